@@ -14,14 +14,27 @@ import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import CheckpointError, ConfigError, DataError
 from glassformer.evaluation.metrics import bleu, exact_match
+from glassformer.guards.guards import GUARDS, Guards
 from glassformer.inspection.alignment import choose_alignment
-from glassformer.jobs import AlignmentReport, AverageReport, average, evaluate, evaluate_splits, train, training_run
+from glassformer.jobs import (
+    AlignmentReport,
+    AverageReport,
+    CalibrationReport,
+    average,
+    evaluate,
+    evaluate_splits,
+    train,
+    training_run,
+)
+from glassformer.jobs.calibration import calibrate
+from glassformer.jobs.evaluation import validation_items
 from glassformer.jobs.preparation import prepare
+from glassformer.jobs.run_reports import ProgressReport
 from glassformer.model.masks import padding_mask
 from glassformer.recipes.toml import load
 from glassformer.tasks import TASKS, Example, Task, copy_task
 from glassformer.training.checkpoint import Checkpoints, average_weights
-from glassformer.training.reports import StepReport
+from glassformer.training.reports import StepReport, ValidationReport
 from glassformer.translator import Translator
 
 CONFIG = """
@@ -139,6 +152,59 @@ def test_the_heads_that_align_words_are_chosen_with_the_kept_weights(make_config
     assert explanation.alignment == bundle.alignment
     train(make_configuration())  # a finished run does not choose again
     assert [line["type"] for line in metrics(corpus / "run")].count("alignment") == 1
+
+
+@pytest.fixture
+def with_many_pairs(corpus, make_configuration):
+    """Return a function that loads a configuration with enough validation pairs to calibrate guards."""
+    (corpus / "valid.tsv").write_text(word_by_word.tsv(made_up(200, seed=2)))
+    return lambda *overrides: make_configuration("run", "data.valid_source=valid.tsv", *overrides)
+
+
+@pytest.mark.slow
+def test_the_guards_are_calibrated_at_the_end_on_the_outputs_of_the_kept_weights(with_many_pairs, corpus):
+    reports, folder = [], corpus / "run"
+    train(with_many_pairs(), on_report=reports.append)
+    [made] = [one.guards for one in reports if isinstance(one, CalibrationReport)]
+    assert made == Guards.load(folder)
+    items = validation_items(with_many_pairs(), prepare(with_many_pairs()).valid_pairs, most=made.outputs)
+    assert calibrate(Translator.load(folder), items) == made
+    guards = (folder / GUARDS).stat()
+    assert len(list(training_run(with_many_pairs()))) == 2  # a finished run does not calibrate again
+    assert (folder / GUARDS).stat() == guards
+    (folder / GUARDS).unlink()
+    train(with_many_pairs())  # a finished run that lacks them is calibrated
+    assert (folder / GUARDS).exists()
+
+
+@pytest.mark.slow
+def test_a_stop_while_the_guards_are_calibrated_loses_nothing(with_many_pairs, corpus):
+    calibrating, reports = [], []
+
+    def watch(report):
+        reports.append(report)
+        calibrating.append(isinstance(report, ProgressReport) and report.stage.startswith("calibrating"))
+
+    summary = train(with_many_pairs(), on_report=watch, stop=lambda: any(calibrating))
+    assert (summary.steps, summary.reason) == (20, "steps")
+    assert [one for one in reports if isinstance(one, CalibrationReport)] == [CalibrationReport(guards=None)]
+    assert not (corpus / "run" / GUARDS).exists()
+    train(with_many_pairs())
+    assert (corpus / "run" / GUARDS).exists()
+
+
+@pytest.mark.slow
+def test_guards_are_removed_with_the_weights_that_they_belong_to(with_many_pairs, corpus):
+    train(with_many_pairs())
+    seen = []
+
+    def watch(report):
+        if isinstance(report, ValidationReport):
+            seen.append((report.best, (corpus / "run" / GUARDS).exists()))
+
+    train(with_many_pairs("training.steps=40"), on_report=watch)
+    assert seen[0] == (True, False)
+    assert (corpus / "run" / GUARDS).exists()
 
 
 @pytest.mark.slow

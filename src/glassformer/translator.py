@@ -6,38 +6,50 @@ Each text has exactly one result, in order; a text that cannot be translated has
 import json
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources
-from glassformer.decoding.hypothesis import Hypothesis, max_length
+from glassformer.decoding.hypothesis import Hypothesis, max_length, penalty_of, score_of
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.decoding.search_trace import SearchTree
 from glassformer.errors import ConfigError, ShapeError, quoted
-from glassformer.guards.guards import UNCALIBRATED, Confidence, Guards, above, of_search
+from glassformer.guards.guards import UNCALIBRATED, Confidence, Guards, above, of_search, suspicion
 from glassformer.guards.signals import ModelOutput, signals
 from glassformer.model.alignment import Alignment
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
-from glassformer.text.links import Link, link_words, source_words, target_words
+from glassformer.text.links import Link, Span, link_words, source_words, target_words
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.splitting import clause_spans
 from glassformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["TRANSLATED", "Explanation", "Status", "Translation", "Translator", "score_line", "status_entry"]
+__all__ = ["TRANSLATED", "Explanation", "Retry", "Status", "Translation", "Translator", "score_line", "status_entry"]
 
 Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length"]
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 """The statuses of texts that have a translation."""
 
+Retry = Literal["", "first", "greedy", "beam", "samples", "parts"]
+DRAWN_OUTPUTS = 8
+"""Number of outputs that are drawn for a suspicious one."""
+TEMPERATURES = (0.5, 1.0)
+"""Temperatures at which they are drawn, one after the other: the first gives probable outputs, the second one also ends
+the loops of a model that has learned little (benchmarks/README.md)."""
+OTHER_BEAM = DecodingConfig().beam_size
+"""Beam size of the second search after greedy search."""
+
+_Attempt = Callable[[Sequence[str], Sequence[str], Search, bool], Sequence["Translation | None"]]
+"""A search to try again: a function of texts, prefixes, the first search, and whether to link words."""
 WINDOW_CHARACTERS = 4_000_000
 """Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
 
@@ -68,6 +80,10 @@ class Translation:
     """The guards that the output set off, by the names in `glassformer.guards.signals.SIGNALS`."""
     confidence: Confidence | None = None
     """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
+    retry: Retry = ""
+    """With the setting `retry`, the search that made the output, if the output of the first search was suspicious:
+    "greedy" or "beam"; "samples": of several samples, the one most like the others; "parts": the parts of the text
+    between commas, each by itself; or "first", if all of these are more suspicious. "" if nothing was suspicious."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +208,7 @@ class Translator:
             prefix: the beginning of each output, or a list with one beginning per output.
             sample: whether to draw tokens at random instead of searching for the best output.
             log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
-            guards: whether to look for suspicious outputs (see `guards`).
+            guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
@@ -208,7 +224,7 @@ class Translator:
         if len(prefixes) != len(texts):
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
-        return list(self._begin(texts, prefixes, search, links=links, guards=guards))
+        return list(self._begin(texts, prefixes, search, range(len(texts)), links=links, guards=guards))
 
     def stream(
         self,
@@ -235,7 +251,8 @@ class Translator:
         first = 0
         for held in _windows(texts, window):
             if held:
-                waiting.append(self._begin(held, [prefix] * len(held), search, first, links=links, guards=guards))
+                places = range(first, first + len(held))
+                waiting.append(self._begin(held, [prefix] * len(held), search, places, links=links, guards=guards))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -311,30 +328,36 @@ class Translator:
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
-        return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs)
+        if sample and settings.get("retry"):
+            raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
+        return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
 
     def _begin(
         self,
         texts: Sequence[str],
         prefixes: Sequence[str],
         search: Search,
-        first: int = 0,
+        seeds: Sequence[int],
         *,
         links: bool = False,
         guards: bool = True,
     ) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations.
 
-        `first` is the index of the first text in the whole input.
+        For sampling, `seeds` tells the random numbers of the texts apart, such as by their indices in the whole input.
         """
         statuses, sources = self._read(texts, search.settings.max_source)
         jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
-            seed = search.settings.seed * 1_000_003 + first + place if search.sample else 0
+            seed = search.settings.seed * 1_000_003 + seeds[place] if search.sample else 0
             jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
         linked = texts if links else None
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search, linked)
-        return self._guarded(found, texts, sources, search) if guards else found
+        retries = search.settings.retry and not search.sample
+        if not (guards or retries):
+            return found
+        guarded = self._guarded(found, texts, sources, search)
+        return self._retried(guarded, texts, prefixes, sources, search, links) if retries else guarded
 
     def _finish(
         self,
@@ -398,6 +421,112 @@ class Translator:
             token_log_probs=one.token_log_probs,
             unknown=source.count(tokenizers[0].unk_id) + one.tokens.count(self._tokens[tokenizers[1].unk_id]),
         )
+
+    def _retried(
+        self,
+        found: Iterable[Translation],
+        texts: Sequence[str],
+        prefixes: Sequence[str],
+        sources: Mapping[int, Sources],
+        search: Search,
+        links: bool,
+    ) -> Iterator[Translation]:
+        """Yield the translations; in place of a suspicious one, the least suspicious that other searches find."""
+        results = list(found)
+        best = {place: replace(one, retry="first") for place, one in enumerate(results) if one.reasons}
+        once = replace(search, settings=replace(search.settings, retry=False), n_best=1)
+        guards = self._guards(search)
+
+        def suspicion(place: int) -> Callable[[Translation], tuple[bool, float]]:
+            return lambda one: (bool(one.reasons), self._suspicion(one, texts[place], sources[place][0], guards))
+
+        for retry, attempt in self._attempts(once):
+            if not (left := [place for place, one in best.items() if one.reasons]):
+                break
+            tried = attempt([texts[place] for place in left], [prefixes[place] for place in left], once, links)
+            for place, one in zip(left, tried, strict=True):
+                if one is not None and one.text != best[place].text:
+                    other = replace(self._judged(one, texts[place], sources[place][0], guards), retry=retry)
+                    best[place] = min(best[place], other, key=suspicion(place))
+        for place, first in enumerate(results):
+            one = best.get(place, first)
+            others = (replace(first, alternatives=()), *first.alternatives)[: search.n_best - 1]
+            yield one if one.retry in ("", "first") else replace(one, alternatives=others)
+
+    def _attempts(self, search: Search) -> Iterator[tuple[Retry, "_Attempt"]]:
+        """Yield the searches to try after this one."""
+        yield ("beam" if search.beam_size == 1 else "greedy"), self._by_other_beam
+        if "sampling" not in self.engine.cannot:
+            for temperature in TEMPERATURES:
+                yield "samples", partial(self._by_samples, temperature)
+        yield "parts", self._by_parts
+
+    def _by_other_beam(
+        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+    ) -> list[Translation | None]:
+        """Return the outputs of greedy search, or of a beam after greedy search."""
+        size = OTHER_BEAM if search.beam_size == 1 else 1
+        other = replace(search, settings=replace(search.settings, beam_size=size))
+        return [*self._begin(texts, prefixes, other, range(len(texts)), links=links, guards=False)]
+
+    def _by_samples(
+        self, temperature: float, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+    ) -> list[Translation | None]:
+        """Return for each text, of several samples, the one most like the others."""
+        from glassformer.evaluation.minimum_risk import least_risk
+
+        seeds = [number for number in range(DRAWN_OUTPUTS) for _ in texts]  # the same for each text, wherever it stands
+        sampling = replace(search, sample=True, settings=replace(search.settings, temperature=temperature))
+        drawn = [*texts] * DRAWN_OUTPUTS, [*prefixes] * DRAWN_OUTPUTS, sampling, seeds
+        found = list(self._begin(*drawn, links=links, guards=False))
+        several_each = [found[place :: len(texts)] for place in range(len(texts))]
+        return [several[least_risk([one.text for one in several])] for several in several_each]
+
+    def _by_parts(
+        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+    ) -> list[Translation | None]:
+        """Return the joined outputs of the parts of each text; None for a text with one part or with a prefix."""
+        spans = [
+            several if len(several := clause_spans(text)) > 1 and not prefix else []
+            for text, prefix in zip(texts, prefixes, strict=True)
+        ]
+        parts = [text[begin:end] for text, several in zip(texts, spans, strict=True) for begin, end in several]
+        found = iter(list(self._begin(parts, [""] * len(parts), search, range(len(parts)), links=links, guards=False)))
+        return [
+            self._joined(text, several, [next(found) for _ in several], search)
+            for text, several in zip(texts, spans, strict=True)
+        ]
+
+    def _joined(
+        self, text: str, spans: Sequence[Span], parts: Sequence[Translation], search: Search
+    ) -> Translation | None:
+        """Return the translations of the parts of a text as one; None if there are none."""
+        if not parts or any(one.status not in TRANSLATED for one in parts):
+            return None
+        joined, links = "", list[Link]()
+        for one, (begin, _) in zip(parts, spans, strict=True):
+            joined += " " if joined and text[begin - 1].isspace() else ""
+            links += [one_link.moved(begin, len(joined)) for one_link in one.links]
+            joined += one.text
+        *ended, last = parts
+        tokens = [*(token for one in ended for token in one.tokens[:-1]), *last.tokens]
+        log_probs = [*(value for one in ended for value in one.token_log_probs[:-1]), *last.token_log_probs]
+        log_prob = math.fsum(log_probs)
+        return Translation(
+            text=joined,
+            log_prob=log_prob,
+            score=score_of(log_prob, penalty_of(len(tokens), search.settings)),
+            tokens=tuple(tokens),
+            token_log_probs=tuple(log_probs),
+            links=tuple(links),
+            status="max_length" if any(one.status == "max_length" for one in parts) else "ok",
+        )
+
+    def _suspicion(self, one: Translation, text: str, source: Ids, guards: Guards | None) -> float:
+        output = self._output(text, one, source)
+        if guards is None:
+            return suspicion(signals(output, None, UNCALIBRATED), UNCALIBRATED, {})
+        return guards.suspicion(output)
 
     def _judged(self, one: Translation, text: str, source: Ids, guards: Guards | None) -> Translation:
         output = self._output(text, one, source)
@@ -509,10 +638,11 @@ def score_line(scored: Translation) -> str:
     return f"{scored.log_prob:.4f}\t{scored.score:.4f}\t{len(scored.tokens)}" if scored.status == "ok" else ""
 
 
-def status_entry(line: int, status: Status, reasons: Sequence[str] = ()) -> str:
+def status_entry(line: int, status: Status, reasons: Sequence[str] = (), retry: Retry = "") -> str:
     """Return the line of a file of statuses (JSONL) for a line of the input, from 1."""
     why = f', "reasons": {json.dumps(reasons)}' if reasons else ""
-    return f'{{"line": {line}, "status": "{status}"{why}}}\n'  # json.dumps of everything takes ten times as long
+    how = f', "retry": "{retry}"' if retry else ""
+    return f'{{"line": {line}, "status": "{status}"{why}{how}}}\n'  # json.dumps of everything takes ten times as long
 
 
 def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:

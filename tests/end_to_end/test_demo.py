@@ -183,19 +183,14 @@ def test_the_pages_memory_does_not_grow_with_the_sentences(opened):
     assert heap() - begun < 1e6
 
 
-def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str], tmp_path: Path) -> None:
+def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str]) -> None:
     """Outputs of known faults, as the model itself scores them: at most 1 % of validation outputs are suspicious."""
-    folder = tmp_path / "demo"
-    shutil.copytree(demo[0], folder, ignore=shutil.ignore_patterns("checkpoints", "ctranslate2"))
-    shown = subprocess.run(
-        [*COMMAND, "calibrate", str(folder)], capture_output=True, text=True, check=True, env={**os.environ}
-    ).stdout
-    assert "confidence: off by" in shown
-    translator = Translator.load(folder)
+    translator = Translator.load(demo[0])  # calibrated at the end of its training
     guards = translator.guards()
     assert guards is not None
-    assert guards.exact is not None
-    assert guards.exact.error <= 0.05
+    for part, calibration in (("exact", guards.exact), ("close", guards.close)):
+        # Nearly all outputs are right: either too few are wrong for a percentage, or it is about right.
+        assert calibration.error <= 0.05 if calibration else "and 20 are needed" in guards.unfitted[part]
     split = TASKS["english-french"](translator.bundle.configuration.run.seed).splits["test"][:SENTENCES]
     sources = [one.source for one in split]
     good = [one.text for one in translator.translate(sources)]
@@ -214,7 +209,7 @@ def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str], tmp_path:
             assert sum(fault in one for one in reasons) >= 0.98 * SENTENCES
     found = translator.translate(sources)
     assert sum(bool(one.reasons) for one in found) <= 0.03 * SENTENCES  # 1 %, and the chance of 200 sentences
-    assert all(one.confidence for one in found)
+    assert all((one.confidence is None) == (guards.exact is guards.close is None) for one in found)
 
 
 def _looped(text: str, chance: random.Random) -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import CheckpointError
-from glassformer.guards.confidence import calibration_error, fit_calibration
+from glassformer.guards.confidence import calibration_error, fit_calibration, too_few
 from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds
 from glassformer.guards.signals import Usual
 
@@ -30,11 +31,23 @@ def test_all_guards_together_flag_at_most_the_share_and_a_lower_quantile_more(
     thresholds, quantile = common_thresholds(values, share)
     assert flagged(values, thresholds) <= share
     rank = round(quantile * len(values)) - 1
-    for name in ("a", "b"):
-        assert thresholds[name] == sorted(one[name] for one in values)[rank]
+    columns = {name: sorted(one[name] for one in values) for name in ("a", "b")}
+    assert thresholds == {name: column[rank] for name, column in columns.items()}
     if rank:
-        lower = {name: sorted(one[name] for one in values)[rank - 1] for name in ("a", "b")}
-        assert flagged(values, lower) > share
+        lower = {name: column[rank - 1] for name, column in columns.items()}
+        alone = {name for name, column in columns.items() if column.count(lower[name]) == 1}
+        at = sum(bool(above(one, lower)) or any(one[name] == lower[name] for name in alone) for one in values)
+        assert at / len(values) > share
+
+
+def test_of_new_outputs_about_the_share_is_flagged() -> None:
+    """Four signals that are drawn alike: the mean over 60 calibrations; one has a spread of about 0.6 %."""
+    chance = np.random.default_rng(3)
+    shares = []
+    for _ in range(60):
+        old, new = ([dict(zip("abcd", row, strict=True)) for row in chance.normal(size=(n, 4))] for n in (300, 1000))
+        shares.append(flagged(new, common_thresholds(old, 0.03)[0]))
+    assert 0.02 < float(np.mean(shares)) < 0.0325
 
 
 def made(chance: random.Random, count: int) -> tuple[list[list[float]], list[bool]]:
@@ -66,17 +79,40 @@ def test_outputs_that_are_all_right_have_a_finite_confidence() -> None:
     assert min(fitted.confidence(one) for one in outputs) > 0.9
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [
+        (990, 10, "of 1,000 outputs, 10 are not perfect, and 20 are needed"),
+        (19, 481, "of 500 outputs, 19 are perfect, and 20 are needed"),
+        (20, 480, ""),
+        (250, 249, "expected at least 500 outputs with references, got 499"),
+    ],
+)
+def test_no_percentage_is_fitted_where_nearly_all_outputs_are_right_or_wrong(right: int, wrong: int, why: str) -> None:
+    assert too_few([True] * right + [False] * wrong, "perfect") == why
+
+
+@pytest.mark.parametrize(("missing", "told"), [("exact", (False, True)), ("close", (True, False))])
+def test_a_part_of_the_confidence_may_be_missing(missing: str, told: tuple[bool, bool]) -> None:
+    found = replace(guards(), **{missing: None}).confidence((-0.1, -0.2))
+    assert found is not None
+    assert (found.exact is not None, found.close is not None) == told
+    assert replace(guards(), exact=None, close=None).confidence((-0.1,)) is None
+
+
 def guards() -> Guards:
     calibration = fit_calibration(*made(random.Random(2), 500))
     return Guards(
         usual=Usual(intercept=0.1, slope=0.9, spread=0.2, scripts=frozenset({"LATIN", "GREEK"})),
         thresholds={"loop": 1.0, "copy": 0.5},
+        medians={"loop": 0.0, "copy": 0.25},
         quantile=0.99,
         flagged=0.01,
         outputs=500,
         search={"beam_size": 4},
         exact=calibration,
         close=calibration,
+        unfitted={"close": "a reason"},
         close_chrf=60.0,
     )
 

@@ -12,6 +12,7 @@ import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError
+from glassformer.guards.guards import Guards
 from glassformer.interop.imports.importing import (
     ForeignTokens,
     SpecialIds,
@@ -274,3 +275,22 @@ def test_the_command_imports_and_asks_for_what_is_missing(file, tmp_path, capsys
         "imported torch.nn.Transformer, as in PyTorch's tutorial on translation: 2 + 3 layers, width 24, post-norm"
         in capsys.readouterr().out
     )
+
+
+def test_the_command_calibrates_the_guards_on_given_pairs(file, tmp_path, capsys):
+    (tmp_path / "source.txt").write_text("\n".join(TOKENS.source) + "\n")
+    (tmp_path / "target.txt").write_text("\n".join(TARGET) + "\n")
+    (tmp_path / "pairs.tsv").write_text("".join(f"s{n % 13} s{n % 11} s{n % 7}\tw{n % 19}\n" for n in range(300)))
+    command = ["import", str(file), str(tmp_path / "run"), "--heads", "3"]
+    command += [f"--{side}-vocabulary={tmp_path / side}.txt" for side in ("source", "target")]
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--pairs", str(tmp_path / "nowhere.tsv")])
+    assert end.value.code == 1
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(SystemExit) as end:
+        main([*command, "--pairs", str(tmp_path / "pairs.tsv")])
+    assert not end.value.code
+    assert "300 outputs" in capsys.readouterr().out
+    found = Guards.load(tmp_path / "run")
+    assert found is not None
+    assert found.outputs == 300

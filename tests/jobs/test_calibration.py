@@ -31,14 +31,14 @@ def test_a_calibrated_run_flags_few_of_its_own_outputs_and_says_why(translator: 
     before = translator.translate(some)
     assert all(one.confidence is None for one in before)
     pairs = [(text, one.text) for text, one in zip(some, before, strict=True)]
-    guards = calibrate(translator, Items.of(pairs, group=False), flagged=0.02)
+    guards = calibrate(translator, Items.of(pairs, group=False), flagged=0.05)
     guards.save(translator.bundle.folder)
     again = Translator(translator.bundle, translator.model)
     assert again.guards() == guards
     found = again.translate(some)
     assert [one.text for one in found] == [one.text for one in before]
     suspicious = [one for one in found if one.reasons]
-    assert 0 < len(suspicious) <= 0.02 * len(some)
+    assert 0 < len(suspicious) <= 0.05 * len(some)
     assert all(set(one.reasons) <= guards.thresholds.keys() for one in suspicious)
     assert {one.status for one in found} <= set(TRANSLATED)
     assert [one for one in again.translate(some, guards=False) if one.reasons] == []
@@ -56,7 +56,10 @@ def test_guards_belong_to_one_search(translator: Translator) -> None:
 def test_without_references_or_with_few_there_is_no_confidence(translator: Translator) -> None:
     guards = calibrate(translator, Items.of([[one] for one in texts(120)], group=False))
     assert guards.exact is None
+    assert guards.unfitted == dict.fromkeys(("exact", "close"), "the texts have no references")
     assert guards.confidence((-0.5,)) is None
+    few = calibrate(translator, Items.of([(one, one) for one in texts(120)], group=False))
+    assert few.unfitted["exact"] == "expected at least 500 outputs with references, got 120"
 
 
 def test_too_few_texts_are_refused(translator: Translator) -> None:

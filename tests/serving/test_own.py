@@ -29,6 +29,14 @@ def test_a_prefix_begins_each_output(served):
     assert one["text"].startswith("le chien")
 
 
+def test_a_suspicious_sentence_is_searched_again_if_asked(served):
+    asked = {"texts": ["the cat sees 7 dogs .", "the cat sleeps"]}
+    for retry in (False, True):
+        one, other = served.json("/v1/translate", {**asked, "retry": retry}).json["translations"]
+        assert (one["sentences"][0]["retry"] != "") == retry
+        assert other["sentences"][0]["retry"] == ""
+
+
 def test_each_sentence_is_translated_by_itself(served):
     texts = ["the cat sleeps.  A dog sees 3.5 cats.\r\n\r\nthe dog!", "the cat sleeps.", "A dog sees 3.5 cats."]
     both, *alone = served.json("/v1/translate", {"texts": texts}).json["translations"]

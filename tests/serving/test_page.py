@@ -171,7 +171,17 @@ def test_a_sentence_says_why_it_may_be_wrong_and_how_sure_the_model_is(visit):
     enter(page, "the cat sleeps")
     assert page.locator(".sentence .reason").text_content() == " ⚠ repeats itself, different numbers"
     about = page.locator(".about").text_content()
-    assert "exactly right: 83 %; that it is close: 95 %" in about
+    assert "exactly right: 83 %. Probability that it is close to right: 95 %" in about
+
+
+def test_a_part_of_the_confidence_that_is_not_known_is_not_shown(visit):
+    page = visit()
+    changed_answers(page, lambda one: one.update(confidence={"exact": None, "close": 0.95}))
+    enter(page, "the cat sleeps")
+    page.locator(WORD).first.wait_for()
+    about = page.locator(".about").text_content()
+    assert "Probability that it is close to right: 95 %" in about
+    assert "exactly right" not in about
 
 
 def test_no_answer_to_an_older_text_is_shown(served, visit):

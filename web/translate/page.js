@@ -328,6 +328,18 @@ function reasonsOf({ status, reasons = [] }) {
 }
 
 /**
+ * Returns in words how sure one may be of a sentence, as far as that is known.
+ * @param {NonNullable<Wording["confidence"]>} confidence
+ */
+function confidenceIn({ exact, close }) {
+  const parts = [
+    exact !== null && t("confidence.exact", percent(exact)),
+    close !== null && t("confidence.close", percent(close)),
+  ];
+  return parts.filter(Boolean).join(". ");
+}
+
+/**
  * Returns the source with an element for each of its aligned words; the text field in front of it shows the text.
  * @param {Shown} shown
  */
@@ -380,8 +392,7 @@ function drawAbout(wordings) {
     element("h2", {}, t("sentence", String(selected + 1), String(sentences.length))),
     element("p", { className: "quoted", dir: "auto" }, text),
     reasons.length > 0 && element("p", { className: "reason" }, `⚠ ${reasons.join(", ")}`),
-    wording.confidence &&
-      element("p", {}, t("confidence", ...[wording.confidence.exact, wording.confidence.close].map(percent))),
+    wording.confidence && element("p", {}, confidenceIn(wording.confidence)),
     element(
       "p",
       { className: "bar" },

@@ -22,7 +22,7 @@ export interface Wording {
   token_log_probs: (number | null)[];
   links: Link[];
   reasons?: string[];
-  confidence?: { exact: number; close: number } | null;
+  confidence?: { exact: number | null; close: number | null } | null;
 }
 
 export interface Sentence extends Wording {

@@ -56,8 +56,9 @@ def _sentences(explanation: Explanation) -> Iterator[RenderableType]:
         grid.add_row("", Text(f"<unk> stands for what is not in the vocabulary: {unknown}", style="yellow"))
     grid.add_row("output", Text(_printable(explanation.translation.text), style="bold"))
     if confidence := explanation.translation.confidence:
-        right = f"exactly right {confidence.exact:.0%}, close to the reference {confidence.close:.0%}"
-        grid.add_row("", f"confidence: {right}")
+        parts = {"exactly right": confidence.exact, "close to the reference": confidence.close}
+        told = ", ".join(f"{name} {value:.0%}" for name, value in parts.items() if value is not None)
+        grid.add_row("", f"confidence: {told}")
     yield grid
 
 

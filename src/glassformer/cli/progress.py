@@ -13,10 +13,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from glassformer.cli.measure.calibrate import calibration_result
 from glassformer.cli.streams import INTERRUPTED
 from glassformer.jobs.run_reports import (
     AlignmentReport,
     AverageReport,
+    CalibrationReport,
     ExaminedReport,
     PreparedReport,
     ProgressReport,
@@ -83,6 +85,10 @@ class TrainingProgress:
             case AlignmentReport(alignment=one):
                 heads = ", ".join(map(str, one.heads))
                 self._line(f"words aligned by decoder layer {one.layer}, heads {heads}: {one.agreement:.0%} agreement")
+            case CalibrationReport():
+                too_few = "too few texts translated in time; run `glassformer calibrate`"
+                result = calibration_result(report.guards) if report.guards else too_few
+                self._line(f"guards: {result}")
             case CheckpointReport() | EndReport():
                 pass
 

@@ -1,6 +1,6 @@
 """The interface of the engines that decode: their jobs, search settings and results. Needs no torch."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -89,6 +89,10 @@ class Engine(Protocol):
     @property
     def name(self) -> str:
         """The engine's name, a value of the option `--engine`."""
+
+    @property
+    def cannot(self) -> Mapping[Need, str]:
+        """The needs that the engine does not support, each with the reason."""
 
     @property
     def longest(self) -> int:

@@ -1,8 +1,9 @@
 """The engine that is always available: this package's searches with PyTorch models."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from glassformer.decoding.engine import (
     AttentionRows,
     Ids,
     Job,
+    Need,
     Search,
     Sources,
     longest,
@@ -47,6 +49,7 @@ class TorchEngine:
     """
 
     name = "torch"
+    cannot: Mapping[Need, str] = MappingProxyType({})
     reads_ahead = False
 
     def __init__(

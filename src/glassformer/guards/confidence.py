@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
     Vector = NDArray[np.float64]
 
-__all__ = ["Calibration", "calibration_error", "fit_calibration"]
+__all__ = ["FEWEST_OF_EACH", "FEWEST_OUTPUTS", "Calibration", "calibration_error", "fit_calibration", "too_few"]
+
+FEWEST_OUTPUTS = 500
+"""Minimum number of outputs with references for a confidence: with fewer, a bin of a tenth says little."""
+FEWEST_OF_EACH = 20
+"""Minimum number of right outputs, and of wrong ones: five for each feature of the regression, the least with which its
+weights mean something (Vittinghoff & McCulloch 2007)."""
 
 _RIDGE = 1e-2
 """Strength of the pull of the weights to 0, so that they stay finite when all outputs are right."""
@@ -61,6 +67,20 @@ def fit_calibration(outputs: Sequence[Sequence[float]], right: Sequence[bool]) -
         spreads=tuple(spreads.tolist()),
         error=calibration_error(crossed.tolist(), right),
     )
+
+
+def too_few(right: Sequence[bool], what: str) -> str:
+    """Return why no calibration can be fitted on outputs of which these are right; "" if one can.
+
+    `what` says what a right output is, such as "exactly right". If nearly all outputs are right, or nearly none, a
+    regression would give every output about the same percentage, whatever the model says of it.
+    """
+    if len(right) < FEWEST_OUTPUTS:
+        return f"expected at least {FEWEST_OUTPUTS} outputs with references, got {len(right):,}"
+    for number, which in ((sum(right), "are"), (len(right) - sum(right), "are not")):
+        if number < FEWEST_OF_EACH:
+            return f"of {len(right):,} outputs, {number} {which} {what}, and {FEWEST_OF_EACH} are needed"
+    return ""
 
 
 def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
     from glassformer.jobs.distillation import DistilledCorpus, TeacherSearch, distil, prepare_student
     from glassformer.jobs.evaluation import SplitResult, evaluate, evaluate_splits
     from glassformer.jobs.log import METRICS_FILE, read_log
-    from glassformer.jobs.run_reports import AlignmentReport, AverageReport, PreparedReport, RunReport, Summary
+    from glassformer.jobs.run_reports import (
+        AlignmentReport,
+        AverageReport,
+        CalibrationReport,
+        PreparedReport,
+        RunReport,
+        Summary,
+    )
     from glassformer.jobs.training import train, training_run
     from glassformer.training.snapshots import SNAPSHOTS
 
@@ -20,6 +27,7 @@ __all__ = [
     "SNAPSHOTS",
     "AlignmentReport",
     "AverageReport",
+    "CalibrationReport",
     "DistilledCorpus",
     "PreparedReport",
     "RunReport",
@@ -41,7 +49,14 @@ _MODULES = {
     "jobs.distillation": ("DistilledCorpus", "TeacherSearch", "distil", "prepare_student"),
     "jobs.evaluation": ("SplitResult", "evaluate", "evaluate_splits"),
     "jobs.log": ("METRICS_FILE", "read_log"),
-    "jobs.run_reports": ("AlignmentReport", "AverageReport", "PreparedReport", "RunReport", "Summary"),
+    "jobs.run_reports": (
+        "AlignmentReport",
+        "AverageReport",
+        "CalibrationReport",
+        "PreparedReport",
+        "RunReport",
+        "Summary",
+    ),
     "jobs.training": ("train", "training_run"),
     "training.snapshots": ("SNAPSHOTS",),
 }

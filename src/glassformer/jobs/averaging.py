@@ -10,6 +10,7 @@ import torch
 from glassformer.bundle import WEIGHTS, Bundle, put_weights, save_weights
 from glassformer.corpus.batching import Examples
 from glassformer.errors import ConfigError
+from glassformer.jobs.calibration import forget_guards
 from glassformer.jobs.run_reports import AverageReport
 from glassformer.model.transformer import Transformer
 from glassformer.system.machine import device_of
@@ -66,6 +67,7 @@ def average_if_better(
     (old_loss, old_measured), (loss, measured) = validated(best), validated(mean)
     kept = badness(loss, measured, settings) < badness(old_loss, old_measured, settings)
     if kept:
+        forget_guards(bundle.folder)
         save_weights(mean, bundle.folder / WEIGHTS)
     # If the run was killed right after saving the mean, its best weights are the mean, which thus was kept.
     kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))

@@ -28,6 +28,7 @@ from glassformer.corpus.files import expand, stored_bytes
 from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
+from glassformer.guards.guards import GUARDS
 from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
 from glassformer.jobs.options import PART_BYTES
 from glassformer.jobs.run_reports import ProgressReport
@@ -35,7 +36,7 @@ from glassformer.recipes.toml import changed_decoding
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
-from glassformer.translator import Status, Translation, Translator, score_line, status_entry
+from glassformer.translator import Translation, Translator, score_line, status_entry
 
 __all__ = [
     "BULK",
@@ -211,10 +212,12 @@ class BulkJob:
         )
 
     def _identity(self) -> dict[str, Any]:
-        decoding = Bundle.load(self.runs[0]).configuration.decoding
+        decoding = changed_decoding(Bundle.load(self.runs[0]).configuration.decoding, self.settings)
+        guards = self.runs[0] / GUARDS
         return {
             "runs": [hash_of_file(stored_weights(run)) for run in self.runs],
-            **settings_of_outputs(changed_decoding(decoding, self.settings)),
+            **settings_of_outputs(decoding),
+            "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
             "engine": self.engine,
             "quantization": self.quantization,
             "column": self.column,
@@ -313,10 +316,10 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
     storage, path, statuses = job.storage, f"{_PARTS}/{part.name}", Counter[str]()
     with storage.writing(path + _STATUS) as status_file, storage.writing(path + _TEXT) as text_file:
         text, status = _Hashed(text_file), _Hashed(status_file)
-        for number, (line, outcome, reasons) in enumerate(_outputs(job, translator, part.range), start=1):
+        for number, (line, one) in enumerate(_outputs(job, translator, part.range), start=1):
             text.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-            status.write(status_entry(number, outcome, reasons).encode())
-            statuses[outcome] += 1
+            status.write(status_entry(number, one.status, one.reasons, one.retry).encode())
+            statuses[one.status] += 1
     record = PartRecord(
         name=part.name,
         lines=statuses.total(),
@@ -330,16 +333,16 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
     return record
 
 
-def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator[tuple[str, Status, tuple[str, ...]]]:
-    """Yield the output of each line of a range, its status, and the guards that it set off."""
+def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator[tuple[str, Translation]]:
+    """Yield what is written for each line of a range, and its translation or scored target."""
     if job.target_column is None:
         for translation in translator.stream(lines.texts(job.column), log_probs=False):
-            yield translation.text, translation.status, translation.reasons
+            yield translation.text, translation
         return
     rows, window = lines.rows(*job.columns), translator.bundle.configuration.decoding.window
     while pairs := [(source, target) for source, target in islice(rows, window)]:
         for scored in translator.score(pairs):
-            yield score_line(scored), scored.status, ()
+            yield score_line(scored), scored
 
 
 class _Hashed:

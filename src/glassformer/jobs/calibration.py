@@ -1,6 +1,8 @@
 """Calibrate a run's guards and its confidence on outputs of its own search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,20 +10,28 @@ from numpy.typing import NDArray
 from glassformer.errors import DataError
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
-from glassformer.guards.confidence import Calibration, fit_calibration
-from glassformer.guards.guards import Guards, above, common_thresholds, of_search
-from glassformer.guards.signals import Usual, signals
+from glassformer.guards.confidence import Calibration, fit_calibration, too_few
+from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds, medians_of, of_search
+from glassformer.guards.signals import ModelOutput, Usual, signals
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
+from glassformer.system.files import remove
 from glassformer.translator import Translation, Translator
 
-__all__ = ["FEWEST_OF_CONFIDENCE", "calibrate"]
+__all__ = ["CALIBRATED_TEXTS", "calibrate", "fewest_texts", "forget_guards", "guards_of"]
 
-FEWEST_OF_CONFIDENCE = 500
-"""Minimum number of outputs with references for a confidence: with fewer, a bin of a tenth says little."""
+CALIBRATED_TEXTS = 2000
+"""Maximum number of texts that commands translate to calibrate guards."""
+TEXTS_AT_ONCE = 100
+"""Number of texts that are translated before `calibrate` asks again whether to stop."""
 
 
 def calibrate(
-    translator: Translator, items: Items, *, flagged: float = FLAGGED, close_chrf: float = CLOSE_CHRF
+    translator: Translator,
+    items: Items,
+    *,
+    flagged: float = FLAGGED,
+    close_chrf: float = CLOSE_CHRF,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Guards:
     """Return guards calibrated on the translations of some texts, which are not yet stored.
 
@@ -31,49 +41,77 @@ def calibrate(
 
     Args:
         translator: the run, with the search to calibrate.
-        items: the texts; the confidence is fitted if there are at least FEWEST_OF_CONFIDENCE, all with references.
+        items: the texts; a confidence needs references (see `too_few`).
         flagged: share of the outputs that are flagged, from 0 to 1.
         close_chrf: the chrF, from 0 to 100, of an output that is close to its reference.
+        stop: whether to translate no more texts; the guards are then calibrated on those translated so far.
 
     Raises:
         DataError: there are too few texts that can be translated.
     """
-    found = translator.translate(items.sources, guards=False)
+    found: list[Translation] = []
+    while len(found) < len(items.sources) and not stop():
+        texts = items.sources[len(found) : len(found) + TEXTS_AT_ONCE]
+        found += translator.translate(texts, guards=False, retry=False)
     judged = [place for place, one in enumerate(found) if one.tokens]
-    if len(judged) * flagged < 1:
+    if len(judged) < fewest_texts(flagged):
         raise DataError(
-            f"calibration: expected at least {int(np.ceil(1 / flagged))} texts that can be translated, got "
-            f"{len(judged)}; give more texts, or flag a larger share"
+            f"calibration: expected at least {fewest_texts(flagged)} texts that can be translated, got {len(judged)}; "
+            "give more texts, or flag a larger share"
         )
     outputs = translator.outputs([items.sources[place] for place in judged], [found[place] for place in judged])
+    search = of_search(translator.bundle.configuration.decoding)
+    return guards_of(outputs, [items.references[place] for place in judged], search, flagged, close_chrf)
+
+
+def guards_of(
+    outputs: Sequence[ModelOutput],
+    references: Sequence[Sequence[str]],
+    search: Mapping[str, Any],
+    flagged: float = FLAGGED,
+    close_chrf: float = CLOSE_CHRF,
+) -> Guards:
+    """Return guards calibrated on outputs of a search with these settings; arguments as in `calibrate`."""
     usual = Usual.of(outputs)
     values = [signals(one, usual) for one in outputs]
     thresholds, quantile = common_thresholds(values, flagged)
-    references = [items.references[place] for place in judged]
-    exact = close = None
-    if all(references) and len(judged) >= FEWEST_OF_CONFIDENCE:
-        exact, close = _confidence([found[place] for place in judged], references, close_chrf)
+    fitted, unfitted = _confidence(outputs, references, close_chrf)
     return Guards(
         usual=usual,
         thresholds=thresholds,
+        medians=medians_of(values),
         quantile=quantile,
         flagged=_flagged_elsewhere(values, flagged),
         outputs=len(outputs),
-        search=of_search(translator.bundle.configuration.decoding),
-        exact=exact,
-        close=close,
+        search=search,
+        **fitted,
+        unfitted=unfitted,
         close_chrf=close_chrf,
     )
 
 
+def fewest_texts(flagged: float = FLAGGED) -> int:
+    """Return the minimum number of texts for thresholds that flag this share of the outputs: that flag one of them."""
+    return int(np.ceil(1 / flagged))
+
+
+def forget_guards(folder: Path) -> None:
+    """Remove the guards of a run whose weights are about to change: they were calibrated on outputs of the old ones."""
+    remove(folder / GUARDS)
+
+
 def _confidence(
-    found: Sequence[Translation], references: Sequence[Sequence[str]], close_chrf: float
-) -> tuple[Calibration, Calibration]:
-    log_probs = [one.token_log_probs for one in found]
-    texts = [one.text for one in found]
+    outputs: Sequence[ModelOutput], references: Sequence[Sequence[str]], close_chrf: float
+) -> tuple[dict[str, Calibration], dict[str, str]]:
+    """Return the parts of the confidence that can be fitted, and why the others cannot."""
+    if not all(references):
+        return {}, dict.fromkeys(("exact", "close"), "the texts have no references")
+    log_probs, texts = [one.token_log_probs for one in outputs], [one.target for one in outputs]
     exact, chrf = (_line_scores(name, texts, references) for name in ("exact", "chrf"))
-    is_exact, is_close = (exact >= 100).tolist(), (chrf >= close_chrf).tolist()
-    return fit_calibration(log_probs, is_exact), fit_calibration(log_probs, is_close)
+    right = {"exact": (exact >= 100).tolist(), "close": (chrf >= close_chrf).tolist()}
+    names = {"exact": "exactly right", "close": f"close (chrF ≥ {close_chrf:g})"}
+    unfitted = {part: why for part, name in names.items() if (why := too_few(right[part], name))}
+    return {part: fit_calibration(log_probs, right[part]) for part in names if part not in unfitted}, unfitted
 
 
 def _line_scores(name: str, texts: Sequence[str], references: Sequence[Sequence[str]]) -> NDArray[np.float64]:

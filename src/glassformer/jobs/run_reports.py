@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassformer.corpus.doctor.examination import CorpusReport
+from glassformer.guards.guards import Guards
 from glassformer.model.alignment import Alignment
 from glassformer.training.reports import Ending, Measured, TrainingReport
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignmentReport",
     "AverageReport",
+    "CalibrationReport",
     "ExaminedReport",
     "PreparedReport",
     "ProgressReport",
@@ -24,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressReport:
-    """Progress of the work before training: preparing the corpus, or translating it with a teacher."""
+    """Progress of the work around training, such as preparing the corpus, or translating it with a teacher."""
 
     stage: str
     """The current step, in words."""
@@ -82,6 +84,14 @@ class AlignmentReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationReport:
+    """The guards were calibrated on the validation pairs."""
+
+    guards: Guards | None
+    """The guards; None if too few texts were translated in the time for this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """The result of a training run."""
 
@@ -94,5 +104,13 @@ class Summary:
     metric: Measured | None
 
 
-RunReport = ProgressReport | ExaminedReport | PreparedReport | TrainingReport | AverageReport | AlignmentReport
+RunReport = (
+    ProgressReport
+    | ExaminedReport
+    | PreparedReport
+    | TrainingReport
+    | AverageReport
+    | AlignmentReport
+    | CalibrationReport
+)
 """All reports of a run."""

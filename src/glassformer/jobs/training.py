@@ -1,5 +1,6 @@
 """Train a model from a configuration: prepare the corpus, train, validate, and keep the best weights."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
@@ -16,16 +17,25 @@ from glassformer.corpus.files import is_url
 from glassformer.corpus.readers import TextPairs
 from glassformer.corpus.resampling import Resampler
 from glassformer.corpus.vectors import read_vectors
-from glassformer.errors import CheckpointError, ConfigError, quoted
+from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
 from glassformer.evaluation.metrics import METRICS
+from glassformer.guards.guards import GUARDS
 from glassformer.inspection.alignment import COMPARED_PAIRS, choose_alignment
 from glassformer.jobs.averaging import average_if_better
+from glassformer.jobs.calibration import CALIBRATED_TEXTS, calibrate, fewest_texts, forget_guards
 from glassformer.jobs.evaluation import evaluate, validation_items
 from glassformer.jobs.log import METRICS_FILE, Log, best
 from glassformer.jobs.manifest import MANIFEST
 from glassformer.jobs.preparation import Prepared, prepare, prepared_folder
 from glassformer.jobs.replay import with_replay
-from glassformer.jobs.run_reports import AlignmentReport, PreparedReport, RunReport, Summary
+from glassformer.jobs.run_reports import (
+    AlignmentReport,
+    CalibrationReport,
+    PreparedReport,
+    ProgressReport,
+    RunReport,
+    Summary,
+)
 from glassformer.jobs.starting_run import START, check_start, keep_start
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, TrainingConfig
@@ -53,6 +63,11 @@ from glassformer.translator import Translator
 __all__ = ["train", "training_run"]
 
 Change = Callable[[Transformer], AbstractContextManager[object]]
+
+CALIBRATION_SHARE = 0.05
+"""Maximum time to calibrate the guards at the end, as a share of the training time."""
+CALIBRATION_SECONDS = (2.0, 120.0)
+"""Bounds on this time, whatever the training time."""
 
 
 def train(
@@ -182,7 +197,7 @@ def _reports(
             if isinstance(report, StepReport) and snapshots.due(report.step):
                 snapshots.save(model, report.step)
             with ranks.in_turn() if isinstance(report, EndReport) else nullcontext():
-                ended = isinstance(report, EndReport) and report.reason != "stopped"
+                ended = report if isinstance(report, EndReport) and report.reason != "stopped" else None
                 if ended and settings.average and not log.has("average", report.step):
                     averaged = average_if_better(bundle, checkpoints, prepared.valid, metric, change)
                     log.write(averaged, report.step)
@@ -194,6 +209,8 @@ def _reports(
                 ):
                     log.write(aligned, report.step)
                     yield aligned
+                if ended and not (folder / GUARDS).exists():
+                    yield from _calibrated(bundle, prepared.valid_pairs, change, _until(ended.seconds, stop))
                 log.write(report, report.step)
             yield report
 
@@ -375,9 +392,38 @@ def _aligned(bundle: Bundle, valid: TextPairs, change: Change) -> AlignmentRepor
     return AlignmentReport(alignment=alignment)
 
 
+def _calibrated(
+    bundle: Bundle, valid: TextPairs, change: Change, stop: Callable[[], bool]
+) -> Iterator[ProgressReport | CalibrationReport]:
+    """Calibrate the guards with the kept weights on validation pairs, and store them, if there are enough pairs."""
+    items = validation_items(bundle.configuration, valid, most=CALIBRATED_TEXTS)
+    if len(items.sources) < fewest_texts():
+        return
+    stage = f"calibrating the guards on {len(items.sources):,} validation pairs"
+    yield ProgressReport(stage=stage, done=0, total=len(items.sources), unit="sentences")
+    model = bundle.model().to(device_of(bundle.configuration.training.device, "training.device"))
+    try:
+        with change(model):
+            guards = calibrate(Translator(bundle, model), items, stop=stop)
+    except DataError:  # too little time, or most texts cannot be translated
+        yield CalibrationReport(guards=None)
+        return
+    guards.save(bundle.folder)
+    yield CalibrationReport(guards=guards)
+
+
+def _until(trained: float, stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a function that tells when to stop calibrating: if asked, or after a time that fits the training time."""
+    least, most = CALIBRATION_SECONDS
+    end = time.monotonic() + min(max(CALIBRATION_SHARE * trained, least), most)
+    return lambda: stop() or time.monotonic() > end
+
+
 def _keep_weights(report: TrainingReport, model: Transformer, folder: Path, *, validated: bool) -> None:
     """Save the current weights as the run's if they are the best; without validation, at each checkpoint."""
     if isinstance(report, ValidationReport) and report.best:
+        forget_guards(folder)
         save_weights(model, folder / WEIGHTS)
     if isinstance(report, CheckpointReport) and not (validated and (folder / WEIGHTS).exists()):
+        forget_guards(folder)
         use_weights(report.path, folder / WEIGHTS)

@@ -19,6 +19,7 @@ __all__ = ["description_routes", "openapi", "swagger"]
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
+MAYBE = {"type": ["number", "null"]}
 TEXTS = {"type": "array", "items": TEXT}
 KEY = {"type": ["string", "null"]}
 ONE_OR_MORE = {"oneOf": [TEXT, TEXTS]}
@@ -42,7 +43,7 @@ SPAN = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems"
 LINK = {**SPAN, "minItems": 4, "maxItems": 4}
 SENTENCE = _object(
     (
-        *("text", "source", "target", "status", "reasons", "confidence"),
+        *("text", "source", "target", "status", "reasons", "retry", "confidence"),
         *("log_prob", "score", "tokens", "token_log_probs", "links"),
     ),
     text=TEXT,
@@ -50,11 +51,12 @@ SENTENCE = _object(
     target=SPAN | {"description": "Where the sentence is in the translation"},
     status=TEXT,
     reasons=TEXTS,
-    confidence={"type": ["object", "null"], "properties": {"exact": NUMBER, "close": NUMBER}},
-    log_prob={"type": ["number", "null"]},
-    score={"type": ["number", "null"]},
+    retry=TEXT | {"description": 'The search that made the text, if the first output was suspicious; "" otherwise'},
+    confidence={"type": ["object", "null"], "properties": dict.fromkeys(("exact", "close"), MAYBE)},
+    log_prob=MAYBE,
+    score=MAYBE,
     tokens=TEXTS,
-    token_log_probs={"type": "array", "items": {"type": ["number", "null"]}},
+    token_log_probs={"type": "array", "items": MAYBE},
     links={
         "type": "array",
         "items": LINK,

@@ -45,6 +45,7 @@ class TranslateRequest(BaseModel):
     prefix: Annotated[
         str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
     ] = ""
+    retry: Annotated[bool, Field(description="Search again, by other means, where an output is suspicious.")] = False
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
     stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
 
@@ -74,8 +75,7 @@ async def _translate(service: Service, request: Request) -> Response:
     service.admit(request, request.headers.get("authorization", "").removeprefix("Bearer "), asked.texts)
     options: dict[str, Any] = {"alternatives": asked.n_best - 1, "log_probs": True, "prefix": asked.prefix}
     options["split"] = not asked.prefix
-    if asked.links:
-        options["links"] = True
+    options |= {name: True for name in ("links", "retry") if getattr(asked, name)}
     if asked.beam_size is not None:
         options["beam_size"] = asked.beam_size
     if asked.stream or STREAM in request.headers.get("accept", ""):
@@ -144,6 +144,7 @@ def _sentence_of(one: Translation, source: Span, target: Span) -> dict[str, Any]
         "target": list(target),
         "status": one.status,
         "reasons": list(one.reasons),
+        "retry": one.retry,
         "confidence": asdict(one.confidence) if one.confidence else None,
         "log_prob": _number(one.log_prob),
         "score": _number(one.score),

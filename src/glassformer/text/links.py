@@ -28,6 +28,11 @@ class Link(NamedTuple):
     target: Span
     """The target word in the translation."""
 
+    def moved(self, source: int, target: int) -> "Link":
+        """Return the link with both spans moved by these numbers of characters."""
+        spans = zip(self, (source, target), strict=True)
+        return Link(*((begin + distance, end + distance) for (begin, end), distance in spans))
+
 
 def word_spans(text: str) -> list[Span]:
     """Return the span of each word of a text.

@@ -8,6 +8,7 @@ import typer
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
+    from glassformer.evaluation.items import Items
     from glassformer.interop.imports.importing import Imported
 
 __all__ = ["import_command"]
@@ -79,6 +80,10 @@ def import_command(
             "--set", metavar="model.NAME=VALUE", help="Set what no weight tells, such as model.norm=pre. Repeatable."
         ),
     ] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", metavar="FILE", help="Calibrate the guards on the pairs in this .tsv or .jsonl file."),
+    ] = None,
 ) -> None:
     """Make a run of a model that another program trained.
 
@@ -87,10 +92,12 @@ def import_command(
     Annotated Transformer. It reads models of CTranslate2 in folders and in packages of Argos Translate and
     LibreTranslate. Only a state dict needs the options for heads and special tokens.
     """
+    from glassformer.evaluation.items import read_items
     from glassformer.interop.imports.argos import import_argos, is_argos
     from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run, is_ctranslate2
     from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
     from glassformer.interop.imports.importing import ForeignTokens, check_weights_file, import_run, read_vocabulary
+    from glassformer.jobs.evaluation import corpus_of
     from glassformer.recipes.toml import section_changes
 
     settings = section_changes("model", overrides or (), "model.norm=pre")
@@ -104,39 +111,48 @@ def import_command(
         "--rename": rename,
     }
     of_ctranslate2 = {"--sentencepiece": sentencepiece, "--source-eos": source_eos}
+    items = read_items(corpus_of(pairs, None)) if pairs else None  # first, because importing may take long
     if is_argos(source):
         _leave_out(told | of_ctranslate2 | {"--set": overrides})
-        _report(import_argos(source, run, languages=tags), run)
-        return
-    if is_ctranslate2(source):
+        imported = import_argos(source, run, languages=tags)
+    elif is_ctranslate2(source):
         _leave_out(told | {"--set": overrides})
         texts = ForeignTexts(sentencepiece=sentencepiece or (), kind=tokens, source_eos=source_eos)
-        _report(import_ctranslate2_run(source, run, texts, languages=tags), run)
-        return
-    if is_hugging_face(source):
+        imported = import_ctranslate2_run(source, run, texts, languages=tags)
+    elif is_hugging_face(source):
         _leave_out(told | of_ctranslate2)
-        _report(import_hugging_face(source, run, languages=tags, settings=settings), run)
-        return
-    check_weights_file(source)
-    _leave_out(of_ctranslate2)
-    heads = _given("--heads", heads)
-    foreign = ForeignTokens(
-        source=read_vocabulary(_given("--source-vocabulary", source_vocabulary)),
-        target=read_vocabulary(_given("--target-vocabulary", target_vocabulary)),
-        special_ids=_special_ids(special_ids),
-        kind=tokens,
-        source_bos=source_bos,
-    )
-    imported = import_run(
-        source,
-        run,
-        foreign,
-        heads=heads,
-        renames=dict(_pair("--rename", text, "=") for text in rename or ()),
-        languages=tags or ("", ""),
-        settings=settings,
-    )
+        imported = import_hugging_face(source, run, languages=tags, settings=settings)
+    else:
+        check_weights_file(source)
+        _leave_out(of_ctranslate2)
+        heads = _given("--heads", heads)
+        foreign = ForeignTokens(
+            source=read_vocabulary(_given("--source-vocabulary", source_vocabulary)),
+            target=read_vocabulary(_given("--target-vocabulary", target_vocabulary)),
+            special_ids=_special_ids(special_ids),
+            kind=tokens,
+            source_bos=source_bos,
+        )
+        imported = import_run(
+            source,
+            run,
+            foreign,
+            heads=heads,
+            renames=dict(_pair("--rename", text, "=") for text in rename or ()),
+            languages=tags or ("", ""),
+            settings=settings,
+        )
     _report(imported, run)
+    if items:
+        _calibrate(run, items)
+
+
+def _calibrate(run: Path, items: "Items") -> None:
+    from glassformer.cli.measure.calibrate import calibrate_run
+    from glassformer.system.machine import cores
+    from glassformer.translator import Translator
+
+    calibrate_run(Translator.load(run, engine="auto", workers=cores()), items)
 
 
 def _leave_out(options: dict[str, Any]) -> None:

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
     from glassformer.guards.guards import Guards
     from glassformer.recipes.configuration import Configuration
+    from glassformer.translator import Translator
 
-__all__ = ["calibrate_command"]
-
-LINES = 2000
-"""Maximum number of texts that the command translates."""
+__all__ = ["calibrate_command", "calibrate_run", "calibration_result"]
 
 
 def calibrate_command(
@@ -59,7 +57,6 @@ def calibrate_command(
     the source, or is otherwise unlike almost all of these. The result, RUN/guards.json, belongs to one search: give the
     beam size and the settings that you will translate with.
     """
-    from glassformer.jobs.calibration import calibrate
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
     from glassformer.translator import Translator
@@ -67,10 +64,18 @@ def calibrate_command(
     settings = decoding_changes(overrides or (), beam_size=beam_size)
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     translator = Translator.load(run, settings=settings, **how)
-    items = _items(run, translator.bundle.configuration, source, target).first(LINES)
+    items = _items(run, translator.bundle.configuration, source, target)
+    calibrate_run(translator, items, flagged=flagged, close_chrf=close_chrf)
+
+
+def calibrate_run(translator: "Translator", items: "Items", **options: Any) -> None:
+    """Calibrate the guards of a run, store them, and print what came out; `options` are those of `calibrate`."""
+    from glassformer.jobs.calibration import CALIBRATED_TEXTS, calibrate
+
+    items = items.first(CALIBRATED_TEXTS)
     typer.echo(f"translating {len(items.sources):,} texts", err=True)
-    guards = calibrate(translator, items, flagged=flagged, close_chrf=close_chrf)
-    guards.save(run)
+    guards = calibrate(translator, items, **options)
+    guards.save(translator.bundle.folder)
     _print(guards)
 
 
@@ -79,13 +84,14 @@ def _items(run: "Path", configuration: "Configuration", source: str | None, targ
     from glassformer.corpus.files import format_of
     from glassformer.corpus.readers import read_lines
     from glassformer.evaluation.items import Items, read_items
+    from glassformer.jobs.calibration import CALIBRATED_TEXTS
     from glassformer.jobs.evaluation import corpus_of, validation_items
     from glassformer.jobs.preparation import PREPARED, read_valid_pairs
 
     if source is None:
         if not (pairs := read_valid_pairs(run / PREPARED)):
             raise ConfigError(f"{run} holds no validation pairs: give SOURCE, and TARGET for the confidence")
-        return validation_items(configuration, pairs, most=LINES)
+        return validation_items(configuration, pairs, most=CALIBRATED_TEXTS)
     if target is None and format_of(source) == "lines":
         return Items.of(([line] for line in read_lines(source)), group=False)
     return read_items(corpus_of(source, target, configuration))
@@ -95,21 +101,22 @@ def _print(guards: "Guards") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from glassformer.jobs.calibration import FEWEST_OF_CONFIDENCE
-
     table = Table("guard", "suspicious above", box=None, pad_edge=False)
     table.columns[1].justify = "right"
     for name, value in guards.thresholds.items():
         table.add_row(name, f"{value:.3g}")
     Console(highlight=False).print(table)
-    typer.echo(
-        f"{guards.outputs:,} outputs; thresholds are their quantile {guards.quantile:.2%}; of outputs that they were "
-        f"not taken from, {guards.flagged:.1%} are suspicious"
+    typer.echo(f"thresholds are the quantile {guards.quantile:.2%} of the outputs; {calibration_result(guards)}")
+
+
+def calibration_result(guards: "Guards") -> str:
+    """Return in words what a calibration of guards has found."""
+    names = {"exact": "exactly right", "close": f"chrF ≥ {guards.close_chrf:g}"}
+    fitted = ((name, getattr(guards, part)) for part, name in names.items())
+    errors = ", ".join(f"{one.error:.1%} ({name})" for name, one in fitted if one)
+    missing = "".join(f"; no confidence ({names[part]}): {why}" for part, why in guards.unfitted.items())
+    return (
+        f"{guards.outputs:,} outputs, {guards.flagged:.1%} suspicious when judged by the other half"
+        + (f"; confidence off by {errors} on average" if errors else "")
+        + missing
     )
-    if guards.exact and guards.close:
-        typer.echo(
-            f"confidence: off by {guards.exact.error:.1%} on average for exactly right outputs, by "
-            f"{guards.close.error:.1%} for outputs with chrF ≥ {guards.close_chrf:g}"
-        )
-    else:
-        typer.echo(f"no confidence: it needs at least {FEWEST_OF_CONFIDENCE} pairs", err=True)

@@ -103,8 +103,8 @@ def translate_command(
     else:
         options: dict[str, Any] = {"n_best": n_best, "prefix": prefix, "sample": sample, "log_probs": n_best > 1}
         options["links"] = links is not None
-        if sample and "beam_size" in settings:
-            options["beam_size"] = settings["beam_size"]
+        if sample:  # refused together with sampling
+            options |= {name: settings[name] for name in ("beam_size", "retry") if name in settings}
         results = translator.stream(lines, **options)
         outputs = _translations(_logged(results, links) if links else results, n_best)
     with status.open("w", encoding="utf-8") if status else nullcontext() as log:
@@ -178,7 +178,7 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
         print(text, end="", flush=at_once)
         counts[one.status] += 1
         if log:
-            log.write(status_entry(number, one.status, one.reasons))
+            log.write(status_entry(number, one.status, one.reasons, one.retry))
     return counts
 
 

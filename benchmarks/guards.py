@@ -1,0 +1,495 @@
+"""How well guards find failures of known kinds, how well second searches mend loops, and how right the confidence is:
+`python -m benchmarks.guards --demo RUN --multi30k RUN --young RUN RUN --data DIR`.
+
+Failures are made with known truth: the output of a different source, a phrase that is repeated 3 to 10 times, an output
+without a third of its words, a copied source, a changed number, and a source in a different language. Others are the
+model's own: outputs of perturbed sources (a rare token in front, or the letters of its words swapped) with a chrF below
+20 against the output of the source itself count as hallucinations (Lee et al. 2018), and models after few updates write
+loops.
+
+The model scores each made output as its own. Guards are calibrated on one half of the outputs for validation and test
+pairs, with which the other half is judged, and the other way round. Where a table says "test", guards are calibrated on
+the validation outputs, as at the end of training.
+
+RUNs are finished runs: the demo, and three of the recipe multi30k-de-en, of which the young ones were trained for few
+updates. DIR is the folder of Multi30k's files. Writes results/guards.json. About five minutes of a core.
+"""
+
+import argparse
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.command import as_command
+from benchmarks.results import described, machine, read, table, write
+from glassformer.corpus.readers import read_lines
+from glassformer.decoding.engine import AttentionRows
+from glassformer.evaluation.metrics import sentence_scores
+from glassformer.guards.confidence import calibration_error
+from glassformer.guards.guards import Guards, of_search
+from glassformer.guards.signals import SIGNALS, ModelOutput, signals
+from glassformer.jobs.calibration import guards_of
+from glassformer.tasks import TASKS
+from glassformer.translator import Translation, Translator
+
+HALLUCINATED = 20.0
+"""Largest chrF, against the output of the unperturbed source, of a hallucination."""
+LOOPS = 150
+"""Number of natural loops that are searched again."""
+GOALS = {
+    "clean": 0.01,
+    "loop": 0.98,
+    "copy": 0.98,
+    "numbers": 1.0,
+    "detached": 0.95,
+    "missing": 0.60,
+    "hallucinations": 0.85,
+    "mended": 0.70,
+    "calibration error": 0.05,
+}
+"""Shares to be found, the AUROC of hallucinations, the share of mended loops; and shares and errors to stay below."""
+AT_MOST = ("clean", "calibration error")
+"""Goals that are maxima."""
+CORPORA = ("demo", "Multi30k")
+
+Pair = tuple[str, str]
+"""A source and an output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Sources and references of a corpus, with a run's outputs."""
+
+    name: str
+    translator: Translator
+    sources: Sequence[str]
+    references: Sequence[str]
+    found: Sequence[Translation]
+
+    @classmethod
+    def of(cls, name: str, translator: Translator, pairs: Iterable[tuple[str, str]]) -> "Outputs":
+        sources, references = zip(*pairs, strict=True)
+        found = translator.translate(sources, guards=False)
+        return cls(name=name, translator=translator, sources=sources, references=references, found=found)
+
+    @property
+    def judged(self) -> list[ModelOutput]:
+        """The outputs as guards look at them."""
+        return self.translator.outputs(self.sources, self.found)
+
+    def guards(self, some: slice = slice(None)) -> Guards:
+        """Return guards that are calibrated on all outputs, or on some."""
+        references = [[one] for one in self.references[some]]
+        return guards_of(self.judged[some], references, of_search(self.translator.bundle.configuration.decoding))
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Each source with its output."""
+        return [(source, one.text) for source, one in zip(self.sources, self.found, strict=True)]
+
+
+# Failures
+
+
+def detached(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
+    """Return each source with the output of a different one."""
+    shift = chance.randrange(1, len(pairs))
+    return [(source, pairs[(place + shift) % len(pairs)][1]) for place, (source, _) in enumerate(pairs)]
+
+
+def looped(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
+    """Return outputs in which a phrase of two to four words stands 3 to 10 times."""
+    return [(source, _looped(output.split(), chance)) for source, output in pairs]
+
+
+def missing(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
+    """Return outputs without a run of words: a third of them."""
+    return [(source, _without(output.split(), chance)) for source, output in pairs]
+
+
+def copied(pairs: Sequence[Pair], _: random.Random) -> list[Pair]:
+    """Return the sources as outputs."""
+    return [(source, source) for source, _ in pairs]
+
+
+def other_number(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
+    """Return pairs that both end with a number, one digit of which is changed in the output."""
+    return [
+        (f"{source} {number}", f"{output} {_changed(number, chance)}")
+        for source, output in pairs
+        for number in (str(chance.randrange(10, 10_000)),)
+    ]
+
+
+FAILURES: Mapping[str, Callable[[Sequence[Pair], random.Random], list[Pair]]] = {
+    "detached": detached,
+    "loop": looped,
+    "missing": missing,
+    "copy": copied,
+    "numbers": other_number,
+}
+
+
+def swapped(source: str, chance: random.Random) -> str:
+    """Return a source with the letters of each word in a random order."""
+    return " ".join("".join(chance.sample(word, len(word))) for word in source.split())
+
+
+def with_rare_token(source: str, token: str) -> str:
+    """Return a source with a rare token in front."""
+    return f"{token} {source}"
+
+
+def _looped(words: list[str], chance: random.Random) -> str:
+    begin, length = chance.randrange(max(len(words) - 1, 1)), chance.randint(2, 4)
+    phrase = words[begin : begin + length]
+    return " ".join([*words[:begin], *phrase * chance.randint(3, 10), *words[begin + length :]])
+
+
+def _without(words: list[str], chance: random.Random) -> str:
+    length = max(math.ceil(len(words) / 3), 1)
+    begin = chance.randrange(len(words) - length + 1)
+    return " ".join([*words[:begin], *words[begin + length :]]) or words[0]
+
+
+def _changed(number: str, chance: random.Random) -> str:
+    place = chance.randrange(len(number))
+    digit = chance.choice([one for one in "123456789" if one != number[place]])
+    return number[:place] + digit + number[place + 1 :]
+
+
+# Signals from attention, which the guards do not have
+
+
+def ignored(rows: AttentionRows) -> float:
+    """Return the share of source tokens on which all target tokens together look with a weight below 0.2."""
+    sums = np.array([row[:-1] for row in rows]).sum(0)
+    return float((sums < 0.2).mean()) if len(sums) else 0.0
+
+
+def drift(rows: AttentionRows) -> float:
+    """Return the mean over the target of the weight of the source's `<eos>`, where detached outputs tend to look."""
+    return float(np.array([row[-1] for row in rows]).mean())
+
+
+def blur(rows: AttentionRows) -> float:
+    """Return the mean entropy of the rows, as a share of the entropy of a uniform row."""
+    weights = np.array(rows)
+    entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1).mean()
+    return float(entropy / math.log(max(weights.shape[1], 2)))
+
+
+OF_ATTENTION: Mapping[str, Callable[[AttentionRows], float]] = {"ignored": ignored, "drift": drift, "blur": blur}
+
+
+# Measures
+
+
+def auroc(positive: Sequence[float], negative: Sequence[float]) -> float:
+    """Return the probability that a positive value is above a negative one; equal values count as half."""
+    below = np.sort(np.array(negative))
+    high = np.searchsorted(below, positive, "right")
+    low = np.searchsorted(below, positive, "left")
+    return float((high + low).mean() / 2 / len(below))
+
+
+def as_outputs(translator: Translator, pairs: Sequence[Pair]) -> list[ModelOutput]:
+    """Return given outputs as guards look at them, with the log probabilities that the model gives them."""
+    sources = [source for source, _ in pairs]
+    return translator.outputs(sources, translator.score(pairs))
+
+
+def made_failures(corpus: Outputs, seed: int = 1) -> dict[str, Any]:
+    """Return for clean outputs and each kind of failure the share that is found, by all guards and by each alone."""
+    made = {name: make(corpus.pairs, random.Random(seed)) for name, make in FAILURES.items()}
+    kinds = {"clean": corpus.judged, **{name: as_outputs(corpus.translator, pairs) for name, pairs in made.items()}}
+    guards = halves(corpus)
+    return {name: found_by(guards, outputs) for name, outputs in kinds.items()}
+
+
+def halves(corpus: Outputs) -> tuple[Guards, Guards]:
+    """Return guards that judge the outputs with an even index, calibrated on the others, and the reverse."""
+    return corpus.guards(slice(1, None, 2)), corpus.guards(slice(0, None, 2))
+
+
+def found_by(guards: tuple[Guards, Guards], outputs: Sequence[ModelOutput]) -> dict[str, Any]:
+    """Return the share of outputs that guards find, in all and alone; the two guards judge every other output."""
+    reasons = [found for half in (0, 1) for found in map(guards[half].reasons, outputs[half::2])]
+    alone = {name: float(np.mean([name in one for one in reasons])) for name in SIGNALS}
+    return {"outputs": len(reasons), "found": float(np.mean([bool(one) for one in reasons])), "alone": alone}
+
+
+def hallucinations(guards: Guards, corpus: Outputs, seed: int = 1) -> dict[str, Any]:
+    """Return the AUROC of each signal, and of all together, for outputs of perturbed sources against clean outputs."""
+    chance = random.Random(seed)
+    rare = rare_words(corpus.sources, 50)
+    perturbed = [with_rare_token(source, chance.choice(rare)) for source in corpus.sources]
+    perturbed += [swapped(source, chance) for source in corpus.sources]
+    found = corpus.translator.translate(perturbed, guards=False)
+    clean = [one.text for one in corpus.found] * 2
+    same = sentence_scores([one.text for one in found], clean, "chrf")
+    chosen = [place for place, chrf in enumerate(same) if chrf < HALLUCINATED and found[place].tokens]
+    positive = corpus.translator.outputs([perturbed[place] for place in chosen], [found[place] for place in chosen])
+    return {
+        "perturbed": len(perturbed),
+        "hallucinations": len(positive),
+        "found": float(np.mean([bool(guards.reasons(one)) for one in positive])) if positive else math.nan,
+        "auroc": aurocs(corpus, guards, positive, corpus.judged) if positive else {},
+    }
+
+
+def aurocs(
+    corpus: Outputs, guards: Guards, positive: Sequence[ModelOutput], negative: Sequence[ModelOutput]
+) -> dict[str, float]:
+    """Return the AUROC of each signal, of all together, and of signals from attention."""
+    values = [[signals(one, guards.usual) for one in some] for some in (positive, negative)]
+    found = {name: auroc(*([one[name] for one in some] for some in values)) for name in SIGNALS}
+    found["all"] = auroc(*([guards.suspicion(one) for one in some] for some in (positive, negative)))
+    seen = [attention_of(corpus, some) for some in (positive, negative)]
+    for name, signal in OF_ATTENTION.items():
+        found[f"attention: {name}"] = auroc(*([signal(rows) for rows in some] for some in seen))
+    return found
+
+
+def attention_of(corpus: Outputs, outputs: Sequence[ModelOutput]) -> list[AttentionRows]:
+    """Return the attention of the engine torch in given outputs."""
+    engine = Translator.load(corpus.translator.bundle.folder).engine
+    ids = corpus.translator.bundle.target_tokenizer
+    targets = [(*ids.encode(one.target), ids.eos_id) for one in outputs]
+    return engine.attention([((tuple(one.source_ids),), target) for one, target in zip(outputs, targets, strict=True)])
+
+
+def rare_words(sources: Sequence[str], count: int) -> list[str]:
+    """Return words that stand once in the sources."""
+    words = [word for source in sources for word in source.split()]
+    seen: dict[str, int] = {}
+    for word in words:
+        seen[word] = seen.get(word, 0) + 1
+    return sorted(word for word, times in seen.items() if times == 1 and word.isalpha())[:: max(1, len(seen) // count)]
+
+
+def other_language(corpus: Outputs, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the share of outputs for sources of a different language that guards find."""
+    found = corpus.translator.translate(texts, guards=False)
+    kept = [place for place, one in enumerate(found) if one.tokens]
+    outputs = corpus.translator.outputs([texts[place] for place in kept], [found[place] for place in kept])
+    return found_by(halves(corpus), outputs)
+
+
+def mended(guards: Guards, corpus: Outputs, young: Sequence[Path]) -> dict[str, Any]:
+    """Return what second searches make of the loops that young models write, judged by the guards of the corpus's run.
+
+    A loop is mended if its new output sets off the guard `loop` no more. All outputs that set off no guard must stay.
+    """
+    found: dict[str, Any] = {}
+    for run in young:
+        translator = Translator.load(run, engine="auto")
+        first = translator.translate(corpus.sources, guards=False)
+        outputs = translator.outputs(corpus.sources, first)
+        loops = [place for place, one in enumerate(outputs) if "loop" in guards.reasons(one)][:LOOPS]
+        for engine in ("torch", "ctranslate2"):
+            found[f"{run.name}, {engine}"] = _mended(run, engine, guards, corpus, loops)
+    return found
+
+
+def _mended(run: Path, engine: Any, guards: Guards, corpus: Outputs, places: Sequence[int]) -> dict[str, Any]:
+    translator = with_guards(Translator.load(run, engine=engine), guards)
+    sources, references = ([some[place] for place in places] for some in (corpus.sources, corpus.references))
+    before = translator.translate(sources)
+    after = translator.translate(sources, retry=True)
+    mends = [bool(one.retry) and "loop" not in one.reasons for one in after]
+    calm = corpus.sources[: len(places)]
+    pairs = zip(translator.translate(calm), translator.translate(calm, retry=True), strict=True)
+    return {
+        "loops": len(places),
+        "mended": float(np.mean(mends)),
+        "no guard set off": float(np.mean([not one.reasons for one in after])),
+        "by": {name: [one.retry for one in after].count(name) for name in sorted({one.retry for one in after})},
+        "chrf before": float(np.mean(sentence_scores([one.text for one in before], references, "chrf"))),
+        "chrf after": float(np.mean(sentence_scores([one.text for one in after], references, "chrf"))),
+        "unflagged outputs that changed": sum(one != other for one, other in pairs if not one.reasons),
+    }
+
+
+def with_guards(translator: Translator, guards: Guards) -> Translator:
+    """Return a translator that judges by these guards, for its own search."""
+    translator.__dict__["_stored_guards"] = replace(guards, search=of_search(translator.bundle.configuration.decoding))
+    return translator
+
+
+def confidence(guards: Guards, test: Outputs) -> dict[str, Any]:
+    """Return the expected calibration error of the confidence on other pairs than those on which it was fitted."""
+    texts = [one.text for one in test.found]
+    right = {
+        "exact": [score >= 100 for score in sentence_scores(texts, test.references, "exact")],
+        "close": [score >= guards.close_chrf for score in sentence_scores(texts, test.references, "chrf")],
+    }
+    told = [guards.confidence(one.token_log_probs) for one in test.found]
+    found: dict[str, Any] = {}
+    for part, is_right in right.items():
+        values = [getattr(one, part) for one in told] if getattr(guards, part) else []
+        error = calibration_error(values, is_right) if values else None
+        found[part] = {
+            "right": float(np.mean(is_right)),
+            "told": float(np.mean(values)) if values else None,
+            "calibration error": error,
+            "auroc": auroc(*_by_truth(values, is_right)) if values else None,
+            "why not": guards.unfitted.get(part, ""),
+        }
+    return found
+
+
+def _by_truth(values: Sequence[float], right: Sequence[bool]) -> tuple[list[float], list[float]]:
+    pairs = list(zip(values, right, strict=True))
+    return [one for one, true in pairs if true], [one for one, true in pairs if not true]
+
+
+# The corpora
+
+
+def of_demo(run: Path) -> tuple[Outputs, Outputs, list[str]]:
+    """Return the demo's validation and test outputs, and sources in a different language."""
+    translator = Translator.load(run, engine="auto")
+    splits = TASKS["english-french"](translator.bundle.configuration.run.seed).splits
+    valid, test = ([(one.source, one.target) for one in splits[name]] for name in ("valid", "test"))
+    own = [Outputs.of("demo", translator, pairs) for pairs in (valid, test)]
+    return own[0], own[1], [target for _, target in test]
+
+
+def of_multi30k(run: Path, data: Path) -> tuple[Outputs, Outputs, list[str]]:
+    """Return Multi30k's validation and test outputs, and sources in a different language."""
+    translator = Translator.load(run, engine="auto")
+    valid, test = (list(_pairs(data, name)) for name in ("val", "test_2016_flickr"))
+    own = [Outputs.of("Multi30k", translator, pairs) for pairs in (valid, test)]
+    return own[0], own[1], list(read_lines(data / "test_2016_flickr.fr.gz"))
+
+
+def _pairs(data: Path, name: str) -> Iterator[Pair]:
+    return zip(*(read_lines(data / f"{name}.{language}.gz") for language in ("de", "en")), strict=True)
+
+
+def measured(valid: Outputs, test: Outputs, foreign: Sequence[str]) -> dict[str, Any]:
+    """Return all figures of a corpus."""
+    both = replace(
+        valid,
+        sources=[*valid.sources, *test.sources],
+        references=[*valid.references, *test.references],
+        found=[*valid.found, *test.found],
+    )
+    guards = valid.guards()
+    made = as_outputs(test.translator, detached(test.pairs, random.Random(2)))
+    return {
+        "made": {**made_failures(both), "other language": other_language(both, foreign)},
+        "clean test": float(np.mean([bool(guards.reasons(one)) for one in test.judged])),
+        "hallucinations": hallucinations(guards, test),
+        "detached": {"auroc": aurocs(test, guards, made, test.judged)},
+        "confidence": confidence(guards, test),
+    }
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """Return the tables of the results."""
+    parts = []
+    for corpus in CORPORA:
+        rows = [
+            [kind, str(of["outputs"]), percent(of["found"]), *(percent(of["alone"][name]) for name in SIGNALS)]
+            for kind, of in found[corpus]["made"].items()
+        ]
+        parts += [f"{corpus}, share found:\n", table(["outputs", "number", "all guards", *SIGNALS], rows)]
+    names = ["all", *SIGNALS, *(f"attention: {name}" for name in OF_ATTENTION)]
+    scores = {
+        f"{corpus}, {kind}": found[corpus][kind]["auroc"]
+        for corpus in CORPORA
+        for kind in ("hallucinations", "detached")
+    }
+    rows = [[name, *(f"{of.get(name, math.nan):.3f}" for of in scores.values())] for name in names]
+    parts += ["AUROC against clean test outputs:\n", table(["signal", *scores], rows)]
+    rows = [
+        [
+            name,
+            str(of["loops"]),
+            percent(of["mended"]),
+            percent(of["no guard set off"]),
+            f"{of['chrf before']:.1f} → {of['chrf after']:.1f}",
+            str(of["unflagged outputs that changed"]),
+            ", ".join(f"{search} {number}" for search, number in of["by"].items()),
+        ]
+        for name, of in found["retry"].items()
+    ]
+    head = [
+        "run, engine",
+        "loops",
+        "mended",
+        "no guard set off",
+        "chrF",
+        "unflagged outputs changed",
+        "output kept from",
+    ]
+    parts += ["Second searches for natural loops:\n", table(head, rows)]
+    rows = [
+        [f"{corpus}, {part}", percent(of["right"]), of["why not"] or percent(of["calibration error"])]
+        for corpus in CORPORA
+        for part, of in found[corpus]["confidence"].items()
+    ]
+    parts += ["Confidence on test outputs:\n", table(["right if", "share right", "expected calibration error"], rows)]
+    return "\n".join(parts)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def figures_of(found: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """Yield each figure that has a goal: the goal's name, where it was measured, and the figure."""
+    for corpus in CORPORA:
+        made, of = found[corpus]["made"], found[corpus]
+        yield "clean", f"{corpus}, halves", made["clean"]["found"]
+        yield "clean", f"{corpus}, test", of["clean test"]
+        yield from ((kind, corpus, made[kind]["found"]) for kind in FAILURES)
+        yield from (
+            ("hallucinations", corpus, one) for name, one in of["hallucinations"]["auroc"].items() if name == "all"
+        )
+        for part, one in of["confidence"].items():
+            if one["calibration error"] is not None:
+                yield "calibration error", f"{corpus}, {part}", one["calibration error"]
+    yield from (("mended", name, one["mended"]) for name, one in found["retry"].items())
+
+
+def missed(found: Mapping[str, Any]) -> list[str]:
+    """Return in words which figures do not reach their goals."""
+    return [
+        f"{name} ({where}): {figure:.3f}, expected {'at most' if name in AT_MOST else 'at least'} {GOALS[name]:g}"
+        for name, where, figure in figures_of(found)
+        if (figure > GOALS[name] if name in AT_MOST else figure < GOALS[name])
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--demo", type=Path, required=True, help="run of the demo")
+    parser.add_argument("--multi30k", type=Path, required=True, help="run of multi30k-de-en")
+    parser.add_argument("--young", type=Path, nargs="+", required=True, help="runs of it after few updates")
+    parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
+    given = parser.parse_args()
+    of = machine()
+    demo, multi30k = of_demo(given.demo), of_multi30k(given.multi30k, given.data)
+    found = {
+        "demo": measured(*demo),
+        "Multi30k": measured(*multi30k),
+        "retry": mended(multi30k[0].guards(), multi30k[1], given.young),
+    }
+    write("guards", found, of)
+    figures = read("guards")
+    print(f"`{figures['command']}`, {figures['day']}:\n\n{text(figures)}")
+    print(f"{described(figures['machine'])}.")
+    if short := missed(figures):
+        sys.exit("not reached:\n" + "\n".join(short))
+
+
+if __name__ == "__main__":
+    as_command(main)

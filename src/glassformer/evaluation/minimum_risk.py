@@ -1,0 +1,21 @@
+"""Minimum Bayes risk: of several outputs for one source, the one that is most like the others."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from glassformer.evaluation.metrics import sentence_scores
+
+__all__ = ["least_risk"]
+
+
+def least_risk(texts: Sequence[str]) -> int:
+    """Return the index of the text whose mean chrF against all the others is highest; the first among equals.
+
+    Paper: Kumar & Byrne 2004, with chrF as the gain.
+    """
+    others = [(place, other) for place in range(len(texts)) for other in range(len(texts)) if other != place]
+    if not others:
+        return 0
+    scores = sentence_scores([texts[place] for place, _ in others], [texts[other] for _, other in others], "chrf")
+    return int(np.array(scores).reshape(len(texts), -1).mean(1).argmax())
