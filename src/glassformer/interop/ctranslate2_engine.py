@@ -77,6 +77,7 @@ class CTranslate2Engine:
     """
 
     name = "ctranslate2"
+    constrains = False
     reads_ahead = True
     cannot: ClassVar[dict[Need, str]] = {
         "sampling": "CTranslate2 cannot sample with a seed per text",
