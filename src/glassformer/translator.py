@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Spellings, WordEdges
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.decoding.search_trace import SearchTree
@@ -24,19 +24,30 @@ from glassformer.guards.signals import ModelOutput, signals
 from glassformer.model.alignment import Alignment
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
-from glassformer.text.links import Link, link_words, source_words, target_words
+from glassformer.text.glossary import Glossary, Term
+from glassformer.text.links import Link, Span, link_words, source_words, target_words, word_spans
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.terms import Piece, Terms, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import EOS_ID, SPECIALS
+from glassformer.text.word_edges import edge
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["TRANSLATED", "Explanation", "Status", "Translation", "Translator", "score_line", "status_entry"]
+__all__ = ["TRANSLATED", "Explanation", "Kept", "Status", "Translation", "Translator", "score_line", "status_entry"]
 
 Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length"]
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 """The statuses of texts that have a translation."""
+
+Kept = Literal["", "output", "search", "cut", "lost"]
+"""How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
+a search for outputs with these terms; the text was cut at them, and the parts translated; or not at all."""
+
+MOST_TERM_TOKENS = 100
+"""Maximum number of tokens of a sentence's terms to search with; the time and the memory grow with their number."""
 
 WINDOW_CHARACTERS = 4_000_000
 """Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
@@ -68,6 +79,8 @@ class Translation:
     """The guards that the output set off, by the names in `glassformer.guards.signals.SIGNALS`."""
     confidence: Confidence | None = None
     """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
+    kept: Kept = ""
+    """How the protected spans and glossary terms came in; after a cut, there are no log probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +191,7 @@ class Translator:
         log_probs: bool = True,
         guards: bool = True,
         links: bool = False,
+        glossary: Glossary | Mapping[str, str] | None = None,
         **settings: Any,
     ) -> list[Translation]:
         """Return one translation per text, in order.
@@ -194,12 +208,14 @@ class Translator:
             log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
             guards: whether to look for suspicious outputs (see `guards`).
             links: whether to align the words of each output to the words of its text, which takes another pass.
+            glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:
             ShapeError: `texts` is one string, or the numbers of prefixes and texts differ.
             ConfigError: a setting is unknown or out of range, sampling and a beam are both requested, or the engine
                 does not support the request.
+            DataError: a term of the glossary is blank, or has two translations.
             DecodingError: `n_best` is larger than the beam, or a prefix does not fit.
         """
         if isinstance(texts, str):
@@ -208,7 +224,8 @@ class Translator:
         if len(prefixes) != len(texts):
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
-        return list(self._begin(texts, prefixes, search, links=links, guards=guards))
+        terms = _terms(search, glossary)
+        return list(self._begin(texts, prefixes, search, links=links, guards=guards, terms=terms))
 
     def stream(
         self,
@@ -220,6 +237,7 @@ class Translator:
         log_probs: bool = True,
         guards: bool = True,
         links: bool = False,
+        glossary: Glossary | Mapping[str, str] | None = None,
         **settings: Any,
     ) -> Iterator[Translation]:
         """Yield the translation of each text of a stream, in order, reading up to `window` texts (a setting) at a time.
@@ -229,13 +247,14 @@ class Translator:
         earlier texts are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
         """
         search = self._search(settings, n_best, sample, log_probs)
-        window = search.settings.window
+        window, options = search.settings.window, {"links": links, "guards": guards}
+        terms = _terms(search, glossary)
         waiting: deque[Iterator[Translation]] = deque()
         ahead = 1 if self.engine.reads_ahead and window > 1 else 0
         first = 0
         for held in _windows(texts, window):
             if held:
-                waiting.append(self._begin(held, [prefix] * len(held), search, first, links=links, guards=guards))
+                waiting.append(self._begin(held, [prefix] * len(held), search, first, terms=terms, **options))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -322,6 +341,7 @@ class Translator:
         *,
         links: bool = False,
         guards: bool = True,
+        terms: Terms,
     ) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations.
 
@@ -334,6 +354,9 @@ class Translator:
             jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
         linked = texts if links else None
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search, linked)
+        if any(each := [terms.of(text) if place in sources else () for place, text in enumerate(texts)]):
+            job_of = {place: job for job, places in jobs.items() for place in places}
+            found = self._with_terms(found, texts, each, job_of, search, linked, terms)
         return self._guarded(found, texts, sources, search) if guards else found
 
     def _finish(
@@ -345,13 +368,92 @@ class Translator:
         linked: Sequence[str] | None,
     ) -> Iterator[Translation]:
         """Yield one translation per text, once the hypotheses of all jobs are found, with links to `linked` texts."""
-        hypotheses = list(found)
-        translations = self._translations(hypotheses, list(jobs), search)
-        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
-        if linked is not None:
-            results = dict(self._linked(linked, jobs, hypotheses, results))
+        results = self._results(jobs, list(found), search, linked)
         for place, status in enumerate(statuses):
             yield results[place] if place in results else Translation(text="", status=status)
+
+    def _results(
+        self,
+        jobs: Mapping[Job, Sequence[int]],
+        found: Sequence[list[Hypothesis]],
+        search: Search,
+        linked: Sequence[str] | None,
+    ) -> dict[int, Translation]:
+        """Return the translation of each job's texts, by the indices of the texts, with links to `linked` texts."""
+        translations = self._translations(found, list(jobs), search)
+        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
+        return results if linked is None else dict(self._linked(linked, jobs, found, results))
+
+    def _with_terms(
+        self,
+        found: Iterable[Translation],
+        texts: Sequence[str],
+        terms: Sequence[Sequence[Term]],
+        jobs: Mapping[int, Job],
+        search: Search,
+        linked: Sequence[str] | None,
+        wanted: Terms,
+    ) -> Iterator[Translation]:
+        """Yield the translations, with the terms of their texts in them."""
+        results = dict(enumerate(found))
+        places = [place for place, some in enumerate(terms) if some]
+        lacking = {place: missing_terms(terms[place], results[place].text) for place in places}
+        again = [place for place in places if lacking[place]]
+        spellings = {
+            place: tuple(spellings_of(term, self.bundle.target_tokenizer) for term in terms[place]) for place in again
+        }
+        results.update(self._searched({place: jobs[place] for place in again}, spellings, search, linked))
+        cuts = {}
+        for place in places:
+            one = results[place]
+            if place in again and missing_terms(terms[place], one.text):
+                results[place] = replace(one, kept="lost")
+                unwritable = [term for term, each in zip(terms[place], spellings[place], strict=True) if not each]
+                if not jobs[place].prefix:
+                    cuts[place] = pieces_around(texts[place], unwritable or lacking[place])
+            else:
+                others = tuple(other for other in one.alternatives if not missing_terms(terms[place], other.text))
+                results[place] = replace(one, alternatives=others, kept="search" if place in again else "output")
+        for place, one in self._cut(texts, cuts, replace(search, n_best=1), linked is not None, wanted):
+            if not missing_terms(terms[place], one.text):
+                results[place] = one
+        yield from (results[place] for place in range(len(texts)))
+
+    def _searched(
+        self,
+        jobs: Mapping[int, Job],
+        spellings: Mapping[int, tuple[Spellings, ...]],
+        search: Search,
+        linked: Sequence[str] | None,
+    ) -> dict[int, Translation]:
+        """Return the translations of texts whose terms a search can write, by the indices of the texts."""
+        if search.sample or not self.engine.constrains:
+            return {}
+        with_terms: dict[Job, list[int]] = {}
+        for place, job in jobs.items():
+            phrases = spellings[place]
+            if all(phrases) and sum(max(map(len, each)) for each in phrases) <= MOST_TERM_TOKENS:
+                with_terms.setdefault(job._replace(phrases=phrases), []).append(place)
+        found = list(self.engine.decode(list(with_terms), replace(search, edges=self._edges)))
+        several = {job: each for job, each in zip(with_terms, found, strict=True) if each}
+        return self._results({job: with_terms[job] for job in several}, list(several.values()), search, linked)
+
+    def _cut(
+        self, texts: Sequence[str], cuts: Mapping[int, Sequence[Piece]], search: Search, links: bool, terms: Terms
+    ) -> Iterator[tuple[int, Translation]]:
+        """Yield the index of each text that is cut into pieces, and its translation, which is that of its pieces."""
+        if not cuts:
+            return
+        sides = [piece.text for pieces in cuts.values() for piece in pieces if piece.is_translated]
+        found = self._begin(sides, [""] * len(sides), search, links=links, guards=False, terms=terms)
+        for place, pieces in cuts.items():
+            one = _joined(texts[place], pieces, found)
+            yield place, one if links else replace(one, links=())
+
+    @cached_property
+    def _edges(self) -> WordEdges:
+        """How the target vocabulary's tokens join."""
+        return WordEdges(*(tuple(edge(token[one:][:1]) for token in self._tokens) for one in (0, -1)))
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
@@ -509,10 +611,11 @@ def score_line(scored: Translation) -> str:
     return f"{scored.log_prob:.4f}\t{scored.score:.4f}\t{len(scored.tokens)}" if scored.status == "ok" else ""
 
 
-def status_entry(line: int, status: Status, reasons: Sequence[str] = ()) -> str:
+def status_entry(line: int, status: Status, reasons: Sequence[str] = (), kept: Kept = "") -> str:
     """Return the line of a file of statuses (JSONL) for a line of the input, from 1."""
     why = f', "reasons": {json.dumps(reasons)}' if reasons else ""
-    return f'{{"line": {line}, "status": "{status}"{why}}}\n'  # json.dumps of everything takes ten times as long
+    how = f', "kept": "{kept}"' if kept else ""
+    return f'{{"line": {line}, "status": "{status}"{why}{how}}}\n'  # json.dumps of everything takes ten times as long
 
 
 def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
@@ -531,6 +634,52 @@ def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> E
         budget=members[0].budget,
         alignment=members[0].alignment,
     )
+
+
+def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Terms:
+    known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
+    return Terms(protect=search.settings.protect, glossary=known)
+
+
+def _joined(source: str, pieces: Iterable[Piece], sides: Iterator[Translation]) -> Translation:
+    """Return the translation that consists of the pieces of a source, with the translations of those that have one."""
+    text, tokens, aligned = "", list[str](), list[Link]()
+    status: Status = "ok"
+    for piece in pieces:
+        begin = len(text)
+        if piece.is_translated:
+            one = next(sides)
+            text += as_fragment(piece.text, one.text)
+            tokens += one.tokens[:-1]
+            status = one.status if one.status == "max_length" else status
+            for source_span, target_span in one.links:
+                aligned.append(Link(_moved(source_span, piece.begin), _moved(target_span, begin)))
+        else:
+            text += piece.text
+            tokens += piece.text.split()
+            aligned.append(Link((piece.begin, piece.end), (begin, len(text))))
+    links = tuple(_links_of_words(source, text, aligned))
+    tokens.append(SPECIALS[EOS_ID])
+    how: dict[str, Any] = {"log_prob": math.nan, "score": math.nan, "status": status, "kept": "cut"}
+    return Translation(text=text, tokens=tuple(tokens), links=links, **how)
+
+
+def _moved(span: Span, by: int) -> Span:
+    return span[0] + by, span[1] + by
+
+
+def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
+    """Yield a link for each word of the target in an aligned part, to the first word of the part of the source."""
+    words = word_spans(source)
+    for word in word_spans(target):
+        parts = (link.source for link in aligned if _overlap(link.target, word))
+        found = next((one for part in parts for one in words if _overlap(one, part)), None)
+        if found:
+            yield Link(found, word)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:

@@ -20,7 +20,9 @@ SHAPES = ((12, 2, 2), (12, 2, 1), (12, 1, 2), (8, 2, 2), (16, 1, 1), (16, 2, 2))
 
 def small_run(trained, folder, shape, *, losses=(), ending="steps", settings=None):
     """Write a finished run whose validation loss falls with the size of its model, and return its folder."""
-    shutil.copytree(trained, folder, ignore=shutil.ignore_patterns("checkpoints", "*.safetensors", "report*", ALIGNMENT))
+    shutil.copytree(
+        trained, folder, ignore=shutil.ignore_patterns("checkpoints", "*.safetensors", "report*", ALIGNMENT)
+    )
     there = Bundle.load(folder)
     width, encoder, decoder = shape
     sizes = {"d_model": width, "d_ff": 2 * width, "heads": 2, "encoder_layers": encoder, "decoder_layers": decoder}

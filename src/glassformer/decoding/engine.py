@@ -26,7 +26,7 @@ __all__ = [
     "results_of_batches",
 ]
 
-Need = Literal["sampling", "prefix", "explanation", "ensemble"]
+Need = Literal["sampling", "prefix", "glossary", "explanation", "ensemble"]
 """Abilities beyond a search for the best output, which a translation may need and not every engine has."""
 
 DECODED_POSITIONS = 6000

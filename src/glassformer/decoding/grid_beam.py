@@ -4,6 +4,9 @@ A hypothesis either writes a free token, begins one of its phrases, or goes on w
 hypotheses of a sentence are kept in rows of a grid, by the number of phrase tokens that they still have to write; each
 row keeps the N best. So a hypothesis that has paid for improbable phrase tokens never competes with one that has not.
 
+Finished hypotheses are ranked by their score, but the log probabilities of phrase tokens are not divided by the length
+penalty: they can be so low that a longer output, which shares them among more tokens, would always win.
+
 Paper: Hokamp and Liu 2017. Differs: a phrase may have several spellings, and need not join with the words around.
 
 Axis letters: B active sentences · R rows of the state (B × hypotheses per sentence) · V vocabulary · N beam size.
@@ -39,7 +42,7 @@ def grid_beam_search(
     prefixes: Sequence[Sequence[int]] | None = None,
     **settings: Any,
 ) -> list[list[Hypothesis]]:
-    """Return for each sentence the `n_best` distinct hypotheses with the highest scores that contain its phrases.
+    """Return for each sentence the `n_best` distinct hypotheses that contain its phrases and rank highest, best first.
 
     A sentence has no hypothesis if no output contains its phrases within its maximum length. Without phrases, the
     result is that of `beam_search`. With a beam as large as the space of outputs, the search is exhaustive.
@@ -85,7 +88,9 @@ class _Path(NamedTuple):
     """A hypothesis without `<bos>`."""
 
     key: float
-    """Its log probability; once it has finished, its score."""
+    """Its log probability; once it has finished, the key by which it ranks."""
+    of_phrases: float
+    """Sum of the log probabilities of its phrase tokens."""
     tokens: Ids
     token_log_probs: tuple[float, ...]
     progress: _Progress
@@ -105,11 +110,12 @@ class _Move(NamedTuple):
     token: int
     token_log_prob: float
     progress: _Progress
+    of_phrases: float
 
     def made(self, key: float) -> _Path:
         path = self.path
         log_probs = (*path.token_log_probs, self.token_log_prob)
-        return _Path(key, (*path.tokens, self.token), log_probs, self.progress, self.row)
+        return _Path(key, self.of_phrases, (*path.tokens, self.token), log_probs, self.progress, self.row)
 
 
 class _Grid:
@@ -121,7 +127,7 @@ class _Grid:
         self.edges, self.max_length, self.settings = edges, max_length, settings
         self._phrases = list(dict.fromkeys(phrases))
         left = tuple(sorted(map(self._phrases.index, phrases)))
-        self.living = [_Path(0.0, (), (), _Progress(left), 0)]
+        self.living = [_Path(0.0, 0.0, (), (), _Progress(left), 0)]
         self.finished: list[_Path] = []
 
     def phrase_moves(self, path: _Path) -> Iterator[tuple[int, _Progress]]:
@@ -145,26 +151,37 @@ class _Grid:
         rows: dict[int, dict[Any, _Move]] = {}
         for move in moves:
             if move.token == eos_id or length + self._fewest(move.progress) < self.max_length:
-                same = (move.path.tokens, move.token, move.progress)  # by another path to the same tokens
-                rows.setdefault(self._most(move.progress), {}).setdefault(same, move)
+                row = rows.setdefault(self._most(move.progress), {})
+                same = (move.path.tokens, move.token, move.progress)  # the same tokens, with phrases at other places
+                if same not in row or row[same].of_phrases < move.of_phrases:
+                    row[same] = move
         self.living = []
         for found in rows.values():
             best = sorted(found.values(), key=lambda move: move.key, reverse=True)
-            self._finish(move.made(score_of(move.key, penalty)) for move in best[:beam_size] if move.token == eos_id)
+            ends = (move for move in best[:beam_size] if move.token == eos_id)
+            self._finish(move.made(_rank(move.key, move.of_phrases, penalty)) for move in ends)
             self.living += [move.made(move.key) for move in best if move.token != eos_id][:beam_size]
 
     def goes_on(self) -> bool:
-        """Return whether the best living path, as if it ended now, beats the N-th best finished one."""
+        """Return whether the best living path, as if it ended now, beats the N-th best finished one.
+
+        A path whose phrases are not written yet counts as if they cost what they cost the finished path that paid
+        least; otherwise, it would always beat those that have paid.
+        """
         if not self.living or len(self.finished) < self.settings.beam_size:
             return bool(self.living)
-        penalty = penalty_of(len(self.living[0].tokens), self.settings)
-        return score_of(max(path.key for path in self.living), penalty) > self.finished[-1].key
+        penalty, least = penalty_of(len(self.living[0].tokens), self.settings), max(p.of_phrases for p in self.finished)
+        best = max(
+            _rank(path.key - path.of_phrases + cost, cost, penalty)
+            for path in self.living
+            for cost in (min(path.of_phrases, least),)
+        )
+        return best > self.finished[-1].key
 
     def _finish(self, paths: Iterable[_Path]) -> None:
-        known = {path.tokens for path in self.finished}
-        new = [path for path in paths if path.tokens not in known]
-        best = sorted([*self.finished, *new], key=lambda path: path.key, reverse=True)
-        self.finished = best[: self.settings.beam_size]
+        """Add finished paths, and keep the N best with different tokens."""
+        best = sorted([*self.finished, *paths], key=lambda path: path.key, reverse=True)
+        self.finished = list({path.tokens: path for path in reversed(best)}.values())[::-1][: self.settings.beam_size]
 
     def _most(self, progress: _Progress) -> int:
         """Return the largest number of phrase tokens that may still be to write: the row of the grid."""
@@ -225,7 +242,10 @@ def _moves(log_probs: Float[Tensor, "R V"], grids: Sequence[_Grid], each: int, e
     best = log_probs.topk(min(max((grid.settings.beam_size for grid in grids), default=1), log_probs.shape[1]))
     best_values, best_tokens = best.values.tolist(), best.indices.tolist()
     for b, grid in enumerate(grids):
-        found = [_move(path, row, token, next(values), progress) for row, path, token, progress in special[b]]
+        found = [
+            _move(path, row, token, next(values), progress, is_of_phrase=True)
+            for row, path, token, progress in special[b]
+        ]
         for row, path in enumerate(grid.living, start=b * each):
             left, ahead, _ = path.progress
             if not ahead:
@@ -237,8 +257,16 @@ def _moves(log_probs: Float[Tensor, "R V"], grids: Sequence[_Grid], each: int, e
         yield [move for move in found if move.key > -torch.inf]
 
 
-def _move(path: _Path, row: int, token: int, log_prob: float, progress: _Progress) -> _Move:
-    return _Move(path.key + log_prob, path, row, token, log_prob, progress)
+def _move(
+    path: _Path, row: int, token: int, log_prob: float, progress: _Progress, *, is_of_phrase: bool = False
+) -> _Move:
+    cost = path.of_phrases + (log_prob if is_of_phrase else 0.0)
+    return _Move(path.key + log_prob, path, row, token, log_prob, progress, cost)
+
+
+def _rank(log_prob: float, of_phrases: float, penalty: float) -> float:
+    """Return the score of the free tokens, plus the log probability of the phrase tokens."""
+    return score_of(log_prob - of_phrases, penalty) + of_phrases
 
 
 def _check(step: Step[Any], max_lengths: Sequence[int], phrases: Sequence[Sequence[Spellings]]) -> None:

@@ -309,6 +309,8 @@ class DecodingConfig:
     """Number of tokens by which an output may be longer than its source."""
     window: Annotated[int, Range(1, 10**9)] = 2000
     """Number of lines of a stream that are read, sorted by length and translated together."""
+    protect: bool = True
+    """Keep addresses, placeholders, tags and numbers of three digits or more as they stand in the source."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities; below 1, outputs are more predictable; above 1, more varied."""
     top_k: Annotated[int, Range(0, 10**9)] = 0
