@@ -125,16 +125,16 @@ def test_more_outputs_keep_the_best_one_and_all_contain_the_terms(translator):
 
 
 def test_a_cut_sentence_keeps_its_sides_links_and_punctuation(translator):
-    text = "the cat (www.§.org), sees a 1000."
+    text = "the cat (https://§.org), sees a 1000."
     [one] = translator.translate([text], links=True)
     [first] = translator.translate(["the cat"])
     assert one.kept == "cut"
     assert math.isnan(one.log_prob)
-    assert one.text.startswith(f"{first.text} (www.§.org), ")
+    assert one.text.startswith(f"{first.text} (https://§.org), ")
     assert "1000" in one.text
     assert one.tokens[-1] == "<eos>"
     words = {text[slice(*link.source)]: one.text[slice(*link.target)] for link in one.links}
-    assert words["(www.§.org),"] == "(www.§.org),"
+    assert words["(https://§.org),"] == "(https://§.org),"
     assert all(word.strip() and "the" not in other for word, other in words.items())
 
 
@@ -148,7 +148,7 @@ def test_a_prefix_and_the_terms_are_both_kept(translator):
     [found] = translator.translate(["the cat sees 12345 dogs"], prefix="un grand chien")
     assert found.text.startswith("un grand chien")
     assert "12345" in found.text
-    [lost] = translator.translate(["the cat www.§.org"], prefix="un grand chien")
+    [lost] = translator.translate(["the cat https://§.org"], prefix="un grand chien")
     assert (lost.kept, lost.text.startswith("un grand chien")) == ("lost", True)
 
 
