@@ -405,15 +405,15 @@ class Translator:
         results.update(self._searched({place: jobs[place] for place in again}, spellings, search, linked))
         cuts = {}
         for place in places:
-            one = results[place]
-            if place in again and missing_terms(terms[place], one.text):
-                results[place] = replace(one, kept="lost")
+            one, is_again = results[place], place in again
+            is_lost = is_again and bool(missing_terms(terms[place], one.text))
+            others = tuple(other for other in one.alternatives if not missing_terms(terms[place], other.text))
+            kept: Kept = "lost" if is_lost else "search" if is_again else "output"
+            results[place] = replace(one, alternatives=others, kept=kept)
+            # An output that does not end went astray after tokens that the model would not have written.
+            if is_again and (is_lost or one.status == "max_length") and not jobs[place].prefix:
                 unwritable = [term for term, each in zip(terms[place], spellings[place], strict=True) if not each]
-                if not jobs[place].prefix:
-                    cuts[place] = pieces_around(texts[place], unwritable or lacking[place])
-            else:
-                others = tuple(other for other in one.alternatives if not missing_terms(terms[place], other.text))
-                results[place] = replace(one, alternatives=others, kept="search" if place in again else "output")
+                cuts[place] = pieces_around(texts[place], unwritable or lacking[place])
         for place, one in self._cut(texts, cuts, replace(search, n_best=1), linked is not None, wanted):
             if not missing_terms(terms[place], one.text):
                 results[place] = one

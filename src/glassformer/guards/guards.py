@@ -121,7 +121,8 @@ def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tu
 
 def of_search(settings: DecodingConfig) -> dict[str, Any]:
     """Return the settings that decide the output of a search."""
-    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
+    others = (*OF_SAMPLING, "window", "protect")
+    return {name: value for name, value in asdict(settings).items() if name not in others}
 
 
 def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:

@@ -35,7 +35,8 @@ from glassformer.recipes.toml import changed_decoding
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
-from glassformer.translator import Status, Translation, Translator, score_line, status_entry
+from glassformer.text.glossary import Glossary
+from glassformer.translator import Kept, Status, Translation, Translator, score_line, status_entry
 
 __all__ = [
     "BULK",
@@ -128,6 +129,8 @@ class BulkJob:
     """The column to translate in TSV files (a name, or a number from 0), JSONL or Parquet files (a name)."""
     target_column: str | None = None
     """A column of targets: instead of translating, score them as translations of the texts in `column`."""
+    glossary: Glossary | None = None
+    """How some terms must be translated."""
     part_bytes: int = PART_BYTES
     """Size of a part of an uncompressed file, in bytes."""
     engine: EngineName = "auto"
@@ -206,6 +209,7 @@ class BulkJob:
         """
         first, *others = self.runs
         how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "device": self.device}
+        how["needs"] = ["glossary"] if self.glossary else []
         return Translator.load(
             first, *others, settings=self.settings, workers=workers or (1 if self.target_column else cores()), **how
         )
@@ -217,6 +221,7 @@ class BulkJob:
             **settings_of_outputs(changed_decoding(decoding, self.settings)),
             "engine": self.engine,
             "quantization": self.quantization,
+            "glossary": [hashlib.sha256(repr(self.glossary).encode()).hexdigest()] if self.glossary else None,
             "column": self.column,
             "target_column": self.target_column,
             "part_bytes": self.part_bytes,
@@ -313,9 +318,9 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
     storage, path, statuses = job.storage, f"{_PARTS}/{part.name}", Counter[str]()
     with storage.writing(path + _STATUS) as status_file, storage.writing(path + _TEXT) as text_file:
         text, status = _Hashed(text_file), _Hashed(status_file)
-        for number, (line, outcome, reasons) in enumerate(_outputs(job, translator, part.range), start=1):
+        for number, (line, outcome, reasons, kept) in enumerate(_outputs(job, translator, part.range), start=1):
             text.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-            status.write(status_entry(number, outcome, reasons).encode())
+            status.write(status_entry(number, outcome, reasons, kept).encode())
             statuses[outcome] += 1
     record = PartRecord(
         name=part.name,
@@ -330,16 +335,18 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
     return record
 
 
-def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator[tuple[str, Status, tuple[str, ...]]]:
-    """Yield the output of each line of a range, its status, and the guards that it set off."""
+def _outputs(
+    job: BulkJob, translator: Translator, lines: FileRange
+) -> Iterator[tuple[str, Status, tuple[str, ...], Kept]]:
+    """Yield the output of each line of a range, its status, the guards that it set off, and how its terms came in."""
     if job.target_column is None:
-        for translation in translator.stream(lines.texts(job.column), log_probs=False):
-            yield translation.text, translation.status, translation.reasons
+        for one in translator.stream(lines.texts(job.column), log_probs=False, glossary=job.glossary):
+            yield one.text, one.status, one.reasons, one.kept
         return
     rows, window = lines.rows(*job.columns), translator.bundle.configuration.decoding.window
     while pairs := [(source, target) for source, target in islice(rows, window)]:
         for scored in translator.score(pairs):
-            yield score_line(scored), scored.status, ()
+            yield score_line(scored), scored.status, (), ""
 
 
 class _Hashed:

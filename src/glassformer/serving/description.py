@@ -42,7 +42,7 @@ SPAN = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems"
 LINK = {**SPAN, "minItems": 4, "maxItems": 4}
 SENTENCE = _object(
     (
-        *("text", "source", "target", "status", "reasons", "confidence"),
+        *("text", "source", "target", "status", "reasons", "kept", "confidence"),
         *("log_prob", "score", "tokens", "token_log_probs", "links"),
     ),
     text=TEXT,
@@ -50,6 +50,7 @@ SENTENCE = _object(
     target=SPAN | {"description": "Where the sentence is in the translation"},
     status=TEXT,
     reasons=TEXTS,
+    kept=TEXT | {"description": "How protected spans and glossary terms came in: output, search, cut or lost"},
     confidence={"type": ["object", "null"], "properties": {"exact": NUMBER, "close": NUMBER}},
     log_prob={"type": ["number", "null"]},
     score={"type": ["number", "null"]},

@@ -17,11 +17,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from glassformer.errors import DataError
 from glassformer.serving.models import ServedModel
 from glassformer.serving.passages import Passage
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service, endpoint
+from glassformer.text.glossary import Glossary
 from glassformer.text.links import Span
 from glassformer.translator import Translation
 
@@ -45,6 +47,10 @@ class TranslateRequest(BaseModel):
     prefix: Annotated[
         str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
     ] = ""
+    glossary: Annotated[
+        dict[str, str],
+        Field(max_length=1000, description="How some terms must be translated: target terms by source term."),
+    ] = {}
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
     stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
 
@@ -70,6 +76,8 @@ async def _translate(service: Service, request: Request) -> Response:
     service.admit(request, request.headers.get("authorization", "").removeprefix("Bearer "), asked.texts)
     options: dict[str, Any] = {"alternatives": asked.n_best - 1, "log_probs": True, "prefix": asked.prefix}
     options["split"] = not asked.prefix
+    if asked.glossary:
+        options["glossary"] = _glossary(asked.glossary)
     if asked.links:
         options["links"] = True
     if asked.beam_size is not None:
@@ -104,6 +112,13 @@ def _model(service: Service, asked: TranslateRequest) -> ServedModel:
     return fitting[0]
 
 
+def _glossary(terms: dict[str, str]) -> Glossary:
+    try:
+        return Glossary.of(terms)
+    except DataError as error:
+        raise RequestError(400, str(error)) from error
+
+
 async def _events(each: list[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterator[str]:
     """Yield an event for each text, in the order in which they are translated, and one at the end."""
 
@@ -134,6 +149,7 @@ def _sentence_of(one: Translation, source: Span, target: Span) -> dict[str, Any]
         "target": list(target),
         "status": one.status,
         "reasons": list(one.reasons),
+        "kept": one.kept,
         "confidence": asdict(one.confidence) if one.confidence else None,
         "log_prob": _number(one.log_prob),
         "score": _number(one.score),
