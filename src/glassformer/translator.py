@@ -27,6 +27,7 @@ from glassformer.recipes.toml import changed_decoding
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import Link, Span, link_words, source_words, target_words, word_spans
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.placing import placed_spans, replaced_terms, stripped
 from glassformer.text.terms import Piece, Terms, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID, SPECIALS
@@ -42,9 +43,10 @@ Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_le
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 """The statuses of texts that have a translation."""
 
-Kept = Literal["", "output", "search", "cut", "lost"]
+Kept = Literal["", "output", "search", "placed", "cut", "lost"]
 """How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
-a search for outputs with these terms; the text was cut at them, and the parts translated; or not at all."""
+by a search for outputs with these terms; placed at the aligned words of an output; the text was cut at them, and the
+parts translated; or not at all."""
 
 MOST_TERM_TOKENS = 100
 """Maximum number of tokens of a sentence's terms to search with; the time and the memory grow with their number."""
@@ -80,7 +82,7 @@ class Translation:
     confidence: Confidence | None = None
     """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
     kept: Kept = ""
-    """How the protected spans and glossary terms came in; after a cut, there are no log probabilities."""
+    """How the protected spans and glossary terms came in; if placed or cut, there are no log probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,7 +405,7 @@ class Translator:
             place: tuple(spellings_of(term, self.bundle.target_tokenizer) for term in terms[place]) for place in again
         }
         results.update(self._searched({place: jobs[place] for place in again}, spellings, search, linked))
-        cuts = {}
+        failing: dict[int, Sequence[Term]] = {}
         for place in places:
             one, is_again = results[place], place in again
             is_lost = is_again and bool(missing_terms(terms[place], one.text))
@@ -413,10 +415,12 @@ class Translator:
             # An output that does not end went astray after tokens that the model would not have written.
             if is_again and (is_lost or one.status == "max_length") and not jobs[place].prefix:
                 unwritable = [term for term, each in zip(terms[place], spellings[place], strict=True) if not each]
-                cuts[place] = pieces_around(texts[place], unwritable or lacking[place])
-        for place, one in self._cut(texts, cuts, replace(search, n_best=1), linked is not None, wanted):
-            if not missing_terms(terms[place], one.text):
-                results[place] = one
+                failing[place] = unwritable or lacking[place]
+        for way in (self._placed, self._cut):
+            for place, one in way(texts, failing, replace(search, n_best=1), wanted):
+                if not missing_terms(terms[place], one.text):
+                    results[place] = one if linked is not None else replace(one, links=())
+            failing = {place: some for place, some in failing.items() if results[place].kept in ("search", "lost")}
         yield from (results[place] for place in range(len(texts)))
 
     def _searched(
@@ -438,17 +442,38 @@ class Translator:
         several = {job: each for job, each in zip(with_terms, found, strict=True) if each}
         return self._results({job: with_terms[job] for job in several}, list(several.values()), search, linked)
 
-    def _cut(
-        self, texts: Sequence[str], cuts: Mapping[int, Sequence[Piece]], search: Search, links: bool, terms: Terms
+    def _placed(
+        self, texts: Sequence[str], terms: Mapping[int, Sequence[Term]], search: Search, wanted: Terms
     ) -> Iterator[tuple[int, Translation]]:
-        """Yield the index of each text that is cut into pieces, and its translation, which is that of its pieces."""
-        if not cuts:
-            return
+        """Yield the index of each text, and its translation with these terms at the aligned places.
+
+        Spans are taken out of the text before it is translated, and terms of a glossary replace their translations.
+        """
+        spans = {place: stripped(texts[place], [one for one in some if one.is_span]) for place, some in terms.items()}
+        whole = [place for place, one in spans.items() if not one.gaps]
+        spans = {place: one for place, one in spans.items() if one.gaps and wanted.leave_words(one.text)}
+        found = self._linked_outputs([one.text for one in spans.values()], search, wanted)
+        for (place, without), one in zip(spans.items(), found, strict=True):
+            yield place, _arranged(texts[place], one, *placed_spans(without, one.text, one.links))
+        found = self._linked_outputs([texts[place] for place in whole], search, Terms(protect=False))
+        for place, one in zip(whole, found, strict=True):
+            if made := replaced_terms(one.text, one.links, terms[place]):
+                yield place, _arranged(texts[place], one, *made)
+
+    def _cut(
+        self, texts: Sequence[str], terms: Mapping[int, Sequence[Term]], search: Search, wanted: Terms
+    ) -> Iterator[tuple[int, Translation]]:
+        """Yield the index of each text, and its translation, which is that of its pieces between all of its terms."""
+        cuts = {place: pieces_around(texts[place], wanted.of(texts[place])) for place in terms}
         sides = [piece.text for pieces in cuts.values() for piece in pieces if piece.is_translated]
-        found = self._begin(sides, [""] * len(sides), search, links=links, guards=False, terms=terms)
+        found = self._linked_outputs(sides, search, wanted)
         for place, pieces in cuts.items():
-            one = _joined(texts[place], pieces, found)
-            yield place, one if links else replace(one, links=())
+            yield place, _joined(texts[place], pieces, found)
+
+    def _linked_outputs(self, texts: Sequence[str], search: Search, terms: Terms) -> Iterator[Translation]:
+        return (
+            self._begin(texts, [""] * len(texts), search, links=True, guards=False, terms=terms) if texts else iter(())
+        )
 
     @cached_property
     def _edges(self) -> WordEdges:
@@ -658,10 +683,20 @@ def _joined(source: str, pieces: Iterable[Piece], sides: Iterator[Translation]) 
             text += piece.text
             tokens += piece.text.split()
             aligned.append(Link((piece.begin, piece.end), (begin, len(text))))
+    return _composed(source, text, [*tokens, SPECIALS[EOS_ID]], aligned, status=status, kept="cut")
+
+
+def _arranged(source: str, output: Translation, text: str, aligned: Sequence[Link]) -> Translation:
+    """Return the translation that an output became when terms were placed in it, with links to its parts."""
+    placed = [text[slice(*link.target)] for link in aligned[: len(aligned) - len(output.links)]]
+    tokens = [*output.tokens[:-1], *placed, *output.tokens[-1:]]
+    return _composed(source, text, tokens, aligned, status=output.status, kept="placed")
+
+
+def _composed(source: str, text: str, tokens: Sequence[str], aligned: Sequence[Link], **how: Any) -> Translation:
+    """Return a translation that no single search has found, with links between words for those between its parts."""
     links = tuple(_links_of_words(source, text, aligned))
-    tokens.append(SPECIALS[EOS_ID])
-    how: dict[str, Any] = {"log_prob": math.nan, "score": math.nan, "status": status, "kept": "cut"}
-    return Translation(text=text, tokens=tuple(tokens), links=links, **how)
+    return Translation(text=text, tokens=tuple(tokens), links=links, log_prob=math.nan, score=math.nan, **how)
 
 
 def _moved(span: Span, by: int) -> Span:

@@ -89,7 +89,7 @@ def test_a_term_of_a_glossary_may_stand_more_often_and_in_any_form():
 
 def test_spans_go_before_terms_of_a_glossary():
     terms = Terms(glossary=Glossary.of({"org": "organisation", "a": "un"})).of("a {a} https://a.org")
-    assert [(term.begin, term.is_exact) for term in terms] == [(0, False), (2, True), (6, True)]
+    assert [(term.begin, term.is_span) for term in terms] == [(0, False), (2, True), (6, True)]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])

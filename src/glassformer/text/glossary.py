@@ -31,7 +31,7 @@ class Term(NamedTuple):
     """The characters of the source, [begin, end)."""
     forms: tuple[str, ...]
     """The forms, of which the first is used where there is a choice."""
-    is_exact: bool
+    is_span: bool
     """Whether the translation must contain it as often as the source, not more often."""
 
 
@@ -176,7 +176,7 @@ def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
 def _forms(entry: GlossaryEntry, found: str) -> tuple[tuple[str, ...], bool]:
     """Return the forms that count for a term as it stands in a text: the first letter may become a capital."""
     if entry.is_untranslated:
-        return (found,), True
+        return (found,), False
     capitals = tuple(form[:1].upper() + form[1:] for form in entry.forms)
     begins_with_capital = found[:1].isupper() and not entry.source[:1].isupper()
     ordered = (*capitals, *entry.forms) if begins_with_capital else (*entry.forms, *capitals)

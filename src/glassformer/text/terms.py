@@ -69,6 +69,10 @@ class Terms:
             found += self.glossary.terms(text, spans)
         return tuple(sorted(found))
 
+    def leave_words(self, text: str) -> bool:
+        """Return whether a text has words besides its terms."""
+        return any(piece.is_translated for piece in pieces_around(text, self.of(text)))
+
 
 def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     """Return the terms that an output lacks, or contains too often.
@@ -80,11 +84,11 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     if not terms:
         return []
     counts = _counted({form for term in terms for form in term.forms}, output)
-    wanted = Counter((term.forms, term.is_exact) for term in terms)
+    wanted = Counter((term.forms, term.is_span) for term in terms)
     ordered = sorted(wanted.items(), key=lambda one: (not one[0][1], len(one[0][0])))
     wrong = {kind for kind, count in ordered if not _take(counts, kind[0], count)}
     wrong |= {kind for kind in wanted if kind[1] and any(counts[form] for form in kind[0])}
-    return [term for term in terms if (term.forms, term.is_exact) in wrong]
+    return [term for term in terms if (term.forms, term.is_span) in wrong]
 
 
 def spellings_of(term: Term, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
