@@ -1,10 +1,11 @@
 """Measure what protected spans and glossaries cost: `python -m benchmarks.terms RUN [SRC REF] [--lines 2000]`.
 
 Each test sentence gets one span at a random place: an address, an e-mail address, a placeholder, a tag or a number, in
-turn. The span must stand in the translation exactly once; without it, the rest is scored against the reference. Then a
-glossary keeps the words that the test set uses most from being translated, and the same words stand in the references;
-and a glossary demands the translations that the references have. Compared are the same model's outputs without
-protection or glossary. Without SRC and REF, the run's own test set is used.
+turn. The span must stand in the translation exactly once; without it, the rest is scored against the reference, and
+compared with the translation of the sentence without the span. Then a glossary demands one translation of each of some
+words, in the sentences whose references have this translation; and another glossary keeps these words from being
+translated, and the words replace their translations in the references. Compared are the outputs without a glossary.
+Without SRC and REF, the run's own test set is used.
 """
 
 import argparse
@@ -28,7 +29,8 @@ NAME = "terms"
 ENGINES = ("torch", "ctranslate2")
 TERMS = 50
 """Number of entries of a glossary."""
-SHORTEST_TERM = 4
+SHORTEST_TERM, FEWEST_LINKS = 4, 5
+"""Minimum number of letters of its words, and of places where the aligner finds them."""
 KINDS: tuple[Callable[[random.Random], str], ...] = (
     lambda chance: f"https://example.org/{_letters(chance)}/{chance.randrange(10**4)}?id={_letters(chance)}",
     lambda chance: f"{_letters(chance)}.{_letters(chance)}@example.com",
@@ -38,6 +40,7 @@ KINDS: tuple[Callable[[random.Random], str], ...] = (
 )
 
 Pair = tuple[str, str]
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 class Outcome(NamedTuple):
@@ -67,47 +70,47 @@ def without(text: str, span: str) -> str:
     return re.sub(r" +([.,])", r"\1", " ".join(text.replace(span, " ").split()))
 
 
-def aligned_terms(pairs: Sequence[Pair]) -> dict[str, Counter[str]]:
-    """Return the most frequent words of the sources, each with the words that it is aligned to, by frequency."""
+def aligned_terms(pairs: Sequence[Pair], seed: int = 1) -> dict[str, str]:
+    """Return some words of the sources, each with the word that it is aligned to most often."""
     split = [(_WORD.findall(source), _WORD.findall(target)) for source, target in pairs]
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for (source, target), links in zip(split, align_words(split), strict=True):
         for word, link in zip(target, links, strict=True):
-            if link is not None and min(len(source[link]), len(word)) >= SHORTEST_TERM:
+            if link is not None and min(len(source[link]), len(word)) >= SHORTEST_TERM and source[link] != word:
                 found[source[link].lower()][word.lower()] += 1
-    ranked = sorted(found, key=lambda word: found[word].total(), reverse=True)
-    return {word: found[word] for word in ranked[:TERMS]}
+    frequent = sorted(word for word, forms in found.items() if forms.total() >= FEWEST_LINKS)
+    chosen = random.Random(seed).sample(frequent, min(TERMS, len(frequent)))
+    return {word: found[word].most_common(1)[0][0] for word in chosen}
 
 
-_WORD = re.compile(r"[^\W\d_]+")
-
-
-def untranslated(pairs: Sequence[Pair], terms: dict[str, Counter[str]]) -> list[Pair]:
-    """Return the pairs in which each term has exactly one aligned word, with the term in its place in the target."""
+def with_terms(pairs: Sequence[Pair], terms: dict[str, str]) -> list[Pair]:
+    """Return the pairs with terms in the source, each as often as its translation is in the reference."""
     kept = []
     for source, target in pairs:
-        words = Counter(word.lower() for word in _WORD.findall(source) if word.lower() in terms)
-        new = target
-        for word in words:
-            forms = [form for form in _WORD.findall(new) if form.lower() in terms[word]]
-            if words[word] != 1 or len(forms) != 1:
-                break
-            new = re.sub(rf"\b{forms[0]}\b", word, new, count=1)
-        else:
-            if words:
-                kept.append((source, new))
-    return kept
-
-
-def demanded(pairs: Sequence[Pair], terms: dict[str, Counter[str]]) -> list[Pair]:
-    """Return the pairs whose references have a listed form for each of their terms."""
-    kept = []
-    for source, target in pairs:
-        words = Counter(word.lower() for word in _WORD.findall(source) if word.lower() in terms)
-        there = [form.lower() for form in _WORD.findall(target)]
-        if words and all(sum(form in terms[word] for form in there) >= count for word, count in words.items()):
+        words, there = _counted(source, terms), Counter(word.lower() for word in _WORD.findall(target))
+        if words and all(there[terms[word]] == count for word, count in words.items()):
             kept.append((source, target))
     return kept
+
+
+def untranslated(pairs: Sequence[Pair], terms: dict[str, str]) -> list[Pair]:
+    """Return the pairs with the terms themselves in place of their translations in the references."""
+    back = {target: source for source, target in terms.items()}
+
+    def replaced(source: str, target: str) -> str:
+        words = _counted(source, terms)
+
+        def instead(found: re.Match[str]) -> str:
+            word = back.get(found[0].lower(), "")
+            return word if word in words else found[0]
+
+        return _WORD.sub(instead, target)
+
+    return [(source, replaced(source, target)) for source, target in pairs]
+
+
+def _counted(text: str, terms: dict[str, str]) -> Counter[str]:
+    return Counter(word for found in _WORD.findall(text) if (word := found.lower()) in terms)
 
 
 def translated(translator: Translator, sources: Sequence[str], **options: Any) -> Outcome:
@@ -173,9 +176,8 @@ def of_glossary(
     def kept(outcome: Outcome) -> int:
         count = 0
         for one, source in zip(outcome.found, sources, strict=True):
-            words = Counter(word.lower() for word in _WORD.findall(source) if word.lower() in terms)
             there = Counter(word.lower() for word in _WORD.findall(one.text))
-            count += all(sum(there[form] for form in terms[word].split("|")) >= words[word] for word in words)
+            count += all(there[terms[word]] >= often for word, often in _counted(source, terms).items())
         return count
 
     base = bleu([one.text for one in free.found], [target for _, target in originals])
@@ -188,16 +190,12 @@ def measure(run: Path, engine: str, pairs: Sequence[Pair]) -> list[dict[str, Any
     translator = Translator.load(run, engine=engine, workers=1)  # type: ignore[arg-type]  # one of ENGINES
     translated(translator, [source for source, _ in pairs[:64]], protect=False)
     terms = aligned_terms(pairs)
-    kept = untranslated(pairs, terms)
-    by_source = dict(pairs)
-    as_they_are = [(source, by_source[source]) for source, _ in kept]
-    listed = demanded(pairs, terms)
+    kept = with_terms(pairs, terms)
+    same, words = {word: word for word in terms}, untranslated(kept, terms)
     return [
         of_spans(translator, engine, pairs),
-        of_glossary(translator, engine, "untranslated words", kept, as_they_are, {word: word for word in terms}),
-        of_glossary(
-            translator, engine, "words as in the references", listed, listed, {w: "|".join(terms[w]) for w in terms}
-        ),
+        of_glossary(translator, engine, "glossary", kept, kept, terms),
+        of_glossary(translator, engine, "untranslated words", words, kept, same),
     ]
 
 

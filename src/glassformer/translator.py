@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Spellings, WordEdges
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, WordEdges
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.decoding.search_trace import SearchTree
@@ -82,7 +82,8 @@ class Translation:
     confidence: Confidence | None = None
     """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
     kept: Kept = ""
-    """How the protected spans and glossary terms came in; if placed or cut, there are no log probabilities."""
+    """How the protected spans and glossary terms came in. If placed, the tokens and their log probabilities are those
+    of the output before; if cut, there are no log probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,19 @@ class Explanation:
     """All candidates of the search."""
     tree_tokens: tuple[str, ...] = ()
     """The token of each node of the tree, in readable form."""
+
+
+class _Asked(NamedTuple):
+    """Texts whose translations must contain terms."""
+
+    texts: Sequence[str]
+    terms: Mapping[int, Sequence[Term]]
+    """The terms of each text that has some, by the index of the text."""
+    jobs: Mapping[int, Job]
+    wanted: Terms
+    search: Search
+    linked: bool
+    """Whether the translations need links."""
 
 
 class Translator:
@@ -356,9 +370,10 @@ class Translator:
             jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
         linked = texts if links else None
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search, linked)
-        if any(each := [terms.of(text) if place in sources else () for place, text in enumerate(texts)]):
+        with_terms = {place: some for place in sources if (some := terms.of(texts[place]))}
+        if with_terms:
             job_of = {place: job for job, places in jobs.items() for place in places}
-            found = self._with_terms(found, texts, each, job_of, search, linked, terms)
+            found = self._with_terms(found, _Asked(texts, with_terms, job_of, terms, search, links))
         return self._guarded(found, texts, sources, search) if guards else found
 
     def _finish(
@@ -386,89 +401,78 @@ class Translator:
         results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
         return results if linked is None else dict(self._linked(linked, jobs, found, results))
 
-    def _with_terms(
-        self,
-        found: Iterable[Translation],
-        texts: Sequence[str],
-        terms: Sequence[Sequence[Term]],
-        jobs: Mapping[int, Job],
-        search: Search,
-        linked: Sequence[str] | None,
-        wanted: Terms,
-    ) -> Iterator[Translation]:
-        """Yield the translations, with the terms of their texts in them."""
-        results = dict(enumerate(found))
-        places = [place for place, some in enumerate(terms) if some]
-        lacking = {place: missing_terms(terms[place], results[place].text) for place in places}
-        again = [place for place in places if lacking[place]]
-        spellings = {
-            place: tuple(spellings_of(term, self.bundle.target_tokenizer) for term in terms[place]) for place in again
-        }
-        results.update(self._searched({place: jobs[place] for place in again}, spellings, search, linked))
-        failing: dict[int, Sequence[Term]] = {}
-        for place in places:
-            one, is_again = results[place], place in again
-            is_lost = is_again and bool(missing_terms(terms[place], one.text))
-            others = tuple(other for other in one.alternatives if not missing_terms(terms[place], other.text))
-            kept: Kept = "lost" if is_lost else "search" if is_again else "output"
-            results[place] = replace(one, alternatives=others, kept=kept)
-            # An output that does not end went astray after tokens that the model would not have written.
-            if is_again and (is_lost or one.status == "max_length") and not jobs[place].prefix:
-                unwritable = [term for term, each in zip(terms[place], spellings[place], strict=True) if not each]
-                failing[place] = unwritable or lacking[place]
-        for way in (self._placed, self._cut):
-            for place, one in way(texts, failing, replace(search, n_best=1), wanted):
-                if not missing_terms(terms[place], one.text):
-                    results[place] = one if linked is not None else replace(one, links=())
-            failing = {place: some for place, some in failing.items() if results[place].kept in ("search", "lost")}
-        yield from (results[place] for place in range(len(texts)))
+    def _with_terms(self, found: Iterable[Translation], asked: "_Asked") -> Iterator[Translation]:
+        """Yield the translations, with the terms of their texts in them.
 
-    def _searched(
-        self,
-        jobs: Mapping[int, Job],
-        spellings: Mapping[int, tuple[Spellings, ...]],
-        search: Search,
-        linked: Sequence[str] | None,
-    ) -> dict[int, Translation]:
-        """Return the translations of texts whose terms a search can write, by the indices of the texts."""
-        if search.sample or not self.engine.constrains:
-            return {}
-        with_terms: dict[Job, list[int]] = {}
-        for place, job in jobs.items():
-            phrases = spellings[place]
-            if all(phrases) and sum(max(map(len, each)) for each in phrases) <= MOST_TERM_TOKENS:
-                with_terms.setdefault(job._replace(phrases=phrases), []).append(place)
-        found = list(self.engine.decode(list(with_terms), replace(search, edges=self._edges)))
-        several = {job: each for job, each in zip(with_terms, found, strict=True) if each}
-        return self._results({job: with_terms[job] for job in several}, list(several.values()), search, linked)
-
-    def _placed(
-        self, texts: Sequence[str], terms: Mapping[int, Sequence[Term]], search: Search, wanted: Terms
-    ) -> Iterator[tuple[int, Translation]]:
-        """Yield the index of each text, and its translation with these terms at the aligned places.
-
-        Spans are taken out of the text before it is translated, and terms of a glossary replace their translations.
+        A search for outputs with spans or untranslated terms often goes astray after them, because the model has never
+        seen their tokens there; so they are placed in the translation of the rest, if possible.
         """
-        spans = {place: stripped(texts[place], [one for one in some if one.is_span]) for place, some in terms.items()}
-        whole = [place for place, one in spans.items() if not one.gaps]
-        spans = {place: one for place, one in spans.items() if one.gaps and wanted.leave_words(one.text)}
-        found = self._linked_outputs([one.text for one in spans.values()], search, wanted)
-        for (place, without), one in zip(spans.items(), found, strict=True):
-            yield place, _arranged(texts[place], one, *placed_spans(without, one.text, one.links))
-        found = self._linked_outputs([texts[place] for place in whole], search, Terms(protect=False))
-        for place, one in zip(whole, found, strict=True):
-            if made := replaced_terms(one.text, one.links, terms[place]):
-                yield place, _arranged(texts[place], one, *made)
+        results, terms = dict(enumerate(found)), asked.terms
+        lacking = {place: some for place in terms if (some := missing_terms(terms[place], results[place].text))}
+        for place in terms:
+            others = tuple(one for one in results[place].alternatives if not missing_terms(terms[place], one.text))
+            kept: Kept = "lost" if place in lacking else "output"
+            results[place] = replace(results[place], alternatives=others, kept=kept)
+        odd = {place for place, some in lacking.items() if any(term.kind != "translated" for term in some)}
+        ways = ((self._placed, odd), (self._searched, lacking), (self._placed, lacking), (self._cut, lacking))
+        for way, places in ways:
+            still = {place: lacking[place] for place in places if results[place].kept == "lost"}
+            for place, one in way(asked, still) if still else ():
+                if not missing_terms(terms[place], one.text):
+                    results[place] = one if asked.linked else _without_links(one)
+        yield from (results[place] for place in range(len(asked.texts)))
 
-    def _cut(
-        self, texts: Sequence[str], terms: Mapping[int, Sequence[Term]], search: Search, wanted: Terms
-    ) -> Iterator[tuple[int, Translation]]:
+    def _searched(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
+        """Yield the index and the translation of each text whose terms a search can write."""
+        if asked.search.sample or not self.engine.constrains:
+            return
+        jobs: dict[Job, list[int]] = {}
+        for place in lacking:
+            phrases = tuple(spellings_of(term, self.bundle.target_tokenizer) for term in asked.terms[place])
+            if all(phrases) and sum(max(map(len, each)) for each in phrases) <= MOST_TERM_TOKENS:
+                jobs.setdefault(asked.jobs[place]._replace(phrases=phrases), []).append(place)
+        found = list(self.engine.decode(list(jobs), replace(asked.search, edges=self._edges)))
+        several = {job: each for job, each in zip(jobs, found, strict=True) if each}
+        linked = asked.texts if asked.linked else None
+        results = self._results({job: jobs[job] for job in several}, list(several.values()), asked.search, linked)
+        for place, one in results.items():
+            if one.status == "ok" or asked.jobs[place].prefix:  # an output that does not end went astray
+                others = (one for one in one.alternatives if not missing_terms(asked.terms[place], one.text))
+                yield place, replace(one, alternatives=tuple(others), kept="search")
+
+    def _placed(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
+        """Yield the index of each text, and its translation with its terms at the aligned places.
+
+        Spans are taken out of a text before it is translated; terms of a glossary replace their translations.
+        """
+        free = {place: some for place, some in lacking.items() if not asked.jobs[place].prefix}
+        spans = {
+            place: stripped(asked.texts[place], [term for term in some if term.kind == "span"])
+            for place, some in free.items()
+        }
+        whole = [place for place, one in spans.items() if not one.gaps]
+        spans = {place: one for place, one in spans.items() if one.gaps and asked.wanted.leave_words(one.text)}
+        found = self._linked_outputs([one.text for one in spans.values()], asked.search, asked.wanted)
+        for (place, without), one in zip(spans.items(), found, strict=True):
+            made = [placed_spans(without, output.text, output.links) for output in (one, *one.alternatives)]
+            yield place, _arranged(asked.texts[place], one, made)
+        found = self._linked_outputs([asked.texts[place] for place in whole], asked.search, Terms(protect=False))
+        for place, one in zip(whole, found, strict=True):
+            each = [replaced_terms(output.text, output.links, free[place]) for output in (one, *one.alternatives)]
+            if each[0]:
+                yield place, _arranged(asked.texts[place], one, each)
+
+    def _cut(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
         """Yield the index of each text, and its translation, which is that of its pieces between all of its terms."""
-        cuts = {place: pieces_around(texts[place], wanted.of(texts[place])) for place in terms}
+        cuts = {
+            place: pieces_around(asked.texts[place], asked.terms[place])
+            for place in lacking
+            if not asked.jobs[place].prefix
+        }
         sides = [piece.text for pieces in cuts.values() for piece in pieces if piece.is_translated]
-        found = self._linked_outputs(sides, search, wanted)
+        found = self._linked_outputs(sides, replace(asked.search, n_best=1), asked.wanted)
         for place, pieces in cuts.items():
-            yield place, _joined(texts[place], pieces, found)
+            yield place, _joined(asked.texts[place], pieces, found)
 
     def _linked_outputs(self, texts: Sequence[str], search: Search, terms: Terms) -> Iterator[Translation]:
         return (
@@ -683,20 +687,23 @@ def _joined(source: str, pieces: Iterable[Piece], sides: Iterator[Translation]) 
             text += piece.text
             tokens += piece.text.split()
             aligned.append(Link((piece.begin, piece.end), (begin, len(text))))
-    return _composed(source, text, [*tokens, SPECIALS[EOS_ID]], aligned, status=status, kept="cut")
+    links, tokens = tuple(_links_of_words(source, text, aligned)), [*tokens, SPECIALS[EOS_ID]]
+    how: dict[str, Any] = {"log_prob": math.nan, "score": math.nan, "status": status, "kept": "cut"}
+    return Translation(text=text, tokens=tuple(tokens), links=links, **how)
 
 
-def _arranged(source: str, output: Translation, text: str, aligned: Sequence[Link]) -> Translation:
-    """Return the translation that an output became when terms were placed in it, with links to its parts."""
-    placed = [text[slice(*link.target)] for link in aligned[: len(aligned) - len(output.links)]]
-    tokens = [*output.tokens[:-1], *placed, *output.tokens[-1:]]
-    return _composed(source, text, tokens, aligned, status=output.status, kept="placed")
+def _arranged(source: str, output: Translation, made: Sequence[tuple[str, list[Link]] | None]) -> Translation:
+    """Return the translation that an output and its alternatives became when terms were placed in them."""
+    first, *others = [
+        replace(one, text=each[0], links=tuple(_links_of_words(source, *each)), alternatives=(), kept="placed")
+        for one, each in zip((output, *output.alternatives), made, strict=True)
+        if each
+    ]
+    return replace(first, alternatives=tuple(others))
 
 
-def _composed(source: str, text: str, tokens: Sequence[str], aligned: Sequence[Link], **how: Any) -> Translation:
-    """Return a translation that no single search has found, with links between words for those between its parts."""
-    links = tuple(_links_of_words(source, text, aligned))
-    return Translation(text=text, tokens=tuple(tokens), links=links, log_prob=math.nan, score=math.nan, **how)
+def _without_links(one: Translation) -> Translation:
+    return replace(one, links=(), alternatives=tuple(map(_without_links, one.alternatives)))
 
 
 def _moved(span: Span, by: int) -> Span:

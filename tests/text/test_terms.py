@@ -89,26 +89,28 @@ def test_a_term_of_a_glossary_may_stand_more_often_and_in_any_form():
 
 def test_spans_go_before_terms_of_a_glossary():
     terms = Terms(glossary=Glossary.of({"org": "organisation", "a": "un"})).of("a {a} https://a.org")
-    assert [(term.begin, term.is_span) for term in terms] == [(0, False), (2, True), (6, True)]
+    assert [(term.begin, term.kind) for term in terms] == [(0, "translated"), (2, "span"), (6, "span")]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
 def test_spellings_write_their_form(kind):
     config = TokenizerConfig(kind=kind, vocab_size=80)
     tokenizer, _ = train_tokenizers(LINES, LINES, config)
-    term = Term(0, 1, ("1000", "cat", "12:30"), False)
+    term = Term(0, 1, ("1000", "cat", "12:30"), "translated")
     found = spellings_of(term, tokenizer)
     assert found
     for spelling in found:
         assert tokenizer.decode(spelling) in term.forms
         assert tokenizer.unk_id not in spelling
-    assert spellings_of(Term(0, 1, ("§",), True), tokenizer) == ()
-    assert spellings_of(Term(0, 1, ("1\u00a0000",), True), tokenizer) == ()  # the tokenizer makes it a plain space
+    assert spellings_of(Term(0, 1, ("§",), "span"), tokenizer) == ()
+    assert spellings_of(Term(0, 1, ("1\u00a0000",), "span"), tokenizer) == ()  # the tokenizer makes it a plain space
 
 
 def test_subwords_have_spellings_with_and_without_a_space():
     tokenizer, _ = train_tokenizers(LINES, LINES, TokenizerConfig(kind="bpe", vocab_size=80))
-    written = {"".join(tokenizer.tokens(spelling)) for spelling in spellings_of(Term(0, 1, ("cat",), False), tokenizer)}
+    written = {
+        "".join(tokenizer.tokens(spelling)) for spelling in spellings_of(Term(0, 1, ("cat",), "translated"), tokenizer)
+    }
     assert written == {"▁cat", "cat"}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from glassformer.errors import DataError, quoted
 from glassformer.text.links import Span
@@ -31,8 +31,9 @@ class Term(NamedTuple):
     """The characters of the source, [begin, end)."""
     forms: tuple[str, ...]
     """The forms, of which the first is used where there is a choice."""
-    is_span: bool
-    """Whether the translation must contain it as often as the source, not more often."""
+    kind: Literal["span", "untranslated", "translated"]
+    """A protected span, which the translation must contain as often as the source and not more often; or a term of a
+    glossary, which stays as it stands in the source or is translated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ class Glossary:
             for entry in self._by_unit.get(text[begin:end].lower(), ()):
                 last = begin + len(entry.source)
                 if _stands(entry, text, begin) and not any(one < last and begin < other for one, other in taken):
-                    yield Term(begin, last, *_forms(entry, text[begin:last]))
+                    yield _term(entry, begin, text[begin:last])
                     cursor = last
                     break
 
@@ -173,11 +174,12 @@ def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
     return same and is_apart(text, begin, end)
 
 
-def _forms(entry: GlossaryEntry, found: str) -> tuple[tuple[str, ...], bool]:
-    """Return the forms that count for a term as it stands in a text: the first letter may become a capital."""
+def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
+    """Return the term of an entry as it stands in a text; the first letter of its forms may become a capital."""
+    end = begin + len(found)
     if entry.is_untranslated:
-        return (found,), False
+        return Term(begin, end, (found,), "untranslated")
     capitals = tuple(form[:1].upper() + form[1:] for form in entry.forms)
     begins_with_capital = found[:1].isupper() and not entry.source[:1].isupper()
     ordered = (*capitals, *entry.forms) if begins_with_capital else (*entry.forms, *capitals)
-    return tuple(dict.fromkeys(ordered)), False
+    return Term(begin, end, tuple(dict.fromkeys(ordered)), "translated")

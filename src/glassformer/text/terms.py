@@ -64,7 +64,7 @@ class Terms:
     def of(self, text: str) -> tuple[Term, ...]:
         """Return the terms of a text, in order and without overlaps."""
         spans = list(_protected(text)) if self.protect and _PERHAPS.search(text) else []
-        found = [Term(begin, end, (text[begin:end],), True) for begin, end in spans]
+        found = [Term(begin, end, (text[begin:end],), "span") for begin, end in spans]
         if self.glossary:
             found += self.glossary.terms(text, spans)
         return tuple(sorted(found))
@@ -84,11 +84,11 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     if not terms:
         return []
     counts = _counted({form for term in terms for form in term.forms}, output)
-    wanted = Counter((term.forms, term.is_span) for term in terms)
+    wanted = Counter((term.forms, term.kind == "span") for term in terms)
     ordered = sorted(wanted.items(), key=lambda one: (not one[0][1], len(one[0][0])))
     wrong = {kind for kind, count in ordered if not _take(counts, kind[0], count)}
     wrong |= {kind for kind in wanted if kind[1] and any(counts[form] for form in kind[0])}
-    return [term for term in terms if (term.forms, term.is_span) in wrong]
+    return [term for term in terms if (term.forms, term.kind == "span") in wrong]
 
 
 def spellings_of(term: Term, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
