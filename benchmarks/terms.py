@@ -1,11 +1,11 @@
-"""Measure what protected spans and glossaries cost: `python -m benchmarks.terms RUN [SRC REF] [--lines 2000]`.
+"""Measure what protected spans and glossaries cost: `python -m benchmarks.terms NAME RUN [SRC REF] [--lines 2000]`.
 
 Each test sentence gets one span at a random place: an address, an e-mail address, a placeholder, a tag or a number, in
 turn. The span must stand in the translation exactly once; without it, the rest is scored against the reference, and
 compared with the translation of the sentence without the span. Then a glossary demands one translation of each of some
 words, in the sentences whose references have this translation; and another glossary keeps these words from being
 translated, and the words replace their translations in the references. Compared are the outputs without a glossary.
-Without SRC and REF, the run's own test set is used.
+Without SRC and REF, the run's own test set is used. The figures are written to results/terms-NAME.json.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.command import as_command
-from benchmarks.results import machine, number, table, write
+from benchmarks.results import described, machine, number, table, write
 from glassformer.corpus.word_alignment import align_words
 from glassformer.evaluation.items import read_items
 from glassformer.evaluation.metrics import score_texts
@@ -231,6 +231,21 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the section of the page."""
+    name = figures["name"]
+    return (
+        f"## Protected spans and glossaries: {name}\n\n`{figures['command']}`, {figures['day']}: "
+        f"{number(figures['lines'])} test sentences. *Spans*: each sentence has one address, e-mail address, "
+        "placeholder, tag or number at a random place; BLEU is that of the rest, against that of the sentences without "
+        "spans. *Glossary*: one translation is demanded for each of some words, in the sentences whose references have "
+        "it. *Untranslated*: the same words stay untranslated, also in the references. *Kept alone* is the share of "
+        "sentences whose terms the model writes by itself; *ways* counts the sentences by `kept`: output, search, "
+        "placed, cut. Milliseconds are per sentence, with one worker.\n\n"
+        f"{shown(figures['rows'])}\n{described(figures['machine'])}\n"
+    )
+
+
 def pairs_of(run: Path, source: str | None, reference: str | None, lines: int) -> list[Pair]:
     """Return the first pairs of a test set."""
     configuration = Translator.load(run).bundle.configuration
@@ -247,18 +262,18 @@ def pairs_of(run: Path, source: str | None, reference: str | None, lines: int) -
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", metavar="NAME")
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("source", nargs="?", metavar="SRC")
     parser.add_argument("reference", nargs="?", metavar="REF")
     parser.add_argument("--lines", type=int, default=2000, metavar="N")
     parser.add_argument("--engine", choices=ENGINES, action="append", help="repeatable; by default, all")
-    parser.add_argument("--name", default=NAME, help="write the figures to results/NAME.json")
     given = parser.parse_args()
     of = machine()
     pairs = pairs_of(given.run, given.source, given.reference, given.lines)
     rows = [one for engine in given.engine or ENGINES for one in measure(given.run, engine, pairs)]
     print(shown(rows))
-    write(given.name, {"lines": len(pairs), "rows": rows}, of)
+    write(f"{NAME}-{given.name}", {"name": given.name, "lines": len(pairs), "rows": rows}, of)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ class CTranslate2Engine:
         if settings.beam_size > 1 and "prefix" in needs:
             yield "CTranslate2 finds a hypothesis that ends right after a prefix only if it is the best"
         if "glossary" in needs:
-            yield "CTranslate2 does not search for outputs with given terms, so that these replace the words aligned to them"
+            yield "CTranslate2 does not search for outputs with given terms, which replace the words aligned to them"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
             alpha, most = settings.length_penalty, LARGEST_EXPONENT
             yield f"length_penalty = {alpha:g}: CTranslate2 searches with at most {most:g}"
