@@ -46,6 +46,9 @@ def test_a_stripped_source_reads_as_if_the_spans_were_not_there(text, expected):
         ("The cat sees {x}", "Le chat voit", "Le chat voit {x}"),
         ("The ({x}) cat, {y}.", "Le chat,.", "Le ({x}) chat {y},."),
         ("a {z} {w} b", "A B", "A {z} {w} B"),
+        ("The <b>big</b> cat.", "Le gros chat.", "Le <b>gros</b> chat."),
+        ("A <b>cat</b>.", "Un chat.", "Un <b>chat</b>."),
+        ("The cat{x} sleeps", "Le chat dort", "Le chat{x} dort"),
     ],
 )
 def test_spans_go_to_the_words_aligned_to_their_neighbours(source, target, expected):

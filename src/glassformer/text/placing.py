@@ -31,6 +31,8 @@ class _Gap(NamedTuple):
     end: int
     text: str
     source: Span
+    joins: tuple[bool, bool]
+    """Whether a letter or a digit stands directly before it, and directly after it."""
 
 
 class Stripped(NamedTuple):
@@ -61,7 +63,8 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
             begin - 1 if begin > cursor and source[begin - 1] == " " and not source[end : end + 1].isalnum() else begin
         )
         last = end + 1 if begin == 0 and source[end : end + 1] == " " else end
-        gaps.append(_Gap(first, last, source[begin:end], (term.begin, term.end)))
+        joins = (source[max(begin - 1, 0) : begin].isalnum(), source[end : end + 1].isalnum())
+        gaps.append(_Gap(first, last, source[begin:end], (term.begin, term.end), joins))
         cursor = last
     ends = [0, *(gap.end for gap in gaps)]
     begins = [*(gap.begin for gap in gaps), len(source)]
@@ -106,12 +109,13 @@ def _insertion(gap: _Gap, without: Stripped, target: str, links: Sequence[Link])
     following = [word for word in words if word[0] >= place and targets[word]]
     before = [word for word in words if word[0] < place and targets[word]]
     is_inside = any(word[0] < place < word[1] for word in words)
-    if following and not is_inside:
+    joins_before, joins_after = gap.joins
+    if following and not is_inside and not joins_before:
         at = min(targets[following[0]])[0]
-        return _Edit(at, at, f"{gap.text} ", gap.source)
+        return _Edit(at, at, gap.text if joins_after else f"{gap.text} ", gap.source)
     word = max(targets[before[-1]]) if before else (0, len(target))
     _, at = _inner(target, *word)
-    return _Edit(at, at, f" {gap.text}" if at else gap.text, gap.source)
+    return _Edit(at, at, gap.text if joins_before or not at else f" {gap.text}", gap.source)
 
 
 def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple[str, list[Link]]:
