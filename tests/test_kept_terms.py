@@ -151,6 +151,8 @@ def test_sampled_outputs_contain_the_spans_too(translator):
     found = translator.translate(TEXTS, sample=True)
     assert not lacking(TEXTS, found)
     assert found == translator.translate(TEXTS, sample=True)
+    again = list(translator.stream(TEXTS, sample=True, window=3))  # the draws depend on a text's place only
+    assert [one.text for one in again] == [one.text for one in found]
 
 
 def test_a_prefix_and_the_terms_are_both_kept(translator):

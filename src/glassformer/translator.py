@@ -31,7 +31,7 @@ from glassformer.text.placing import placed_spans, replaced_terms, stripped
 from glassformer.text.terms import Piece, Terms, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID, SPECIALS
-from glassformer.text.word_edges import edge
+from glassformer.text.word_edges import edge_kind
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
@@ -116,6 +116,8 @@ class _Asked(NamedTuple):
     """Texts whose translations must contain terms."""
 
     texts: Sequence[str]
+    numbers: Sequence[int]
+    """The indices of the texts in the whole input."""
     terms: Mapping[int, Sequence[Term]]
     """The terms of each text that has some, by the index of the text."""
     jobs: Mapping[int, Job]
@@ -241,7 +243,7 @@ class Translator:
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
         terms = _terms(search, glossary)
-        return list(self._begin(texts, prefixes, search, links=links, guards=guards, terms=terms))
+        return list(self._begin(texts, prefixes, search, range(len(texts)), links=links, guards=guards, terms=terms))
 
     def stream(
         self,
@@ -270,7 +272,8 @@ class Translator:
         first = 0
         for held in _windows(texts, window):
             if held:
-                waiting.append(self._begin(held, [prefix] * len(held), search, first, terms=terms, **options))
+                numbers = range(first, first + len(held))
+                waiting.append(self._begin(held, [prefix] * len(held), search, numbers, terms=terms, **options))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -353,7 +356,7 @@ class Translator:
         texts: Sequence[str],
         prefixes: Sequence[str],
         search: Search,
-        first: int = 0,
+        numbers: Sequence[int],
         *,
         links: bool = False,
         guards: bool = True,
@@ -361,19 +364,19 @@ class Translator:
     ) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations.
 
-        `first` is the index of the first text in the whole input.
+        `numbers` are the indices of the texts in the whole input.
         """
         statuses, sources = self._read(texts, search.settings.max_source)
         jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
-            seed = search.settings.seed * 1_000_003 + first + place if search.sample else 0
+            seed = search.settings.seed * 1_000_003 + numbers[place] if search.sample else 0
             jobs.setdefault(self._job(source, prefixes[place], search, seed), []).append(place)
         linked = texts if links else None
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search, linked)
         with_terms = {place: some for place in sources if (some := terms.of(texts[place]))}
         if with_terms:
             job_of = {place: job for job, places in jobs.items() for place in places}
-            found = self._with_terms(found, _Asked(texts, with_terms, job_of, terms, search, links))
+            found = self._with_terms(found, _Asked(texts, numbers, with_terms, job_of, terms, search, links))
         return self._guarded(found, texts, sources, search) if guards else found
 
     def _finish(
@@ -452,11 +455,11 @@ class Translator:
         }
         whole = [place for place, one in spans.items() if not one.gaps]
         spans = {place: one for place, one in spans.items() if one.gaps and asked.wanted.leave_words(one.text)}
-        found = self._linked_outputs([one.text for one in spans.values()], asked.search, asked.wanted)
+        found = self._linked_outputs(asked, {place: [one.text] for place, one in spans.items()}, asked.wanted)
         for (place, without), one in zip(spans.items(), found, strict=True):
             made = [placed_spans(without, output.text, output.links) for output in (one, *one.alternatives)]
             yield place, _arranged(asked.texts[place], one, made)
-        found = self._linked_outputs([asked.texts[place] for place in whole], asked.search, Terms(protect=False))
+        found = self._linked_outputs(asked, {place: [asked.texts[place]] for place in whole}, Terms(protect=False))
         for place, one in zip(whole, found, strict=True):
             each = [replaced_terms(output.text, output.links, free[place]) for output in (one, *one.alternatives)]
             if each[0]:
@@ -469,20 +472,26 @@ class Translator:
             for place in lacking
             if not asked.jobs[place].prefix
         }
-        sides = [piece.text for pieces in cuts.values() for piece in pieces if piece.is_translated]
-        found = self._linked_outputs(sides, replace(asked.search, n_best=1), asked.wanted)
+        sides = {place: [one.text for one in pieces if one.is_translated] for place, pieces in cuts.items()}
+        found = self._linked_outputs(asked, sides, asked.wanted)
         for place, pieces in cuts.items():
             yield place, _joined(asked.texts[place], pieces, found)
 
-    def _linked_outputs(self, texts: Sequence[str], search: Search, terms: Terms) -> Iterator[Translation]:
-        return (
-            self._begin(texts, [""] * len(texts), search, links=True, guards=False, terms=terms) if texts else iter(())
-        )
+    def _linked_outputs(
+        self, asked: "_Asked", texts: Mapping[int, Sequence[str]], terms: Terms
+    ) -> Iterator[Translation]:
+        """Yield the translations, with links, of the texts that take the place of some of those that were asked."""
+        every = [text for several in texts.values() for text in several]
+        numbers = [asked.numbers[place] for place, several in texts.items() for _ in several]
+        if every:
+            yield from self._begin(
+                every, [""] * len(every), asked.search, numbers, links=True, guards=False, terms=terms
+            )
 
     @cached_property
     def _edges(self) -> WordEdges:
         """How the target vocabulary's tokens join."""
-        return WordEdges(*(tuple(edge(token[one:][:1]) for token in self._tokens) for one in (0, -1)))
+        return WordEdges(*(tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1)))
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.terms import Terms, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
-from glassformer.text.word_edges import edge, is_apart
+from glassformer.text.word_edges import edge_kind, is_apart
 
 LINES = ["The cat (a big one) saw 1000 dogs, and 27 birds at 12:30.", "See https://example.org/a?b=1 or {name}; l'été."]
 
@@ -128,4 +128,4 @@ def test_a_part_is_apart_where_no_letters_and_no_digits_meet(text):
         pair = text[max(place - 1, 0) : place + 1] if 0 < place < len(text) else ""
         joins = len(pair) == 2 and (pair.isdigit() or all(character in "a_é" for character in pair))
         assert is_apart(text, place, place) != joins
-        assert all(edge(character) in (0, 1, 2) for character in pair)
+        assert all(edge_kind(character) in (0, 1, 2) for character in pair)

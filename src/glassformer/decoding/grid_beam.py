@@ -170,18 +170,15 @@ class _Grid:
         """
         if not self.living or len(self.finished) < self.settings.beam_size:
             return bool(self.living)
-        penalty, least = penalty_of(len(self.living[0].tokens), self.settings), max(p.of_phrases for p in self.finished)
-        best = max(
-            _rank(path.key - path.of_phrases + cost, cost, penalty)
-            for path in self.living
-            for cost in (min(path.of_phrases, least),)
-        )
-        return best > self.finished[-1].key
+        penalty = penalty_of(len(self.living[0].tokens), self.settings)
+        least = max(path.of_phrases for path in self.finished)
+        ranks = (score_of(path.key - path.of_phrases, penalty) + min(path.of_phrases, least) for path in self.living)
+        return max(ranks) > self.finished[-1].key
 
     def _finish(self, paths: Iterable[_Path]) -> None:
-        """Add finished paths, and keep the N best with different tokens."""
+        """Add finished paths, and keep the N best; no two have the same tokens."""
         best = sorted([*self.finished, *paths], key=lambda path: path.key, reverse=True)
-        self.finished = list({path.tokens: path for path in reversed(best)}.values())[::-1][: self.settings.beam_size]
+        self.finished = best[: self.settings.beam_size]
 
     def _most(self, progress: _Progress) -> int:
         """Return the largest number of phrase tokens that may still be to write: the row of the grid."""
@@ -210,9 +207,8 @@ def _search(step: Step[State], constraints: Constraints, grids: Sequence[_Grid],
         most = max((len(grid.living) for grid in going), default=0)
         # The state has the same number of rows for each sentence: a sentence with fewer paths repeats one.
         chosen = [grid.living + grid.living[:1] * (most - len(grid.living)) for grid in going]
-        rows, tokens = ([path.row for path in chain(*chosen)], [path.tokens[-1] for path in chain(*chosen)])
-        active.keep(torch.tensor(kept, device=step.device, dtype=torch.int64), _ids(rows, step.device))
-        newest = _ids(tokens, step.device)
+        active.keep(_ids(kept, step.device), _ids([path.row for path in chain(*chosen)], step.device))
+        newest = _ids([path.tokens[-1] for path in chain(*chosen)], step.device)
 
 
 def _ids(values: Sequence[int], device: torch.device) -> Int[Tensor, "R"]:

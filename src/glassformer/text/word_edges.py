@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["edge", "is_apart"]
+__all__ = ["edge_kind", "is_apart"]
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]"
@@ -11,10 +11,10 @@ _UNSPACED = re.compile(
 Chinese, Korean."""
 
 
-def edge(character: str) -> int:
+def edge_kind(character: str) -> int:
     """Return 1 for a letter that joins with letters, 2 for a digit, and 0 for anything else, also for no character.
 
-    >>> [edge(character) for character in ("a", "7", "-", "\u4e2d", "")]
+    >>> [edge_kind(character) for character in ("a", "7", "-", "\u4e2d", "")]
     [1, 2, 0, 0, 0]
     """
     if character.isdigit():
@@ -30,5 +30,5 @@ def is_apart(text: str, begin: int, end: int) -> bool:
 def _parted(text: str, place: int) -> bool:
     if not 0 < place < len(text):
         return True
-    before = edge(text[place - 1])
-    return before == 0 or before != edge(text[place])
+    before = edge_kind(text[place - 1])
+    return before == 0 or before != edge_kind(text[place])
