@@ -38,8 +38,8 @@ def page(folder: Path = RESULTS) -> str:
 
 def sections(folder: Path, within: str = "") -> Iterator[str]:
     """Yield the section and the picture of each measurement in a folder; `within` is its path in the results."""
-    curves = sorted(path.stem for path in folder.glob("pareto-*.json"))
-    for name in (*NAMES, *curves):
+    others = [path.stem for kind in ("pareto", "terms") for path in sorted(folder.glob(f"{kind}-*.json"))]
+    for name in (*NAMES, *others):
         if figures := read(name, folder):
             yield import_module(f"benchmarks.{name.partition('-')[0]}").markdown(figures)
             if (folder / f"{name}.png").exists():

@@ -28,7 +28,7 @@ from benchmarks.two_nodes import NAME as OBSERVED
 from glassformer.bench.estimate import count_parameters
 from glassformer.bench.ranks import Network, ring_seconds
 from glassformer.model.config import ModelConfig
-from glassformer.translator import status_entry
+from glassformer.translator import Translation, status_entry
 
 __all__ = [
     "Cluster",
@@ -537,7 +537,10 @@ def main() -> None:
         },
         "translation": translation,
         "training": [plan_training(gpus, given) for gpus in GPUS],
-        "storage": {"text_bytes": 2 * LINES * LINE_BYTES, "status_bytes": LINES * len(status_entry(100_000, "ok"))},
+        "storage": {
+            "text_bytes": 2 * LINES * LINE_BYTES,
+            "status_bytes": LINES * len(status_entry(100_000, Translation(text="", status="ok"))),
+        },
     }
     results.write(NAME, figures, machine)
     _picture(translation)

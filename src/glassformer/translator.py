@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, WordEdges
 from glassformer.decoding.hypothesis import Hypothesis, max_length, penalty_of, score_of
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.decoding.search_trace import SearchTree
@@ -24,16 +24,31 @@ from glassformer.guards.signals import ModelOutput, signals
 from glassformer.model.alignment import Alignment
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
-from glassformer.text.links import Link, Span, link_words, source_words, target_words
+from glassformer.text.glossary import Glossary, Term
+from glassformer.text.links import Link, Span, link_words, source_words, target_words, word_spans
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.placing import placed_spans, replaced_terms, stripped
 from glassformer.text.splitting import clause_spans
+from glassformer.text.terms import Piece, Terms, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import EOS_ID, SPECIALS
+from glassformer.text.word_edges import edge_kind
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["TRANSLATED", "Explanation", "Retry", "Status", "Translation", "Translator", "score_line", "status_entry"]
+__all__ = [
+    "TRANSLATED",
+    "Explanation",
+    "Kept",
+    "Retry",
+    "Status",
+    "Translation",
+    "Translator",
+    "score_line",
+    "status_entry",
+]
 
 Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length"]
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
@@ -48,8 +63,17 @@ the loops of a model that has learned little (benchmarks/README.md)."""
 OTHER_BEAM = DecodingConfig().beam_size
 """Beam size of the second search after greedy search."""
 
-_Attempt = Callable[[Sequence[str], Sequence[str], Search, bool], Sequence["Translation | None"]]
-"""A search to try again: a function of texts, prefixes, the first search, and whether to link words."""
+_Attempt = Callable[[Sequence[str], Sequence[str], Search, bool, Terms], Sequence["Translation | None"]]
+"""A search to try again: a function of texts, prefixes, the first search, whether to link words, and terms."""
+
+Kept = Literal["", "output", "search", "placed", "cut", "lost"]
+"""How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
+by a search for outputs with these terms; placed at the aligned words of an output; the text was cut at them, and the
+parts translated; or not at all."""
+
+MOST_TERM_TOKENS = 100
+"""Maximum number of tokens of a sentence's terms to search with; the time and the memory grow with their number."""
+
 WINDOW_CHARACTERS = 4_000_000
 """Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
 
@@ -84,6 +108,9 @@ class Translation:
     """With the setting `retry`, the search that made the output, if the output of the first search was suspicious:
     "greedy" or "beam"; "samples": of several samples, the one most like the others; "parts": the parts of the text
     between commas, each by itself; or "first", if all of these are more suspicious. "" if nothing was suspicious."""
+    kept: Kept = ""
+    """How the protected spans and glossary terms came in. If placed, the tokens and their log probabilities are those
+    of the output before; if cut, there are no log probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +137,21 @@ class Explanation:
     """All candidates of the search."""
     tree_tokens: tuple[str, ...] = ()
     """The token of each node of the tree, in readable form."""
+
+
+class _Asked(NamedTuple):
+    """Texts whose translations must contain terms."""
+
+    texts: Sequence[str]
+    seeds: Sequence[int]
+    """The indices of the texts in the whole input."""
+    terms: Mapping[int, Sequence[Term]]
+    """The terms of each text that has some, by the index of the text."""
+    jobs: Mapping[int, Job]
+    wanted: Terms
+    search: Search
+    linked: bool
+    """Whether the translations need links."""
 
 
 class Translator:
@@ -194,6 +236,7 @@ class Translator:
         log_probs: bool = True,
         guards: bool = True,
         links: bool = False,
+        glossary: Glossary | Mapping[str, str] | None = None,
         **settings: Any,
     ) -> list[Translation]:
         """Return one translation per text, in order.
@@ -210,12 +253,14 @@ class Translator:
             log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
             guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
             links: whether to align the words of each output to the words of its text, which takes another pass.
+            glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:
             ShapeError: `texts` is one string, or the numbers of prefixes and texts differ.
             ConfigError: a setting is unknown or out of range, sampling and a beam are both requested, or the engine
                 does not support the request.
+            DataError: a term of the glossary is blank, or has two translations.
             DecodingError: `n_best` is larger than the beam, or a prefix does not fit.
         """
         if isinstance(texts, str):
@@ -224,7 +269,8 @@ class Translator:
         if len(prefixes) != len(texts):
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
-        return list(self._begin(texts, prefixes, search, range(len(texts)), links=links, guards=guards))
+        terms = _terms(search, glossary)
+        return list(self._begin(texts, prefixes, search, range(len(texts)), links=links, guards=guards, terms=terms))
 
     def stream(
         self,
@@ -236,6 +282,7 @@ class Translator:
         log_probs: bool = True,
         guards: bool = True,
         links: bool = False,
+        glossary: Glossary | Mapping[str, str] | None = None,
         **settings: Any,
     ) -> Iterator[Translation]:
         """Yield the translation of each text of a stream, in order, reading up to `window` texts (a setting) at a time.
@@ -245,14 +292,15 @@ class Translator:
         earlier texts are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
         """
         search = self._search(settings, n_best, sample, log_probs)
-        window = search.settings.window
+        window, options = search.settings.window, {"links": links, "guards": guards}
+        terms = _terms(search, glossary)
         waiting: deque[Iterator[Translation]] = deque()
         ahead = 1 if self.engine.reads_ahead and window > 1 else 0
         first = 0
         for held in _windows(texts, window):
             if held:
-                places = range(first, first + len(held))
-                waiting.append(self._begin(held, [prefix] * len(held), search, places, links=links, guards=guards))
+                seeds = range(first, first + len(held))
+                waiting.append(self._begin(held, [prefix] * len(held), search, seeds, terms=terms, **options))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -341,6 +389,7 @@ class Translator:
         *,
         links: bool = False,
         guards: bool = True,
+        terms: Terms,
     ) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations.
 
@@ -354,10 +403,15 @@ class Translator:
         linked = texts if links else None
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), search, linked)
         retries = search.settings.retry and not search.sample
+        once = replace(search, settings=replace(search.settings, retry=False))
+        with_terms = {place: some for place in sources if (some := terms.of(texts[place]))}
+        if with_terms:
+            job_of = {place: job for job, places in jobs.items() for place in places}
+            found = self._with_terms(found, _Asked(texts, seeds, with_terms, job_of, terms, once, links))
         if not (guards or retries):
             return found
         guarded = self._guarded(found, texts, sources, search)
-        return self._retried(guarded, texts, prefixes, sources, search, links) if retries else guarded
+        return self._retried(guarded, texts, prefixes, sources, search, links, terms) if retries else guarded
 
     def _finish(
         self,
@@ -368,13 +422,108 @@ class Translator:
         linked: Sequence[str] | None,
     ) -> Iterator[Translation]:
         """Yield one translation per text, once the hypotheses of all jobs are found, with links to `linked` texts."""
-        hypotheses = list(found)
-        translations = self._translations(hypotheses, list(jobs), search)
-        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
-        if linked is not None:
-            results = dict(self._linked(linked, jobs, hypotheses, results))
+        results = self._results(jobs, list(found), search, linked)
         for place, status in enumerate(statuses):
             yield results[place] if place in results else Translation(text="", status=status)
+
+    def _results(
+        self,
+        jobs: Mapping[Job, Sequence[int]],
+        found: Sequence[list[Hypothesis]],
+        search: Search,
+        linked: Sequence[str] | None,
+    ) -> dict[int, Translation]:
+        """Return the translation of each job's texts, by the indices of the texts, with links to `linked` texts."""
+        translations = self._translations(found, list(jobs), search)
+        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
+        return results if linked is None else dict(self._linked(linked, jobs, found, results))
+
+    def _with_terms(self, found: Iterable[Translation], asked: "_Asked") -> Iterator[Translation]:
+        """Yield the translations, with the terms of their texts in them.
+
+        A search for outputs with spans or untranslated terms often goes astray after them, because the model has never
+        seen their tokens there; so they are placed in the translation of the rest, if possible.
+        """
+        results, terms = dict(enumerate(found)), asked.terms
+        lacking = {place: some for place in terms if (some := missing_terms(terms[place], results[place].text))}
+        for place in terms:
+            others = tuple(one for one in results[place].alternatives if not missing_terms(terms[place], one.text))
+            kept: Kept = "lost" if place in lacking else "output"
+            results[place] = replace(results[place], alternatives=others, kept=kept)
+        odd = {place for place, some in lacking.items() if any(term.kind != "translated" for term in some)}
+        ways = ((self._placed, odd), (self._searched, lacking), (self._placed, lacking), (self._cut, lacking))
+        for way, places in ways:
+            still = {place: lacking[place] for place in places if results[place].kept == "lost"}
+            for place, one in way(asked, still) if still else ():
+                if not missing_terms(terms[place], one.text):
+                    results[place] = one if asked.linked else _without_links(one)
+        yield from (results[place] for place in range(len(asked.texts)))
+
+    def _searched(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
+        """Yield the index and the translation of each text whose terms a search can write."""
+        if asked.search.sample or not self.engine.constrains:
+            return
+        jobs: dict[Job, list[int]] = {}
+        for place in lacking:
+            phrases = tuple(spellings_of(term, self.bundle.target_tokenizer) for term in asked.terms[place])
+            if all(phrases) and sum(max(map(len, each)) for each in phrases) <= MOST_TERM_TOKENS:
+                jobs.setdefault(asked.jobs[place]._replace(phrases=phrases), []).append(place)
+        found = list(self.engine.decode(list(jobs), replace(asked.search, edges=self._edges)))
+        several = {job: each for job, each in zip(jobs, found, strict=True) if each}
+        linked = asked.texts if asked.linked else None
+        results = self._results({job: jobs[job] for job in several}, list(several.values()), asked.search, linked)
+        for place, one in results.items():
+            if one.status == "ok" or asked.jobs[place].prefix:  # an output that does not end went astray
+                others = (one for one in one.alternatives if not missing_terms(asked.terms[place], one.text))
+                yield place, replace(one, alternatives=tuple(others), kept="search")
+
+    def _placed(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
+        """Yield the index of each text, and its translation with its terms at the aligned places.
+
+        Spans are taken out of a text before it is translated; terms of a glossary replace their translations.
+        """
+        free = {place: some for place, some in lacking.items() if not asked.jobs[place].prefix}
+        spans = {
+            place: stripped(asked.texts[place], [term for term in some if term.kind == "span"])
+            for place, some in free.items()
+        }
+        whole = [place for place, one in spans.items() if not one.gaps]
+        spans = {place: one for place, one in spans.items() if one.gaps and asked.wanted.leave_words(one.text)}
+        found = self._linked_outputs(asked, {place: [one.text] for place, one in spans.items()}, asked.wanted)
+        for (place, without), one in zip(spans.items(), found, strict=True):
+            made = [placed_spans(without, output.text, output.links) for output in (one, *one.alternatives)]
+            yield place, _arranged(asked.texts[place], one, made)
+        found = self._linked_outputs(asked, {place: [asked.texts[place]] for place in whole}, Terms(protect=False))
+        for place, one in zip(whole, found, strict=True):
+            each = [replaced_terms(output.text, output.links, free[place]) for output in (one, *one.alternatives)]
+            if each[0]:
+                yield place, _arranged(asked.texts[place], one, each)
+
+    def _cut(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
+        """Yield the index of each text, and its translation, which is that of its pieces between all of its terms."""
+        cuts = {
+            place: pieces_around(asked.texts[place], asked.terms[place])
+            for place in lacking
+            if not asked.jobs[place].prefix
+        }
+        sides = {place: [one.text for one in pieces if one.is_translated] for place, pieces in cuts.items()}
+        found = self._linked_outputs(asked, sides, asked.wanted)
+        for place, pieces in cuts.items():
+            yield place, _joined(asked.texts[place], pieces, found)
+
+    def _linked_outputs(
+        self, asked: "_Asked", texts: Mapping[int, Sequence[str]], terms: Terms
+    ) -> Iterator[Translation]:
+        """Yield the translations, with links, of the texts that take the place of some of those that were asked."""
+        every = [text for several in texts.values() for text in several]
+        seeds = [asked.seeds[place] for place, several in texts.items() for _ in several]
+        if every:
+            yield from self._begin(every, [""] * len(every), asked.search, seeds, links=True, guards=False, terms=terms)
+
+    @cached_property
+    def _edges(self) -> WordEdges:
+        """How the target vocabulary's tokens join."""
+        return WordEdges(*(tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1)))
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
@@ -430,6 +579,7 @@ class Translator:
         sources: Mapping[int, Sources],
         search: Search,
         links: bool,
+        terms: Terms,
     ) -> Iterator[Translation]:
         """Yield the translations; in place of a suspicious one, the least suspicious that other searches find."""
         results = list(found)
@@ -437,13 +587,17 @@ class Translator:
         once = replace(search, settings=replace(search.settings, retry=False), n_best=1)
         guards = self._guards(search)
 
-        def suspicion(place: int) -> Callable[[Translation], tuple[bool, float]]:
-            return lambda one: (bool(one.reasons), self._suspicion(one, texts[place], sources[place][0], guards))
+        def suspicion(place: int) -> Callable[[Translation], tuple[int, float]]:
+            return lambda one: (
+                bool(one.reasons) + (one.kept == "lost"),
+                self._suspicion(one, texts[place], sources[place][0], guards),
+            )
 
         for retry, attempt in self._attempts(once):
             if not (left := [place for place, one in best.items() if one.reasons]):
                 break
-            tried = attempt([texts[place] for place in left], [prefixes[place] for place in left], once, links)
+            asked = [texts[place] for place in left], [prefixes[place] for place in left]
+            tried = attempt(*asked, once, links, terms)
             for place, one in zip(left, tried, strict=True):
                 if one is not None and one.text != best[place].text:
                     other = replace(self._judged(one, texts[place], sources[place][0], guards), retry=retry)
@@ -462,15 +616,21 @@ class Translator:
         yield "parts", self._by_parts
 
     def _by_other_beam(
-        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool, terms: Terms
     ) -> list[Translation | None]:
         """Return the outputs of greedy search, or of a beam after greedy search."""
         size = OTHER_BEAM if search.beam_size == 1 else 1
         other = replace(search, settings=replace(search.settings, beam_size=size))
-        return [*self._begin(texts, prefixes, other, range(len(texts)), links=links, guards=False)]
+        return [*self._begin(texts, prefixes, other, range(len(texts)), links=links, guards=False, terms=terms)]
 
     def _by_samples(
-        self, temperature: float, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+        self,
+        temperature: float,
+        texts: Sequence[str],
+        prefixes: Sequence[str],
+        search: Search,
+        links: bool,
+        terms: Terms,
     ) -> list[Translation | None]:
         """Return for each text, of several samples, the one most like the others."""
         from glassformer.evaluation.minimum_risk import least_risk
@@ -478,12 +638,12 @@ class Translator:
         seeds = [number for number in range(DRAWN_OUTPUTS) for _ in texts]  # the same for each text, wherever it stands
         sampling = replace(search, sample=True, settings=replace(search.settings, temperature=temperature))
         drawn = [*texts] * DRAWN_OUTPUTS, [*prefixes] * DRAWN_OUTPUTS, sampling, seeds
-        found = list(self._begin(*drawn, links=links, guards=False))
+        found = list(self._begin(*drawn, links=links, guards=False, terms=terms))
         several_each = [found[place :: len(texts)] for place in range(len(texts))]
         return [several[least_risk([one.text for one in several])] for several in several_each]
 
     def _by_parts(
-        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool
+        self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool, terms: Terms
     ) -> list[Translation | None]:
         """Return the joined outputs of the parts of each text; None for a text with one part or with a prefix."""
         spans = [
@@ -491,7 +651,8 @@ class Translator:
             for text, prefix in zip(texts, prefixes, strict=True)
         ]
         parts = [text[begin:end] for text, several in zip(texts, spans, strict=True) for begin, end in several]
-        found = iter(list(self._begin(parts, [""] * len(parts), search, range(len(parts)), links=links, guards=False)))
+        options: dict[str, Any] = {"links": links, "guards": False, "terms": terms}
+        found = iter(list(self._begin(parts, [""] * len(parts), search, range(len(parts)), **options)))
         return [
             self._joined(text, several, [next(found) for _ in several], search)
             for text, several in zip(texts, spans, strict=True)
@@ -638,11 +799,12 @@ def score_line(scored: Translation) -> str:
     return f"{scored.log_prob:.4f}\t{scored.score:.4f}\t{len(scored.tokens)}" if scored.status == "ok" else ""
 
 
-def status_entry(line: int, status: Status, reasons: Sequence[str] = (), retry: Retry = "") -> str:
+def status_entry(line: int, one: Translation) -> str:
     """Return the line of a file of statuses (JSONL) for a line of the input, from 1."""
-    why = f', "reasons": {json.dumps(reasons)}' if reasons else ""
-    how = f', "retry": "{retry}"' if retry else ""
-    return f'{{"line": {line}, "status": "{status}"{why}{how}}}\n'  # json.dumps of everything takes ten times as long
+    why = f', "reasons": {json.dumps(one.reasons)}' if one.reasons else ""
+    how = "".join(f', "{name}": "{value}"' for name in ("retry", "kept") if (value := getattr(one, name)))
+    status = f'"status": "{one.status}"{why}{how}'
+    return f'{{"line": {line}, {status}}}\n'  # json.dumps of everything takes ten times as long
 
 
 def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
@@ -661,6 +823,65 @@ def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> E
         budget=members[0].budget,
         alignment=members[0].alignment,
     )
+
+
+def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Terms:
+    known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
+    return Terms(protect=search.settings.protect, glossary=known)
+
+
+def _joined(source: str, pieces: Iterable[Piece], sides: Iterator[Translation]) -> Translation:
+    """Return the translation that consists of the pieces of a source, with the translations of those that have one."""
+    text, tokens, aligned = "", list[str](), list[Link]()
+    status: Status = "ok"
+    for piece in pieces:
+        begin = len(text)
+        if piece.is_translated:
+            one = next(sides)
+            text += as_fragment(piece.text, one.text)
+            tokens += one.tokens[:-1]
+            status = one.status if one.status == "max_length" else status
+            for source_span, target_span in one.links:
+                aligned.append(Link(_moved(source_span, piece.begin), _moved(target_span, begin)))
+        else:
+            text += piece.text
+            tokens += piece.text.split()
+            aligned.append(Link((piece.begin, piece.end), (begin, len(text))))
+    links, tokens = tuple(_links_of_words(source, text, aligned)), [*tokens, SPECIALS[EOS_ID]]
+    how: dict[str, Any] = {"log_prob": math.nan, "score": math.nan, "status": status, "kept": "cut"}
+    return Translation(text=text, tokens=tuple(tokens), links=links, **how)
+
+
+def _arranged(source: str, output: Translation, made: Sequence[tuple[str, list[Link]] | None]) -> Translation:
+    """Return the translation that an output and its alternatives became when terms were placed in them."""
+    first, *others = [
+        replace(one, text=each[0], links=tuple(_links_of_words(source, *each)), alternatives=(), kept="placed")
+        for one, each in zip((output, *output.alternatives), made, strict=True)
+        if each
+    ]
+    return replace(first, alternatives=tuple(others))
+
+
+def _without_links(one: Translation) -> Translation:
+    return replace(one, links=(), alternatives=tuple(map(_without_links, one.alternatives)))
+
+
+def _moved(span: Span, by: int) -> Span:
+    return span[0] + by, span[1] + by
+
+
+def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
+    """Yield a link for each word of the target in an aligned part, to the first word of the part of the source."""
+    words = word_spans(source)
+    for word in word_spans(target):
+        parts = (link.source for link in aligned if _overlap(link.target, word))
+        found = next((one for part in parts for one in words if _overlap(one, part)), None)
+        if found:
+            yield Link(found, word)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:

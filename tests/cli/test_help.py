@@ -12,7 +12,7 @@ from glassformer.cli import GROUPS, application
 
 PAGES = Path(__file__).parent / "help"
 PINNED = re.search(r"^typer==(\S+)", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)[1]
-MOST_OPTIONS = 13
+MOST_OPTIONS = 14
 DESIGN = {
     "demo": (),
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),

@@ -112,3 +112,33 @@ def test_the_description_names_every_endpoint_and_is_a_page(served):
     assert "POST /v1/translate" in page
     assert "http://" not in page
     assert "https://" not in page
+
+
+def test_terms_of_a_glossary_and_protected_spans_are_in_the_answer(served):
+    fields = {
+        "texts": ["the cat sees https://example.org/a?b=1 and 1000"],
+        "glossary": {"cat": "matou|chien", "sees": "sees"},
+    }
+    [one] = served.json("/v1/translate", fields).json["translations"]
+    [sentence] = one["sentences"]
+    assert sentence["kept"] in ("placed", "cut")  # by CTranslate2, which does not search for terms
+    for term in ("https://example.org/a?b=1", "1000", "sees"):
+        assert one["text"].count(term) == 1
+    assert {"matou", "chien", "Matou", "Chien"} & {*one["text"].split()}
+    plain = served.json("/v1/translate", {"texts": ["the cat"]}).json["translations"]
+    assert plain[0]["sentences"][0]["kept"] == ""
+
+
+@pytest.mark.parametrize(
+    ("glossary", "message"),
+    [
+        ({"cat": ""}, "glossary: expected a target term with a letter or a digit, got ''"),
+        ({"cat": "chat", "Cat": "chien"}, "glossary: expected one translation of 'Cat'"),
+        ({str(number): "x" for number in range(1001)}, "glossary: dictionary should have at most 1000 items"),
+        (["cat"], "glossary: input should be a valid dictionary"),
+    ],
+)
+def test_a_wrong_glossary_is_refused(served, glossary, message):
+    answer = served.json("/v1/translate", {"texts": ["the cat"], "glossary": glossary})
+    assert answer.status == 400
+    assert message in answer.json["error"]

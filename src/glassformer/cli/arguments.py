@@ -16,6 +16,7 @@ __all__ = [
     "EngineChoice",
     "Ensemble",
     "Finish",
+    "GlossaryFile",
     "Group",
     "Json",
     "Metrics",
@@ -123,6 +124,14 @@ Ensemble = Annotated[
     list[Path] | None,
     typer.Option(
         "--ensemble", metavar="RUN", help="Also use this run's model, and average the probabilities. Repeatable."
+    ),
+]
+GlossaryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        metavar="FILE",
+        help="Translate terms as FILE says: a source term, a tab and a target term per line; a|b lists forms.",
     ),
 ]
 Metrics = Annotated[

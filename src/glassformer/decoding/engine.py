@@ -17,6 +17,8 @@ __all__ = [
     "Need",
     "Search",
     "Sources",
+    "Spellings",
+    "WordEdges",
     "batched_by_size",
     "check_n_best",
     "check_room",
@@ -24,7 +26,7 @@ __all__ = [
     "results_of_batches",
 ]
 
-Need = Literal["sampling", "prefix", "explanation", "ensemble"]
+Need = Literal["sampling", "prefix", "glossary", "explanation", "ensemble"]
 """Abilities beyond a search for the best output, which a translation may need and not every engine has."""
 
 DECODED_POSITIONS = 6000
@@ -42,6 +44,19 @@ AttentionRows = tuple[tuple[float, ...], ...]
 """A matrix of attention weights: a row for each target token, a column for each source token."""
 
 
+Spellings = tuple[Ids, ...]
+"""The spellings of a phrase that an output must contain: sequences of target tokens, one of which suffices."""
+
+
+class WordEdges(NamedTuple):
+    """How the tokens of a vocabulary join: two neighbours are in one word where a number of both is equal and not 0."""
+
+    begins: tuple[int, ...]
+    """For each token, what it begins with: 1 a letter, 2 a digit, 0 anything else, such as a space."""
+    ends: tuple[int, ...]
+    """For each token, what it ends with, in the same numbers."""
+
+
 class Job(NamedTuple):
     """Everything that decides an output; equal jobs are decoded once."""
 
@@ -52,6 +67,8 @@ class Job(NamedTuple):
     """Maximum number of tokens of the output, including `<eos>`."""
     seed: int = 0
     """Seed of the job's random numbers, for sampling."""
+    phrases: tuple[Spellings, ...] = ()
+    """The phrases that the output must contain, each as often as it is listed; only if the engine `constrains`."""
 
     @property
     def size(self) -> int:
@@ -70,6 +87,8 @@ class Search:
     """Whether to draw tokens at random instead of searching."""
     log_probs: bool = True
     """Whether the hypotheses need their log probabilities; leaving them out may save time."""
+    edges: WordEdges | None = None
+    """How target tokens join to words, for jobs with phrases."""
 
     @property
     def beam_size(self) -> int:
@@ -99,13 +118,18 @@ class Engine(Protocol):
         """Maximum number of positions of a source or an output."""
 
     @property
+    def constrains(self) -> bool:
+        """Whether the engine decodes jobs with phrases."""
+
+    @property
     def reads_ahead(self) -> bool:
         """Whether decoding runs in the background, so that reading the next texts meanwhile saves time."""
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
 
-        Without `search.log_probs`, the scores of a hypothesis may be missing; its tokens and rank are valid.
+        Without `search.log_probs`, the scores of a hypothesis may be missing; its tokens and rank are valid. A job with
+        phrases has no hypothesis if no output contains them within its maximum length.
 
         Raises:
             ConfigError: the engine does not support this search.

@@ -22,6 +22,7 @@ from glassformer.decoding.engine import (
 )
 from glassformer.decoding.ensemble import EnsembleStep, mean_probability
 from glassformer.decoding.greedy_search import greedy
+from glassformer.decoding.grid_beam import grid_beam_search
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import QueuedStep
 from glassformer.decoding.sampling import sample
@@ -49,6 +50,7 @@ class TorchEngine:
     """
 
     name = "torch"
+    constrains = True
     cannot: Mapping[Need, str] = MappingProxyType({})
     reads_ahead = False
 
@@ -77,8 +79,11 @@ class TorchEngine:
         """
         if not jobs:
             return
+        found: dict[int, list[Hypothesis]] = {}
         places = sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True)
-        found = dict(zip(places, self._team.decode([jobs[place] for place in places], search), strict=True))
+        for group in ([one for one in places if jobs[one].phrases], [one for one in places if not jobs[one].phrases]):
+            if group:
+                found.update(zip(group, self._team.decode([jobs[one] for one in group], search), strict=True))
         yield from (found[place] for place in range(len(jobs)))
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
@@ -123,7 +128,12 @@ class TorchEngine:
 
 
 def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-    """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time."""
+    """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
+
+    All jobs have phrases, or none has.
+    """
+    if any(job.phrases for job in jobs):
+        return _decode_with_phrases(models, budget, jobs, search)
     sizes = [job.size for job in jobs]
     step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
     lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
@@ -134,6 +144,27 @@ def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], sea
     if search.beam_size == 1 and search.n_best == 1:
         return [[one] for one in greedy(step, **common)]
     return beam_search(step, n_best=search.n_best, **common)
+
+
+def _decode_with_phrases(
+    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search
+) -> list[list[Hypothesis]]:
+    def decode(batch: Sequence[Job]) -> list[list[Hypothesis]]:
+        return grid_beam_search(
+            _step(models, batch),
+            max_lengths=[job.max_length for job in batch],
+            phrases=[job.phrases for job in batch],
+            prefixes=[job.prefix for job in batch],
+            edges=search.edges,
+            n_best=search.n_best,
+            **asdict(search.settings),
+        )
+
+    def rows(job: Job) -> int:
+        """Return the largest number of hypotheses decoded in parallel for a job."""
+        return search.beam_size * (1 + sum(max(map(len, phrase)) for phrase in job.phrases))
+
+    return results_of_batches(decode, jobs, lambda job: job.size * rows(job), budget)
 
 
 def _step(models: Sequence[Transformer], jobs: Sequence[Job]) -> JoinableStep[Any]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from glassformer.documents.chunks import Chunk, Unit, has_text
+from glassformer.text.terms import ADDRESS, PLACEHOLDER
 
 __all__ = ["message_unit", "protected_chunks"]
 
@@ -11,11 +12,7 @@ _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _PLACEHOLDER = re.compile(
     rf"{_BRACES}"  # {{name}}, {name}, {count, plural, one {…} other {…}}
     r"|\$t\([^()]*\)"  # i18next: another message
-    r"|%\([\w.]+\)[#0 +-]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
-    r"|%(?:\d+\$)?[#0+-]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|L|q|j|z|t)?[diouxXeEfFgGaAcspn@](?![a-zA-Z])"  # C
-    r"|%%"
-    r"|\$\w+\$"  # Chrome
-    r"|https?://[^\s<>\"]*[^\s<>\".,;:!?)]"
+    rf"|{PLACEHOLDER}|{ADDRESS}"
 )
 
 

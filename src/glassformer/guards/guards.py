@@ -31,7 +31,7 @@ __all__ = [
 GUARDS = "guards.json"
 UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
 """The guards that need no calibration: the output has the same words as the source, or different numbers."""
-OF_STREAMS = ("window", "retry")
+OF_STREAMS = ("window", "retry", "protect")
 """Decoding settings that change no output of a search."""
 
 
@@ -169,7 +169,8 @@ def suspicion(values: Mapping[str, float], thresholds: Mapping[str, float], medi
 
 def of_search(settings: DecodingConfig) -> dict[str, Any]:
     """Return the settings that decide the output of a search."""
-    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, *OF_STREAMS)}
+    others = (*OF_SAMPLING, *OF_STREAMS)
+    return {name: value for name, value in asdict(settings).items() if name not in others}
 
 
 def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:

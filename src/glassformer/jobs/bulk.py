@@ -36,6 +36,7 @@ from glassformer.recipes.toml import changed_decoding
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
+from glassformer.text.glossary import Glossary
 from glassformer.translator import Translation, Translator, score_line, status_entry
 
 __all__ = [
@@ -129,6 +130,8 @@ class BulkJob:
     """The column to translate in TSV files (a name, or a number from 0), JSONL or Parquet files (a name)."""
     target_column: str | None = None
     """A column of targets: instead of translating, score them as translations of the texts in `column`."""
+    glossary: Glossary | None = None
+    """How some terms must be translated."""
     part_bytes: int = PART_BYTES
     """Size of a part of an uncompressed file, in bytes."""
     engine: EngineName = "auto"
@@ -207,6 +210,7 @@ class BulkJob:
         """
         first, *others = self.runs
         how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "device": self.device}
+        how["needs"] = ["glossary"] if self.glossary else []
         return Translator.load(
             first, *others, settings=self.settings, workers=workers or (1 if self.target_column else cores()), **how
         )
@@ -220,6 +224,7 @@ class BulkJob:
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
             "engine": self.engine,
             "quantization": self.quantization,
+            "glossary": [hashlib.sha256(repr(self.glossary).encode()).hexdigest()] if self.glossary else None,
             "column": self.column,
             "target_column": self.target_column,
             "part_bytes": self.part_bytes,
@@ -318,7 +323,7 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
         text, status = _Hashed(text_file), _Hashed(status_file)
         for number, (line, one) in enumerate(_outputs(job, translator, part.range), start=1):
             text.write(f"{line}\n".encode("utf-8", "surrogateescape"))
-            status.write(status_entry(number, one.status, one.reasons, one.retry).encode())
+            status.write(status_entry(number, one).encode())
             statuses[one.status] += 1
     record = PartRecord(
         name=part.name,
@@ -336,7 +341,7 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
 def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator[tuple[str, Translation]]:
     """Yield what is written for each line of a range, and its translation or scored target."""
     if job.target_column is None:
-        for translation in translator.stream(lines.texts(job.column), log_probs=False):
+        for translation in translator.stream(lines.texts(job.column), log_probs=False, glossary=job.glossary):
             yield translation.text, translation
         return
     rows, window = lines.rows(*job.columns), translator.bundle.configuration.decoding.window

@@ -25,7 +25,7 @@ def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]
     there = settings_of_outputs(DecodingConfig()) | dict(there)
     for name, value in settings.items():
         if there.get(name) != value:
-            if isinstance(value, list):  # hashes and sizes would tell the reader nothing
+            if list in map(type, (value, there.get(name))):  # hashes and sizes would tell the reader nothing
                 return f"different {name}"
             return f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
     return ""

@@ -312,6 +312,8 @@ class DecodingConfig:
     retry: bool = False
     """Whether an output that sets off guards is searched again by other means, of which the least suspicious output is
     kept."""
+    protect: bool = True
+    """Keep addresses, placeholders, tags and numbers of three digits or more as they stand in the source."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities; below 1, outputs are more predictable; above 1, more varied."""
     top_k: Annotated[int, Range(0, 10**9)] = 0

@@ -43,7 +43,7 @@ SPAN = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems"
 LINK = {**SPAN, "minItems": 4, "maxItems": 4}
 SENTENCE = _object(
     (
-        *("text", "source", "target", "status", "reasons", "retry", "confidence"),
+        *("text", "source", "target", "status", "reasons", "retry", "kept", "confidence"),
         *("log_prob", "score", "tokens", "token_log_probs", "links"),
     ),
     text=TEXT,
@@ -52,6 +52,7 @@ SENTENCE = _object(
     status=TEXT,
     reasons=TEXTS,
     retry=TEXT | {"description": 'The search that made the text, if the first output was suspicious; "" otherwise'},
+    kept=TEXT | {"description": "How protected spans and glossary terms came in: output, search, placed, cut or lost"},
     confidence={"type": ["object", "null"], "properties": dict.fromkeys(("exact", "close"), MAYBE)},
     log_prob=MAYBE,
     score=MAYBE,

@@ -17,11 +17,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from glassformer.errors import DataError
 from glassformer.serving.models import ServedModel
 from glassformer.serving.passages import Passage, check_unicode, translate_passages
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service, endpoint
+from glassformer.text.glossary import Glossary
 from glassformer.text.links import Span
 from glassformer.translator import Translation
 
@@ -46,6 +48,10 @@ class TranslateRequest(BaseModel):
         str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
     ] = ""
     retry: Annotated[bool, Field(description="Search again, by other means, where an output is suspicious.")] = False
+    glossary: Annotated[
+        dict[str, str],
+        Field(max_length=1000, description="How some terms must be translated: target terms by source term."),
+    ] = {}
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
     stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
 
@@ -76,6 +82,8 @@ async def _translate(service: Service, request: Request) -> Response:
     options: dict[str, Any] = {"alternatives": asked.n_best - 1, "log_probs": True, "prefix": asked.prefix}
     options["split"] = not asked.prefix
     options |= {name: True for name in ("links", "retry") if getattr(asked, name)}
+    if asked.glossary:
+        options["glossary"] = _glossary(asked.glossary)
     if asked.beam_size is not None:
         options["beam_size"] = asked.beam_size
     if asked.stream or STREAM in request.headers.get("accept", ""):
@@ -107,6 +115,13 @@ def _model(service: Service, asked: TranslateRequest) -> ServedModel:
     if not fitting:
         raise RequestError(400, f"no model translates from {source} to {target}")
     return fitting[0]
+
+
+def _glossary(terms: dict[str, str]) -> Glossary:
+    try:
+        return Glossary.of(terms)
+    except DataError as error:
+        raise RequestError(400, str(error)) from error
 
 
 async def _events(each: Sequence[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterator[str]:
@@ -145,6 +160,7 @@ def _sentence_of(one: Translation, source: Span, target: Span) -> dict[str, Any]
         "status": one.status,
         "reasons": list(one.reasons),
         "retry": one.retry,
+        "kept": one.kept,
         "confidence": asdict(one.confidence) if one.confidence else None,
         "log_prob": _number(one.log_prob),
         "score": _number(one.score),

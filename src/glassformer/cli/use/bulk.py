@@ -11,6 +11,7 @@ from glassformer.cli.arguments import (
     EngineChoice,
     Ensemble,
     Finish,
+    GlossaryFile,
     PartBytes,
     QuantizationChoice,
     Ray,
@@ -45,6 +46,7 @@ def bulk_command(
     part_bytes: PartBytes = PART_BYTES,
     ensemble: Ensemble = None,
     beam_size: BeamSize = None,
+    glossary: GlossaryFile = None,
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
@@ -58,8 +60,9 @@ def bulk_command(
     from glassformer.cli.parts import run_job
     from glassformer.jobs.bulk import BulkJob
     from glassformer.recipes.toml import decoding_changes
+    from glassformer.text.glossary import Glossary
 
     settings = decoding_changes(overrides or (), beam_size=beam_size)
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "settings": settings}
-    how |= {"column": column, "part_bytes": part_bytes}
+    how |= {"column": column, "part_bytes": part_bytes, "glossary": Glossary.load(glossary) if glossary else None}
     run_job(lambda: BulkJob.of([run, *(ensemble or ())], inputs, output, **how), part, ray, finish=finish)

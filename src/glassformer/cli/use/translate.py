@@ -15,6 +15,7 @@ from glassformer.cli.arguments import (
     Device,
     EngineChoice,
     Ensemble,
+    GlossaryFile,
     QuantizationChoice,
     RunFolder,
 )
@@ -52,6 +53,7 @@ def translate_command(
         bool,
         typer.Option("--sample", help="Draw outputs at random; set the temperature by --set decoding.temperature=0.8."),
     ] = False,
+    glossary: GlossaryFile = None,
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
@@ -78,22 +80,23 @@ def translate_command(
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
+    from glassformer.text.glossary import Glossary
     from glassformer.translator import Translator
 
     if explain:
-        _check_explained(sample, n_best, links)
+        _check_explained(sample, n_best, links, glossary)
     of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
     files = {"--status": status is not None, "--links": links is not None}
     document = document_of(file, output, of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
+    terms = Glossary.load(glossary) if glossary else None
     settings = decoding_changes(overrides or (), beam_size=beam_size, sampling=sample)
-    needs: list[Any] = [
-        need for need, wanted in (("sampling", sample), ("prefix", prefix), ("explanation", explain)) if wanted
-    ]
+    asked = {"sampling": sample, "prefix": prefix, "glossary": glossary, "explanation": explain}
+    needs: list[Any] = [need for need, wanted in asked.items() if wanted]
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     translator = Translator.load(run, *ensemble or [], settings=settings, needs=needs, **how)
     if document and output:
-        translate_document(translator, document, output, {"sample": sample, "log_probs": False})
+        translate_document(translator, document, output, {"sample": sample, "glossary": terms, "log_probs": False})
         return
     if file is None and is_terminal():
         typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)
@@ -102,7 +105,7 @@ def translate_command(
         outputs = _explanations(translator, lines, prefix)
     else:
         options: dict[str, Any] = {"n_best": n_best, "prefix": prefix, "sample": sample, "log_probs": n_best > 1}
-        options["links"] = links is not None
+        options |= {"links": links is not None, "glossary": terms}
         if sample:  # refused together with sampling
             options |= {name: settings[name] for name in ("beam_size", "retry") if name in settings}
         results = translator.stream(lines, **options)
@@ -124,13 +127,15 @@ def _lines(raw: Iterable[bytes | None]) -> Iterator[str | None]:
         first = first and line is None
 
 
-def _check_explained(sample: bool, n_best: int, links: Path | None) -> None:
+def _check_explained(sample: bool, n_best: int, links: Path | None, glossary: Path | None) -> None:
     if sample:
         raise ConfigError("--explain shows a search, and --sample draws at random: leave one of them out")
     if n_best != 1:
         raise ConfigError("--explain shows all outputs that the beam finished: leave out --n-best")
     if links:
         raise ConfigError("--explain shows the attention of tokens, and --links writes words: leave one of them out")
+    if glossary:
+        raise ConfigError("--explain shows the run's own search, without a glossary: leave out --glossary")
 
 
 def _logged(results: "Iterable[Translation]", file: Path) -> "Iterator[Translation]":
@@ -178,7 +183,7 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
         print(text, end="", flush=at_once)
         counts[one.status] += 1
         if log:
-            log.write(status_entry(number, one.status, one.reasons, one.retry))
+            log.write(status_entry(number, one))
     return counts
 
 

@@ -1,0 +1,33 @@
+"""The sets of `benchmarks.terms`: what must be in the outputs, and what is left without it."""
+
+from benchmarks.terms import KINDS, aligned_terms, untranslated, with_spans, with_terms, without
+
+PAIRS = [
+    ("the little cat sleeps.", "le petit chat dort."),
+    ("a little house", "une petite maison"),
+    ("cat cat", "chat"),
+]
+
+
+def test_each_text_has_one_span_and_without_it_is_the_text():
+    sources = ["A cat sees a dog.", "Two words", "One"] * len(KINDS)
+    marked = with_spans(sources)
+    assert marked == with_spans(sources)
+    for source, (text, span) in zip(sources, marked, strict=True):
+        assert text.count(span) == 1
+        assert without(text, span) == source
+
+
+def test_terms_are_words_with_their_most_frequent_translation():
+    first, second = {"white": "blanche", "green": "verte"}, {"house": "maison", "door": "porte"}
+    pairs = [(f"{one} {two}", f"{first[one]} {second[two]}") for one in first for two in second] * 3
+    assert aligned_terms(pairs) == first | second
+
+
+def test_pairs_have_their_terms_as_often_in_the_reference():
+    terms = {"cat": "chat", "little": "petit"}
+    assert with_terms(PAIRS, terms) == PAIRS[:1]
+    assert untranslated(PAIRS[:2], terms) == [
+        ("the little cat sleeps.", "le little cat dort."),
+        ("a little house", "une petite maison"),
+    ]

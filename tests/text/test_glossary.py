@@ -1,0 +1,88 @@
+"""Glossaries: files of terms, and the terms in a text."""
+
+import pytest
+
+from glassformer.errors import DataError
+from glassformer.text.glossary import Glossary
+
+TERMS = {
+    "cat": "chat|matou",
+    "machine": "appareil",
+    "machine learning": "apprentissage automatique",
+    "API": "API",
+    "Paris": "Paris",
+    "iPhone": "iPhone",
+    ".NET": ".NET",
+    "機械": "machine",
+}
+
+
+def found(text, taken=()):
+    return [(text[term.begin : term.end], term.forms[0]) for term in Glossary.of(TERMS).terms(text, taken)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the cat", [("cat", "chat")]),
+        ("Cat, CAT", [("Cat", "Chat"), ("CAT", "Chat")]),
+        ("cats concatenate cat_x 5cat", [("cat", "chat")]),
+        (
+            "machine learning machines machine",
+            [("machine learning", "apprentissage automatique"), ("machine", "appareil")],
+        ),
+        ("an API, an api", [("API", "API")]),
+        ("PARIS paris", [("PARIS", "PARIS"), ("paris", "paris")]),
+        ("iphone iPhone", [("iPhone", "iPhone")]),
+        ("use .NET, not NET", [(".NET", ".NET")]),
+        ("この機械は", [("機械", "machine")]),
+        ("", []),
+    ],
+)
+def test_terms_are_found_at_word_boundaries_the_longest_first(text, expected):
+    assert found(text) == expected
+
+
+def test_taken_characters_belong_to_no_term():
+    assert found("cat {cat} cat", [(4, 9)]) == [("cat", "chat"), ("cat", "chat")]
+    assert found("machine learning", [(8, 16)]) == [("machine", "appareil")]
+
+
+def test_the_first_letter_of_a_form_may_become_a_capital():
+    [small], [capital] = (list(Glossary.of({"cat": "chat|matou"}).terms(text)) for text in ("a cat", "Cat"))
+    assert small.forms == ("chat", "matou", "Chat", "Matou")
+    assert capital.forms == ("Chat", "Matou", "chat", "matou")
+
+
+def test_a_file_of_terms(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_bytes(b"\xef\xbb\xbfcat\tchat|matou\r\n\r\nAPI\tAPI\n  big  dog \t gros  chien")
+    assert Glossary.load(path) == Glossary.of({"cat": "chat|matou", "API": "API", "big dog": "gros chien"})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"cat\tchat\ndog", r"terms\.tsv, line 2: expected a source term, a tab and a target term, got 1 columns"),
+        (b"cat\tchat\tx", "line 1: .* got 3 columns"),
+        (b"cat\t", "line 1: expected a target term with a letter or a digit, got ''"),
+        (b"\tchat", "line 1: expected a source term with a letter or a digit, got ''"),
+        (b"cat\tchat|", "line 1: expected a target term with a letter or a digit"),
+        (b"\ncat\tchat\nCat\tfelin", r"line 3: expected one translation of 'Cat', got another than in .*line 2"),
+        (b"caf\xe9\tcaf\xe9", "terms.tsv: expected UTF-8, got another byte at 3"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(tmp_path, content, message):
+    (tmp_path / "terms.tsv").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        Glossary.load(tmp_path / "terms.tsv")
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"cannot read .*none\.tsv: No such file"):
+        Glossary.load(tmp_path / "none.tsv")
+
+
+def test_terms_that_differ_in_a_case_that_counts_are_two():
+    glossary = Glossary.of({"us": "nous", "US": "États-Unis"})
+    assert [term.forms[0] for term in glossary.terms("us US")] == ["nous", "États-Unis"]
