@@ -29,7 +29,7 @@ from glassformer.text.links import Link, Span, link_words, source_words, target_
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.placing import placed_spans, replaced_terms, stripped
 from glassformer.text.splitting import clause_spans
-from glassformer.text.terms import Piece, Terms, as_fragment, missing_terms, pieces_around, spellings_of
+from glassformer.text.terms import Terms, TextPiece, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID, SPECIALS
 from glassformer.text.word_edges import edge_kind
@@ -830,7 +830,7 @@ def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Ter
     return Terms(protect=search.settings.protect, glossary=known)
 
 
-def _joined(source: str, pieces: Iterable[Piece], sides: Iterator[Translation]) -> Translation:
+def _joined(source: str, pieces: Iterable[TextPiece], sides: Iterator[Translation]) -> Translation:
     """Return the translation that consists of the pieces of a source, with the translations of those that have one."""
     text, tokens, aligned = "", list[str](), list[Link]()
     status: Status = "ok"

@@ -16,7 +16,16 @@ from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import is_apart
 
-__all__ = ["ADDRESS", "PLACEHOLDER", "Piece", "Terms", "as_fragment", "missing_terms", "pieces_around", "spellings_of"]
+__all__ = [
+    "ADDRESS",
+    "PLACEHOLDER",
+    "Terms",
+    "TextPiece",
+    "as_fragment",
+    "missing_terms",
+    "pieces_around",
+    "spellings_of",
+]
 
 ADDRESS = r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]}'»”’]"
 """The pattern of an address of a page."""
@@ -43,7 +52,7 @@ CONTEXTS = ("", "(", "'", "’", "«", '"', "-", "/", "的")
 _ENDINGS = ".!?…。！？"
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A piece of a text that is cut: a part to translate by itself, or text for the translation."""
 
     text: str
@@ -106,16 +115,16 @@ def spellings_of(term: Term, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...
     return tuple(found)
 
 
-def pieces_around(text: str, terms: Sequence[Term]) -> list[Piece]:
+def pieces_around(text: str, terms: Sequence[Term]) -> list[TextPiece]:
     """Return the pieces of a text that is cut at terms: the terms, each in its first form, and the sides.
 
     White space and punctuation between a side and a term belong to no side, and stay as they are.
     """
-    pieces: list[Piece] = []
+    pieces: list[TextPiece] = []
     cursor = 0
     for number, term in enumerate(terms):
         pieces += _side(text, cursor, term.begin, is_first=number == 0, is_last=False)
-        pieces.append(Piece(term.forms[0], term.begin, term.end, False))
+        pieces.append(TextPiece(term.forms[0], term.begin, term.end, False))
         cursor = term.end
     return [*pieces, *_side(text, cursor, len(text), is_first=not terms, is_last=True)]
 
@@ -157,7 +166,7 @@ def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:
     return count == 0
 
 
-def _side(text: str, begin: int, end: int, *, is_first: bool, is_last: bool) -> Iterator[Piece]:
+def _side(text: str, begin: int, end: int, *, is_first: bool, is_last: bool) -> Iterator[TextPiece]:
     """Yield the pieces of a side: what surrounds it at a cut, and its inner part if there is a letter or a digit."""
     wanted = [place for place in range(begin, end) if text[place].isalnum()]
     first, last = (wanted[0], wanted[-1] + 1) if wanted else (end, end)
@@ -166,4 +175,4 @@ def _side(text: str, begin: int, end: int, *, is_first: bool, is_last: bool) -> 
     if wanted and is_last:
         last = begin + len(text[begin:end].rstrip())
     places = [(begin, first, False), (first, last, True), (last, end, False)]
-    yield from (Piece(text[one:other], one, other, inner) for one, other, inner in places if one < other)
+    yield from (TextPiece(text[one:other], one, other, inner) for one, other, inner in places if one < other)
