@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from benchmarks.peers.install import ENVIRONMENTS, python_of
 from glassformer.system.machine import cores
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_TOP_PAD_": str(64 << 20)}
 """The allocator setting of `keep_memory`, as environment variables that glibc reads when a process starts."""
@@ -160,7 +161,7 @@ def _shared(process: psutil.Process) -> dict[str, int]:
     return {one.path: one.shared_clean + one.shared_dirty for one in maps if one.path.startswith("/")}
 
 
-def rotated(names: Sequence[str], number: int) -> list[str]:
+def rotated(names: Sequence[T], number: int) -> list[T]:
     """Return the names in the order of this round; each round begins one name later."""
     begin = number % max(len(names), 1)
     return [*names[begin:], *names[:begin]]

@@ -1,0 +1,440 @@
+"""Measure `glassformer serve` under load: `python -m benchmarks.service RUN [--minutes 10]`.
+
+Four measurements, on the loopback address, with the demo's grammar as texts:
+
+- *Endurance.* 100 clients, each of which sends its next request when it has its answer: 1 to 16 texts, one request in
+  twenty 256 texts. Counted are the statuses and the texts that differ from the text translated alone; the memory of all
+  the service's processes is read every second.
+- *Lines per CPU second.* The same lines by `translate` and by 100 clients of the service, in turns. CPU seconds are
+  those of all the service's processes, and for `translate`, those beyond a translation of one line, so that its start
+  is not counted.
+- *Latency beside LibreTranslate's own server*, with the same CTranslate2 model and Argos' search, in turns, one text a
+  request. It needs `--subwords RUN`, a run with joint subwords, because Argos' packages hold no others, and the
+  environment of `make .clients/libretranslate/installed`.
+- *The page*, in headless Chromium: texts are typed with 60 ms a key; the time from the last key until the frame that
+  shows the translation.
+
+Writes results/service.json.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+from zipfile import ZipFile
+
+import aiohttp
+import psutil
+from playwright.sync_api import sync_playwright
+
+from benchmarks.command import as_command
+from benchmarks.explorer import FLAGS
+from benchmarks.processes import rotated
+from benchmarks.results import Spread, described, machine, number, read, spread, table, write
+from glassformer.bundle import Bundle
+from glassformer.interop.argos_export import export_argos
+from glassformer.interop.export import ExportOptions
+from glassformer.tasks import english_french
+from glassformer.translator import Translator
+
+NAME = "service"
+CLIENTS = 100
+MOST_TEXTS = 16
+MANY_TEXTS = 256
+MANY_SHARE = 0.05
+SETTLED = 120.0
+"""Seconds after which memory must not change."""
+LINES = 3200
+TEXTS_PER_REQUEST = (1, 8, 64)
+REQUESTS = 200
+"""Requests of a server in a round of the latencies."""
+ARGOS_SEARCH = ("decoding.beam_size=4", "decoding.length_penalty=0.2", "decoding.extra_length=256")
+"""What Argos always uses; with it, our service does the work that LibreTranslate's does."""
+START_SECONDS = 180.0
+KEY_MS = 60
+WATCH = """() => {
+  const [source, target] = ["textarea", ".target"].map((one) => document.querySelector(one));
+  const state = (globalThis.measured = { typed: 0, shown: null });
+  source.addEventListener("input", ({ timeStamp }) => Object.assign(state, { typed: timeStamp, shown: null }));
+  new MutationObserver(() => {
+    const { typed } = state;
+    if (target.ariaBusy !== "false" || !target.textContent) return;
+    requestAnimationFrame(() => typed === state.typed && (state.shown ??= performance.now()));
+  }).observe(target, { attributes: true, childList: true });
+}"""
+DELAY = """() => new Promise((done) => {
+  const { measured } = globalThis;
+  const look = () => (measured.shown === null ? setTimeout(look, 10) : done(measured.shown - measured.typed));
+  look();
+})"""
+LIBRETRANSLATE = Path(".clients/libretranslate")
+BLANK = "import sys, spacy; spacy.blank(sys.argv[1]).to_disk(sys.argv[2])"
+"""Without a network, LibreTranslate splits texts only by a pipeline of spaCy inside a package."""
+
+
+@dataclass
+class Load:
+    """What clients have got."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    """Seconds of each answered request, ascending once the load has ended."""
+    texts: int = 0
+    different: int = 0
+    """Translations that differ from those of the text alone."""
+    wall: float = 0.0
+
+
+@dataclass
+class Server:
+    """A running server: its address and its processes."""
+
+    url: str
+    process: psutil.Process
+
+    @property
+    def processes(self) -> list[psutil.Process]:
+        """The server's process and those it has started."""
+        return [self.process, *self.process.children(recursive=True)]
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU seconds of all processes so far."""
+        return float(sum(sum(one.cpu_times()[:2]) for one in self.processes))
+
+    def memory(self) -> float:
+        """Return the resident megabytes of all processes."""
+        return float(sum(one.memory_info().rss for one in self.processes)) / 1e6
+
+
+@contextmanager
+def ours(run: Path, *settings: str) -> Iterator[Server]:
+    """Serve a run until the context ends."""
+    changed = [part for one in settings for part in ("--set", one)]
+    command = [sys.executable, "-m", "glassformer", "serve", str(run), "--port", "0", "--log", "nothing", *changed]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        said = ""
+        while not (found := re.search(r"http://\S+:\d+", said)):
+            line = process.stderr.readline()
+            if not line:
+                raise OSError(f"the service has not started: {said}")
+            said += line
+        try:
+            yield Server(found[0], psutil.Process(process.pid))
+        finally:
+            process.terminate()
+            process.stderr.read()
+
+
+@contextmanager
+def libretranslate(environment: Path, run: Path, folder: Path) -> Iterator[Server]:
+    """Serve the run's package for Argos by LibreTranslate until the context ends."""
+    bundle = Bundle.load(run)
+    for source, target in (("en", "fr"), ("fr", "en")):  # with one direction, it asks the network for the other
+        data = replace(bundle.configuration.data, source_language=source, target_language=target)
+        turned = replace(bundle, configuration=replace(bundle.configuration, data=data))
+        package = folder / f"{source}.argosmodel"
+        export_argos(turned, package, ExportOptions(quantization="float32", verified=False))
+        with ZipFile(package) as file:
+            file.extractall(folder / "packages")
+            top = folder / "packages" / file.namelist()[0].split("/")[0]
+        subprocess.run([environment / "bin/python", "-c", BLANK, source, top / "spacy"], check=True)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    homes = {f"XDG_{name}_HOME": f"{folder}/{name}" for name in ("DATA", "CONFIG", "CACHE")}
+    homes |= {"ARGOS_PACKAGES_DIR": f"{folder}/packages", "ARGOS_CHUNK_TYPE": "SPACY", "HOME": str(folder)}
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    options = ["--host", "127.0.0.1", "--port", str(port), "--load-only", "en,fr", "--disable-web-ui"]
+    with open(folder / "log", "w") as log:
+        command = [str(environment / "bin/libretranslate"), *options]
+        process = subprocess.Popen(command, env={**alone, **homes}, stdout=log, stderr=log, cwd=folder)
+        try:
+            _wait_for(port, process)
+            yield Server(f"http://127.0.0.1:{port}", psutil.Process(process.pid))
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.5)
+    raise OSError(f"LibreTranslate's server has not started within {START_SECONDS:g} s")
+
+
+async def under_load(
+    server: Server, next_request: Callable[[], list[str] | None], clients: int, alone: dict[str, str]
+) -> Load:
+    """Return what clients get: each sends its next request when it has its answer, until there is none."""
+    load, began = Load(), time.perf_counter()
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120)) as session:
+
+        async def client() -> None:
+            while texts := next_request():
+                before = time.perf_counter()
+                fields = {"q": texts, "source": "en", "target": "fr"}
+                async with session.post(f"{server.url}/translate", json=fields) as answer:
+                    found = await answer.json()
+                load.seconds.append(time.perf_counter() - before)
+                load.statuses[answer.status] += 1
+                if answer.status == 200:
+                    load.texts += len(texts)
+                    pairs = zip(texts, found["translatedText"], strict=True)
+                    load.different += sum(alone[text] != got for text, got in pairs)
+                else:
+                    await asyncio.sleep(float(answer.headers.get("Retry-After", 1)))
+
+        await asyncio.gather(*(client() for _ in range(clients)))
+    load.wall = time.perf_counter() - began
+    load.seconds.sort()
+    return load
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Return p50, p95 and p99 in milliseconds."""
+    cut = quantiles(seconds, n=100, method="inclusive")
+    return {f"p{one}": round(1000 * cut[one - 1], 2) for one in (50, 95, 99)}
+
+
+@asynccontextmanager
+async def watched(server: Server, memory: list[float], every: float = 1.0) -> AsyncIterator[None]:
+    """Read the server's memory again and again until the context ends."""
+
+    async def watch() -> None:
+        while True:
+            memory.append(server.memory())
+            await asyncio.sleep(every)
+
+    task = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def endurance(
+    server: Server, texts: Sequence[str], alone: dict[str, str], seconds: float, *, clients: int = CLIENTS
+) -> dict[str, Any]:
+    """Return the statuses, the different texts, and the memory of a load of some seconds."""
+    chance, end = random.Random(1), time.monotonic() + seconds
+
+    def next_request() -> list[str] | None:
+        if time.monotonic() >= end:
+            return None
+        count = MANY_TEXTS if chance.random() < MANY_SHARE else chance.randint(1, MOST_TEXTS)
+        return chance.choices(texts, k=count)
+
+    memory: list[float] = []
+    async with watched(server, memory):
+        load = await under_load(server, next_request, clients, alone)
+    settled = memory[int(SETTLED) :] or memory[-1:]
+    return {
+        "seconds": round(load.wall, 1),
+        "clients": clients,
+        "statuses": {str(status): count for status, count in sorted(load.statuses.items())},
+        "texts": load.texts,
+        "different": load.different,
+        "memory_begin_mb": round(memory[0], 1),
+        "memory_after_2_minutes_mb": round(settled[0], 1),
+        "memory_after_2_minutes_least_mb": round(min(settled), 1),
+        "memory_after_2_minutes_most_mb": round(max(settled), 1),
+        "memory_end_mb": round(memory[-1], 1),
+        **percentiles(load.seconds),
+    }
+
+
+def translate_cpu(run: Path, file: Path) -> tuple[float, float]:
+    """Return the CPU seconds and the seconds that `translate` takes for a file."""
+    before, began = os.times(), time.perf_counter()
+    command = [sys.executable, "-m", "glassformer", "translate", str(run), str(file)]
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return used, time.perf_counter() - began
+
+
+def lines_per_cpu_second(
+    server: Server, run: Path, lines: Sequence[str], alone: dict[str, str], rounds: int, folder: Path
+) -> list[dict[str, Any]]:
+    """Return, for each round, the lines per CPU second and per second of `translate` and of the service."""
+    whole, one_line = folder / "lines", folder / "line"
+    whole.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    one_line.write_text(f"{lines[0]}\n", encoding="utf-8")
+    found: list[dict[str, Any]] = []
+    sizes = (0, *TEXTS_PER_REQUEST)  # 0 is `translate`
+    for at in range(rounds):
+        for size in rotated(sizes, at):
+            one = by_service(server, lines, alone, size) if size else by_translate(run, whole, one_line, len(lines))
+            found.append({"round": at, **one})
+            print(found[-1], flush=True)
+    return found
+
+
+def by_translate(run: Path, whole: Path, one_line: Path, lines: int) -> dict[str, Any]:
+    """Return the speed of `translate`, without its start."""
+    start_cpu, start = translate_cpu(run, one_line)
+    cpu, wall = translate_cpu(run, whole)
+    return {"way": "translate", "per_cpu_second": lines / (cpu - start_cpu), "per_second": lines / (wall - start)}
+
+
+def by_service(server: Server, lines: Sequence[str], alone: dict[str, str], size: int) -> dict[str, Any]:
+    """Return the speed of the service for requests of a number of texts.
+
+    Raises:
+        OSError: it has refused a request, or a translation differs from that of the text alone.
+    """
+    requests = iter([list(lines[at : at + size]) for at in range(0, len(lines), size)])
+    before = server.cpu_seconds()
+    load = asyncio.run(under_load(server, partial(next, requests, None), CLIENTS, alone))
+    used = server.cpu_seconds() - before
+    if set(load.statuses) != {200} or load.different:
+        raise OSError(f"the service answered {dict(load.statuses)}, {load.different} texts differ")
+    way = f"service, {size} text{'s' * (size > 1)} a request"
+    return {"way": way, "per_cpu_second": len(lines) / used, "per_second": len(lines) / load.wall}
+
+
+def latency(
+    servers: dict[str, Server], texts: Sequence[str], alone: dict[str, str], rounds: int
+) -> dict[str, dict[str, Any]]:
+    """Return the percentiles of each server by its name and the number of clients; the servers take turns."""
+    loads: dict[str, list[Load]] = {}
+    for at in range(rounds):
+        for clients in (1, 8):
+            for name in rotated(list(servers), at):
+                asked = iter([[text] for text in texts[at * REQUESTS : (at + 1) * REQUESTS]])
+                load = asyncio.run(under_load(servers[name], partial(next, asked, None), clients, alone))
+                loads.setdefault(f"{name}, {clients} client{'s' * (clients > 1)}", []).append(load)
+    return {
+        name: {
+            "requests": sum(len(load.seconds) for load in each),
+            "statuses": dict(sum((load.statuses for load in each), Counter())),
+            "different": sum(load.different for load in each),
+            "per_second": sum(load.texts for load in each) / sum(load.wall for load in each),
+            **percentiles([one for load in each for one in load.seconds]),
+        }
+        for name, each in loads.items()
+    }
+
+
+def page_delays(server: Server, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the milliseconds from the last key until the page shows the translation of the text."""
+    delays = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        page = browser.new_page()
+        page.goto(server.url)
+        page.locator("textarea").wait_for()
+        page.evaluate(WATCH)
+        for text in texts:
+            page.locator("textarea").fill("")
+            page.locator("textarea").press_sequentially(text, delay=KEY_MS)
+            delays.append(page.evaluate(DELAY))
+        version = browser.version
+        browser.close()
+    cut = quantiles(delays, n=100, method="inclusive")
+    found = {"p50": cut[49], "p95": cut[94], "most": max(delays)}
+    return {"chromium": version, "texts": len(texts), **{name: round(value, 1) for name, value in found.items()}}
+
+
+def translated_alone(run: Path, texts: Sequence[str], **settings: Any) -> dict[str, str]:
+    """Return the translation of each text, each translated by a call of its own."""
+    translator = Translator.load(run, engine="ctranslate2")
+    return {text: translator.translate([text], **settings)[0].text for text in texts}
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the tables of the figures."""
+    parts = [f"{figures['day']}, {described(figures['machine'])}.\n"]
+    if found := figures.get("endurance"):
+        parts.append(table(["endurance", "value"], [[name, str(value)] for name, value in found.items()]))
+    if rounds := figures.get("rounds"):
+        parts.append(_speeds(rounds))
+    if latencies := figures.get("latency"):
+        head = ["server", "requests", "p50 ms", "p95 ms", "p99 ms", "texts per second", "different texts"]
+        columns: dict[str, int] = {"requests": 0, "p50": 1, "p95": 1, "p99": 1, "per_second": 0, "different": 0}
+        rows = [
+            [name, *(number(one[key], digits) for key, digits in columns.items())] for name, one in latencies.items()
+        ]
+        parts.append(table(head, rows))
+    if page := figures.get("page"):
+        parts.append(table(["page", "value"], [[name, str(value)] for name, value in page.items()]))
+    return "\n".join(parts)
+
+
+def _speeds(rounds: Sequence[dict[str, Any]]) -> str:
+    ways = list(dict.fromkeys(one["way"] for one in rounds))
+    base = {one["round"]: one["per_cpu_second"] for one in rounds if one["way"] == "translate"}
+    rows = []
+    for way in sorted(ways, key=lambda way: way != "translate"):
+        own = [one for one in rounds if one["way"] == way]
+        ratio: Spread = spread([one["per_cpu_second"] / base[one["round"]] for one in own])
+        cpu, wall = (spread([one[key] for one in own]) for key in ("per_cpu_second", "per_second"))
+        rows.append([way, cpu.text(), ratio.text(2), wall.text()])
+    return table(["way", "lines per CPU second", "of `translate`", "lines per second"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, metavar="RUN", help="the demo's run")
+    parser.add_argument("--minutes", type=float, default=10.0, help="duration of the endurance test; 0 leaves it out")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of the speeds and latencies; 0 leaves them out")
+    parser.add_argument("--page", type=int, default=20, help="texts typed on the page; 0 leaves it out")
+    parser.add_argument("--subwords", type=Path, metavar="RUN", help="a run with joint subwords, for LibreTranslate")
+    parser.add_argument("--libretranslate", type=Path, default=LIBRETRANSLATE, help="LibreTranslate's environment")
+    options = parser.parse_args()
+    of, figures = machine(), read(NAME)
+    texts = list(dict.fromkeys(one.source for one in english_french(7, train=LINES + 600).splits["train"]))[:LINES]
+    with tempfile.TemporaryDirectory() as folder, ours(options.run) as server:
+        if options.page:
+            figures["page"] = page_delays(server, texts[: options.page])
+            print(figures["page"], flush=True)
+        if options.minutes or options.rounds:
+            alone = translated_alone(options.run, texts)
+        if options.rounds:
+            figures["rounds"] = lines_per_cpu_second(server, options.run, texts, alone, options.rounds, Path(folder))
+        if options.minutes:
+            figures["endurance"] = asyncio.run(endurance(server, texts, alone, 60 * options.minutes))
+            print(json.dumps(figures["endurance"], indent=1), flush=True)
+    if options.rounds and options.subwords:
+        with tempfile.TemporaryDirectory() as folder:
+            figures["latency"] = beside_libretranslate(options, texts, Path(folder))
+    print(f"wrote {write(NAME, figures, of)}\n\n{markdown(read(NAME))}")
+
+
+def beside_libretranslate(options: argparse.Namespace, texts: Sequence[str], folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the latencies of the service and of LibreTranslate's server with the same model."""
+    run, rounds = options.subwords, options.rounds
+    some = texts[: rounds * REQUESTS]
+    alone = translated_alone(run, some, beam_size=4, length_penalty=0.2, extra_length=256)
+    with (
+        ours(run, *ARGOS_SEARCH) as own,
+        libretranslate(options.libretranslate.absolute(), run, folder) as theirs,
+    ):
+        return latency({"glassformer": own, "LibreTranslate 1.9.6": theirs}, some, alone, rounds)
+
+
+if __name__ == "__main__":
+    as_command(main)
