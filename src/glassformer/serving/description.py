@@ -23,6 +23,7 @@ TEXTS = {"type": "array", "items": TEXT}
 KEY = {"type": ["string", "null"]}
 ONE_OR_MORE = {"oneOf": [TEXT, TEXTS]}
 FILE = {"type": "string", "format": "binary"}
+LINES = TEXT | {"enum": ["true", "false"], "description": "Whether each line of a .txt file is one sentence"}
 JSON = "application/json"
 MULTIPART = "multipart/form-data"
 FORM = "application/x-www-form-urlencoded"
@@ -128,7 +129,7 @@ LIBRETRANSLATE = (
         "post",
         "Translate a document; the answer is the address of its translation, which is kept for 20 minutes",
         _object(("translatedFileUrl",), translatedFileUrl=TEXT),
-        _object(("file", "source", "target"), file=FILE, source=TEXT, target=TEXT, api_key=KEY),
+        _object(("file", "source", "target"), file=FILE, source=TEXT, target=TEXT, lines=LINES, api_key=KEY),
         errors=(400, 403, 408, 413, 429, 503),
     ),
     _Described(

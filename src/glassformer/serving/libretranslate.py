@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from glassformer.documents.document import SUFFIXES, Document, is_document
+from glassformer.documents.document import SUFFIXES, Document, DocumentOptions, is_document
 from glassformer.documents.sentences import DocumentSentences
 from glassformer.serving.models import ServedModel, code_of
 from glassformer.serving.refusals import RequestError
@@ -212,15 +212,29 @@ async def _translate_file(service: Service, request: Request) -> Response:
         raise RequestError(400, "Invalid request: empty file")
     if not is_document(upload.filename):
         raise RequestError(400, "Invalid request: file format not supported")
-    model = _model(service, source, target, None)
     name, data = PurePath(upload.filename).name, await upload.read()
-    sentences = await asyncio.to_thread(lambda: DocumentSentences(Document.read(name, data), model.source))
+    lines = _lines(asked.get("lines", "false"), name)
+    model = _model(service, source, target, None)
+    sentences = await asyncio.to_thread(_sentences, name, data, model.source, lines)
     wanted = sentences.wanted
     service.admit(request, _key(request, asked), wanted)
     found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)
     translated, _ = await asyncio.to_thread(sentences.rebuilt, found)
     kept = service.files.keep(translated, PurePath(name).suffix.lower())
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{kept}"})
+
+
+def _sentences(name: str, data: bytes, language: str, lines: bool) -> DocumentSentences:
+    return DocumentSentences(Document.read(name, data, DocumentOptions(lines=lines)), language, lines=lines)
+
+
+def _lines(given: object, name: str) -> bool:
+    """Return whether each line of a text file is one sentence, which LibreTranslate does not offer."""
+    if given not in ("true", "false"):
+        raise RequestError(400, "Invalid request: lines parameter is not true or false")
+    if given == "true" and PurePath(name).suffix.lower() != ".txt":
+        raise RequestError(400, "Invalid request: lines parameter is for .txt files")
+    return given == "true"
 
 
 async def _download_file(service: Service, request: Request) -> Response:
