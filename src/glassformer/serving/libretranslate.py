@@ -7,7 +7,8 @@ they are switched off.
 
 import asyncio
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -18,6 +19,7 @@ from starlette.routing import Route
 
 from glassformer.documents.document import SUFFIXES, Document, DocumentOptions, is_document
 from glassformer.documents.sentences import DocumentSentences
+from glassformer.serving.detection import DetectedLanguage, detected_languages
 from glassformer.serving.models import ServedModel, code_of
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
@@ -61,15 +63,14 @@ async def _translate(service: Service, request: Request) -> Response:
     alternatives = _alternatives(asked.get("alternatives", 0), service.limits.alternatives)
     _check_size(texts, is_list, service)
     service.admit(request, _key(request, asked), texts)
-    model = _model(service, source, target, asked.get("format"))
+    model, detected = await _model(service, source, target, texts, asked.get("format"))
     is_html = asked.get("format") == "html"
     if is_html and any(mark in text for text in texts for mark in "<&"):
         raise RequestError(400, "html format is not supported for texts with markup")
     passages = await service.translate(request, model, texts, alternatives=alternatives)
     answer: dict[str, Any] = {"translatedText": _one_or_all([_written(one.text, is_html) for one in passages], is_list)}
     if source.lower() == "auto":
-        detected = {"confidence": 0.0, "language": model.source}
-        answer["detectedLanguage"] = _one_or_all([detected for _ in texts], is_list)
+        answer["detectedLanguage"] = _one_or_all([detected._asdict() for _ in texts], is_list)
     if alternatives:
         answer["alternatives"] = _one_or_all([[] if is_html else list(one.alternatives) for one in passages], is_list)
     return JSONResponse(answer)
@@ -128,10 +129,17 @@ def _exceeds(size: int, limit: int) -> RequestError:
     return RequestError(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def _model(service: Service, source: str, target: str, form: object) -> ServedModel:
+async def _model(
+    service: Service, source: str, target: str, texts: Iterable[str], form: object = None
+) -> tuple[ServedModel, DetectedLanguage]:
+    """Return the model of a direction, and the language that "auto" means for these texts."""
     models = service.models
     to = models.code(target)
-    of = _source_for(service, to) if source.lower() == "auto" else models.code(source)
+    detected = DetectedLanguage(0.0, "")
+    if source.lower() == "auto":
+        fitting = [one.source for one in models.all if one.target == to] or models.sources
+        detected = (await _detected(service, texts, fitting))[0]
+    of = detected.language or models.code(source)
     if of is None:
         raise RequestError(400, f"{code_of(source)} is not supported")
     if to is None:
@@ -142,13 +150,13 @@ def _model(service: Service, source: str, target: str, form: object) -> ServedMo
     if model is None:
         names = f"{language_name(to)} ({to}) is not available as a target language from {language_name(of)} ({of})"
         raise RequestError(400, names)
-    return model
+    return model, detected
 
 
-def _source_for(service: Service, target: str | None) -> str:
-    """Return the language that "auto" means: without a detector, the first one that there is a model for."""
-    fitting = (one.source for one in service.models.all if one.target == target)
-    return next(fitting, service.models.sources[0])
+async def _detected(service: Service, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
+    """Return these languages that texts may be in, best first; the first of them with confidence 0 if nothing tells."""
+    found = await asyncio.to_thread(detected_languages, "\n".join(texts), list(service.models.languages))
+    return [one for one in found if one.language in among] or [DetectedLanguage(0.0, among[0])]
 
 
 def _one_or_all(found: list[Any], is_list: bool) -> object:
@@ -172,7 +180,8 @@ async def _detect(service: Service, request: Request) -> Response:
     texts, is_list = _texts(asked.get("q"), is_json)
     _check_size(texts, is_list, service)
     service.admit(request, _key(request, asked), texts)
-    return JSONResponse([{"confidence": 0.0, "language": service.models.sources[0]}])
+    among = list(dict.fromkeys([*service.models.sources, *service.models.languages]))
+    return JSONResponse([one._asdict() for one in await _detected(service, texts, among)])
 
 
 async def _settings(service: Service, _: Request) -> Response:
@@ -214,18 +223,16 @@ async def _translate_file(service: Service, request: Request) -> Response:
         raise RequestError(400, "Invalid request: file format not supported")
     name, data = PurePath(upload.filename).name, await upload.read()
     lines = _lines(asked.get("lines", "false"), name)
-    model = _model(service, source, target, None)
-    sentences = await asyncio.to_thread(_sentences, name, data, model.source, lines)
+    document = await asyncio.to_thread(Document.read, name, data, DocumentOptions(lines=lines))
+    texts = (chunk.text for unit in document.units for chunk in unit.chunks if chunk.role == "text")
+    model, _ = await _model(service, source, target, texts)
+    sentences = await asyncio.to_thread(partial(DocumentSentences, document, model.source, lines=lines))
     wanted = sentences.wanted
     service.admit(request, _key(request, asked), wanted)
     found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)
     translated, _ = await asyncio.to_thread(sentences.rebuilt, found)
     kept = service.files.keep(translated, PurePath(name).suffix.lower())
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{kept}"})
-
-
-def _sentences(name: str, data: bytes, language: str, lines: bool) -> DocumentSentences:
-    return DocumentSentences(Document.read(name, data, DocumentOptions(lines=lines)), language, lines=lines)
 
 
 def _lines(given: object, name: str) -> bool:
