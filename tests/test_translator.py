@@ -127,8 +127,8 @@ def test_links_join_words_of_both_texts(run, engine):
     results = translator.translate(texts, links=True)
     assert results == list(translator.stream(texts, links=True))
     for text, result in zip(texts, results, strict=True):
-        assert {link.source for link in result.links} <= set(word_spans(text))
-        assert [link.target for link in result.links] == word_spans(result.text)
+        assert {link.source for link in result.links} == set(word_spans(text) if result.text else ())
+        assert list(dict.fromkeys(link.target for link in result.links)) == word_spans(result.text)
     assert len(set().union(*(one.links for one in results))) > 60
     assert not any(result.links for result in translator.translate(texts))
 
@@ -136,7 +136,7 @@ def test_links_join_words_of_both_texts(run, engine):
 def test_alternatives_have_links_of_their_own(translator):
     [result] = translator.translate(some(1), n_best=3, links=True)
     for one in (result, *result.alternatives):
-        assert [link.target for link in one.links] == word_spans(one.text)
+        assert list(dict.fromkeys(link.target for link in one.links)) == word_spans(one.text)
 
 
 def test_both_engines_look_at_the_same_words(run):

@@ -95,8 +95,8 @@ class Translation:
     alternatives: tuple["Translation", ...] = ()
     """The next best outputs, best first, if several were requested."""
     links: tuple[Link, ...] = ()
-    """The aligned words, in the translation's order: for each word of the translation, the source word that it attends
-    to most. Empty if not requested."""
+    """The aligned words, in the translation's order: each word of the translation with its source word, and each source
+    word that is then left with its word of the translation. Empty if not requested."""
     status: Status = "ok"
     """"ok"; "suspicious": guards were set off; "max_length": cut at its maximum length; or why the text was not
     translated."""

@@ -65,6 +65,7 @@ CHUNKS = {
             "</p>",
             "<p title='a b'>Text",
             "<b>bold <i>both</b></i>",
+            "<em>one <u>two</u></em> three",
             "&eacute;&#233;&nbsp;x &bad",
         ),
         *(

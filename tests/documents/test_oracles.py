@@ -115,7 +115,7 @@ def test_mistune_reads_the_same_blocks_and_marks(translated):
 
 ELEMENTS = """(texts) => texts.map((text) => {
   const page = new DOMParser().parseFromString(text, "text/html");
-  return [...page.querySelectorAll("*")].map((one) => [
+  return [...page.querySelectorAll(":not(b, i)")].map((one) => [
     one.tagName,
     [...one.attributes].map(({ name, value }) => [name, /^(alt|title|placeholder)$/.test(name) ? "" : value]),
     /^(SCRIPT|STYLE|PRE|CODE|TEXTAREA)$/.test(one.tagName) || one.translate === false ? one.textContent : "",
@@ -125,6 +125,7 @@ ELEMENTS = """(texts) => texts.map((text) => {
 
 @pytest.mark.browser
 def test_a_browser_finds_the_same_elements(translated, page):
+    """Without <b> and <i>, which some pages do not close, so that a browser repeats them in each block that follows."""
     for name, *both in of_kind(translated, ".html"):
         found = page.evaluate(ELEMENTS, both)
         assert Counter(map(json.dumps, found[0])) == Counter(map(json.dumps, found[1])), name

@@ -8,8 +8,9 @@ from glassformer.translator import Translator
 BOUNDARY = "XyZ"
 
 
-def form(file: bytes, name: str = "a.html", source: str = "en", target: str = "es") -> bytes:
-    parts = [f'name="source"\r\n\r\n{source}', f'name="target"\r\n\r\n{target}']
+def form(file: bytes, name: str = "a.html", source: str = "en", target: str = "es", **more: str) -> bytes:
+    values = {"source": source, "target": target, **more}
+    parts = [f'name="{field}"\r\n\r\n{value}' for field, value in values.items()]
     head = "".join(f"--{BOUNDARY}\r\nContent-Disposition: form-data; {part}\r\n" for part in parts)
     head += f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
     return head.encode() + file + f"\r\n--{BOUNDARY}--\r\n".encode()
@@ -36,11 +37,21 @@ def test_a_file_comes_back_translated(served, run_folder, name):
 
 
 @pytest.mark.slow
+def test_each_line_of_a_text_file_may_be_one_sentence(served, run_folder):
+    answer = send(served, form(b"the cat\r\nsleeps. a dog\r\n", "a.txt", lines="true"))
+    got = served.get(answer.json["translatedFileUrl"].partition(str(served.port))[2])
+    wanted = Translator.load(run_folder).translate(["the cat", "sleeps. a dog"])
+    assert got.body.decode() == "".join(f"{one.text}\r\n" for one in wanted)
+
+
+@pytest.mark.slow
 def test_what_cannot_be_translated_is_refused_in_its_words(served):
     for body, message in (
         (form(b"x", "a.doc"), "Invalid request: file format not supported"),
         (form(b"x", source="zz"), "zz is not supported"),
         (form(b"{", "a.json"), "a.json, line 1, column 2: expected JSON"),
+        (form(b"x", lines="true"), "Invalid request: lines parameter is for .txt files"),
+        (form(b"x", "a.txt", lines="yes"), "Invalid request: lines parameter is not true or false"),
     ):
         answer = send(served, body)
         assert answer.status == 400

@@ -1,10 +1,25 @@
 """Links: words of both texts, chosen by the attention of their tokens."""
 
+import math
+from itertools import pairwise, product
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.links import Link, link_words, source_words, target_words, word_spans
+from glassformer.text.links import (
+    JUMP,
+    LEAST,
+    SHARED,
+    Link,
+    link_words,
+    membership,
+    source_words,
+    target_words,
+    word_path,
+    word_spans,
+)
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 from profiles import scaled
@@ -68,15 +83,22 @@ def test_bytes_belong_to_their_word():
 
 def test_a_word_has_the_sum_of_its_pieces():
     """Here neither piece of "cd" has the most: it gets 0.6 + 0.5, and "ab" 0.8."""
-    weights = [[0.8, 0.6, 0.5]]
-    assert link_words("ab cd", "x", [0, 1, 1], [0], weights) == (Link((3, 5), (0, 1)),)
-    # The target's word "xy" sums its two rows: 0.4 + 0.7 against 0.6 + 0.3.
-    assert link_words("ab cd", "xy", [0, 1], [0, 0], [[0.6, 0.4], [0.3, 0.7]]) == (Link((3, 5), (0, 2)),)
+    sums = membership([0], 1).T @ np.array([[0.8, 0.6, 0.5]]) @ membership([0, 1, 1], 2)
+    assert sums.tolist() == [[0.8, pytest.approx(1.1)]]
+    assert link_words("ab cd", "x y", [0, 1, 1], [0, 1], [[0.4, 0.6, 0.5], [0.8, 0.0, 0.0]]) == (
+        Link((3, 5), (0, 1)),
+        Link((0, 2), (2, 3)),
+    )
+    # The target's word "xy" sums its two rows: 0.4 + 0.7 against 0.6 + 0.3, and "z" has the rest.
+    assert link_words("ab cd", "xy z", [0, 1], [0, 0, 1], [[0.6, 0.4], [0.3, 0.7], [0.9, 0.1]]) == (
+        Link((3, 5), (0, 2)),
+        Link((0, 2), (3, 4)),
+    )
 
 
 def test_the_end_of_the_source_does_not_count():
-    weights = [[0.1, 0.2, 0.7]]
-    assert link_words("ab cd", "x", [0, 1], [0], weights) == (Link((3, 5), (0, 1)),)
+    weights = [[0.1, 0.2, 0.7], [0.3, 0.0, 0.7]]
+    assert link_words("ab cd", "x y", [0, 1], [0, 1], weights) == (Link((3, 5), (0, 1)), Link((0, 2), (2, 3)))
     assert link_words("ab cd", "x", [0, 1], [0], [[0.0, 0.0, 1.0]]) == ()
 
 
@@ -84,3 +106,34 @@ def test_links_are_in_the_order_of_the_target():
     weights = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
     links = link_words("ab cd", "x y", [0, 1], [0, 1, None], weights)
     assert links == (Link((3, 5), (0, 1)), Link((0, 2), (2, 3)))
+
+
+def test_each_word_of_both_texts_has_a_link():
+    """Nothing attends most to "b" and "d", yet their places tell their words."""
+    weights = [[0.8, 0.2, 0.0, 0.0], [0.0, 0.1, 0.8, 0.1]]
+    links = link_words("a b c d", "x y", [0, 1, 2, 3], [0, 1], weights)
+    assert {link.source for link in links} == {*word_spans("a b c d")}
+    assert {link.target for link in links} == {*word_spans("x y")}
+    assert {Link((0, 1), (0, 1)), Link((4, 5), (2, 3)), Link((6, 7), (2, 3))} <= {*links}
+
+
+def test_a_word_whose_attention_is_elsewhere_is_linked_by_its_place():
+    """As where a passive's verb tells the form of the words around it: "a été peint par" attends as 1, 1, 0, 2."""
+    sums = np.array([[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]])
+    assert word_path(sums) == [0, 1, 1, 2]
+
+
+@given(data=st.data())
+@scaled(60)
+def test_the_path_is_the_most_probable_of_all_paths(data):
+    """Each path of a small matrix is scored by the formula."""
+    rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    weights = st.lists(st.floats(0, 1, width=32), min_size=columns, max_size=columns)
+    sums = np.array(data.draw(st.lists(weights, min_size=rows, max_size=rows)))
+
+    def score(path):
+        shares = [sums[place, word] / (sums[:, word].sum() + SHARED) + LEAST for place, word in enumerate(path)]
+        return math.prod(shares) / math.prod((1 + abs(word - before - 1)) ** JUMP for before, word in pairwise(path))
+
+    best = max(map(score, product(range(columns), repeat=rows)))
+    assert score(word_path(sums)) == pytest.approx(best, rel=1e-9)  # several paths may be equally probable

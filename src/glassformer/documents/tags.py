@@ -45,7 +45,7 @@ class _Placed(NamedTuple):
 class _Word(NamedTuple):
     begin: int
     end: int
-    source: Span | None
+    sources: tuple[Span, ...]
 
 
 class _Words:
@@ -53,14 +53,14 @@ class _Words:
 
     def __init__(self, words: Sequence[_Word]) -> None:
         self.words = words
-        aligned = sorted((word.source, place) for place, word in enumerate(words) if word.source)
+        aligned = sorted((source, place) for place, word in enumerate(words) for source in word.sources)
         self._places = [place for _, place in aligned]
         self._begins, self._ends = ([source[side] for source, _ in aligned] for side in (0, 1))
 
     def of(self, tag: Tag) -> list[int]:
         """Return the places of the words that are aligned to a tag's source words."""
         first, last = bisect_right(self._ends, tag.begin), bisect_left(self._begins, tag.end)
-        return sorted(self._places[first:last])
+        return sorted({*self._places[first:last]})
 
     def after(self, place: int) -> Iterator[_Word]:
         """Yield the words aligned to the source words after a place in the source, in the order of the source."""
@@ -153,8 +153,10 @@ def _words(text: str) -> list[Span]:
 
 def projected(source: str, target: str, tags: Iterable[Tag], links: Iterable[Link]) -> list[Chunk]:
     """Return the chunks of a target: its text, with the tags of the source at the aligned words."""
-    aligned: dict[int, Span] = {begin: span for span, (begin, _) in links}
-    words = [_Word(begin, end, aligned.get(begin)) for begin, end in _words(target)]
+    aligned: dict[int, list[Span]] = {}
+    for span, (begin, _) in links:
+        aligned.setdefault(begin, []).append(span)
+    words = [_Word(begin, end, tuple(aligned.get(begin, ()))) for begin, end in _words(target)]
     end = len(target.rstrip())
     placed = _Projection(source, target).placed(list(tags), 0, end, _Words(words))
     return list(_written(target, 0, len(target), placed))
@@ -233,7 +235,7 @@ def _run(tag: Tag, words: _Words, taken: set[int], siblings: Sequence[Tag]) -> r
 
 
 def _covers(tag: Tag, word: _Word) -> bool:
-    return word.source is not None and tag.begin < word.source[1] and word.source[0] < tag.end
+    return any(tag.begin < end and begin < tag.end for begin, end in word.sources)
 
 
 def _is_punctuation(character: str) -> bool:

@@ -1,9 +1,9 @@
 """Choose the cross-attention heads that align words, by their agreement with a word aligner on some pairs.
 
-Axes: B pairs · H heads · S source tokens · T target tokens · W target words with a reference · U source words.
+Axes: B pairs · H heads · S source tokens · T target tokens · U source words · W target words.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from glassformer.decoding.transformer_step import padded
 from glassformer.model.alignment import Alignment
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
-from glassformer.text.links import source_words, target_words, word_spans
+from glassformer.text.links import membership, source_words, target_words, word_path, word_spans
 
 __all__ = ["COMPARED_PAIRS", "choose_alignment"]
 
@@ -43,32 +43,44 @@ class _Pair(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Where the heads of one layer look, at the steps of one shift, for the target words with a reference."""
+    """Where the heads of one layer look, at the steps of one shift."""
 
     layer: int
     shift: int
-    weights: NDArray[np.float32]
-    """Sums of weights, (W, H, U)."""
+    weights: list[NDArray[np.float32]]
+    """Sums of weights of each pair, (H, W, U)."""
+
+
+_Links = list[int | None]
+_Linking = Callable[[NDArray[np.float32]], list[int]]
+"""A function that returns the source word of each target word, given the weights of all links, (W, U)."""
 
 
 def choose_alignment(bundle: Bundle, model: Transformer, pairs: Sequence[tuple[str, str]]) -> Alignment | None:
     """Return the heads that agree best with a word aligner on some pairs; None if no word can be compared.
 
     Only the first `COMPARED_PAIRS` pairs are read.
-    For each layer and shift, heads are added to the best single head as long as the agreement rises. A target word
-    agrees if the source word with the largest weight is the one that `align_words` finds in these pairs; words whose
-    source word is uncertain do not count.
+    For each layer and shift, heads are added to the best single head one after another, and the set with the largest
+    agreement is kept. A target word agrees if it is linked to the source word that `align_words` finds in these pairs;
+    words whose source word is uncertain do not count. The layer and the shift are chosen by the largest weights, which
+    is fast; then the heads are chosen by the links of `word_path`.
     """
     readable = list(_readable(bundle, model, pairs[:COMPARED_PAIRS]))
     reference = align_words([one.words for one in readable])
-    found = np.array([source for links in reference for source in links if source is not None])
-    if not len(found):
+    if all(source is None for links in reference for source in links):
         return None
-    chosen = [_best_heads(looks, found, len(readable)) for looks in _looks(model, readable, reference)]
-    best, unshifted = (
-        max(several, key=lambda one: one.agreement) for several in (chosen, [one for one in chosen if not one.shift])
-    )
-    return replace(best, unshifted=unshifted) if best.shift else best
+    looks = _looks(model, readable)
+    ranked = sorted(looks, key=lambda one: -_best_heads(one, reference, _largest).agreement)
+    best = _best_heads(ranked[0], reference, word_path)
+    if not best.shift:
+        return best
+    unshifted = next(one for one in ranked if not one.shift)
+    return replace(best, unshifted=_best_heads(unshifted, reference, word_path))
+
+
+def _largest(sums: NDArray[np.float32]) -> list[int]:
+    largest: list[int] = sums.argmax(1).tolist()
+    return largest
 
 
 def _readable(bundle: Bundle, model: Transformer, pairs: Sequence[tuple[str, str]]) -> Iterator[_Pair]:
@@ -96,9 +108,8 @@ def _words(text: str) -> list[str]:
 
 
 @torch.no_grad()
-def _looks(model: Transformer, pairs: Sequence[_Pair], reference: Sequence[Sequence[int | None]]) -> list[_Looks]:
-    """Return where each layer looks at each shift; the words with a reference are in the order of the pairs."""
-    widest = max(len(one.words[0]) for one in pairs)
+def _looks(model: Transformer, pairs: Sequence[_Pair]) -> list[_Looks]:
+    """Return where each layer looks at each shift."""
     found: dict[int, list[NDArray[np.float32]]] = {}
     for places in batched_by_size(range(len(pairs)), lambda place: pairs[place].size, TOKENS):
         inputs = [[model.config.bos_id, *pairs[place].target[:-1]] for place in places]
@@ -106,40 +117,41 @@ def _looks(model: Transformer, pairs: Sequence[_Pair], reference: Sequence[Seque
             model(padded(model, [pairs[place].source for place in places]), padded(model, inputs))
         layers = torch.stack([*trace.values()]).float().cpu().numpy()  # (layers, B, H, T, S)
         for row, place in enumerate(places):
-            of_source = _membership(pairs[place].source_words, widest)
-            compared = [word for word, source in enumerate(reference[place]) if source is not None]
-            of_target = _membership(pairs[place].target_words, len(pairs[place].words[1]))[:, compared]
+            one = pairs[place]
+            of_source, of_target = (
+                membership(of_tokens, len(words))
+                for of_tokens, words in zip((one.source_words, one.target_words), one.words, strict=True)
+            )
             weights = layers[:, row, :, : len(of_target), : len(of_source)]
             found[place] = [
-                np.einsum("tw,lhts,su->lwhu", of_target[: len(of_target) - shift], weights[:, :, shift:], of_source)
+                np.einsum("tw,lhts,su->lhwu", of_target[: len(of_target) - shift], weights[:, :, shift:], of_source)
                 for shift in (0, 1)
             ]
     return [
-        _Looks(layer, shift, np.concatenate([found[place][shift][layer] for place in range(len(pairs))]))
+        _Looks(layer, shift, [found[place][shift][layer] for place in range(len(pairs))])
         for shift in (0, 1)
         for layer in range(model.config.decoder_layers)
     ]
 
 
-def _membership(words: Sequence[int | None], width: int) -> NDArray[np.float32]:
-    """Return for each token (row) and each of `width` words (column) 1 if the token belongs to the word, and else 0."""
-    matrix = np.zeros((len(words), width), np.float32)
-    for token, word in enumerate(words):
-        if word is not None:
-            matrix[token, word] = 1.0
-    return matrix
-
-
-def _best_heads(looks: _Looks, reference: NDArray[np.int64], pairs: int) -> Alignment:
-    """Return the best single head of one layer, with further heads as long as they raise the agreement."""
+def _best_heads(looks: _Looks, reference: Sequence[_Links], linking: _Linking) -> Alignment:
+    """Return the heads of one layer that agree best, among sets that grow by the best further head."""
 
     def agreement(heads: list[int]) -> float:
-        return float((looks.weights[:, heads].sum(1).argmax(1) == reference).mean())
+        compared = [
+            link == source
+            for weights, sources in zip(looks.weights, reference, strict=True)
+            for link, source in zip(linking(weights[heads].mean(0)), sources, strict=True)
+            if source is not None
+        ]
+        return float(np.mean(compared))
 
-    heads, best, rest = list[int](), -1.0, set(range(looks.weights.shape[1]))
+    chosen, agreements, rest = list[int](), list[float](), set(range(len(looks.weights[0])))
     while rest:
-        more = max(sorted(rest), key=lambda head: agreement([*heads, head]))
-        if agreement([*heads, more]) <= best:
-            break
-        heads, best, rest = [*heads, more], agreement([*heads, more]), rest - {more}
-    return Alignment(layer=looks.layer, heads=tuple(sorted(heads)), shift=looks.shift, agreement=best, pairs=pairs)
+        found = {head: agreement([*chosen, head]) for head in sorted(rest)}
+        chosen.append(max(found, key=found.__getitem__))
+        agreements.append(found[chosen[-1]])
+        rest.remove(chosen[-1])
+    best = max(agreements)
+    heads = tuple(sorted(chosen[: agreements.index(best) + 1]))
+    return Alignment(layer=looks.layer, heads=heads, shift=looks.shift, agreement=best, pairs=len(looks.weights))

@@ -24,6 +24,7 @@ TEXTS = {"type": "array", "items": TEXT}
 KEY = {"type": ["string", "null"]}
 ONE_OR_MORE = {"oneOf": [TEXT, TEXTS]}
 FILE = {"type": "string", "format": "binary"}
+LINE_SWITCH = TEXT | {"enum": ["true", "false"], "description": "Whether each line of a .txt file is one sentence"}
 JSON = "application/json"
 MULTIPART = "multipart/form-data"
 FORM = "application/x-www-form-urlencoded"
@@ -120,7 +121,7 @@ LIBRETRANSLATE = (
     _Described(
         "/detect",
         "post",
-        "The language of a text; without a detector, the first source language, with confidence 0",
+        "The language of a text; without a detector (extra detect), the first source language, with confidence 0",
         {"type": "array", "items": DETECTED},
         _object(("q",), q=ONE_OR_MORE, api_key=KEY),
         forms=True,
@@ -131,7 +132,7 @@ LIBRETRANSLATE = (
         "post",
         "Translate a document; the answer is the address of its translation, which is kept for 20 minutes",
         _object(("translatedFileUrl",), translatedFileUrl=TEXT),
-        _object(("file", "source", "target"), file=FILE, source=TEXT, target=TEXT, api_key=KEY),
+        _object(("file", "source", "target"), file=FILE, source=TEXT, target=TEXT, lines=LINE_SWITCH, api_key=KEY),
         errors=(400, 403, 408, 413, 429, 503),
     ),
     _Described(

@@ -7,7 +7,8 @@ they are switched off.
 
 import asyncio
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -16,8 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from glassformer.documents.document import SUFFIXES, Document, is_document
+from glassformer.documents.document import SUFFIXES, Document, DocumentOptions, is_document
 from glassformer.documents.sentences import DocumentSentences
+from glassformer.serving.detection import DetectedLanguage, detected_languages
 from glassformer.serving.models import ServedModel, code_of
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
@@ -61,15 +63,14 @@ async def _translate(service: Service, request: Request) -> Response:
     alternatives = _alternatives(asked.get("alternatives", 0), service.limits.alternatives)
     _check_size(texts, is_list, service)
     service.admit(request, _key(request, asked), texts)
-    model = _model(service, source, target, asked.get("format"))
+    model, detected = await _model(service, source, target, texts, asked.get("format"))
     is_html = asked.get("format") == "html"
     if is_html and any(mark in text for text in texts for mark in "<&"):
         raise RequestError(400, "html format is not supported for texts with markup")
     passages = await service.translate(request, model, texts, alternatives=alternatives)
     answer: dict[str, Any] = {"translatedText": _one_or_all([_written(one.text, is_html) for one in passages], is_list)}
     if source.lower() == "auto":
-        detected = {"confidence": 0.0, "language": model.source}
-        answer["detectedLanguage"] = _one_or_all([detected for _ in texts], is_list)
+        answer["detectedLanguage"] = _one_or_all([detected._asdict() for _ in texts], is_list)
     if alternatives:
         answer["alternatives"] = _one_or_all([[] if is_html else list(one.alternatives) for one in passages], is_list)
     return JSONResponse(answer)
@@ -128,10 +129,17 @@ def _exceeds(size: int, limit: int) -> RequestError:
     return RequestError(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-def _model(service: Service, source: str, target: str, form: object) -> ServedModel:
+async def _model(
+    service: Service, source: str, target: str, texts: Iterable[str], form: object = None
+) -> tuple[ServedModel, DetectedLanguage]:
+    """Return the model of a direction, and the language that "auto" means for these texts."""
     models = service.models
     to = models.code(target)
-    of = _source_for(service, to) if source.lower() == "auto" else models.code(source)
+    detected = DetectedLanguage(0.0, "")
+    if source.lower() == "auto":
+        fitting = [one.source for one in models.all if one.target == to] or models.sources
+        detected = (await _detected(service, texts, fitting))[0]
+    of = detected.language or models.code(source)
     if of is None:
         raise RequestError(400, f"{code_of(source)} is not supported")
     if to is None:
@@ -142,13 +150,13 @@ def _model(service: Service, source: str, target: str, form: object) -> ServedMo
     if model is None:
         names = f"{language_name(to)} ({to}) is not available as a target language from {language_name(of)} ({of})"
         raise RequestError(400, names)
-    return model
+    return model, detected
 
 
-def _source_for(service: Service, target: str | None) -> str:
-    """Return the language that "auto" means: without a detector, the first one that there is a model for."""
-    fitting = (one.source for one in service.models.all if one.target == target)
-    return next(fitting, service.models.sources[0])
+async def _detected(service: Service, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
+    """Return these languages that texts may be in, best first; the first of them with confidence 0 if nothing tells."""
+    found = await asyncio.to_thread(detected_languages, "\n".join(texts), list(service.models.languages))
+    return [one for one in found if one.language in among] or [DetectedLanguage(0.0, among[0])]
 
 
 def _one_or_all(found: list[Any], is_list: bool) -> object:
@@ -172,7 +180,8 @@ async def _detect(service: Service, request: Request) -> Response:
     texts, is_list = _texts(asked.get("q"), is_json)
     _check_size(texts, is_list, service)
     service.admit(request, _key(request, asked), texts)
-    return JSONResponse([{"confidence": 0.0, "language": service.models.sources[0]}])
+    among = list(dict.fromkeys([*service.models.sources, *service.models.languages]))
+    return JSONResponse([one._asdict() for one in await _detected(service, texts, among)])
 
 
 async def _settings(service: Service, _: Request) -> Response:
@@ -212,20 +221,28 @@ async def _translate_file(service: Service, request: Request) -> Response:
         raise RequestError(400, "Invalid request: empty file")
     if not is_document(upload.filename):
         raise RequestError(400, "Invalid request: file format not supported")
-    model = _model(service, source, target, None)
     name, data = PurePath(upload.filename).name, await upload.read()
-    loop = asyncio.get_running_loop()
-    sentences = await loop.run_in_executor(service.documents, _sentences, name, data, model.source)
+    lines = _lines(asked.get("lines", "false"), name)
+    in_background = partial(asyncio.get_running_loop().run_in_executor, service.documents)
+    document = await in_background(Document.read, name, data, DocumentOptions(lines=lines))
+    texts = (chunk.text for unit in document.units for chunk in unit.chunks if chunk.role == "text")
+    model, _ = await _model(service, source, target, texts)
+    sentences = await in_background(partial(DocumentSentences, document, model.source, lines=lines))
     wanted = sentences.wanted
     service.admit(request, _key(request, asked), wanted)
     found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)
-    translated, _ = await loop.run_in_executor(service.documents, sentences.rebuilt, found)
+    translated, _ = await in_background(sentences.rebuilt, found)
     kept = service.files.keep(translated, PurePath(name).suffix.lower())
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{kept}"})
 
 
-def _sentences(name: str, data: bytes, language: str) -> DocumentSentences:
-    return DocumentSentences(Document.read(name, data), language)
+def _lines(given: object, name: str) -> bool:
+    """Return whether each line of a text file is one sentence, which LibreTranslate does not offer."""
+    if given not in ("true", "false"):
+        raise RequestError(400, "Invalid request: lines parameter is not true or false")
+    if given == "true" and PurePath(name).suffix.lower() != ".txt":
+        raise RequestError(400, "Invalid request: lines parameter is for .txt files")
+    return given == "true"
 
 
 async def _download_file(service: Service, request: Request) -> Response:

@@ -1,21 +1,32 @@
 """Links between words: from the attention of tokens to spans of characters in two texts.
 
-A word is a run of characters without white space. Axes: S source tokens · T target tokens.
+A word is a run of characters without white space. Axes: S source tokens · T target tokens · U source words · W target
+words.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.tokenizer import Tokenizer
 
-__all__ = ["Link", "Span", "link_words", "source_words", "target_words", "word_spans"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Link", "Span", "link_words", "membership", "source_words", "target_words", "word_path", "word_spans"]
 
 T = TypeVar("T")
 
 Span = tuple[int, int]
 """Begin and end, in characters: [begin, end)."""
+
+SHARED = 0.8
+"""Weight that is added to the total of each source word, so that a word with little attention does not win by that."""
+LEAST = 0.03
+"""Share that each link has without any attention."""
+JUMP = 0.8
+"""Exponent of jumps: a path that leaves the order of the source by n words is (1 + n)^0.8 times less probable."""
 
 _WORD = re.compile(rf"[^\s{SPACE_MARK}]+")
 
@@ -67,10 +78,11 @@ def link_words(
     target_words: Sequence[int | None],
     weights: Sequence[Sequence[float]],
 ) -> tuple[Link, ...]:
-    """Return a link for each word of the target that attends to a source word, in the target's order.
+    """Return links between the words of two texts, in the target's order.
 
-    A target word is linked to the source word with the largest sum of weights, over all tokens of both words; between
-    equal sums, to the first. Tokens outside all words, such as `<eos>`, do not count.
+    Each word of the target that attends to a source word has one link, by `word_path` over the sums of weights of all
+    tokens of both words. Each source word that has no link then gets one in the same way, by the path of the source
+    through the target. Tokens outside all words, such as `<eos>`, do not count.
 
     Args:
         source: the source text.
@@ -79,19 +91,55 @@ def link_words(
         target_words: index of each target token's word, (T).
         weights: attention of each target token to each source token, (T, S) or with more columns, which do not count.
     """
-    sums: dict[int, dict[int, float]] = {}
-    for target_word, row in zip(target_words, weights, strict=True):
-        if target_word is not None:
-            of_word = sums.setdefault(target_word, {})
-            for source_word, weight in zip(source_words, row, strict=False):
-                if source_word is not None:
-                    of_word[source_word] = of_word.get(source_word, 0.0) + weight
+    import numpy as np
+
     source_spans, target_spans = word_spans(source), word_spans(target)
-    return tuple(
-        Link(source_spans[max(of_word, key=of_word.__getitem__)], target_spans[word])
-        for word, of_word in sorted(sums.items())
-        if any(of_word.values())
-    )
+    of_source = membership(source_words, len(source_spans))
+    of_target = membership(target_words, len(target_spans))
+    rows = np.array([row[: len(source_words)] for row in weights], np.float32).reshape(len(target_words), -1)
+    sums = of_target.T @ rows @ of_source[: rows.shape[1]]
+    if not sums.any():
+        return ()
+    links = {(place, word) for place, word in enumerate(word_path(sums)) if sums[place].any()}
+    linked = {word for _, word in links}
+    links |= {
+        (place, word) for word, place in enumerate(word_path(sums.T)) if word not in linked and sums[:, word].any()
+    }
+    return tuple(Link(source_spans[word], target_spans[place]) for place, word in sorted(links))
+
+
+def membership(words: Sequence[int | None], width: int) -> "NDArray[np.float32]":
+    """Return for each token (row) and each of `width` words (column) 1 if the token belongs to the word, and else 0."""
+    import numpy as np
+
+    matrix = np.zeros((len(words), width), np.float32)
+    for token, word in enumerate(words):
+        if word is not None:
+            matrix[token, word] = 1.0
+    return matrix
+
+
+def word_path(sums: "NDArray[np.float32]") -> list[int]:
+    """Return the source word of each target word, given the weights of all links, (W, U), which are not empty.
+
+    The words are the most probable path of a hidden Markov model (Vogel, Ney and Tillmann 1996). A source word emits a
+    target word by the share of its attention that this word has, and the next word is probably the next source word. So
+    a word is linked rightly even if it attends to another word, as long as its neighbours attend to theirs.
+    """
+    import numpy as np
+
+    scores = np.log(sums / (sums.sum(0) + SHARED) + LEAST)
+    places = np.arange(sums.shape[1])
+    jumps = -JUMP * np.log1p(np.abs(places - places[:, None] - 1))  # from the row's word to the column's
+    best, previous = scores[0], list[Any]()
+    for row in scores[1:]:
+        reached = best[:, None] + jumps
+        previous.append(reached.argmax(0))
+        best = reached.max(0) + row
+    path = [int(best.argmax())]
+    for words in reversed(previous):
+        path.append(int(words[path[-1]]))
+    return path[::-1]
 
 
 def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) -> Iterator[int | None]:

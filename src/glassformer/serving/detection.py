@@ -1,0 +1,47 @@
+"""The language of a text among the served languages, if the package lingua-language-detector is installed."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from glassformer.text.languages import primary
+
+__all__ = ["DetectedLanguage", "detected_languages"]
+
+READ_CHARACTERS = 2000
+"""Maximum number of characters that are looked at; more take longer and change little."""
+
+
+class DetectedLanguage(NamedTuple):
+    """A language that a text may be in."""
+
+    confidence: float
+    """How sure the detector is, in percent."""
+    language: str
+
+
+def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguage]:
+    """Return the served languages that a text may be in, best first.
+
+    The list is empty if the text tells nothing, if fewer than two served languages are known to the detector, or if no
+    detector is installed. Of several served codes of one language, such as zh-Hans and zh-Hant, the first is returned.
+    """
+    detector, codes = _detector(tuple(served))
+    if detector is None:
+        return []
+    values = detector.compute_language_confidence_values(text[:READ_CHARACTERS])
+    return [DetectedLanguage(100 * one.value, codes[one.language]) for one in values if one.value > 0]
+
+
+@cache
+def _detector(served: tuple[str, ...]) -> tuple[Any, dict[Any, str]]:
+    """Return a detector of some languages, or None if there is none, and their served codes."""
+    try:
+        import lingua
+    except ImportError:
+        return None, {}
+    languages = {one.iso_code_639_1.name.lower(): one for one in lingua.Language.all()}
+    codes = {languages[primary(code)]: code for code in reversed(served) if primary(code) in languages}
+    if len(codes) < 2:
+        return None, {}
+    return lingua.LanguageDetectorBuilder.from_languages(*codes).build(), codes
