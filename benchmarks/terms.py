@@ -201,17 +201,7 @@ def measure(run: Path, engine: str, pairs: Sequence[Pair]) -> list[dict[str, Any
 
 def shown(rows: Sequence[dict[str, Any]]) -> str:
     """Return the figures as a table."""
-    head = (
-        "set, engine",
-        "lines",
-        "kept alone",
-        "kept",
-        "output / search / placed / cut",
-        "BLEU",
-        "with terms",
-        "ms",
-        "with terms",
-    )
+    head = ("set, engine", "lines", "kept alone", "kept", "ways", "BLEU", "BLEU with terms", "ms", "ms with terms")
     return table(
         head,
         [
@@ -239,7 +229,8 @@ def markdown(figures: dict[str, Any]) -> str:
         f"{number(figures['lines'])} test sentences. *Spans*: each sentence has one address, e-mail address, "
         "placeholder, tag or number at a random place; BLEU is that of the rest, against that of the sentences without "
         "spans. *Glossary*: one translation is demanded for each of some words, in the sentences whose references have "
-        "it. *Untranslated*: the same words stay untranslated, also in the references. *Kept alone* is the share of "
+        "it. *Untranslated*: the same words stay untranslated and replace one word each in the references; where "
+        "such a word stood for two, as verbs do, no output can match. *Kept alone* is the share of "
         "sentences whose terms the model writes by itself; *ways* counts the sentences by `kept`: output, search, "
         "placed, cut. Milliseconds are per sentence, with one worker.\n\n"
         f"{shown(figures['rows'])}\n{described(figures['machine'])}\n"

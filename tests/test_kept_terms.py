@@ -17,6 +17,7 @@ from glassformer.training import steps as training_steps
 from glassformer.translator import Translator
 from models import new_bundle
 
+pytestmark = pytest.mark.slow
 WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "a": "un", "big": "grand", "and": "et"}
 SIZES = {"d_model": 32, "heads": 4, "d_ff": 48, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
 TEXTS = [

@@ -71,8 +71,8 @@ Kept = Literal["", "output", "search", "placed", "cut", "lost"]
 by a search for outputs with these terms; placed at the aligned words of an output; the text was cut at them, and the
 parts translated; or not at all."""
 
-MOST_TERM_TOKENS = 100
-"""Maximum number of tokens of a sentence's terms to search with; the time and the memory grow with their number."""
+MOST_HYPOTHESES = 500
+"""Maximum number of hypotheses of a sentence in a search for terms, of which each token needs a beam of its own."""
 
 WINDOW_CHARACTERS = 4_000_000
 """Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
@@ -447,16 +447,14 @@ class Translator:
         results, terms = dict(enumerate(found)), asked.terms
         lacking = {place: some for place in terms if (some := missing_terms(terms[place], results[place].text))}
         for place in terms:
-            others = tuple(one for one in results[place].alternatives if not missing_terms(terms[place], one.text))
-            kept: Kept = "lost" if place in lacking else "output"
-            results[place] = replace(results[place], alternatives=others, kept=kept)
+            results[place] = _kept(results[place], terms[place], "lost" if place in lacking else "output")
         odd = {place for place, some in lacking.items() if any(term.kind != "translated" for term in some)}
         ways = ((self._placed, odd), (self._searched, lacking), (self._placed, lacking), (self._cut, lacking))
         for way, places in ways:
             still = {place: lacking[place] for place in places if results[place].kept == "lost"}
             for place, one in way(asked, still) if still else ():
                 if not missing_terms(terms[place], one.text):
-                    results[place] = one if asked.linked else _without_links(one)
+                    results[place] = _kept(one if asked.linked else _without_links(one), terms[place], one.kept)
         yield from (results[place] for place in range(len(asked.texts)))
 
     def _searched(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
@@ -466,7 +464,8 @@ class Translator:
         jobs: dict[Job, list[int]] = {}
         for place in lacking:
             phrases = tuple(spellings_of(term, self.bundle.target_tokenizer) for term in asked.terms[place])
-            if all(phrases) and sum(max(map(len, each)) for each in phrases) <= MOST_TERM_TOKENS:
+            size = asked.search.beam_size * (1 + sum(max(map(len, each), default=0) for each in phrases))
+            if all(phrases) and size <= MOST_HYPOTHESES:
                 jobs.setdefault(asked.jobs[place]._replace(phrases=phrases), []).append(place)
         found = list(self.engine.decode(list(jobs), replace(asked.search, edges=self._edges)))
         several = {job: each for job, each in zip(jobs, found, strict=True) if each}
@@ -474,8 +473,7 @@ class Translator:
         results = self._results({job: jobs[job] for job in several}, list(several.values()), asked.search, linked)
         for place, one in results.items():
             if one.status == "ok" or asked.jobs[place].prefix:  # an output that does not end went astray
-                others = (one for one in one.alternatives if not missing_terms(asked.terms[place], one.text))
-                yield place, replace(one, alternatives=tuple(others), kept="search")
+                yield place, replace(one, kept="search")
 
     def _placed(self, asked: "_Asked", lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
         """Yield the index of each text, and its translation with its terms at the aligned places.
@@ -860,6 +858,12 @@ def _arranged(source: str, output: Translation, made: Sequence[tuple[str, list[L
         if each
     ]
     return replace(first, alternatives=tuple(others))
+
+
+def _kept(one: Translation, terms: Sequence[Term], kept: Kept) -> Translation:
+    """Return a translation that says how it got its terms, without the alternatives that lack one of them."""
+    others = (replace(other, kept=kept) for other in one.alternatives if not missing_terms(terms, other.text))
+    return replace(one, kept=kept, alternatives=tuple(others))
 
 
 def _without_links(one: Translation) -> Translation:

@@ -79,6 +79,13 @@ def test_a_span_must_stand_as_often_as_in_the_source():
         assert missing_terms(terms, output), output
 
 
+def test_a_longer_span_that_joins_with_a_digit_is_a_shorter_one():
+    terms = Terms().of("100 and 100.5")
+    assert [term.forms for term in missing_terms(terms, "100.51 et 100.5")] == []
+    assert [term.forms for term in missing_terms(terms, "100.51")] == [("100.5",)]
+    assert not missing_terms(Terms().of("%%@%@"), "%%@%@")
+
+
 def test_a_term_of_a_glossary_may_stand_more_often_and_in_any_form():
     terms = Terms(glossary=Glossary.of({"cat": "chat|matou", "kitten": "chat"})).of("A cat, a kitten and a cat")
     assert not missing_terms(terms, "Un chat, un chat, un matou et un chat")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import Span
-from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import is_apart
 
@@ -142,18 +141,14 @@ def _protected(text: str) -> Iterator[Span]:
 
 
 def _counted(forms: set[str], output: str) -> Counter[str]:
-    """Return how often each form stands in an output, apart from longer forms."""
-    counts, rest = Counter[str](), output
-    for form in sorted(forms, key=len, reverse=True):
-        begin = rest.find(form)
-        while begin >= 0:
-            end = begin + len(form)
-            if is_apart(output, begin, end):
-                counts[form] += 1
-                rest = f"{rest[:begin]}{SPACE_MARK * len(form)}{rest[end:]}"
-                begin = rest.find(form, end)
-            else:
-                begin = rest.find(form, begin + 1)
+    """Return how often each form stands in an output, from left to right, the longest form first."""
+    ordered = sorted(forms, key=lambda form: (-len(form), form))
+    counts, place = Counter[str](), 0
+    while place < len(output):
+        there = (form for form in ordered if output.startswith(form, place))
+        found = next((form for form in there if is_apart(output, place, place + len(form))), "")
+        counts[found] += 1
+        place += len(found) or 1
     return counts
 
 
