@@ -140,6 +140,14 @@ def test_a_page_keeps_its_structure_and_all_that_is_no_text():
     assert _Structure(changed).tags == _Structure(page).tags
 
 
+@pytest.mark.parametrize(
+    "rest", ["<!-- two <p>three</p>", "<a href='two>three</a>", "<td", "<b " * 20_000, "<!--" * 20_000]
+)
+def test_what_has_no_end_stays(rest):
+    """Reading on behind each of many beginnings would take minutes."""
+    assert in_capitals("a.html", f"<p>one &amp; {rest}".encode()) == f"<p>ONE &amp; {rest}".encode()
+
+
 def test_attributes_within_a_text_are_translated_with_it():
     changed = in_capitals("a.html", b"<p>see <img src=x alt='my cat'> and <a title=home href=y>go</a> on</p>")
     assert changed == b"""<p>SEE <img src=x alt='MY CAT'> AND <a title="HOME" href=y>GO</a> ON</p>"""

@@ -45,7 +45,10 @@ class _Reader(HTMLParser):
         self._lines = [0, *(found.end() for found in re.finditer("\n", document))]
         self.events: list[_Event] = []
         self.feed(document)
-        self.close()
+        if self.rawdata.startswith("<"):  # a tag or a comment without an end, which browsers do not show either
+            self.events.append(_Event("comment", len(document) - len(self.rawdata)))
+        else:
+            self.close()
 
     def _note(self, kind: str, name: str = "", is_kept: bool = False) -> None:
         line, offset = self.getpos()
