@@ -257,11 +257,10 @@ async def endurance(
         "statuses": {str(status): count for status, count in sorted(load.statuses.items())},
         "texts": load.texts,
         "different": load.different,
-        "memory_begin_mb": round(memory[0], 1),
         "memory_after_2_minutes_mb": round(settled[0], 1),
-        "memory_after_2_minutes_least_mb": round(min(settled), 1),
-        "memory_after_2_minutes_most_mb": round(max(settled), 1),
-        "memory_end_mb": round(memory[-1], 1),
+        "memory_least_then_mb": round(min(settled), 1),
+        "memory_most_then_mb": round(max(settled), 1),
+        "memory_each_minute_mb": [round(one, 1) for one in memory[::60]],
         **percentiles(load.seconds),
     }
 

@@ -26,7 +26,7 @@ from glassformer.translator import Translation, Translator
 __all__ = ["MOST_TEXTS", "Asked", "LoadedTranslator", "ModelProcess", "Options"]
 
 WAIT = 0.005
-"""Seconds to wait for more texts before a batch is translated that is not full."""
+"""Seconds to wait for more texts before a batch is translated that is not full, if several requests come together."""
 MOST_TEXTS = 64
 """Maximum number of texts in a batch, so that no request waits long for others."""
 LOOK = 0.5
@@ -72,6 +72,7 @@ class ModelProcess:
         self.name, self.load, self.limits, self.metrics = name, load, limits, metrics
         self.is_ready = False
         self._waiting: deque[Asked] = deque()
+        self._requests = 0
         self._arrived = asyncio.Event()
         self._worker: Worker[[Sequence[str], Options], list[Translation]] | None = None
 
@@ -100,12 +101,14 @@ class ModelProcess:
             Asked(text, prefix, key, loop.create_future())
             for text, prefix in zip(texts, prefixes or [""] * len(texts), strict=True)
         ]
+        self._requests += 1
         self._waiting.extend(asked)
         self.metrics.queue.labels(self.name).set(len(self._waiting))
         self._arrived.set()
         try:
             return list(await asyncio.gather(*(one.answer for one in asked)))
         finally:
+            self._requests -= 1
             for one in asked:
                 one.answer.cancel()
             if any(one.answer.cancelled() for one in asked):  # a client that went away frees its places
@@ -134,6 +137,7 @@ class ModelProcess:
                 await asyncio.sleep(min(0.25 * 2**deaths, LONGEST_PAUSE))
 
     async def _serve(self, worker: "Worker[[Sequence[str], Options], list[Translation]]") -> None:
+        has_company = False  # a client that is alone need not wait for others
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
@@ -142,11 +146,12 @@ class ModelProcess:
                 raise _EndedError(f"the process of {self.name} ended")
             if not self._arrived.is_set():
                 continue
-            if len(self._waiting) < MOST_TEXTS:
+            if has_company and len(self._waiting) < MOST_TEXTS:
                 await asyncio.sleep(WAIT)
             if not (batch := list(self._next())):
                 self._arrived.clear()
                 continue
+            has_company = self._requests > 1
             await self._translate(batch)
 
     def _next(self) -> Iterator[Asked]:
