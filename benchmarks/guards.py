@@ -294,7 +294,7 @@ def mended(young: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, Any]:
     for run in young:
         corpus = Outputs.of(run.name, Translator.load(run, engine="auto"), pairs)
         own = corpus.guards()
-        guards = replace(own, thresholds={**own.thresholds, "loop": LOOP})
+        guards = replace(own, thresholds={**own.thresholds, "loop": LOOP}, medians={**own.medians, "loop": 0.0})
         loops = [place for place, one in enumerate(corpus.judged) if "loop" in guards.reasons(one)]
         for engine in ("torch", "ctranslate2"):
             found[f"{run.name}, {engine}"] = {"outputs": len(pairs), **_mended(run, engine, guards, corpus, loops)}

@@ -630,15 +630,21 @@ class Translator:
         links: bool,
         terms: Terms,
     ) -> list[Translation | None]:
-        """Return for each text, of several samples, the one most like the others."""
+        """Return for each text the sample that is most like the others, if possible one that sets off no guard."""
         from glassformer.evaluation.minimum_risk import least_risk
 
         seeds = [number for number in range(DRAWN_OUTPUTS) for _ in texts]  # the same for each text, wherever it stands
         sampling = replace(search, sample=True, settings=replace(search.settings, temperature=temperature))
         drawn = [*texts] * DRAWN_OUTPUTS, [*prefixes] * DRAWN_OUTPUTS, sampling, seeds
         found = list(self._begin(*drawn, links=links, guards=False, terms=terms))
-        several_each = [found[place :: len(texts)] for place in range(len(texts))]
-        return [several[least_risk([one.text for one in several])] for several in several_each]
+        guards = self._guards(search)
+        reasons = [self._reasons(output, guards) for output in self.outputs(drawn[0], found)]
+        chosen: list[Translation | None] = []
+        for place in range(len(texts)):
+            several = list(zip(found[place :: len(texts)], reasons[place :: len(texts)], strict=True))
+            best = [one for one, why in several if not why] or [one for one, _ in several]
+            chosen.append(best[least_risk([one.text for one in best])])
+        return chosen
 
     def _by_parts(
         self, texts: Sequence[str], prefixes: Sequence[str], search: Search, links: bool, terms: Terms
@@ -687,12 +693,15 @@ class Translator:
             return suspicion(signals(output, None, UNCALIBRATED), UNCALIBRATED, {})
         return guards.suspicion(output)
 
+    def _reasons(self, output: ModelOutput, guards: Guards | None) -> tuple[str, ...]:
+        if guards is None:
+            return above(signals(output, None, UNCALIBRATED), UNCALIBRATED)
+        return guards.reasons(output)
+
     def _judged(self, one: Translation, text: str, source: Ids, guards: Guards | None) -> Translation:
         output = self._output(text, one, source)
-        if guards is None:
-            why, confidence = above(signals(output, None, UNCALIBRATED), UNCALIBRATED), None
-        else:
-            why, confidence = guards.reasons(output), guards.confidence(one.token_log_probs)
+        why = self._reasons(output, guards)
+        confidence = guards.confidence(one.token_log_probs) if guards else None
         if not why and confidence is None:
             return one
         status: Status = "suspicious" if why and one.status == "ok" else one.status
