@@ -1,5 +1,5 @@
 """How well guards find failures of known kinds, how well second searches mend loops, and how right the confidence is:
-`python -m benchmarks.guards --demo RUN --multi30k RUN --young RUN RUN --data DIR`.
+`python -m benchmarks.guards --demo RUN --multi30k RUN --young RUN --data DIR`.
 
 Failures are made with known truth: the output of a different source, a phrase that is repeated 3 to 10 times, an output
 without a third of its words, a copied source, a changed number, and a source in a different language. Others are the
@@ -11,8 +11,8 @@ The model scores each made output as its own. Guards are calibrated on one half 
 pairs, with which the other half is judged, and the other way round. Where a table says "test", guards are calibrated on
 the validation outputs, as at the end of training.
 
-RUNs are finished runs: the demo, and three of the recipe multi30k-de-en, of which the young ones were trained for few
-updates. DIR is the folder of Multi30k's files. Writes results/guards.json. About five minutes of a core.
+RUNs are finished runs: the demo, and some of the recipe multi30k-de-en, of which the young ones were trained for few
+updates. DIR is the folder of Multi30k's files. Writes results/guards.json. Ten minutes on a busy machine.
 """
 
 import argparse
