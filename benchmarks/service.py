@@ -399,7 +399,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, metavar="RUN", help="the demo's run")
     parser.add_argument("--minutes", type=float, default=10.0, help="duration of the endurance test; 0 leaves it out")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of the speeds and latencies; 0 leaves them out")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of the speeds; 0 leaves them out")
+    parser.add_argument("--turns", type=int, default=5, help="rounds of the latencies; 0 leaves them out")
     parser.add_argument("--page", type=int, default=20, help="texts typed on the page; 0 leaves it out")
     parser.add_argument("--subwords", type=Path, metavar="RUN", help="a run with joint subwords, for LibreTranslate")
     parser.add_argument("--libretranslate", type=Path, default=LIBRETRANSLATE, help="LibreTranslate's environment")
@@ -417,7 +418,7 @@ def main() -> None:
         if options.minutes:
             figures["endurance"] = asyncio.run(endurance(server, texts, alone, 60 * options.minutes))
             print(json.dumps(figures["endurance"], indent=1), flush=True)
-    if options.rounds and options.subwords:
+    if options.turns and options.subwords:
         with tempfile.TemporaryDirectory() as folder:
             figures["latency"] = beside_libretranslate(options, texts, Path(folder))
     print(f"wrote {write(NAME, figures, of)}\n\n{markdown(read(NAME))}")
@@ -425,7 +426,7 @@ def main() -> None:
 
 def beside_libretranslate(options: argparse.Namespace, texts: Sequence[str], folder: Path) -> dict[str, dict[str, Any]]:
     """Return the latencies of the service and of LibreTranslate's server with the same model."""
-    run, rounds = options.subwords, options.rounds
+    run, rounds = options.subwords, options.turns
     some = texts[: rounds * REQUESTS]
     alone = translated_alone(run, some, beam_size=4, length_penalty=0.2, extra_length=256)
     with (
