@@ -637,12 +637,12 @@ class Translator:
         sampling = replace(search, sample=True, settings=replace(search.settings, temperature=temperature))
         drawn = [*texts] * DRAWN_OUTPUTS, [*prefixes] * DRAWN_OUTPUTS, sampling, seeds
         found = list(self._begin(*drawn, links=links, guards=False, terms=terms))
-        guards = self._guards(search)
-        reasons = [self._reasons(output, guards) for output in self.outputs(drawn[0], found)]
+        guards, (_, sources) = self._guards(search), self._read(texts, search.settings.max_source)
         chosen: list[Translation | None] = []
-        for place in range(len(texts)):
-            several = list(zip(found[place :: len(texts)], reasons[place :: len(texts)], strict=True))
-            best = [one for one, why in several if not why] or [one for one, _ in several]
+        for place, text in enumerate(texts):
+            several, source = found[place :: len(texts)], sources[place][0]
+            calm = [one for one in several if not self._reasons(self._output(text, one, source), guards)]
+            best = calm or several
             chosen.append(best[least_risk([one.text for one in best])])
         return chosen
 
