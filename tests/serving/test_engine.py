@@ -53,6 +53,7 @@ def test_kills_under_load_refuse_some_requests_and_change_none(start, run_folder
             assert {one.status for one in answers} <= {200, 503}
             assert all(one.json["translatedText"] == [before] * 20 for one in answers if one.status == 200)
             until(lambda kill=kill: served.metric(RESTARTS) == kill, "the process has not been started again")
+            until(lambda: served.get("/ready").status == 200, "the model has not been loaded again")
         assert served.json("/translate", ONE).json["translatedText"] == before
 
 
