@@ -68,6 +68,13 @@ def test_a_repetition_of_the_source_is_no_loop() -> None:
     assert signals(output("no no no", "non non non"), USUAL)["loop"] == 0
 
 
+def test_what_must_be_copied_is_no_copy() -> None:
+    text = "see https://example.org/a or 10 000"
+    assert signals(output(text, "voir https://example.org/a ou 10 000"), USUAL)["copy"] == 0
+    assert signals(output("<eos> {x} 1234", "<eos> {x} 1234"), USUAL)["copy"] == 0
+    assert signals(output(text, text), USUAL)["copy"] == 1
+
+
 def test_numbers_are_compared_by_their_digits_in_any_script() -> None:
     assert numbers_of("1,000.5 and ٣٤ at 7:30") == numbers_of("10005 34 730")
     assert numbers_of("no digits") == {}

@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from glassformer.text.terms import without_spans
+
 __all__ = ["SIGNALS", "ModelOutput", "Usual", "longest_repetition", "numbers_of", "scripts_of", "signals"]
 
 _WORD = re.compile(r"\w+")
@@ -128,9 +130,12 @@ def _short(output: ModelOutput, usual: Usual | None) -> float | None:
 
 
 def _copy(output: ModelOutput, _: Usual | None) -> float:
-    """Share of the words of both sides that stand on both sides."""
+    """Share of the words of both sides that stand on both sides; protected spans do not count."""
     source, target = (_WORD.findall(text.casefold()) for text in (output.source, output.target))
-    if set(source).isdisjoint(target):  # counting takes longer
+    if set(source).isdisjoint(target):  # the rest takes longer
+        return 0.0
+    source, target = (_WORD.findall(without_spans(text).casefold()) for text in (output.source, output.target))
+    if not source or not target:
         return 0.0
     return 2 * (Counter(source) & Counter(target)).total() / (len(source) + len(target))
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from glassformer.text.glossary import Glossary, Term
@@ -24,6 +25,7 @@ __all__ = [
     "missing_terms",
     "pieces_around",
     "spellings_of",
+    "without_spans",
 ]
 
 ADDRESS = r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]}'»”’]"
@@ -131,6 +133,16 @@ def pieces_around(text: str, terms: Sequence[Term]) -> list[TextPiece]:
 def as_fragment(source: str, translation: str) -> str:
     """Return the translation of a part of a sentence without the full stop that a model may add to it."""
     return translation if source[-1:] in _ENDINGS else translation.rstrip(_ENDINGS + " ") or translation
+
+
+def without_spans(text: str) -> str:
+    """Return a text without its protected spans.
+
+    >>> without_spans("See https://example.org/a.")
+    'See .'
+    """
+    spans = [(0, 0), *_protected(text), (len(text), len(text))]
+    return "".join(text[end:begin] for (_, end), (begin, _) in pairwise(spans))
 
 
 def _protected(text: str) -> Iterator[Span]:
