@@ -36,7 +36,8 @@ from glassformer.guards.guards import Guards, of_search
 from glassformer.guards.signals import SIGNALS, ModelOutput, signals
 from glassformer.jobs.calibration import guards_of
 from glassformer.tasks import TASKS
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 HALLUCINATED = 20.0
 """Largest chrF, against the output of the unperturbed source, of a hallucination."""

@@ -28,7 +28,7 @@ from benchmarks.two_nodes import NAME as OBSERVED
 from glassformer.bench.estimate import count_parameters
 from glassformer.bench.ranks import Network, ring_seconds
 from glassformer.model.config import ModelConfig
-from glassformer.translator import Translation, status_entry
+from glassformer.translating.translation import Translation, status_entry
 
 __all__ = [
     "Cluster",

@@ -23,7 +23,8 @@ from glassformer.corpus.word_alignment import align_words
 from glassformer.evaluation.items import read_items
 from glassformer.evaluation.metrics import score_texts
 from glassformer.jobs.evaluation import corpus_of, held_out
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 NAME = "terms"
 ENGINES = ("torch", "ctranslate2")

@@ -15,7 +15,7 @@ from documents.nasty import CHUNKS, CUE, CUES, ENTRIES, HEADER, VTT, XLIFF, xlif
 from glassformer.documents.document import Document, DocumentOptions
 from glassformer.documents.sentences import DocumentSentences
 from glassformer.errors import DataError
-from glassformer.translator import Status, Translation
+from glassformer.translating.translation import Status, Translation
 from profiles import scaled
 
 

@@ -15,7 +15,7 @@ from lxml import etree
 from documents.nasty import nasty_files, translated_files
 from glassformer.documents.document import Document
 from glassformer.documents.sentences import DocumentSentences
-from glassformer.translator import Translation
+from glassformer.translating.translation import Translation
 
 Files = dict[str, tuple[bytes, bytes]]
 """Each file before and after its translation, by its name."""

@@ -23,7 +23,8 @@ from glassformer.inspection.alignment import choose_alignment
 from glassformer.tasks import TASKS, Example
 from glassformer.text.links import Span, word_spans
 from glassformer.text.words import split_words
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 SENTENCES = 200
 TAGGED = 600

@@ -8,7 +8,8 @@ import pytest
 from glassformer.errors import DataError
 from glassformer.evaluation.items import Items
 from glassformer.jobs.calibration import calibrate
-from glassformer.translator import TRANSLATED, Translator
+from glassformer.translating.translation import TRANSLATED
+from glassformer.translator import Translator
 from models import random_translator
 
 WORDS = ["the", "cat", "sees", "a", "big", "black", "dog", "and", "sleeps"]

@@ -192,7 +192,7 @@ def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path
 
 @pytest.mark.slow
 def test_a_truncated_translation_is_not_taught(folder):
-    from glassformer.translator import Translation
+    from glassformer.translating.translation import Translation
 
     cut = Translation(text="le le le", status="max_length")
     whole = Translation(text="le", alternatives=(cut, Translation(text="le"), Translation(text="un")))

@@ -13,7 +13,9 @@ from glassformer.evaluation.minimum_risk import least_risk
 from glassformer.jobs.bulk import BulkJob, bulk
 from glassformer.jobs.calibration import calibrate
 from glassformer.text.splitting import clause_spans
-from glassformer.translator import DRAWN_OUTPUTS, TEMPERATURES, Translation, Translator
+from glassformer.translating.retrying import DRAWN_OUTPUTS, TEMPERATURES
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 from models import random_translator
 
 WORDS = ["the", "cat", "sees", "a", "big", "black", "dog", "and", "sleeps"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.report import charts
 from glassformer.report.history import History
-from glassformer.translator import Explanation, Translation
+from glassformer.translating.translation import Explanation, Translation
 
 
 @pytest.mark.slow

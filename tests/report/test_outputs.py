@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
 from glassformer.report.outputs import TRANSLATED_TOGETHER, Outputs, Piece, example, translated
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ from glassformer.errors import ConfigError, DataError
 from glassformer.jobs.evaluation import held_out
 from glassformer.system.machine import cores
 from glassformer.training.precision import matrix_speed
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 __all__ = ["Pace", "TranslationSpeed", "translation_speed"]
 

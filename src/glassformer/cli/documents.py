@@ -11,7 +11,8 @@ from glassformer.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from glassformer.documents.document import Document
     from glassformer.documents.sentences import DocumentReport
-    from glassformer.translator import Translation, Translator
+    from glassformer.translating.translation import Translation
+    from glassformer.translator import Translator
 
 __all__ = ["document_of", "translate_document"]
 

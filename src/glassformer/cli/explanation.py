@@ -11,7 +11,7 @@ from rich.text import Text
 
 from glassformer.cli.bar import bar
 from glassformer.decoding.hypothesis import score_text
-from glassformer.translator import Explanation
+from glassformer.translating.translation import Explanation
 
 if TYPE_CHECKING:
     from glassformer.decoding.search_trace import Node

@@ -9,7 +9,7 @@ from glassformer.documents.document import Document
 from glassformer.documents.tags import Tag, detagged, projected, proportional_links
 from glassformer.text.links import Link, Span
 from glassformer.text.splitting import sentence_spans
-from glassformer.translator import TRANSLATED, Translation
+from glassformer.translating.translation import TRANSLATED, Translation
 
 __all__ = ["DocumentReport", "DocumentSentences", "Doubt"]
 

@@ -37,7 +37,8 @@ from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
 from glassformer.text.glossary import Glossary
-from glassformer.translator import Translation, Translator, score_line, status_entry
+from glassformer.translating.translation import Translation, score_line, status_entry
+from glassformer.translator import Translator
 
 __all__ = [
     "BULK",

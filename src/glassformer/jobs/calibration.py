@@ -15,7 +15,8 @@ from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds, 
 from glassformer.guards.signals import ModelOutput, Usual, signals
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 from glassformer.system.files import remove
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 __all__ = ["CALIBRATED_TEXTS", "calibrate", "fewest_texts", "forget_guards", "guards_of"]
 

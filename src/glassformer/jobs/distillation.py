@@ -40,7 +40,8 @@ from glassformer.system.files import clear_temporaries, hash_of_file, read_json,
 from glassformer.system.locks import locked
 from glassformer.system.machine import cores
 from glassformer.text.tokenizer import save_tokenizers
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 __all__ = [
     "DISTILLATION",

@@ -13,7 +13,8 @@ from glassformer.evaluation.significance import score_texts_with_intervals
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.corpora import corpus_for
 from glassformer.tasks import TASKS, Example
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 __all__ = [
     "SplitResult",

@@ -12,7 +12,7 @@ from glassformer.pictures import BLUE, GREY, ORANGE, Picture, attention_lines, c
 from glassformer.report.content import Lengths
 from glassformer.report.history import History, Series
 from glassformer.report.outputs import Outputs
-from glassformer.translator import Explanation
+from glassformer.translating.translation import Explanation
 
 __all__ = ["Chart", "attention_charts", "errors_by_length", "length_chart", "length_ranges", "training_curves"]
 

@@ -25,7 +25,8 @@ from glassformer.report.history import History
 from glassformer.report.outputs import Outputs, example, translated
 from glassformer.tasks import TASKS
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.translator import Explanation, Translator
+from glassformer.translating.translation import Explanation
+from glassformer.translator import Translator
 
 __all__ = ["Content", "Lengths", "gather"]
 

@@ -7,7 +7,8 @@ from difflib import SequenceMatcher
 
 from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.metrics import METRICS, Score, score_texts
-from glassformer.translator import Explanation, Translator
+from glassformer.translating.translation import Explanation
+from glassformer.translator import Translator
 
 __all__ = ["Output", "Outputs", "Piece", "example", "translated"]
 

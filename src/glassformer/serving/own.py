@@ -25,7 +25,7 @@ from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service, endpoint
 from glassformer.text.glossary import Glossary
 from glassformer.text.links import Span
-from glassformer.translator import Translation
+from glassformer.translating.translation import Translation
 
 __all__ = ["TranslateRequest", "own_error", "own_routes"]
 

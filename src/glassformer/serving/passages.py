@@ -13,7 +13,7 @@ from glassformer.serving.models import ServedModel
 from glassformer.serving.refusals import RequestError
 from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
-from glassformer.translator import Translation
+from glassformer.translating.translation import Translation
 
 __all__ = ["Passage", "check_unicode", "translate_passages"]
 

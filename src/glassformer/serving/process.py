@@ -21,7 +21,8 @@ from glassformer.serving.limits import Limits
 from glassformer.serving.metrics import Counters
 from glassformer.serving.refusals import busy
 from glassformer.system.processes import Worker
-from glassformer.translator import Translation, Translator
+from glassformer.translating.translation import Translation
+from glassformer.translator import Translator
 
 __all__ = ["MOST_TEXTS", "Asked", "LoadedTranslator", "ModelProcess", "Options"]
 

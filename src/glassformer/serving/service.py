@@ -21,7 +21,7 @@ from glassformer.serving.passages import Passage, translate_passages
 from glassformer.serving.process import MOST_TEXTS
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.requests import gone
-from glassformer.translator import Translation
+from glassformer.translating.translation import Translation
 
 __all__ = ["Handler", "Service", "WriteError", "endpoint", "service_of"]
 

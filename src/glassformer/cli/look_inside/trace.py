@@ -110,7 +110,7 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
     from glassformer.decoding.transformer_step import padded
     from glassformer.model.points import named_points
     from glassformer.model.taps import record
-    from glassformer.translator import TRANSLATED
+    from glassformer.translating.translation import TRANSLATED
 
     [translation] = translator.translate([text])
     if translation.status not in TRANSLATED:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
     from glassformer.evaluation.metrics import Score
     from glassformer.jobs import SplitResult
-    from glassformer.translator import Translation, Translator
+    from glassformer.translating.translation import Translation
+    from glassformer.translator import Translator
 
 __all__ = ["chosen_metrics", "evaluate_command", "print_splits"]
 
@@ -191,7 +192,7 @@ def _items(
 
 def _warn_of_empty(translations: "Sequence[Translation]") -> None:
     """Print on stderr the number of sources without a translation, by reason."""
-    from glassformer.translator import TRANSLATED
+    from glassformer.translating.translation import TRANSLATED
 
     reasons = Counter(one.status for one in translations if one.status not in TRANSLATED)
     if reasons:

@@ -119,7 +119,8 @@ def _print_scores(
     *,
     as_json: bool,
 ) -> None:
-    from glassformer.translator import Translator, score_line
+    from glassformer.translating.translation import score_line
+    from glassformer.translator import Translator
 
     pairs = _pairs(source, target, columns)
     for one in Translator.load(*runs, settings=settings, device=device).score(pairs):

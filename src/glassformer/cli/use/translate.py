@@ -23,7 +23,8 @@ from glassformer.cli.streams import arriving_lines, is_terminal
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.translator import Translation, Translator
+    from glassformer.translating.translation import Translation
+    from glassformer.translator import Translator
 
     Printed = tuple[str, Translation]
 
@@ -176,7 +177,7 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
 
     `at_once` flushes each output before reading on, because the writer of the input may wait for the output.
     """
-    from glassformer.translator import status_entry
+    from glassformer.translating.translation import status_entry
 
     counts: Counter[str] = Counter()
     for number, (text, one) in enumerate(outputs, start=1):
@@ -189,7 +190,7 @@ def _print(outputs: "Iterable[Printed]", log: TextIO | None, *, at_once: bool) -
 
 def print_untranslated(counts: Counter[str], what: str = "translation") -> None:
     """Print on stderr the number of lines without a translation, or score, by reason, and of truncated outputs."""
-    from glassformer.translator import TRANSLATED
+    from glassformer.translating.translation import TRANSLATED
 
     empty = {status: count for status, count in counts.items() if status not in TRANSLATED}
     if empty:

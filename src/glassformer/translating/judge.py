@@ -1,0 +1,55 @@
+"""Say of outputs what a run's guards say of them."""
+
+from dataclasses import dataclass, replace
+
+from glassformer.decoding.engine import Ids
+from glassformer.guards.guards import UNCALIBRATED, Guards, above, suspicion
+from glassformer.guards.signals import ModelOutput, signals
+from glassformer.translating.translation import Status, Translation
+
+__all__ = ["Judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges the outputs of one search; without guards, only by what needs no calibration."""
+
+    guards: Guards | None
+    source_unk: int
+    """The id of `<unk>` in sources."""
+    target_unk: str
+    """The token `<unk>` of outputs."""
+
+    def output(self, one: Translation, text: str, source: Ids) -> ModelOutput:
+        """Return an output as the guards look at it, given its text and the text's tokens."""
+        return ModelOutput(
+            source=text,
+            target=one.text,
+            source_ids=source,
+            tokens=one.tokens,
+            token_log_probs=one.token_log_probs,
+            unknown=source.count(self.source_unk) + one.tokens.count(self.target_unk),
+        )
+
+    def reasons(self, one: Translation, text: str, source: Ids) -> tuple[str, ...]:
+        """Return the guards that an output sets off."""
+        output = self.output(one, text, source)
+        if self.guards is None:
+            return above(signals(output, None, UNCALIBRATED), UNCALIBRATED)
+        return self.guards.reasons(output)
+
+    def suspicion(self, one: Translation, text: str, source: Ids) -> float:
+        """Return how suspicious an output is; the larger, the more."""
+        output = self.output(one, text, source)
+        if self.guards is None:
+            return suspicion(signals(output, None, UNCALIBRATED), UNCALIBRATED, {})
+        return self.guards.suspicion(output)
+
+    def judged(self, one: Translation, text: str, source: Ids) -> Translation:
+        """Return a translation with what the guards say of it."""
+        why = self.reasons(one, text, source)
+        confidence = self.guards.confidence(one.token_log_probs) if self.guards else None
+        if not why and confidence is None:
+            return one
+        status: Status = "suspicious" if why and one.status == "ok" else one.status
+        return replace(one, status=status, reasons=why, confidence=confidence)

@@ -1,0 +1,148 @@
+"""Search suspicious outputs again by other means, and keep the least suspicious output."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from glassformer.decoding.engine import Ids
+from glassformer.decoding.hypothesis import penalty_of, score_of
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.text.links import Link, Span
+from glassformer.text.splitting import clause_spans
+from glassformer.translating.judge import Judge
+from glassformer.translating.request import Request, Translate
+from glassformer.translating.translation import TRANSLATED, Retry, Translation
+
+__all__ = ["SecondSearches"]
+
+DRAWN_OUTPUTS = 8
+"""Number of outputs that are drawn for a suspicious one."""
+TEMPERATURES = (0.5, 1.0)
+"""Temperatures at which they are drawn, one after the other: the first gives probable outputs, the second one also ends
+the loops of a model that has learned little (benchmarks/README.md)."""
+OTHER_BEAM = DecodingConfig().beam_size
+"""Beam size of the second search after greedy search."""
+
+_Outputs = list[Translation | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SecondSearches:
+    """The searches whose outputs may replace suspicious ones."""
+
+    request: Request
+    sources: Mapping[int, Ids]
+    """The tokens of each translatable text, by the index of the text."""
+    judge: Judge
+    translate: Translate
+    draws: bool
+    """Whether the engine can draw samples."""
+
+    def improved(self, found: Iterable[Translation]) -> Iterator[Translation]:
+        """Yield the judged translations; in place of suspicious ones, the least suspicious that are found."""
+        results = list(found)
+        best = {place: replace(one, retry="first") for place, one in enumerate(results) if one.reasons}
+        for retry, tried in self._attempts(best):
+            for place, one in tried:
+                if one is not None and one.text != best[place].text:
+                    judged = self.judge.judged(one, *self._read(place))
+                    candidates = best[place], replace(judged, retry=retry)
+                    best[place] = min(candidates, key=lambda other: self._badness(other, place))
+        most = self.request.search.n_best - 1
+        for place, first in enumerate(results):
+            one = best.get(place, first)
+            others = (replace(first, alternatives=()), *first.alternatives)[:most]
+            yield one if one.retry in ("", "first") else replace(one, alternatives=others)
+
+    def _read(self, place: int) -> tuple[str, Ids]:
+        return self.request.texts[place], self.sources[place]
+
+    def _badness(self, one: Translation, place: int) -> tuple[int, float]:
+        return bool(one.reasons) + (one.kept == "lost"), self.judge.suspicion(one, *self._read(place))
+
+    def _attempts(
+        self, best: Mapping[int, Translation]
+    ) -> Iterator[tuple[Retry, list[tuple[int, Translation | None]]]]:
+        """Yield one search after the other, with what it finds for the texts whose best output is suspicious."""
+        first = self.request.search.beam_size
+        ways: list[tuple[Retry, Callable[[Sequence[int]], _Outputs]]] = [
+            ("beam" if first == 1 else "greedy", self._by_other_beam),
+            *(("samples", partial(self._by_samples, temperature)) for temperature in TEMPERATURES if self.draws),
+            ("parts", self._by_parts),
+        ]
+        for retry, way in ways:
+            if left := [place for place, one in best.items() if one.reasons]:
+                yield retry, list(zip(left, way(left), strict=True))
+
+    def _asked(self, places: Sequence[int], **settings: Any) -> Request:
+        """Return the request for other outputs of some texts."""
+        texts, prefixes = ([each[place] for place in places] for each in (self.request.texts, self.request.prefixes))
+        again = self.request.within(**settings)._replace(texts=texts, prefixes=prefixes, seeds=range(len(places)))
+        return again._replace(search=replace(again.search, n_best=1))
+
+    def _by_other_beam(self, places: Sequence[int]) -> _Outputs:
+        """Return the outputs of greedy search, or of a beam after greedy search."""
+        size = OTHER_BEAM if self.request.search.beam_size == 1 else 1
+        return [*self.translate(self._asked(places, beam_size=size))]
+
+    def _by_samples(self, temperature: float, places: Sequence[int]) -> _Outputs:
+        """Return for each text the sample that is most like the others, if possible one that sets off no guard."""
+        from glassformer.evaluation.minimum_risk import least_risk
+
+        once = self._asked(places, temperature=temperature)
+        drawn = once._replace(
+            texts=[*once.texts] * DRAWN_OUTPUTS,
+            prefixes=[*once.prefixes] * DRAWN_OUTPUTS,
+            seeds=[number for number in range(DRAWN_OUTPUTS) for _ in places],  # of each text, wherever it stands
+            search=replace(once.search, sample=True),
+        )
+        found, chosen = list(self.translate(drawn)), _Outputs()
+        for number, place in enumerate(places):
+            several = found[number :: len(places)]
+            calm = [one for one in several if not self.judge.reasons(one, *self._read(place))]
+            best = calm or several
+            chosen.append(best[least_risk([one.text for one in best])])
+        return chosen
+
+    def _by_parts(self, places: Sequence[int]) -> _Outputs:
+        """Return the joined outputs of the parts of each text; None for a text with one part or with a prefix."""
+        once = self._asked(places)
+        spans = [
+            several if len(several := clause_spans(text)) > 1 and not prefix else []
+            for text, prefix in zip(once.texts, once.prefixes, strict=True)
+        ]
+        parts = [text[begin:end] for text, several in zip(once.texts, spans, strict=True) for begin, end in several]
+        asked = once._replace(texts=parts, prefixes=[""] * len(parts), seeds=range(len(parts)))
+        found = iter(list(self.translate(asked)))
+        return [
+            _joined(text, several, [next(found) for _ in several], once.search.settings)
+            for text, several in zip(once.texts, spans, strict=True)
+        ]
+
+
+def _joined(
+    text: str, spans: Sequence[Span], parts: Sequence[Translation], settings: DecodingConfig
+) -> Translation | None:
+    """Return the translations of the parts of a text as one; None if there are none."""
+    if not parts or any(one.status not in TRANSLATED for one in parts):
+        return None
+    joined, links = "", list[Link]()
+    for one, (begin, _) in zip(parts, spans, strict=True):
+        joined += " " if joined and text[begin - 1].isspace() else ""
+        links += [one_link.moved(begin, len(joined)) for one_link in one.links]
+        joined += one.text
+    *ended, last = parts
+    tokens = [*(token for one in ended for token in one.tokens[:-1]), *last.tokens]
+    log_probs = [*(value for one in ended for value in one.token_log_probs[:-1]), *last.token_log_probs]
+    log_prob = math.fsum(log_probs)
+    return Translation(
+        text=joined,
+        log_prob=log_prob,
+        score=score_of(log_prob, penalty_of(len(tokens), settings)),
+        tokens=tuple(tokens),
+        token_log_probs=tuple(log_probs),
+        links=tuple(links),
+        status="max_length" if any(one.status == "max_length" for one in parts) else "ok",
+    )
