@@ -27,7 +27,16 @@ REFERENCE: dict[str, Callable[[], str]] = {}
 
 MODULES = {
     "Models": ("model.transformer", "model.config", "model.attention", "model.positions", "model.taps"),
-    "Translating": ("translator", "decoding.engine", "decoding.options", "decoding.hypothesis"),
+    "Translating": (
+        "translator",
+        "translating.translation",
+        "text.glossary",
+        "text.links",
+        "guards.guards",
+        "decoding.engine",
+        "decoding.options",
+        "decoding.hypothesis",
+    ),
     "Training": (
         "jobs.training",
         "jobs.run_reports",
