@@ -140,7 +140,11 @@ def test_ctranslate2_tries_the_searches_that_it_has(run: Translator) -> None:
     some = texts(60, seed=2)
     before, after = outputs(fast, some), outputs(fast, some, retry=True)
     assert [one for one in after if not one.retry] == [one for one in before if not one.reasons]
-    assert {one.retry for one in after} == {"", "first", "greedy", "parts"}
+    assert {"", "n_best"} < {one.retry for one in after} <= {"", "first", "greedy", "n_best", "parts"}
+    for text, first, second in zip(some, before, after, strict=True):
+        if second.retry == "n_best":
+            badness = [(bool(one.reasons), least_suspicious(fast, text, [one])) for one in (first, second)]
+            assert badness[1] < badness[0]
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ DRAWN_OUTPUTS = 8
 TEMPERATURES = (0.5, 1.0)
 """Temperatures at which they are drawn, one after the other: the first gives probable outputs, the second one also ends
 the loops of a model that has learned little (benchmarks/README.md)."""
+WIDE_BEAM = 16
+"""Beam size, and number of outputs, of the search that replaces samples where an engine cannot draw them."""
 OTHER_BEAM = DecodingConfig().beam_size
 """Beam size of the second search after greedy search."""
 
@@ -66,12 +68,13 @@ class SecondSearches:
         self, best: Mapping[int, Translation]
     ) -> Iterator[tuple[Retry, list[tuple[int, Translation | None]]]]:
         """Yield one search after the other, with what it finds for the texts whose best output is suspicious."""
-        first = self.request.search.beam_size
-        ways: list[tuple[Retry, Callable[[Sequence[int]], _Outputs]]] = [
-            ("beam" if first == 1 else "greedy", self._by_other_beam),
-            *(("samples", partial(self._by_samples, temperature)) for temperature in TEMPERATURES if self.draws),
-            ("parts", self._by_parts),
-        ]
+        ways: list[tuple[Retry, Callable[[Sequence[int]], _Outputs]]] = []
+        ways.append(("beam" if self.request.search.beam_size == 1 else "greedy", self._by_other_beam))
+        if self.draws:
+            ways += [("samples", partial(self._by_samples, temperature)) for temperature in TEMPERATURES]
+        else:
+            ways.append(("n_best", self._by_wide_beam))
+        ways.append(("parts", self._by_parts))
         for retry, way in ways:
             if left := [place for place, one in best.items() if one.reasons]:
                 yield retry, list(zip(left, way(left), strict=True))
@@ -89,8 +92,6 @@ class SecondSearches:
 
     def _by_samples(self, temperature: float, places: Sequence[int]) -> _Outputs:
         """Return for each text the sample that is most like the others, if possible one that sets off no guard."""
-        from glassformer.evaluation.minimum_risk import least_risk
-
         once = self._asked(places, temperature=temperature)
         drawn = once._replace(
             texts=[*once.texts] * DRAWN_OUTPUTS,
@@ -98,13 +99,24 @@ class SecondSearches:
             seeds=[number for number in range(DRAWN_OUTPUTS) for _ in places],  # of each text, wherever it stands
             search=replace(once.search, sample=True),
         )
-        found, chosen = list(self.translate(drawn)), _Outputs()
-        for number, place in enumerate(places):
-            several = found[number :: len(places)]
-            calm = [one for one in several if not self.judge.reasons(one, *self._read(place))]
-            best = calm or several
-            chosen.append(best[least_risk([one.text for one in best])])
-        return chosen
+        found = list(self.translate(drawn))
+        return [self._most_like_others(found[number :: len(places)], place) for number, place in enumerate(places)]
+
+    def _by_wide_beam(self, places: Sequence[int]) -> _Outputs:
+        """Return for each text, of the N best outputs, the one most like the others, if possible without suspicion."""
+        once = self._asked(places, beam_size=WIDE_BEAM)
+        found = self.translate(once._replace(search=replace(once.search, n_best=WIDE_BEAM)))
+        return [
+            self._most_like_others([replace(one, alternatives=()), *one.alternatives], place)
+            for one, place in zip(found, places, strict=True)
+        ]
+
+    def _most_like_others(self, several: Sequence[Translation], place: int) -> Translation:
+        """Return the output with the least risk, of those that set off no guard if there are any."""
+        from glassformer.evaluation.minimum_risk import least_risk
+
+        best = [one for one in several if not self.judge.reasons(one, *self._read(place))] or several
+        return best[least_risk([one.text for one in best])]
 
     def _by_parts(self, places: Sequence[int]) -> _Outputs:
         """Return the joined outputs of the parts of each text; None for a text with one part or with a prefix."""

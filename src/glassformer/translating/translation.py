@@ -16,7 +16,7 @@ Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_le
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 """The statuses of texts that have a translation."""
 
-Retry = Literal["", "first", "greedy", "beam", "samples", "parts"]
+Retry = Literal["", "first", "greedy", "beam", "samples", "n_best", "parts"]
 
 Kept = Literal["", "output", "search", "placed", "cut", "lost"]
 """How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
@@ -52,8 +52,9 @@ class Translation:
     """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
     retry: Retry = ""
     """With the setting `retry`, the search that made the output, if the output of the first search was suspicious:
-    "greedy" or "beam"; "samples": of several samples, the one most like the others; "parts": the parts of the text
-    between commas, each by itself; or "first", if all of these are more suspicious. "" if nothing was suspicious."""
+    "greedy" or "beam"; "samples" or "n_best": of several samples, or of the best outputs of a wide beam, the one most
+    like the others; "parts": the parts of the text between commas, each by itself; or "first", if all of these are more
+    suspicious. "" if nothing was suspicious."""
     kept: Kept = ""
     """How the protected spans and glossary terms came in. If placed, the tokens and their log probabilities are those
     of the output before; if cut, there are no log probabilities."""
