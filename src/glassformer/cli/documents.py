@@ -80,7 +80,7 @@ def _shown(found: "Iterable[Translation]", total: int) -> "Iterator[Translation]
 
 def _summary(report: "DocumentReport") -> str:
     """Return one line: the number of units, and of those to check, with their lines."""
-    summary = f"{report.units} units"
+    summary = "1 unit" if report.units == 1 else f"{report.units} units"
     for status in dict.fromkeys(doubt.status for doubt in report.doubts):
         lines = [str(doubt.line) for doubt in report.doubts if doubt.status == status]
         more = ", …" if len(lines) > LISTED_LINES else ""
