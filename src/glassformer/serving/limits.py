@@ -125,7 +125,7 @@ def add_key(path: Path, name: str) -> str:
     """Add a new key under a name to a file of keys; return the key, which the file does not show."""
     if not name.strip() or any(character in name for character in "\t\r\n"):
         raise ConfigError(f"--new-key: expected a name in one line, got {quoted(name)}")
-    key = secrets.token_urlsafe(24)
+    key = secrets.token_hex(24)  # no key may begin with "-", like an option of a command
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{_hash(key)}\t{name}\n")
     path.chmod(0o600)
