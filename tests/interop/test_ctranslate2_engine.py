@@ -1,6 +1,7 @@
 """CTranslate2 gives the same answers as the searches in PyTorch: outputs, log probabilities, statuses."""
 
 import math
+import random
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from glassformer.interop.ctranslate2_model import import_ctranslate2
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.translator import Translator
 from interop.small_runs import KINDS, WORDS, some
+from models import random_translator
 
 # float32: the same sums in a different order, over a few layers of width 24.
 CLOSE = 1e-4
@@ -111,6 +113,22 @@ def test_a_text_has_the_same_translation_in_any_batch(translators, run, beam_siz
         assert_same(theirs.translate([text], beam_size=beam_size)[0], one)
     engine = CTranslate2Engine(converted(run, "float32"), run, positions=theirs.engine.longest, budget=40)
     assert_all_same(Translator(run, engine).translate(some(23), beam_size=beam_size), together)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_an_output_of_maximum_length_is_the_same_in_any_batch(tmp_path, beam_size):
+    """The maximum length of a batch is that of its longest text."""
+    ours = random_translator(tmp_path, extra_length=5, seed=1)
+    ours.bundle.save(ours.model)
+    theirs = Translator.load(ours.bundle.folder, engine="ctranslate2")
+    chance, words = random.Random(2), ["the", "cat", "sees", "a", "big", "black", "dog", "and", "sleeps"]
+    texts = [" ".join(chance.choices(words, k=chance.randint(2, 17))) for _ in range(60)]
+    together = theirs.translate(texts, beam_size=beam_size, n_best=beam_size)
+    assert 5 < sum(one.status == "max_length" for one in together) < 55
+    for text, one in zip(texts, together, strict=True):
+        [alone] = theirs.translate([text], beam_size=beam_size, n_best=beam_size)
+        assert_all_same([alone, *alone.alternatives], [one, *one.alternatives])
 
 
 def test_each_text_has_one_result(translators):

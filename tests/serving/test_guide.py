@@ -96,7 +96,7 @@ def test_the_page_translates_what_is_typed(served, browser: Any):
     expected = served.json("/translate", {"q": TEXT, "source": "en", "target": "fr"}).json["translatedText"]
     page = browser.new_page()
     page.goto(f"http://127.0.0.1:{served.port}/")
-    page.keyboard.type(TEXT)
+    page.locator("textarea").press_sequentially(TEXT)
     page.locator(".target[aria-busy=false] .word").first.wait_for()
     assert page.locator(".target .word").all_text_contents() == expected.split()
     page.close()

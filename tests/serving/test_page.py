@@ -37,7 +37,7 @@ def visit(served: Served, browser: Any) -> Iterator[Open]:
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda one: wrong.append(one.url) if not one.url.startswith((own, "data:")) else None)
         page.goto(own)
-        page.locator("textarea").wait_for()
+        page.locator("textarea:focus").wait_for()
         return page
 
     yield opened

@@ -267,8 +267,9 @@ class CTranslate2Engine:
 
 def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
     """Return whether to decode a job again, alone: its outputs depend on its batch, or contain `<pad>` or `<bos>`."""
-    # The batch's length limit is the maximum over its jobs: a beam beyond its own job's limit would end earlier alone.
-    beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length > 1
+    # The batch's length limit is the maximum over its jobs. Alone, a beam that reaches its own limit, at max_length - 1
+    # tokens, ends there, and what it has not ended competes with what ends at that step.
+    beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
     return beyond or any(PAD_ID in ids or BOS_ID in ids for ids in written)
 
 
