@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from glassformer.documents.chunks import Chunk, closings_of
-from glassformer.text.links import Link, Span
+from glassformer.text.links import Link, Span, overlap
 
 __all__ = ["Tag", "detagged", "projected", "proportional_links"]
 
@@ -235,7 +235,7 @@ def _run(tag: Tag, words: _Words, taken: set[int], siblings: Sequence[Tag]) -> r
 
 
 def _covers(tag: Tag, word: _Word) -> bool:
-    return any(tag.begin < end and begin < tag.end for begin, end in word.sources)
+    return any(overlap((tag.begin, tag.end), source) for source in word.sources)
 
 
 def _is_punctuation(character: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from glassformer.errors import DataError, quoted
-from glassformer.text.links import Span
+from glassformer.text.links import Span, overlap
 from glassformer.text.normalisation import normalise
 from glassformer.text.word_edges import is_apart
 
@@ -139,7 +139,7 @@ class Glossary:
                 continue
             for entry in self._by_unit.get(text[begin:end].lower(), ()):
                 last = begin + len(entry.source)
-                if _stands(entry, text, begin) and not any(one < last and begin < other for one, other in taken):
+                if _stands(entry, text, begin) and not any(overlap((begin, last), span) for span in taken):
                     yield _term(entry, begin, text[begin:last])
                     cursor = last
                     break

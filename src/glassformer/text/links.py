@@ -14,7 +14,17 @@ from glassformer.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Link", "Span", "link_words", "membership", "source_words", "target_words", "word_path", "word_spans"]
+__all__ = [
+    "Link",
+    "Span",
+    "link_words",
+    "membership",
+    "overlap",
+    "source_words",
+    "target_words",
+    "word_path",
+    "word_spans",
+]
 
 T = TypeVar("T")
 
@@ -43,6 +53,15 @@ class Link(NamedTuple):
         """Return the link with both spans moved by these numbers of characters."""
         spans = zip(self, (source, target), strict=True)
         return Link(*((begin + distance, end + distance) for (begin, end), distance in spans))
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Return whether two spans have a character in common.
+
+    >>> overlap((0, 3), (2, 5)), overlap((0, 3), (3, 5))
+    (True, False)
+    """
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def word_spans(text: str) -> list[Span]:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from glassformer.text.glossary import Term
-from glassformer.text.links import Link, Span, word_spans
+from glassformer.text.links import Link, Span, overlap, word_spans
 
 __all__ = ["Stripped", "placed_spans", "replaced_terms", "stripped"]
 
@@ -88,7 +88,7 @@ def replaced_terms(target: str, links: Sequence[Link], terms: Iterable[Term]) ->
     """
     edits: list[_Edit] = []
     for term in terms:
-        words = [other for one, other in links if one[0] < term.end and term.begin < one[1]]
+        words = [other for one, other in links if overlap(one, (term.begin, term.end))]
         if not words:
             return None
         run = words[:1]

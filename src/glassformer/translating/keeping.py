@@ -7,7 +7,7 @@ from typing import Any
 
 from glassformer.decoding.engine import Job
 from glassformer.text.glossary import Term
-from glassformer.text.links import Link, Span, word_spans
+from glassformer.text.links import Link, overlap, word_spans
 from glassformer.text.placing import placed_spans, replaced_terms, stripped
 from glassformer.text.terms import Terms, TextPiece, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
@@ -125,8 +125,7 @@ def _joined(source: str, pieces: Iterable[TextPiece], sides: Iterator[Translatio
             text += as_fragment(piece.text, one.text)
             tokens += one.tokens[:-1]
             status = one.status if one.status == "max_length" else status
-            for source_span, target_span in one.links:
-                aligned.append(Link(_moved(source_span, piece.begin), _moved(target_span, begin)))
+            aligned += [link.moved(piece.begin, begin) for link in one.links]
         else:
             text += piece.text
             tokens += piece.text.split()
@@ -156,19 +155,11 @@ def _without_links(one: Translation) -> Translation:
     return replace(one, links=(), alternatives=tuple(map(_without_links, one.alternatives)))
 
 
-def _moved(span: Span, by: int) -> Span:
-    return span[0] + by, span[1] + by
-
-
 def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
     """Yield a link for each word of the target in an aligned part, to the first word of the part of the source."""
     words = word_spans(source)
     for word in word_spans(target):
-        parts = (link.source for link in aligned if _overlap(link.target, word))
-        found = next((one for part in parts for one in words if _overlap(one, part)), None)
+        parts = (link.source for link in aligned if overlap(link.target, word))
+        found = next((one for part in parts for one in words if overlap(one, part)), None)
         if found:
             yield Link(found, word)
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]

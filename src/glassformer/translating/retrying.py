@@ -127,7 +127,7 @@ class SecondSearches:
         ]
         parts = [text[begin:end] for text, several in zip(once.texts, spans, strict=True) for begin, end in several]
         asked = once._replace(texts=parts, prefixes=[""] * len(parts), seeds=range(len(parts)))
-        found = iter(list(self.translate(asked)))
+        found = self.translate(asked)
         return [
             _joined(text, several, [next(found) for _ in several], once.search.settings)
             for text, several in zip(once.texts, spans, strict=True)
