@@ -42,7 +42,7 @@ from glassformer.translator import Translator
 HALLUCINATED = 20.0
 """Largest chrF, against the output of the unperturbed source, of a hallucination."""
 LOOP = 3.0
-"""Largest number of repeated tokens, beyond those of the source, of an output that is not a loop."""
+"""An output is a loop if its repetition has more tokens than this, not counting as many as the source repeats."""
 LOOPS = 120
 """Maximum number of natural loops of a run that are searched again."""
 GOALS = {

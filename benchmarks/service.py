@@ -6,8 +6,8 @@ Four measurements, on the loopback address, with the demo's grammar as texts:
   twenty 256 texts. Counted are the statuses and the texts that differ from the text translated alone; the memory of all
   the service's processes is read every second.
 - *Lines per CPU second.* The same lines by `translate` and by 100 clients of the service, in turns. CPU seconds are
-  those of all the service's processes, and for `translate`, those beyond a translation of one line, so that its start
-  is not counted.
+  summed over the service's processes. For `translate`, the CPU seconds of translating one line are subtracted, so that
+  its start is not counted.
 - *Latency beside LibreTranslate's own server*, with the same CTranslate2 model and Argos' search, in turns, one text a
   request. It needs `--subwords RUN`, a run with joint subwords, because Argos' packages hold no others, and the
   environment of `make .clients/libretranslate/installed`.
@@ -97,7 +97,7 @@ class Load:
     """Seconds of each answered request, ascending once the load has ended."""
     texts: int = 0
     different: int = 0
-    """Translations that differ from those of the text alone."""
+    """Translations that are different from what the text gives when it is translated alone."""
     wall: float = 0.0
 
 
@@ -303,7 +303,7 @@ def by_service(server: Server, lines: Sequence[str], alone: dict[str, str], size
     """Return the speed of the service for requests of a number of texts.
 
     Raises:
-        OSError: it has refused a request, or a translation differs from that of the text alone.
+        OSError: it has refused a request, or translated a text otherwise than when it stands alone.
     """
     requests = iter([list(lines[at : at + size]) for at in range(0, len(lines), size)])
     before = server.cpu_seconds()

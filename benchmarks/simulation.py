@@ -309,7 +309,7 @@ def plan_translation(
 ) -> dict[str, float]:
     """Return time, cost and waste of a translation, as means over the seeds.
 
-    A node has one worker. The spread of a part's time, and the times between parts, are those of `observed`.
+    A node has one worker. The time of a part varies as in `observed`, and so does the time between parts.
     """
     speed = given.translated_tokens / given.tokens_per_line
     cluster = Cluster(

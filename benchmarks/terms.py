@@ -228,8 +228,9 @@ def markdown(figures: dict[str, Any]) -> str:
     return (
         f"## Protected spans and glossaries: {name}\n\n`{figures['command']}`, {figures['day']}: "
         f"{number(figures['lines'])} test sentences. *Spans*: each sentence has one address, e-mail address, "
-        "placeholder, tag or number at a random place; BLEU is that of the rest, against that of the sentences without "
-        "spans. *Glossary*: one translation is demanded for each of some words, in the sentences whose references have "
+        "placeholder, tag or number at a random place; *BLEU* is for the same sentences without spans, and *BLEU with "
+        "terms* for the outputs after their spans are taken out. *Glossary*: one translation is demanded for each of "
+        "some words, in the sentences whose references have "
         "it. *Untranslated*: the same words stay untranslated and replace one word each in the references; where "
         "such a word stood for two, as verbs do, no output can match. *Kept alone* is the share of "
         "sentences whose terms the model writes by itself; *ways* counts the sentences by `kept`: output, search, "
