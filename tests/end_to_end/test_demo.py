@@ -91,7 +91,7 @@ def aligned(demo: tuple[Path, str], request: pytest.FixtureRequest) -> list[tupl
 
 
 def test_words_are_linked_to_the_words_that_the_grammar_made_them_from(aligned: list[tuple[Example, Translation]]):
-    """The bounds lie a little below what the demo reaches; docs/decisions/alignment.md has the figures."""
+    """The bounds lie a little below the lower of two demos; docs/decisions/alignment.md has the figures."""
     found: dict[str, list[bool]] = {"source": [], "target": []}
     for example, result in aligned:
         origins = word_origins(example)
@@ -103,8 +103,8 @@ def test_words_are_linked_to_the_words_that_the_grammar_made_them_from(aligned: 
         found["target"] += [any(one in origins[word] for one in sources) for word, sources in by_target.items()]
         found["source"] += [link.source in origins[link.target] for link in result.links]
     assert len(found["target"]) > 5000
-    assert sum(found["target"]) >= 0.955 * len(found["target"])
-    assert sum(found["source"]) >= 0.945 * len(found["source"])
+    assert sum(found["target"]) >= 0.94 * len(found["target"])
+    assert sum(found["source"]) >= 0.93 * len(found["source"])
 
 
 def test_tags_stand_at_the_words_that_the_grammar_made_from_theirs(aligned: list[tuple[Example, Translation]]):
