@@ -41,7 +41,7 @@ def test_products_are_rounded_to_the_given_precision():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_automatic_precision_trains_like_the_chosen_one(make_model, make_examples, workers):
+def test_an_automatic_precision_trains_like_one_that_is_given(make_model, make_examples, workers):
     def losses(told):
         torch.manual_seed(7)
         model = make_model(dropout=0.0).float()
@@ -49,5 +49,7 @@ def test_an_automatic_precision_trains_like_the_chosen_one(make_model, make_exam
         reports = steps(model, make_examples(), config)
         return [report.loss for report in reports if isinstance(report, StepReport)]
 
-    taken = decided(TrainingConfig(precision="auto"), CPU).precision
-    assert losses("auto") == losses(taken)
+    # Which one is faster may change from one measurement to the next, where other programs run.
+    single, half = losses("fp32"), losses("bf16")
+    assert single != half
+    assert losses("auto") in (single, half)
