@@ -3,7 +3,7 @@
 import pytest
 
 from glassformer.bench.estimate import estimate
-from glassformer.bench.ranks import EFFICIENT, Network, all_reduce_seconds, estimate_ranks, ring_seconds
+from glassformer.bench.ranks import EFFICIENT, Network, estimate_ranks, ring_seconds, sum_seconds
 from glassformer.bench.sample import read_sample
 from glassformer.errors import ConfigError
 from glassformer.recipes.toml import load
@@ -32,9 +32,10 @@ def test_a_ring_sends_each_number_about_twice():
 
 
 @pytest.mark.slow
-def test_an_all_reduce_takes_time_only_between_processes():
-    assert all_reduce_seconds(1, 1000) == 0
-    assert all_reduce_seconds(2, 1000) > 0
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_sum_takes_time_only_between_processes(shared):
+    assert sum_seconds(1, 1000, shared=shared) == 0
+    assert sum_seconds(2, 1000, shared=shared) > 0
 
 
 @pytest.mark.long

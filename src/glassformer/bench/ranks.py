@@ -1,8 +1,8 @@
 """Estimate a training run by several processes (ranks) on one machine or on several, before it is started.
 
-A step takes the computation of one rank's share, which is measured here, and the all-reduce of all gradients, which do
-not overlap. Between processes of this machine, the all-reduce is measured; between machines, its time follows from the
-network's bandwidth and latency, which are assumptions.
+A step takes the computation of one rank's share, which is measured here, and the sum of all gradients, which do not
+overlap. Between processes of this machine, the sum is measured; between machines, its time follows from the network's
+bandwidth and latency, which are assumptions.
 """
 
 import math
@@ -26,16 +26,20 @@ from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import model_config
 from glassformer.system.machine import cores
 from glassformer.system.processes import Worker
+from glassformer.training.sums import AllReduce, make_sum
 
-__all__ = ["EFFICIENT", "Network", "RanksEstimate", "all_reduce_seconds", "estimate_ranks", "ring_seconds"]
+__all__ = ["EFFICIENT", "Network", "RanksEstimate", "estimate_ranks", "ring_seconds", "sum_seconds"]
 
 EFFICIENT = 0.8
 """Efficiency below which the estimate gives the number of tokens that a rank should have."""
-_REDUCTIONS = 5
-"""Number of all-reduces that are timed."""
+_SUMS = 15
+"""Number of sums that are timed."""
 _SHARES = (0.5, 1.0)
 """The measured sizes, as parts of a rank's share of an update."""
 _BYTES = 4
+
+_Job = tuple[int, int, str, int, bool]
+"""Rank, number of ranks, path of the file by which they meet, number of numbers, whether in shared memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ class RanksEstimate:
     compute_seconds: float
     """Time of a rank's own computation in a step."""
     communication_seconds: float
-    """Time of the all-reduce in a step."""
+    """Time of the sum of all gradients in a step."""
     efficiency: float
     """Share of a step in which the ranks compute what one process would compute, too, in (0, 1]."""
     efficient_tokens: float
@@ -128,7 +132,7 @@ def estimate_ranks(
     turns = max(1.0, processes / cores())
     compute = turns * parts * measurements[-1].seconds / measurements[-1].updates
     on_progress(f"adding gradients of {processes} processes")
-    communication = all_reduce_seconds(processes, whole.parameters)
+    communication = sum_seconds(processes, whole.parameters, shared=nodes == 1)
     if nodes > 1:
         communication += ring_seconds(_BYTES * whole.parameters, ranks, network)
     useful = turns * slope * tokens
@@ -160,27 +164,32 @@ def ring_seconds(size: float, ranks: int, network: Network) -> float:
     return 2 * (ranks - 1) / ranks * size / network.bandwidth + 2 * (ranks - 1) * network.latency
 
 
-def all_reduce_seconds(processes: int, numbers: int) -> float:
-    """Return the median time in which processes of this machine add up `numbers` float32 numbers each, by gloo."""
+def sum_seconds(processes: int, numbers: int, *, shared: bool) -> float:
+    """Return the median time in which processes of this machine add up `numbers` float32 numbers each.
+
+    They do it in shared memory, as ranks of one machine do, or by gloo, as ranks of several machines do.
+    """
     if processes == 1:
         return 0.0
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(Path(folder, "store"))
-        jobs = [(rank, processes, meeting, numbers) for rank in range(processes)]
-        times = _at_once(_time_all_reduces, jobs)
+        jobs = [(rank, processes, meeting, numbers, shared) for rank in range(processes)]
+        times = _at_once(_time_sums, jobs)
         return float(np.median(np.max(times, axis=0)))
 
 
-def _time_all_reduces(job: tuple[int, int, str, int]) -> list[float]:
-    """Return the seconds of each all-reduce of one rank."""
-    rank, count, meeting, numbers = job
+def _time_sums(job: _Job) -> list[float]:
+    """Return the seconds of each sum of one rank."""
+    rank, count, meeting, numbers, shared = job
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=count)
-    total, times = torch.zeros(numbers), []
-    for _ in range(_REDUCTIONS + 1):
+    like, times = torch.empty(0), []
+    adding = make_sum(like, numbers) if shared else AllReduce(like, numbers)
+    for _ in range(_SUMS + 1):
+        adding.zeros()
         dist.barrier()
         begun = time.perf_counter()
-        dist.all_reduce(total)
+        adding.total()
         times.append(time.perf_counter() - begun)
     dist.destroy_process_group()
     return times[1:]  # the first one connects the processes
@@ -220,9 +229,7 @@ def _seconds_per_token(measurements: Sequence[Measurement]) -> float:
     return float(slope)
 
 
-def _at_once(
-    function: Callable[[tuple[int, int, str, int]], list[float]], jobs: Sequence[tuple[int, int, str, int]]
-) -> list[list[float]]:
+def _at_once(function: Callable[[_Job], list[float]], jobs: Sequence[_Job]) -> list[list[float]]:
     """Return the function's results for all jobs, each in a process of its own, at the same time."""
     with ExitStack() as workers, ThreadPoolExecutor(len(jobs)) as threads:
         each = [workers.enter_context(Worker(function, "adds gradients")) for _ in jobs]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOPBACK",
+    "MEMORY",
     "cores",
     "device_of",
     "is_first_process",
@@ -30,6 +31,8 @@ __all__ = [
 
 LOOPBACK = "127.0.0.1"
 """The loopback address, on which pages are served, because no other machine can reach it."""
+MEMORY = "/dev/shm"
+"""A folder that Linux keeps in memory."""
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 CPUINFO = Path("/proc/cpuinfo")
 """The file in which Linux describes the processor."""

@@ -22,7 +22,7 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 import xxhash
-from torch import Tensor, nn
+from torch import nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
@@ -30,6 +30,7 @@ from glassformer.corpus.batching import Batch
 from glassformer.errors import DivergenceError, GlassformerError, RankError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.gradients import AddGradients
+from glassformer.training.sums import make_sum
 
 __all__ = ["ALONE", "Ranks", "hash_of_weights", "joined"]
 
@@ -80,13 +81,9 @@ class Ranks:
         """Return `add_gradients` with its work shared among all ranks; each rank passes all batches of the update."""
         return add_gradients
 
-    def first(self, number: float) -> float:
-        """Return rank 0's number."""
-        return number
-
-    def any(self, wish: bool) -> bool:
-        """Return whether any rank wishes something."""
-        return wish
+    def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
+        """Return rank 0's seconds, and whether any rank wishes to stop."""
+        return seconds, stop
 
     def decide(self, work: Callable[[], T]) -> T:
         """Return the result of rank 0's work, which only rank 0 does and which may take any time."""
@@ -170,39 +167,37 @@ class _Group(Ranks):
         return own
 
     def sharing(self, model: nn.Module, config: TrainingConfig, add_gradients: AddGradients) -> AddGradients:
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        sizes = [*(weight.numel() for weight in weights), 1]
+        with self._collective():
+            gradient_sum = make_sum(weights[0], sum(sizes))
+
         def add_share(batches: Sequence[Batch], tokens: float) -> float:
             # All ranks draw the same number, so that their generators stay equal, and a checkpoint needs only one.
             seed = int(torch.randint(2**62, ()))
             own = _share(batches, self.number, self.count, whole=config.accumulate % self.count == 0)
-            weights = [weight for weight in model.parameters() if weight.requires_grad]
             earlier = [weight.grad for weight in weights]
-            total, parts = _in_one(weights)
-            for weight, part in zip(weights, parts, strict=True):
-                weight.grad = part
-            gpu = [total.device] if total.device.type == "cuda" else []
+            *gradients, loss = gradient_sum.zeros().split(sizes)
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.grad = gradient.view_as(weight)
+            gpu = [loss.device] if loss.device.type == "cuda" else []
             with torch.random.fork_rng(gpu):
                 torch.manual_seed(seed + self.number)
-                total[-1] = add_gradients(own, tokens)
+                loss.fill_(add_gradients(own, tokens))
             with self._collective():
-                dist.all_reduce(total)
-            for weight, before in zip(weights, earlier, strict=True):
-                if before is not None and weight.grad is not None:
-                    weight.grad = before.add_(weight.grad)
-            return float(total[-1])
+                *gradients, loss = gradient_sum.total().split(sizes)
+            for weight, gradient, before in zip(weights, gradients, earlier, strict=True):
+                total = gradient.view_as(weight)
+                weight.grad = total if before is None else before.add_(total)
+            return float(loss)
 
         return add_share
 
-    def first(self, number: float) -> float:
-        told = torch.tensor(number, dtype=torch.float64)
-        with self._collective():
-            dist.broadcast(told, 0)
-        return float(told)
-
-    def any(self, wish: bool) -> bool:
-        wishes = torch.tensor(wish, dtype=torch.int32)
-        with self._collective():
-            dist.all_reduce(wishes, dist.ReduceOp.MAX)
-        return bool(wishes)
+    def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
+        told = torch.tensor([seconds if self.leads else 0.0, stop], dtype=torch.float64)
+        with self._collective():  # one, not two: in a step of a small model, its latency counts
+            dist.all_reduce(told)
+        return float(told[0]), bool(told[1])
 
     def decide(self, work: Callable[[], T]) -> T:
         if not self.leads:
@@ -384,13 +379,6 @@ def _share(batches: Sequence[Batch], number: int, count: int, *, whole: bool) ->
     if whole:
         return list(batches[number::count])
     return [batch.share(number, count) for batch in batches if len(batch.rows) > number]
-
-
-def _in_one(weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Return zeros for all gradients and, at the end, a loss; and the part of each weight, of its shape."""
-    sizes = [weight.numel() for weight in weights]
-    total = weights[0].new_zeros(sum(sizes) + 1)
-    return total, [part.view_as(weight) for part, weight in zip(total[:-1].split(sizes), weights, strict=True)]
 
 
 def _send(message: bytes | None) -> None:

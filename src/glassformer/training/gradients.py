@@ -25,7 +25,7 @@ from glassformer.errors import ConfigError
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.system.machine import cores, keep_memory, using_threads
+from glassformer.system.machine import MEMORY, cores, keep_memory, using_threads
 from glassformer.system.processes import Worker
 from glassformer.training.objective import Loss, smoothed_cross_entropy
 from glassformer.training.precision import rounding
@@ -34,9 +34,6 @@ __all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "p
 
 SHARE = 1024
 """Fewest tokens per process: with fewer, distributing them costs more than it gains."""
-
-MEMORY = "/dev/shm"
-"""A folder that Linux keeps in memory; other systems use a temporary folder."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]
 """Given batches and a divisor, adds the gradient of loss / divisor to the model's gradients; returns loss / divisor.

@@ -110,19 +110,19 @@ def steps(
             recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),
         )
         updates = _updates(examples, config, seed, state, resample)
-        ending = _ending(config, state, lambda: False)
+        ending = _ending(config, state, stopped=False)
         training.check_weights()
         # If a run was stopped while a validation was due, it resumes with that validation.
         validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
         while not ending or validation_due:
             if not validation_due:
                 yield training.update(*next(updates))
-                ending = _ending(config, state, lambda: ranks.any(stop()))
+                ending = training.ending(stop)
                 validation_due = ending != "stopped" and bool(ending or _due(state.step, config.validate_every))
             if valid and validation_due:
                 with training.averaged():
                     yield training.validate(valid, metric)
-                ending = ending or _ending(config, state, lambda: ranks.any(stop()))
+                ending = training.ending(stop) or ending
             validation_due = False
             yield from training.checkpoint(checkpoints, ending)
         yield EndReport(step=state.step, reason=ending, seconds=state.seconds)
@@ -201,7 +201,8 @@ class _Training:
         self.optimiser.zero_grad()
         if self.average:
             self.average.update(self.model, state.step)
-        now = self._tick()
+        now = time.perf_counter()
+        state.seconds = now - self.started
         return StepReport(
             step=state.step,
             epoch=epoch + 1,
@@ -226,9 +227,14 @@ class _Training:
             state.best, state.best_step = now, state.step
         state.since_best = 0 if best else state.since_best + 1
         state.validated = state.step
-        self._tick()
+        state.seconds = time.perf_counter() - self.started
         perplexity = math.exp(min(loss, 700))
         return ValidationReport(step=state.step, loss=loss, perplexity=perplexity, metric=measured, best=best)
+
+    def ending(self, stop: Callable[[], bool]) -> Ending | None:
+        """Return why the training ends here, if it does; `minutes` and the schedule follow the clock of rank 0."""
+        self.state.seconds, stopped = self.ranks.agree(self.state.seconds, stop())
+        return _ending(self.config, self.state, stopped=stopped)
 
     def checkpoint(self, checkpoints: Checkpoints | None, ending: Ending | None) -> Iterator[CheckpointReport]:
         """Start a checkpoint when one is due; yield a report per checkpoint written; at the end, wait for all."""
@@ -295,11 +301,6 @@ class _Training:
         self.recent.append((seconds, progress))
         return max((seconds - then) / max(progress - before, 1e-9) * (1 - progress), 0.0)
 
-    def _tick(self) -> float:
-        now = time.perf_counter()
-        self.state.seconds = self.ranks.first(now - self.started)  # `minutes` and the schedule follow one clock
-        return now
-
 
 def _written(paths: Sequence[Path]) -> Iterator[CheckpointReport]:
     for path in paths:
@@ -325,14 +326,14 @@ def _progress(config: TrainingConfig, state: TrainingState) -> float:
     return max(state.step / config.last_step, by_time)
 
 
-def _ending(config: TrainingConfig, state: TrainingState, stop: Callable[[], bool]) -> Ending | None:
+def _ending(config: TrainingConfig, state: TrainingState, *, stopped: bool) -> Ending | None:
     if state.step >= config.last_step:
         return "steps"
     if config.minutes and state.seconds >= 60 * config.minutes:
         return "minutes"
     if config.patience and state.since_best >= config.patience:
         return "patience"
-    return "stopped" if stop() else None
+    return "stopped" if stopped else None
 
 
 def _due(step: int, every: int) -> bool:

@@ -1,0 +1,117 @@
+"""Add up a tensor of every rank, so that all ranks have the sum with the same bits.
+
+Ranks of one machine share memory, which on two cores takes a sixth of the time of an all-reduce by gloo: that copies
+every number through the kernel twice. Ranks of several machines, and tensors on GPUs, use an all-reduce.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+import torch
+import torch.distributed as dist
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.system.machine import MEMORY
+
+__all__ = ["AllReduce", "Sum", "make_sum"]
+
+
+class Sum(Protocol):
+    """The sum of a tensor of every rank, again and again."""
+
+    def zeros(self) -> Float[Tensor, "N"]:
+        """Return zeros, to which this rank adds its summands."""
+
+    def total(self) -> Float[Tensor, "N"]:
+        """Return the sum over all ranks of what was added to the zeros, as a new tensor. This is a collective.
+
+        Raises:
+            RuntimeError: a rank does not answer.
+        """
+
+
+def make_sum(like: Tensor, size: int) -> Sum:
+    """Return a sum of `size` numbers, with the device and the type of `like`. This is a collective.
+
+    Raises:
+        RuntimeError: a rank does not answer.
+    """
+    return _shared(like.dtype, size) if like.device.type == "cpu" else AllReduce(like, size)
+
+
+class AllReduce:
+    """A sum over the network, or between GPUs, by `torch.distributed`."""
+
+    def __init__(self, like: Tensor, size: int) -> None:
+        """The sum is of `size` numbers, with the device and the type of `like`."""
+        self._like, self._size = like, size
+
+    def zeros(self) -> Float[Tensor, "N"]:
+        self._own = self._like.new_zeros(self._size)
+        return self._own
+
+    def total(self) -> Float[Tensor, "N"]:
+        dist.all_reduce(self._own)
+        return self._own
+
+
+class _SharedMemory:
+    """A sum in memory that all ranks share: each rank sums a part of the numbers, and copies the whole result.
+
+    Nothing is overwritten before its time: summands only after all ranks have summed, and the result only after the
+    next `zeros` of all ranks.
+    """
+
+    def __init__(self, rows: Float[Tensor, "R+1 N"]) -> None:
+        """`rows` are the numbers of each rank, and the result."""
+        rank, count, size = dist.get_rank(), dist.get_world_size(), rows.shape[1]
+        self._own, self._result = rows[rank], rows[-1]
+        part = slice(size * rank // count, size * (rank + 1) // count)
+        self._summands, self._part = rows[:-1, part], self._result[part]
+
+    def zeros(self) -> Float[Tensor, "N"]:
+        return self._own.zero_()
+
+    def total(self) -> Float[Tensor, "N"]:
+        dist.barrier()
+        torch.sum(self._summands, 0, out=self._part)
+        dist.barrier()
+        return self._result.clone()
+
+
+def _shared(dtype: torch.dtype, size: int) -> Sum:
+    """Return a sum in shared memory, if all ranks can map the file that rank 0 makes; otherwise, by all-reduces."""
+    rows = dist.get_world_size() + 1
+    told = [_made(rows * size * dtype.itemsize) if dist.get_rank() == 0 else None]
+    try:
+        dist.broadcast_object_list(told)
+        path = told[0]
+        mapped = None
+        if path is not None and path.exists():  # it does not on another machine
+            mapped = torch.from_file(os.fspath(path), shared=True, size=rows * size, dtype=dtype)
+        everywhere = torch.tensor(mapped is not None, dtype=torch.int32)
+        dist.all_reduce(everywhere, dist.ReduceOp.MIN)
+    finally:
+        if dist.get_rank() == 0 and told[0] is not None:
+            told[0].unlink()  # the mappings outlive the file
+    if mapped is None or not everywhere:
+        return AllReduce(torch.empty(0, dtype=dtype), size)
+    return _SharedMemory(mapped.view(rows, size))
+
+
+def _made(size: int) -> Path | None:
+    """Return a new file in memory, of `size` bytes; None if the system keeps no files in memory, or has too little."""
+    if not Path(MEMORY).is_dir():
+        return None
+    file, path = tempfile.mkstemp(prefix="glassformer-", dir=MEMORY)
+    try:
+        os.posix_fallocate(file, 0, size)  # otherwise, a process that writes to it would be killed if memory is short
+    except OSError:
+        Path(path).unlink()
+        return None
+    finally:
+        os.close(file)
+    return Path(path)
