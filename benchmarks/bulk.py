@@ -4,17 +4,17 @@
 
 RUN is a run or an export, such as the demo's exported to CTranslate2. Every part is translated by greedy search.
 
-1. `translate FILE` and `bulk FILE` are timed in turns: the ratio is the overhead of the parts.
-2. Several processes translate the shares of the parts at the same time (`--part I/N`).
+1. `translate FILE` and `bulk FILE` translate the first lines in turns: the ratio of their times is the overhead of the
+   parts. `--lines 0` leaves the rest out.
+2. One process translates all parts; several translate shares of the parts at the same time (`--part I/N`).
 3. The same processes are killed (SIGKILL) at random moments, and started again.
 4. With --ray, a command on two local nodes is started; actors, a node's raylet and the command itself are killed.
 
 All outputs must equal the output of `translate FILE`, byte for byte. Parts that were complete before a kill must not be
-written again. `--finish` must prove each folder. An assertion fails otherwise.
+written again. `--finish` must prove each folder. An assertion fails otherwise. Writes results/bulk.json.
 """
 
 import argparse
-import json
 import os
 import random
 import resource
@@ -25,13 +25,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from statistics import median
 from typing import IO, Any
 
 import psutil
 
 from benchmarks.command import as_command
+from benchmarks.processes import rotated
 from benchmarks.ray_nodes import SETTINGS
+from benchmarks.results import machine, spread, table, write
 
 __all__ = [
     "ENVIRONMENT",
@@ -237,57 +238,109 @@ def actors(nodes: subprocess.Popen[str], doing: str = "_Actor.translate") -> lis
     return found
 
 
+def overhead(bench: Bench, work: Path, rounds: int) -> dict[str, list[float]]:
+    """Return the wall-clock seconds and the processors' seconds of both commands, by round."""
+    found = {f"{name} {what}": list[float]() for name in ("translate", "bulk") for what in ("seconds", "work")}
+    for number in range(rounds):
+        folder, whole = work / f"round-{number}", work / "round.txt"
+        for name in rotated(["translate", "bulk"], number):
+            with whole.open("wb") as out, measured() as times:
+                timed([bench.start("translate", out=out) if name == "translate" else bench.bulk(folder)])
+            found[f"{name} seconds"].append(times[0])
+            found[f"{name} work"].append(times[1])
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+    return found
+
+
+def peak_bytes(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process to end without an error; return its peak resident memory."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss * 1024
+
+
+def compared(bench: Bench, work: Path, given: argparse.Namespace) -> dict[str, Any]:
+    """Return what translating the whole file by one process, by several and by Ray has shown."""
+    expected = work / "whole.txt"
+    with expected.open("wb") as out:
+        timed([bench.start("translate", out=out)])
+    folder = work / "one"
+    begun = time.perf_counter()
+    found: dict[str, Any] = {"peak_bytes": peak_bytes(bench.bulk(folder)), "seconds": time.perf_counter() - begun}
+    bench.check(folder, expected)
+    found["parts"] = len(complete(folder))
+    print("one process: equal bytes", file=sys.stderr)
+    shares = [f"{number}/{given.processes}" for number in range(1, given.processes + 1)]
+    found["several_seconds"] = timed([bench.bulk(work / "several", "--part", share) for share in shares])
+    bench.check(work / "several", expected)
+    print("several processes: equal bytes", file=sys.stderr)
+    again = kill_and_restart(bench, work / "killed", given.processes, given.kills, found["several_seconds"])
+    bench.check(work / "killed", expected)
+    found["killed"] = {"kills": given.kills, "written_again": again}
+    print(f"kills: equal bytes, {again} complete parts written again", file=sys.stderr)
+    if given.ray:
+        again, done = kill_on_ray(bench, work / "ray", given.kills, found["several_seconds"])
+        bench.check(work / "ray", expected)
+        found["ray"] = {"kills": done, "written_again": again}
+        print(f"Ray: equal bytes, {again} complete parts written again", file=sys.stderr)
+    return found
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return what was measured, as tables."""
+    times, rows = figures["overhead"], []
+    for what in ("seconds", "work"):
+        pairs = [one / other - 1 for one, other in zip(times[f"bulk {what}"], times[f"translate {what}"], strict=True)]
+        shares = [spread([100 * value for value in pairs]).text(1)]
+        rows.append([{"seconds": "time", "work": "processors' time"}[what], *shares])
+    head = [f"{figures['first_lines']:,} lines, {len(pairs)} rounds", "overhead over `translate`, %"]
+    text = table(head, rows)
+    if whole := figures.get("whole"):
+        size, parts = f"{figures['lines']:,}", whole["parts"]
+        lines = [
+            ["one process", f"{whole['seconds'] / 60:.1f}", ""],
+            [f"{figures['processes']} processes", f"{whole['several_seconds'] / 60:.1f}", ""],
+            [
+                f"{figures['processes']} processes, {whole['killed']['kills']} kills",
+                "",
+                str(whole["killed"]["written_again"]),
+            ],
+        ]
+        if "ray" in whole:
+            kills = ", ".join(f"{count} of a {kind}" for kind, count in whole["ray"]["kills"].items())
+            lines.append([f"Ray on two nodes, kills: {kills}", "", str(whole["ray"]["written_again"])])
+        text += (
+            f"\n{size} lines in {parts} parts; every output equals that of `translate`, byte for byte. One process "
+            f"takes {whole['peak_bytes'] / 2**20:.0f} MiB at most.\n\n"
+            + table(["", "minutes", "complete parts written again"], lines)
+        )
+    return text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("run")
     parser.add_argument("--lines", type=int, default=2_000_000)
+    parser.add_argument("--first-lines", type=int, default=200_000, help="lines of the timed rounds")
+    parser.add_argument("--rounds", type=int, default=5, help="timed rounds of translate and bulk")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--processes", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3, help="timed rounds of translate and bulk")
     parser.add_argument("--part-bytes", type=int, default=1_000_000)
     parser.add_argument("--ray", action="store_true")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as work:
-        file, whole = Path(work, "nasty.txt"), Path(work, "whole.txt")
-        write_nasty(file, given.lines)
-        bench = Bench(given.run, file, given.part_bytes)
-        print(json.dumps(vars(given) | {"bytes": file.stat().st_size}))
-        ratios = list[tuple[float, float]]()
-        for number in range(given.rounds):
-            folder = Path(work, f"one-{number}")
-            with whole.open("wb") as out, measured() as translate:
-                timed([bench.start("translate", out=out)])
-            with measured() as parts:
-                timed([bench.bulk(folder)])
-            ratios.append((parts[0] / translate[0], parts[1] / translate[1]))
-            print(
-                f"translate {translate[0]:.1f} s ({translate[1]:.1f} s of processors), "
-                f"bulk {parts[0]:.1f} s ({parts[1]:.1f} s)",
-                flush=True,
-            )
-        bench.check(folder, whole)
-        time_ratio, work_ratio = (median(column) for column in zip(*ratios, strict=True))
-        print(
-            f"one process: equal bytes, {len(complete(folder))} parts; overhead {time_ratio - 1:.1%} of the time, "
-            f"{work_ratio - 1:.1%} of the processors' time",
-            flush=True,
-        )
-        folder = Path(work, "several")
-        shares = [f"{number}/{given.processes}" for number in range(1, given.processes + 1)]
-        seconds = timed([bench.bulk(folder, "--part", share) for share in shares])
-        bench.check(folder, whole)
-        print(f"{given.processes} processes: equal bytes, {seconds:.1f} s", flush=True)
-        folder = Path(work, "killed")
-        again = kill_and_restart(bench, folder, given.processes, given.kills, seconds)
-        bench.check(folder, whole)
-        assert again == 0
-        print(f"{given.kills} kills: equal bytes, {again} complete parts written again", flush=True)
-        if given.ray:
-            folder = Path(work, "ray")
-            again, done = kill_on_ray(bench, folder, given.kills, seconds)
-            bench.check(folder, whole)
-            assert again == 0
-            print(f"Ray, kills {done}: equal bytes, {again} complete parts written again", flush=True)
+    of, figures = machine(), vars(given)
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        write_nasty(work / "first.txt", given.first_lines)
+        figures["overhead"] = overhead(Bench(given.run, work / "first.txt", given.part_bytes), work, given.rounds)
+        write("bulk", figures, of)
+        print(markdown(figures))
+        if given.lines:
+            write_nasty(work / "nasty.txt", given.lines)
+            figures["whole"] = compared(Bench(given.run, work / "nasty.txt", given.part_bytes), work, given)
+            write("bulk", figures, of)
+            print(markdown(figures))
 
 
 if __name__ == "__main__":
