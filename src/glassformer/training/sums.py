@@ -26,7 +26,7 @@ class Sum(Protocol):
         """Return zeros, to which this rank adds its summands."""
 
     def total(self) -> Float[Tensor, "N"]:
-        """Return the sum over all ranks of what was added to the zeros, as a new tensor. This is a collective.
+        """Return the sum over all ranks of what was added to the zeros; it stays as it is. This is a collective.
 
         Raises:
             RuntimeError: a rank does not answer.
@@ -50,10 +50,12 @@ class AllReduce:
         self._like, self._size = like, size
 
     def zeros(self) -> Float[Tensor, "N"]:
+        """Return new zeros."""
         self._own = self._like.new_zeros(self._size)
         return self._own
 
     def total(self) -> Float[Tensor, "N"]:
+        """Return the zeros' tensor, which now holds the sum."""
         dist.all_reduce(self._own)
         return self._own
 
