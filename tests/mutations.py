@@ -539,6 +539,13 @@ MISTAKES = [
         "tests/training/test_distributed.py::test_the_weights_do_not_depend_on_the_number_of_ranks",
     ),
     Mistake(
+        "the numbers that no rank's part holds are not added up",
+        "training/sums.py",
+        "size * (rank + 1) // count",
+        "size // count * (rank + 1)",
+        "tests/training/test_sums.py",
+    ),
+    Mistake(
         "validation with dropout",
         "training/loop.py",
         "was_training, A, B = model.training, X, Y\nmodel.eval()",
