@@ -174,8 +174,8 @@ class Translator:
         texts. All of an output's tokens so far count, so that a slow reader gets several new ones at a time. Nothing is
         taken back: a beginning begins with those before it, and the translation with all of them. Therefore, an output
         is not shown before its end if terms may still be put into it, or with the setting `retry`; of a beam and of
-        samples, nothing is shown. The indices that are sent to the generator are those of texts for which nobody waits any
-        longer; their outputs end early.
+        samples, nothing is shown. The indices that are sent to the generator are those of texts for which nobody waits
+        any longer; their outputs end early.
 
         Args:
             texts: the texts to translate.
