@@ -7,7 +7,7 @@ refused, because one of them may be the cause.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,6 +84,7 @@ class ModelProcess:
     def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters) -> None:
         self.name, self.load, self.limits, self.metrics = name, load, limits, metrics
         self.is_ready = False
+        self._queue = metrics.queue.labels(name)
         self._waiting: deque[Asked] = deque()
         self._requests = 0
         self._arrived = asyncio.Event()
@@ -122,7 +123,7 @@ class ModelProcess:
         ]
         self._requests += 1
         self._waiting.extend(asked)
-        self.metrics.queue.labels(self.name).set(len(self._waiting))
+        self._queue.set(len(self._waiting))
         self._arrived.set()
         try:
             return list(await asyncio.gather(*(one.answer for one in asked)))
@@ -132,7 +133,7 @@ class ModelProcess:
                 one.answer.cancel()
             if any(one.answer.cancelled() for one in asked):  # a client that went away frees its places
                 self._waiting = deque(one for one in self._waiting if not one.answer.done())
-                self.metrics.queue.labels(self.name).set(len(self._waiting))
+                self._queue.set(len(self._waiting))
 
     async def run(self) -> None:
         """Start the process, translate what waits, and start the process again whenever it has died.
@@ -187,7 +188,7 @@ class ModelProcess:
             else:
                 kept.append(one)
         self._waiting.extendleft(reversed(kept))
-        self.metrics.queue.labels(self.name).set(len(self._waiting))
+        self._queue.set(len(self._waiting))
 
     async def _translate(self, batch: Sequence[Asked]) -> None:
         began = perf_counter()
@@ -245,10 +246,12 @@ class ModelProcess:
         metrics, now = self.metrics, perf_counter()
         metrics.batch.labels(self.name).observe(len(batch))
         metrics.engine_seconds.labels(self.name).observe(now - began)
-        for one, answer in zip(batch, answers, strict=True):
-            metrics.queue_seconds.labels(self.name).observe(began - one.since)
-            metrics.texts.labels(self.name, answer.status).inc()
-            metrics.tokens.labels(self.name).inc(len(answer.tokens))
+        metrics.tokens.labels(self.name).inc(sum(len(answer.tokens) for answer in answers))
+        for status, count in Counter(answer.status for answer in answers).items():
+            metrics.texts.labels(self.name, status).inc(count)
+        queued = metrics.queue_seconds.labels(self.name)
+        for one in batch:
+            queued.observe(began - one.since)
 
 
 class _EndedError(GlassformerError):

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import h11
 import uvicorn
-from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glassformer.errors import ConfigError
+from glassformer.serving.app import Application
 from glassformer.serving.limits import Limits
 
 __all__ = ["listen"]
@@ -124,7 +124,7 @@ class _Connection(H11Protocol):
 
 
 def listen(
-    app: Starlette,
+    app: Application,
     host: str,
     port: int,
     limits: Limits,
@@ -154,12 +154,12 @@ def listen(
         forwarded_allow_ips="*" if behind_proxy else None,
     )
     _Server(config, app, on_start).run(sockets=[_socket(host, port)])
-    if app.state.failure:
-        raise app.state.failure
+    if app.failure:
+        raise app.failure
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, app: Starlette, on_start: Callable[[str], object]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application, on_start: Callable[[str], object]) -> None:
         super().__init__(config)
         self.app, self.on_start = app, on_start
 
@@ -176,7 +176,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start answering, and say where."""
         await super().startup(sockets=sockets)
-        self.should_exit = self.should_exit or bool(self.app.state.failure)
+        self.should_exit = self.should_exit or bool(self.app.failure)
         assert sockets
         sockets[0].listen(BACKLOG)  # asyncio would accept as many at once, and run out of files
         host, port = sockets[0].getsockname()[:2]
