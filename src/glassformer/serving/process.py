@@ -20,6 +20,7 @@ from glassformer.errors import GlassformerError
 from glassformer.serving.limits import Limits
 from glassformer.serving.metrics import Counters
 from glassformer.serving.refusals import busy
+from glassformer.system.machine import keep_memory
 from glassformer.system.processes import Worker
 from glassformer.translating.growing import Beginning
 from glassformer.translating.translation import Translation
@@ -54,6 +55,7 @@ class LoadedTranslator:
     @cached_property
     def translator(self) -> Translator:
         """The translator; loading it raises the errors of `Translator.load`."""
+        keep_memory()  # else each large batch takes memory anew that the one before gave back
         return Translator.load(self.folder, **self.how)
 
     def __call__(
