@@ -102,10 +102,15 @@ def grown(
         return seen, end.value
 
 
+def outputs(found: list[Translation]) -> list[tuple]:
+    """Return all but the log probabilities, whose last digits may differ between threads of PyTorch."""
+    return [(one.text, one.tokens, one.status, one.reasons, one.retry, one.kept) for one in found]
+
+
 @pytest.mark.slow
 def test_outputs_grow_into_the_translations_that_they_are_without_readers(translator) -> None:
     seen, found = grown(translator, beam_size=1)
-    assert found == translator.translate(TEXTS, beam_size=1)
+    assert outputs(found) == outputs(translator.translate(TEXTS, beam_size=1))
     assert [*sorted(seen)] == [0, 1, 3, 4, 5]  # not the blank text, nor the one whose number must be kept
     for place, beginnings in seen.items():
         assert beginnings[-1] == Beginning(found[place].text, is_whole=True)
@@ -134,7 +139,7 @@ def test_a_search_in_one_thread_shows_every_token(translator) -> None:
 @pytest.mark.slow
 def test_prefixes_are_shown_first_and_only_watched_texts_are_shown(translator) -> None:
     seen, found = grown(translator, watched=[1, 3], beam_size=1, prefix="le chien")
-    assert found == translator.translate(TEXTS, beam_size=1, prefix="le chien")
+    assert outputs(found) == outputs(translator.translate(TEXTS, beam_size=1, prefix="le chien"))
     assert seen.keys() == {1, 3}
     assert all(found[place].text.startswith(each[0].text) for place, each in seen.items())
 
@@ -144,7 +149,7 @@ def test_prefixes_are_shown_first_and_only_watched_texts_are_shown(translator) -
 def test_nothing_is_shown_that_may_be_replaced(translator, options) -> None:
     seen, found = grown(translator, **options)
     assert not seen
-    assert found == translator.translate(TEXTS, **options)
+    assert outputs(found) == outputs(translator.translate(TEXTS, **options))
 
 
 @pytest.mark.slow
@@ -167,7 +172,7 @@ def test_equal_texts_go_on_as_long_as_one_of_them_is_wanted(translator) -> None:
 
     assert TEXTS[0] == TEXTS[4]
     found = translator.translate(TEXTS, beam_size=1, growth=Deserted(range(len(TEXTS))))
-    assert found == translator.translate(TEXTS, beam_size=1)
+    assert outputs(found) == outputs(translator.translate(TEXTS, beam_size=1))
 
 
 @pytest.mark.slow
