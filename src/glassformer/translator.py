@@ -5,7 +5,8 @@ Each text has exactly one result, in order; a text that cannot be translated has
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, WordEdges
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, WordEdges
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
@@ -27,6 +28,7 @@ from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.terms import Terms
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import edge_kind
+from glassformer.translating.growing import Beginning, Growth, shown
 from glassformer.translating.judge import Judge
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
@@ -126,6 +128,7 @@ class Translator:
         guards: bool = True,
         links: bool = False,
         glossary: Glossary | Mapping[str, str] | None = None,
+        growth: Growth | None = None,
         **settings: Any,
     ) -> list[Translation]:
         """Return one translation per text, in order.
@@ -143,6 +146,7 @@ class Translator:
             guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
+            growth: what is told how the outputs grow; `grow` reads it.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:
@@ -159,7 +163,45 @@ class Translator:
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
         how: dict[str, Any] = {"terms": _terms(search, glossary), "links": links, "guards": guards}
-        return list(self._begin(Request(texts, prefixes, range(len(texts)), search, **how)))
+        return list(self._begin(Request(texts, prefixes, range(len(texts)), search, growth=growth, **how)))
+
+    def grow(
+        self, texts: Sequence[str], watched: Collection[int] | None = None, **options: Any
+    ) -> Generator[dict[int, Beginning], Iterable[int] | None, list[Translation]]:
+        """Return what `translate` returns for these arguments; while greedy search writes, yield how outputs begin.
+
+        Each value has the beginnings of the outputs that have grown since the value before, by the indices of their
+        texts. All of an output's tokens so far count, so that a slow reader gets several new ones at a time. Nothing is
+        taken back: a beginning begins with those before it, and the translation with all of them. Therefore, an output
+        is not shown before its end if terms may still be put into it, or with the setting `retry`; of a beam and of
+        samples, nothing is shown. The indices that are sent to the generator are those of texts for which nobody waits
+        any longer; their outputs end early.
+
+        Args:
+            texts: the texts to translate.
+            watched: the indices of the texts whose outputs are shown; by default, all.
+            options: arguments of `translate`.
+
+        Raises:
+            GlassformerError: as `translate`.
+        """
+        growth = Growth(range(len(texts)) if watched is None else watched)
+        with ThreadPoolExecutor(1) as search:
+            found = search.submit(self.translate, texts, growth=growth, **options)
+            found.add_done_callback(lambda _: growth.end())
+            try:
+                for news in growth.news():
+                    growth.give_up((yield self._beginnings(news)) or ())
+            finally:
+                growth.give_up(range(len(texts)))
+            return found.result()
+
+    def _beginnings(self, news: Mapping[int, tuple[Ids, bool]]) -> dict[int, Beginning]:
+        texts = map(_one_line, self.bundle.target_tokenizer.decode_all([ids for ids, _ in news.values()]))
+        return {
+            place: Beginning(text if is_whole else shown(text), is_whole)
+            for text, (place, (_, is_whole)) in zip(texts, news.items(), strict=True)
+        }
 
     def stream(
         self,
@@ -277,8 +319,10 @@ class Translator:
         for place, source in sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
             jobs.setdefault(self._job(source, asked.prefixes[place], search, seed), []).append(place)
-        found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), asked)
-        if terms := {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}:
+        terms = {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}
+        watch = self._watch(asked.growth, jobs, terms) if asked.growth and not search.settings.retry else None
+        found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search, watch), asked)
+        if terms:
             found = self._keeper(asked.within(), terms, jobs).kept(found)
         retries = search.settings.retry and not search.sample
         if not (asked.guards or retries):
@@ -287,6 +331,21 @@ class Translator:
         judged = _judged(judge, found, asked.texts, read)
         draws = "sampling" not in self.engine.cannot
         return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
+
+    def _watch(self, growth: Growth, jobs: Mapping[Job, Sequence[int]], terms: Collection[int]) -> Watch:
+        """Return a function that tells how the outputs of jobs grow, but for texts with terms, which may change."""
+        eos_id = self.bundle.model_config.eos_id
+        each = [(job.max_length, places) for job, places in jobs.items()]
+
+        def watch(number: int, ids: Sequence[int]) -> bool:
+            longest, places = each[number]
+            is_whole = ids[-1] == eos_id or len(ids) >= longest - 1  # the last token of the longest output is <eos>
+            for place in places:
+                if place not in terms:
+                    growth.tell(place, ids, is_whole)
+            return any(map(growth.is_wanted, places))
+
+        return watch
 
     def _finish(
         self,

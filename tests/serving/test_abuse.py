@@ -1,7 +1,9 @@
 """Clients that are slow, greedy or broken: each is contained, and other clients are served meanwhile."""
 
+import http.client
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -202,6 +204,9 @@ def test_a_million_mistakes_are_one_error(attacked, body):
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # the beginning of TLS
         b"GET / HTTP/1.1\r\nA: " + b"x" * 200_000,
+        b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000,
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nA: " + b"x" * 200_000,
+        b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000,
         HEAD + b"Content-Length: -5\r\n\r\n",
         HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -216,6 +221,28 @@ def test_what_is_not_http_is_refused_without_a_trace_in_the_log(attacked, data):
         client.sendall(b"zz\r\n")
         client.recv(65536)
     assert attacked.json("/translate", ONE).status == 200
+
+
+def test_a_wish_for_another_protocol_is_ignored(attacked):
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n"
+    body = b"source=en&target=es&q=the cat\r\nUpgrade: h2c\r\nsleeps"
+    kind = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n" % len(body)
+    with connected(attacked) as client:
+        for more in (wish, b""):  # the connection stays open
+            client.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\n" + more + kind + b"\r\n" + body)
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            assert answer.status == 200
+            assert json.loads(answer.read())["translatedText"].count("\n") == 2
+
+
+def test_pipelined_requests_are_answered_in_order(attacked):
+    with connected(attacked) as client:
+        client.sendall(b"".join(b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % path for path in (b"health", b"absent") * 8))
+        got = b""
+        while got.count(b"HTTP/1.1 ") < 16 or not got.endswith(b"}"):
+            got += client.recv(65536)
+    assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200", b"404"] * 8
 
 
 @pytest.mark.parametrize("files", [256, None])

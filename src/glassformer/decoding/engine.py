@@ -18,6 +18,7 @@ __all__ = [
     "Search",
     "Sources",
     "Spellings",
+    "Watch",
     "WordEdges",
     "batched_by_size",
     "check_n_best",
@@ -46,6 +47,12 @@ AttentionRows = tuple[tuple[float, ...], ...]
 
 Spellings = tuple[Ids, ...]
 """The spellings of a phrase that an output must contain: sequences of target tokens, one of which suffices."""
+
+
+Watch = Callable[[int, Sequence[int]], bool]
+"""A function that greedy search calls, in any thread, for each token that it writes, with the index of a job and the
+tokens of its output so far, whose last one is `<eos>` once it has ended. The function returns whether to go on; if not,
+the output ends there."""
 
 
 class WordEdges(NamedTuple):
@@ -125,8 +132,10 @@ class Engine(Protocol):
     def reads_ahead(self) -> bool:
         """Whether decoding runs in the background, so that reading the next texts meanwhile saves time."""
 
-    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
+    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
+
+        Only greedy search calls `watch`, which does not change any output that it does not end.
 
         Without `search.log_probs`, the scores of a hypothesis may be missing; its tokens and rank are valid. A job with
         phrases has no hypothesis if no output contains them within its maximum length.

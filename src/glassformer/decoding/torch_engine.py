@@ -17,6 +17,7 @@ from glassformer.decoding.engine import (
     Need,
     Search,
     Sources,
+    Watch,
     longest,
     results_of_batches,
 )
@@ -70,8 +71,8 @@ class TorchEngine:
         """Maximum number of positions of a source or an output."""
         return min(model.config.longest for model in self.models)
 
-    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Yield the hypotheses of each job, best first, in the order of the jobs.
+    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
+        """Yield the hypotheses of each job, best first, in the order of the jobs; greedy search calls `watch`.
 
         Raises:
             DataError: a helper process was killed.
@@ -83,7 +84,9 @@ class TorchEngine:
         places = sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True)
         for group in ([one for one in places if jobs[one].phrases], [one for one in places if not jobs[one].phrases]):
             if group:
-                found.update(zip(group, self._team.decode([jobs[one] for one in group], search), strict=True))
+                watched = partial(_watch_group, watch, group) if watch else None
+                hypotheses = self._team.decode([jobs[one] for one in group], search, watched)
+                found.update(zip(group, hypotheses, strict=True))
         yield from (found[place] for place in range(len(jobs)))
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
@@ -127,7 +130,14 @@ class TorchEngine:
         ]
 
 
-def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
+def _watch_group(watch: Watch, group: Sequence[int], number: int, ids: Sequence[int]) -> bool:
+    """Watch a job that has another index in the group that is decoded."""
+    return watch(group[number], ids)
+
+
+def _decode(
+    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None = None
+) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
 
     All jobs have phrases, or none has.
@@ -142,7 +152,7 @@ def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], sea
         drawn = sample(step, seeds=[job.seed for job in jobs], **common)
         return [[hypothesis] for hypothesis in drawn]
     if search.beam_size == 1 and search.n_best == 1:
-        return [[one] for one in greedy(step, **common)]
+        return [[one] for one in greedy(step, watch=watch, **common)]
     return beam_search(step, n_best=search.n_best, **common)
 
 

@@ -18,6 +18,7 @@ from glassformer.decoding.engine import (
     Need,
     Search,
     Sources,
+    Watch,
     batched_by_size,
     check_n_best,
     check_room,
@@ -138,8 +139,8 @@ class CTranslate2Engine:
         """Number format of the matrices: as exported, or the nearest that this processor supports."""
         return str(self._translator.compute_type)
 
-    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
-        """Yield the hypotheses of each job, best first, in the order of the jobs.
+    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
+        """Yield the hypotheses of each job, best first, in the order of the jobs; greedy search calls `watch`.
 
         The workers start before the first result is asked for.
 
@@ -153,7 +154,9 @@ class CTranslate2Engine:
         for places in batched_by_size(
             range(len(jobs)), lambda place: jobs[place].size * search.rows, self.budget, most
         ):
-            waiting.update(zip(places, self._start([jobs[place] for place in places], search), strict=True))
+            options = self._watching(watch, places, jobs) if watch and search.beam_size == 1 else {}
+            started = self._start([jobs[place] for place in places], search, **options)
+            waiting.update(zip(places, started, strict=True))
         return self._finish(jobs, waiting, search)
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
@@ -181,6 +184,11 @@ class CTranslate2Engine:
     def _target(self, ids: Sequence[int]) -> list[str]:
         return [self._target_tokens[id] for id in ids]
 
+    @property
+    def _never(self) -> list[list[str]]:
+        """What no output may contain: `<pad>` and `<bos>`."""
+        return [self._target([PAD_ID]), self._target([BOS_ID])]
+
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
         """Start decoding a batch; return a future of the hypotheses of each job."""
         results: list[Any] = self._translator.translate_batch(
@@ -199,6 +207,19 @@ class CTranslate2Engine:
             **options,
         )
         return results
+
+    def _watching(self, watch: Watch, places: Sequence[int], jobs: Sequence[Job]) -> dict[str, Any]:
+        """Return the options of a batch with the jobs at these places, which are watched."""
+        written: list[list[int]] = [[] for _ in places]
+
+        def ends(step: Any) -> bool:
+            place, ids = places[step.batch_id], written[step.batch_id]
+            ids.append(self._ids[step.token])
+            room = jobs[place].max_length - len(ids)  # the last token is <eos>, whatever the model predicts
+            return room < 1 or not watch(place, ids) or room == 1
+
+        # Without the tokens that would have a job decoded again, alone, what is shown stays as it is.
+        return {"callback": ends, "suppress_sequences": self._never}
 
     def _start_attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
         """Start decoding targets that are given but for their last token; return a future of the attention of each."""
@@ -249,8 +270,7 @@ class CTranslate2Engine:
             written = self._written(result)
             if place not in again and _is_to_be_alone(job, written, search):
                 again.add(place)
-                never = [self._target([PAD_ID]), self._target([BOS_ID])]
-                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # last in the queue
+                [waiting[place]] = self._start([job], search, suppress_sequences=self._never)  # last in the queue
                 continue
             found[place] = _log_probs(job, written, result.scores, search)
             if search.beam_size > 1:

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.errors import GlassformerError
@@ -21,7 +20,7 @@ from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import LimitedBodies
 from glassformer.serving.service import Service
 
-__all__ = ["http_application"]
+__all__ = ["Application"]
 
 CORS = [
     (b"access-control-allow-origin", b"*"),
@@ -31,18 +30,39 @@ CORS = [
 """Any page may ask the APIs, as LibreTranslate allows."""
 
 
-def http_application(service: Service) -> Starlette:
-    """Return the application."""
-    explorers = Explorers(service.models.all)
+class Application:
+    """The application of a service; `failure` is the error of a model that cannot be loaded."""
+
+    failure: GlassformerError | None = None
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._explorers = Explorers(service.models.all)
+        routes = [
+            *libretranslate_routes(),
+            *deepl_routes(),
+            *own_routes(),
+            *description_routes(),
+            *page_routes(),
+            *self._explorers.routes(),
+        ]
+        # Not `Starlette`, whose layers around the routes take a fifth of the time of a request.
+        self._answer = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop with the server."""
+        scope["app"] = self
+        await self._answer(scope, receive, send)
 
     @asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
+    async def _running(self, _: object) -> AsyncIterator[None]:
+        service = self.service
         tasks = [asyncio.create_task(one.process.run(), name=one.name) for one in service.models.all]
         try:
             try:
                 await _until_ready(service, tasks)
             except GlassformerError as error:
-                app.state.failure = error  # raised by `listen`; raised here, it would be printed with a traceback
+                self.failure = error  # raised by `listen`; raised here, it would be printed with a traceback
             yield
         finally:
             service.files.close()
@@ -50,24 +70,7 @@ def http_application(service: Service) -> Starlette:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await explorers.close()
-
-    app = Starlette(
-        routes=[
-            *libretranslate_routes(),
-            *deepl_routes(),
-            *own_routes(),
-            *description_routes(),
-            *page_routes(),
-            *explorers.routes(),
-        ],
-        exception_handlers={HTTPException: _no_such_page, RequestError: _refused},
-        lifespan=running,
-    )
-    app.add_middleware(_AnyOrigin)
-    app.add_middleware(LimitedBodies, limits=service.limits)
-    app.state.service, app.state.failure = service, None
-    return app
+            await self._explorers.close()
 
 
 async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> None:
@@ -78,8 +81,8 @@ async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> Non
             task.result()
 
 
-class _AnyOrigin:
-    """Adds CORS headers to every answer, and answers a browser's question whether it may ask."""
+class _Answers:
+    """Adds CORS headers to every answer, answers a browser's question whether it may ask, and writes errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -96,18 +99,18 @@ class _AnyOrigin:
 
         if scope["method"] == "OPTIONS":
             await Response(status_code=204)(scope, receive, with_headers)
-        else:
+            return
+        try:
             await self.app(scope, receive, with_headers)
+        except HTTPException as error:  # no such page, or another method
+            refusal = RequestError(error.status_code, error.detail, error.headers)
+            await _refused(scope["path"], refusal)(scope, receive, with_headers)
+        except RequestError as refusal:
+            await _refused(scope["path"], refusal)(scope, receive, with_headers)
 
 
-async def _no_such_page(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return await _refused(request, RequestError(error.status_code, error.detail, dict(error.headers or {})))
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestError)
-    write = deepl_error if request.url.path.startswith("/v2/") else libretranslate_error
-    response = write(error)
-    response.headers.update(error.headers)
+def _refused(path: str, refusal: RequestError) -> Response:
+    write = deepl_error if path.startswith("/v2/") else libretranslate_error
+    response = write(refusal)
+    response.headers.update(refusal.headers)
     return response

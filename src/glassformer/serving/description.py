@@ -68,6 +68,25 @@ SENTENCE = _object(
 PASSAGE = _object(
     ("text", "alternatives", "sentences"), text=TEXT, alternatives=TEXTS, sentences={"type": "array", "items": SENTENCE}
 )
+ADDITION = _object(
+    ("index", "begin", "text"),
+    index={"type": "integer", "description": "Which of the texts, counted from 0"},
+    begin={"type": "integer", "description": "Number of characters of the translation that were sent before"},
+    text=TEXT | {"description": "What follows them; no later event takes it back"},
+)
+EVENT = _object(
+    ("event", "data"),
+    event={"enum": ["partial", "translation", "end"]},
+    data=TEXT
+    | {
+        "description": "As JSON: for partial, what greedy search has added to a translation; for translation, its "
+        "index and the fields of an answer's text, or error; for end, an empty object",
+        "contentMediaType": JSON,
+        "contentSchema": {
+            "oneOf": [ADDITION, {**PASSAGE, "required": ["index"]}, {"type": "object", "maxProperties": 0}]
+        },
+    },
+)
 QUERY = _object(
     ("q", "source", "target"),
     q=ONE_OR_MORE,
@@ -180,7 +199,8 @@ OWN = (
         "/v1/translate",
         "post",
         "Translate texts, with alternatives and, sentence by sentence, tokens, log probabilities and status; with "
-        "stream, one server-sent event for each text",
+        "stream, server-sent events: partial (what greedy search has added to a text: index, begin, text), translation "
+        "(a whole text, with its index), and end",
         _object(("model", "translations"), model=TEXT, translations={"type": "array", "items": PASSAGE}),
         TranslateRequest.model_json_schema(),
         errors=(400, 403, 408, 413, 429, 503),
@@ -246,7 +266,7 @@ def _of_service(request: Mapping[str, Any], service: Service) -> dict[str, Any]:
 def _operation(one: _Described) -> dict[str, Any]:
     content = {one.kind: {"schema": one.answer or TEXT}}
     if one.may_stream:
-        content["text/event-stream"] = {"schema": _object(("event", "data"), event=TEXT, data=TEXT)}
+        content["text/event-stream"] = {"schema": EVENT}
     responses: dict[str, Any] = {"200": {"description": "The answer", "content": content}}
     error = _object((one.error,), **{one.error: TEXT})
     for status in one.errors:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from glassformer.errors import ConfigError
 from glassformer.serving.process import ModelProcess
@@ -44,7 +45,7 @@ class Models:
         """Whether all processes have loaded their models."""
         return all(one.process.is_ready for one in self.all)
 
-    @property
+    @cached_property
     def languages(self) -> dict[str, list[str]]:
         """Each language with the languages that it can be translated into, among them itself."""
         codes = dict.fromkeys(code for one in self.all for code in (one.source, one.target))

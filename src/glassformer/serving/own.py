@@ -7,8 +7,9 @@ and, sentence by sentence, tokens, log probabilities and status.
 import asyncio
 import json
 import math
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -53,7 +54,13 @@ class TranslateRequest(BaseModel):
         Field(max_length=1000, description="How some terms must be translated: target terms by source term."),
     ] = {}
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
-    stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
+    stream: Annotated[
+        bool,
+        Field(
+            description="Send each text as an event as soon as it is translated; greedy search (beam_size 1, n_best 1, "
+            "without retry) also sends what it has written of a text so far."
+        ),
+    ] = False
 
 
 def own_routes() -> list[Route]:
@@ -88,8 +95,15 @@ async def _translate(service: Service, request: Request) -> Response:
         options["beam_size"] = asked.beam_size
     if asked.stream or STREAM in request.headers.get("accept", ""):
         request.state.entry["model"] = model.name
-        each = [service.in_time(translate_passages(model, [text], **options)) for text in asked.texts]
-        return StreamingResponse(_events(each), media_type=STREAM, headers={"Cache-Control": "no-store"})
+        is_greedy = (asked.beam_size or model.beam_size, asked.n_best, asked.retry) == (1, 1, False)
+
+        async def translated(text: str, grown: _Grown) -> Passage:
+            watch = (lambda _, beginning: grown(beginning)) if is_greedy else None
+            [passage] = await service.in_time(translate_passages(model, [text], grown=watch, **options))
+            return passage
+
+        events = _events([partial(translated, text) for text in asked.texts])
+        return StreamingResponse(events, media_type=STREAM, headers={"Cache-Control": "no-store"})
     passages = await service.translate(request, model, asked.texts, **options)
     return JSONResponse({"model": model.name, "translations": [_written(one) for one in passages]})
 
@@ -124,24 +138,56 @@ def _glossary(terms: dict[str, str]) -> Glossary:
         raise RequestError(400, str(error)) from error
 
 
-async def _events(each: Sequence[Coroutine[Any, Any, list[Passage]]]) -> AsyncIterator[str]:
-    """Yield an event for each text, in the order in which they are translated, and one at the end."""
+_Grown = Callable[[str], None]
+"""A function that gets how a translation begins, whenever it has grown."""
 
-    async def numbered(index: int, work: Coroutine[Any, Any, list[Passage]]) -> dict[str, Any]:
+
+async def _events(each: Sequence[Callable[[_Grown], Coroutine[Any, Any, Passage]]]) -> AsyncIterator[str]:
+    """Yield events of the texts: `partial` for what a translation has grown by, `translation` once it is whole.
+
+    The last event is `end`. Of a client that reads slowly, only the newest beginning of each text is kept.
+    """
+    arrived = asyncio.Event()
+    begun: dict[int, str] = {}
+    done: dict[int, dict[str, Any]] = {}
+    sent = [0] * len(each)
+
+    def grow(index: int, beginning: str) -> None:
+        begun[index] = beginning
+        arrived.set()
+
+    async def translate(index: int, work: Callable[[_Grown], Coroutine[Any, Any, Passage]]) -> None:
         try:
-            [passage] = await work
+            done[index] = _written(await work(partial(grow, index)))
         except RequestError as refusal:
-            return {"index": index, "error": refusal.text}
-        return {"index": index, **_written(passage)}
+            done[index] = {"error": refusal.text}
+        arrived.set()
 
-    tasks = [asyncio.create_task(numbered(index, work)) for index, work in enumerate(each)]
+    tasks = [asyncio.create_task(translate(index, work)) for index, work in enumerate(each)]
+    ended = 0
     try:
-        for done in asyncio.as_completed(tasks):
-            yield f"event: translation\ndata: {json.dumps(await done, ensure_ascii=False)}\n\n"
-        yield "event: end\ndata: {}\n\n"
+        while ended < len(each):
+            await arrived.wait()
+            arrived.clear()
+            for index in [*begun, *done]:  # both may change whenever an event is sent
+                if index in begun:
+                    begin, text = sent[index], begun.pop(index)
+                    sent[index] = len(text)
+                    if text[begin:]:
+                        yield _event("partial", {"index": index, "begin": begin, "text": text[begin:]})
+                elif index in done:
+                    ended += 1
+                    yield _event("translation", {"index": index, **done.pop(index)})
+            if begun or done:
+                arrived.set()
+        yield _event("end", {})
     finally:  # the client may have gone away
         for task in tasks:
             task.cancel()
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
 def _written(passage: Passage) -> dict[str, Any]:

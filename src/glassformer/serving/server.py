@@ -1,6 +1,7 @@
 """Listen for requests."""
 
 import asyncio
+import re
 import resource
 import signal
 import socket
@@ -8,12 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import h11
 import uvicorn
-from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from glassformer.errors import ConfigError
+from glassformer.serving.app import Application
 from glassformer.serving.limits import Limits
 
 __all__ = ["listen"]
@@ -26,6 +26,10 @@ SPARE_FILES = 64
 """Open files that are not connections."""
 STOP_SECONDS = 30
 """Seconds that begun requests have to end when the service stops."""
+MOST_UNFINISHED = 65_536
+"""Maximum number of bytes of a request's head, and of anything else that the parser keeps until its end has arrived."""
+MOST_PIPELINED = 16
+"""Maximum number of requests that wait on a connection for the answer to the one before."""
 
 
 REFUSAL = (
@@ -35,14 +39,19 @@ REFUSAL = (
 """The answer to a connection that is one too many."""
 
 
-class _Connection(H11Protocol):
-    """A connection; the head of each request must arrive in time, and before others need its place."""
+class _Connection(HttpToolsProtocol):
+    """A connection; the head of each request must arrive in time, and before others need its place.
+
+    The parser itself bounds neither heads nor trailers nor pipelined requests.
+    """
 
     limits = Limits()
     silent: "dict[_Connection, None]"
     """The connections that wait for the head of a request, those that wait longest first."""
     _overdue: asyncio.TimerHandle
     _unread: asyncio.TimerHandle | None = None
+    _unfinished = 0
+    """Bytes that have arrived since the parser last came to the end of something."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -53,8 +62,36 @@ class _Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Stop waiting once a whole head has arrived."""
+        if self.transport.is_closing():
+            return
+        if self in self.silent and b"pgrade:" in data:
+            data = _without_upgrade(data)
+        self._unfinished += len(data)
         super().data_received(data)
+        if max(self._unfinished / MOST_UNFINISHED, len(self.pipeline) / MOST_PIPELINED) > 1:
+            self.send_400_response("The request is too long.")
         self._stop_waiting_if_asked()
+
+    def on_headers_complete(self) -> None:
+        """Begin a request."""
+        self._unfinished = 0
+        super().on_headers_complete()
+        if self.parser.should_upgrade():  # the parser reads nothing after this head
+            self.cycle.keep_alive = False
+
+    def on_chunk_header(self) -> None:
+        """Begin a chunk of a body, or what follows the last one."""
+        self._unfinished = 0
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+        self._unfinished = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._unfinished = 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, which may have arrived already."""
@@ -80,10 +117,11 @@ class _Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP; it may follow the head of a request, which then gets no other answer."""
-        has_answered = self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        cycle = self.cycle
+        has_answered = cycle is not None and cycle.response_started and (cycle.more_body or not cycle.response_complete)
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
         if has_answered:
             self.transport.close()
         else:
@@ -123,8 +161,20 @@ class _Connection(H11Protocol):
             oldest.transport.abort()
 
 
+_UPGRADE = re.compile(rb"\r\nupgrade:[^\r\n]*(?=\r\n)", re.IGNORECASE)
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """Return the beginning of a request without the wish to speak another protocol, as Java's client has it.
+
+    A server may ignore this wish (RFC 9110, 7.8); the parser would not read the body of such a request.
+    """
+    head, end, body = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"", head + end) + body
+
+
 def listen(
-    app: Starlette,
+    app: Application,
     host: str,
     port: int,
     limits: Limits,
@@ -154,12 +204,12 @@ def listen(
         forwarded_allow_ips="*" if behind_proxy else None,
     )
     _Server(config, app, on_start).run(sockets=[_socket(host, port)])
-    if app.state.failure:
-        raise app.state.failure
+    if app.failure:
+        raise app.failure
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, app: Starlette, on_start: Callable[[str], object]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application, on_start: Callable[[str], object]) -> None:
         super().__init__(config)
         self.app, self.on_start = app, on_start
 
@@ -176,7 +226,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start answering, and say where."""
         await super().startup(sockets=sockets)
-        self.should_exit = self.should_exit or bool(self.app.state.failure)
+        self.should_exit = self.should_exit or bool(self.app.failure)
         assert sockets
         sockets[0].listen(BACKLOG)  # asyncio would accept as many at once, and run out of files
         host, port = sockets[0].getsockname()[:2]

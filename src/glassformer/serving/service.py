@@ -11,6 +11,7 @@ from typing import Any, TextIO, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from glassformer.errors import GlassformerError
 from glassformer.serving.files import TranslatedFiles
@@ -141,38 +142,52 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     Raises:
         ClientDisconnect: the client went away.
     """
-    task, left = asyncio.ensure_future(work), asyncio.ensure_future(gone(request))
     try:
-        await asyncio.wait({task, left}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise ClientDisconnect
-    finally:
-        for one in (task, left):
-            one.cancel()
+        async with asyncio.timeout(None) as stay:
+            watch = asyncio.create_task(_end_when_gone(request, stay))
+            try:
+                return await work
+            finally:
+                watch.cancel()
+    except TimeoutError as error:
+        raise ClientDisconnect from error
+
+
+async def _end_when_gone(request: Request, stay: asyncio.Timeout) -> None:
+    await gone(request)
+    stay.reschedule(0)
 
 
 def service_of(request: Request) -> Service:
     """Return the service that answers a request."""
-    found: Service = request.app.state.service
+    found: Service = request.app.service
     return found
 
 
 def endpoint(path: str, method: str, handler: Handler, write_error: WriteError) -> Route:
     """Return the route of an endpoint, which answers errors in the way of its API, counts, and logs."""
+    return Route(path, _Endpoint(path, method, handler, write_error), methods=[method])
 
-    async def answer(request: Request) -> Response:
-        service, began = service_of(request), perf_counter()
-        request.state.entry = {"method": method, "path": path}
-        response, status = await _answered(service, request, handler, write_error)
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """An endpoint as an ASGI application."""
+
+    path: str
+    method: str
+    handler: Handler
+    write_error: WriteError
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request, began = Request(scope, receive, send), perf_counter()
+        service = service_of(request)
+        request.state.entry = {"method": self.method, "path": self.path}
+        response, status = await _answered(service, request, self.handler, self.write_error)
         seconds = perf_counter() - began
-        service.metrics.requests.labels(path, status).inc()
-        service.metrics.seconds.labels(path).observe(seconds)
+        service.metrics.answered(self.path, status, seconds)
         if service.log:
             _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
-        return response
-
-    return Route(path, answer, methods=[method])
+        await response(scope, receive, send)
 
 
 async def _answered(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from glassformer.decoding.engine import Search
 from glassformer.text.terms import Terms
+from glassformer.translating.growing import Growth
 from glassformer.translating.translation import Translation
 
 __all__ = ["Request", "Translate"]
@@ -25,11 +26,13 @@ class Request(NamedTuple):
     """Whether to align the words of each output to the words of its text."""
     guards: bool = True
     """Whether to look for suspicious outputs."""
+    growth: Growth | None = None
+    """What is told how the outputs grow; only greedy search tells it."""
 
     def within(self, **settings: Any) -> "Request":
-        """Return the request for translations that serve to make others: with other settings, and without guards."""
+        """Return the request for translations that serve to make others: with other settings, and not looked at."""
         decoding = replace(self.search.settings, retry=False, **settings)
-        return self._replace(search=replace(self.search, settings=decoding), guards=False)
+        return self._replace(search=replace(self.search, settings=decoding), guards=False, growth=None)
 
 
 Translate = Callable[[Request], Iterator[Translation]]

@@ -76,7 +76,7 @@ def serve_command(
     if not runs:
         raise ConfigError("RUN: expected the folder of a run, such as runs/demo, got nothing")
     try:
-        from glassformer.serving.app import http_application
+        from glassformer.serving.app import Application
         from glassformer.serving.limits import SECTION, Keys, Limits
         from glassformer.serving.server import listen
     except ModuleNotFoundError as error:
@@ -91,7 +91,7 @@ def serve_command(
     service = _service(runs, languages or [], how, limits)
     service.keys = Keys(keys) if keys else None
     service.log, service.log_texts = (None if log == "nothing" else sys.stderr), log == "texts"
-    listen(http_application(service), host, port, limits, behind_proxy=behind_proxy, on_start=_say(service))
+    listen(Application(service), host, port, limits, behind_proxy=behind_proxy, on_start=_say(service))
 
 
 def _add_key(keys: Path | None, name: str) -> None:
