@@ -331,7 +331,8 @@ class Translator:
     @cached_property
     def _edges(self) -> WordEdges:
         """How the target vocabulary's tokens join."""
-        return WordEdges(*(tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1)))
+        first, last = (tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1))
+        return WordEdges(last, first) if self.bundle.configuration.data.reverse_target else WordEdges(first, last)
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
@@ -396,6 +397,11 @@ class Translator:
         lengths = (
             max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self._bundles, sources, strict=True)
         )
+        if prefix and self.bundle.configuration.data.reverse_target:
+            raise ConfigError(
+                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
+                "begin with a given text: leave out the prefix, or use a run that writes from left to right"
+            )
         begin = tuple(self.bundle.target_tokenizer.encode(prefix)) if prefix else ()
         return Job(sources, begin, min(self.engine.longest, *lengths), seed)
 
@@ -505,6 +511,11 @@ def _status(text: str) -> Status:
 def _check_targets(first: Bundle, other: Bundle) -> None:
     """Raise an error if the models of an ensemble have different target vocabularies."""
     ours, theirs = first.target_tokenizer, other.target_tokenizer
+    if first.configuration.data.reverse_target != other.configuration.data.reverse_target:
+        raise ConfigError(
+            f"the models of an ensemble write an output together, but of {first.folder} and {other.folder}, one writes "
+            "from right to left (data.reverse_target): combine their outputs by --rescore instead of --ensemble"
+        )
     problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
     remedy = (
         "train both with the same [data] and [tokenizer] settings, and with the same run.seed unless data.valid_source "
