@@ -153,16 +153,12 @@ def test_training_learns_the_order_and_keeps_the_texts(tmp_path):
     right = sum(one.text == target for one, (_, target) in zip(run.translate([s for s, _ in new]), new, strict=True))
     assert right >= 40  # a run that mixed up the orders would only be right where a sentence is its own mirror image
     assert run.score([new[0]])[0].tokens[:-1] == tuple(new[0][1].split()[::-1])
+    changes = ["data.reverse_target=false", f"training.start_from={tmp_path / 'run'}", f"run.directory={tmp_path}/b"]
     with pytest.raises(ConfigError, match=r"data\.reverse_target: expected true as in training\.start_from"):
-        changes = [
-            "data.reverse_target=false",
-            f"training.start_from={tmp_path / 'run'}",
-            f"run.directory={tmp_path}/b",
-        ]
         gf.train(str(tmp_path / "small.toml"), overrides=changes, data=tmp_path)
+    other = load(tmp_path / "small.toml", [f"run.directory={tmp_path / 'run'}", "data.reverse_target=false"], tmp_path)
     with pytest.raises(ConfigError, match=r"data\.reverse_target"):
-        changes = [f"run.directory={tmp_path / 'run'}", "data.reverse_target=false"]
-        prepare(load(tmp_path / "small.toml", changes, data=tmp_path))
+        prepare(other)
 
 
 def pairs_of(prepared):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, WordEdges
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, WordEdges, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
@@ -30,7 +30,9 @@ from glassformer.text.word_edges import edge_kind
 from glassformer.translating.judge import Judge
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
+from glassformer.translating.rescoring import NO_CANDIDATES, Candidates, Proposal, Rescorer, Rescoring, is_backward
 from glassformer.translating.retrying import SecondSearches
+from glassformer.translating.system import System
 from glassformer.translating.translation import Explanation, Status, Translation
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ WINDOW_CHARACTERS = 4_000_000
 
 
 class Translator:
-    """A translator with one model, or with an ensemble of several.
+    """A translator with one model, with an ensemble of several, or with models that rescore its outputs.
 
     >>> import glassformer as gf
     >>> translator = gf.Translator.load("runs/demo")                                 # doctest: +SKIP
@@ -52,8 +54,15 @@ class Translator:
     'Le chat noir était assis sur le canapé.'
     """
 
-    def __init__(self, bundle: Bundle, model: "Transformer | Engine", *others: "Translator") -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        model: "Transformer | Engine",
+        *others: "Translator",
+        rescoring: Rescoring | None = None,
+    ) -> None:
         self.bundle = bundle
+        self._rescoring = rescoring
         self._bundles: tuple[Bundle, ...] = (bundle, *(one for other in others for one in other._bundles))
         for one in self._bundles[1:]:
             _check_targets(bundle, one)
@@ -64,6 +73,8 @@ class Translator:
         cls,
         folder: str | Path,
         *others: str | Path,
+        rescore: Sequence[str | Path] = (),
+        lexicon: bool = False,
         engine: EngineName = "torch",
         quantization: Quantization | None = None,
         workers: int = 0,
@@ -76,9 +87,15 @@ class Translator:
         At each step an ensemble averages the probabilities of its models. Each model reads the source with its own
         tokenizer; all models must share the target tokenizer. The first run's decoding settings apply.
 
+        Rescoring models score whole outputs, so they may have any tokenizer, order and direction. The outputs of all
+        searches are ranked by the weighted sum of the models' log probabilities. `glassformer tune` fits the weights;
+        without it, all models count alike.
+
         Args:
-            folder: folder of the run or the export.
+            folder: folder of the run or the export; or a file that `glassformer tune` wrote, which names all models.
             others: folders of the ensemble's other models.
+            rescore: folders of the models that rescore the outputs.
+            lexicon: whether the run's lexicon proposes and weighs outputs by analogy with training words.
             engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same outputs.
             quantization: number format of the matrices; by default, as trained or as exported.
             workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker but
@@ -97,14 +114,33 @@ class Translator:
         """
         from glassformer.interop.choice import EngineRequest, load_engine
 
-        bundle = Bundle.load(folder)
-        if settings:
-            decoding = changed_decoding(bundle.configuration.decoding, settings)
+        system = _system(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
+        bundle = Bundle.load(system.run)
+        of_system = {} if system.beam_size is None else {"beam_size": system.beam_size}
+        if changes := of_system | dict(settings or {}):
+            decoding = changed_decoding(bundle.configuration.decoding, changes)
             bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
-        wanted: set[Need] = {*needs, "ensemble"} if others else {*needs}
+        wanted: set[Need] = {*needs, "ensemble"} if system.ensemble else {*needs}
         how: dict[str, Any] = {"quantization": quantization, "device": device}
         found = load_engine(bundle, EngineRequest(engine=engine, workers=workers, needs=wanted, **how))
-        return cls(bundle, found, *(cls.load(other, **how) for other in others))
+        members = [cls.load(other, **how) for other in system.ensemble]
+        if not (system.rescore or system.lexicon):
+            return cls(bundle, found, *members)
+        how |= {"engine": engine, "workers": workers}
+        return cls(bundle, found, *members, rescoring=cls._rescorers(system, bundle, how))
+
+    @classmethod
+    def _rescorers(cls, system: System, bundle: Bundle, how: Mapping[str, Any]) -> Rescoring:
+        """Load the models of a system that rescore the outputs of its run; `how` are arguments of `load`."""
+        from glassformer.corpus.analogy import LEXICON, Lexicon
+
+        models = [cls.load(folder, **how) for folder in system.rescore]
+        ours = bundle.configuration.data
+        return Rescoring(
+            models=tuple(Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in models),
+            lexicon=Lexicon.load(system.run / LEXICON, bundle.target_tokenizer) if system.lexicon else None,
+            weights=system.weights.vector,
+        )
 
     @property
     def model(self) -> "Transformer":
@@ -242,10 +278,37 @@ class Translator:
         results = [Translation(text=target, status=status) for (_, target), status in zip(pairs, both, strict=True)]
         for place, log_probs in zip(places, scores, strict=True):
             results[place] = self._scored(pairs[place][1], targets[place][1], log_probs, decoding)
+        if self._rescoring and places:
+            scored = [results[place] for place in places]
+            totals = self._rescoring.scores([pairs[place] for place in places], scored)
+            for place, one, score in zip(places, scored, totals, strict=True):
+                results[place] = replace(one, score=score)
         return results
+
+    def candidates(self, texts: Sequence[str], **settings: Any) -> list[Candidates]:
+        """Return the scored candidates of each text, among which rescoring chooses.
+
+        There are none for a text that cannot be translated. `settings` are decoding settings by name, which override
+        the run's own.
+
+        Raises:
+            ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
+        """
+        search = self._search(settings)
+        _, sources = self._read(texts, search.settings.max_source)
+        jobs = [self._job(one, "", search) for one in sources.values()]
+        found = list(self.engine.decode(jobs, _wide(search)))
+        scored = self._candidates([texts[place] for place in sources], jobs, found, search)
+        there = dict(zip(sources, scored, strict=True))
+        return [there.get(place, NO_CANDIDATES) for place in range(len(texts))]
 
     def _torch(self) -> "TorchEngine":
         """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
+        if self._rescoring:
+            raise ConfigError(
+                f"outputs that several models have scored cannot be inspected: explain or explore {self.bundle.folder} "
+                "without the other models"
+            )
         if len(self._bundles) > 1:
             folders = ", ".join(str(bundle.folder) for bundle in self._bundles)
             raise ConfigError(f"an ensemble ({folders}) cannot be inspected: explain or explore one of its models")
@@ -277,7 +340,12 @@ class Translator:
         for place, source in sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
             jobs.setdefault(self._job(source, asked.prefixes[place], search, seed), []).append(place)
-        found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), asked)
+        if self._rescoring and not search.sample:
+            check_n_best(search.n_best, search.beam_size)
+            hypotheses = self._rescored(jobs, self.engine.decode(list(jobs), _wide(search)), asked)
+        else:
+            hypotheses = self.engine.decode(list(jobs), search)
+        found = self._finish(statuses, jobs, hypotheses, asked)
         if terms := {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}:
             found = self._keeper(asked.within(), terms, jobs).kept(found)
         retries = search.settings.retry and not search.sample
@@ -287,6 +355,49 @@ class Translator:
         judged = _judged(judge, found, asked.texts, read)
         draws = "sampling" not in self.engine.cannot
         return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
+
+    def _rescored(
+        self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the best candidates of each job by all models; the run's own outputs if a model can score none."""
+        assert self._rescoring
+        texts, own = [asked.texts[places[0]] for places in jobs.values()], list(found)
+        scored = self._candidates(texts, list(jobs), own, asked.search)
+        for candidates, several in zip(scored, own, strict=True):
+            yield (candidates.ranked(self._rescoring.weights) or several)[: asked.search.n_best]
+
+    def _candidates(
+        self, texts: Sequence[str], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
+    ) -> list[Candidates]:
+        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models."""
+        if self._rescoring is None:
+            raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
+        own = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
+        others = self._rescoring.proposed(texts, search.beam_size)
+        written = self._written({text for several in others for text in several})
+        proposals = []
+        for job, several, more in zip(jobs, found, others, strict=True):
+            known = {_one_line(next(own)): one.tokens for one in several}
+            for text in more:
+                ids = written.get(text, ())
+                if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
+                    known.setdefault(text, ids)
+            proposals.append([Proposal(text, ids) for text, ids in known.items() if _status(text) == "ok"])
+        eos_id = self.bundle.model_config.eos_id
+
+        def score(items: Sequence[tuple[int, Ids]]) -> list[Hypothesis]:
+            log_probs = self.engine.score([(jobs[place].sources, ids) for place, ids in items])
+            pairs = zip(items, log_probs, strict=True)
+            return [Hypothesis.ending_with(eos_id, ids, each, search.settings) for (_, ids), each in pairs]
+
+        return self._rescoring.candidates(texts, proposals, score)
+
+    def _written(self, texts: Collection[str]) -> dict[str, Ids]:
+        """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""
+        tokenizer, each = self.bundle.target_tokenizer, sorted(texts)
+        encoded = _with_eos(tokenizer, each)
+        pairs = zip(each, encoded, tokenizer.decode_all(encoded), strict=True)
+        return {text: ids for text, ids, decoded in pairs if decoded == text and tokenizer.unk_id not in ids}
 
     def _finish(
         self,
@@ -353,7 +464,7 @@ class Translator:
 
     @cached_property
     def _stored_guards(self) -> Guards | None:
-        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 else None
+        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 and not self._rescoring else None
 
     def _judge(self, guards: Guards | None) -> Judge:
         unknown = self._tokens[self.bundle.target_tokenizer.unk_id]
@@ -462,6 +573,24 @@ class Translator:
     def _scored(self, text: str, target: Ids, log_probs: Sequence[float], decoding: DecodingConfig) -> Translation:
         hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, decoding)
         return replace(self._one(text, hypothesis, longest=0), text=text)
+
+
+def _system(run: Path, others: Sequence[Path], rescore: Sequence[Path], lexicon: bool) -> System:
+    """Return the system in a file, or the system of these models."""
+    if run.suffix == ".json" and run.is_file():
+        if others or rescore or lexicon:
+            raise ConfigError(
+                f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
+            )
+        return System.load(run)
+    if rescore or lexicon:
+        return System.of(run, ensemble=others, rescore=rescore, lexicon=lexicon)
+    return System(run=run, ensemble=tuple(others))
+
+
+def _wide(search: Search) -> Search:
+    """Return a search for all hypotheses of the beam."""
+    return replace(search, n_best=search.beam_size)
 
 
 def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
