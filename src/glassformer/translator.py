@@ -30,7 +30,7 @@ from glassformer.text.word_edges import edge_kind
 from glassformer.translating.judge import Judge
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
-from glassformer.translating.rescoring import NO_CANDIDATES, Candidates, Proposal, Rescorer, Rescoring, is_backward
+from glassformer.translating.rescoring import Candidates, Proposal, Rescorer, Rescoring, is_backward
 from glassformer.translating.retrying import SecondSearches
 from glassformer.translating.system import System
 from glassformer.translating.translation import Explanation, Status, Translation
@@ -116,15 +116,14 @@ class Translator:
 
         system = _system(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
         bundle = Bundle.load(system.run)
-        of_system = {} if system.beam_size is None else {"beam_size": system.beam_size}
-        if changes := of_system | dict(settings or {}):
+        if changes := system.settings | dict(settings or {}):
             decoding = changed_decoding(bundle.configuration.decoding, changes)
             bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
         wanted: set[Need] = {*needs, "ensemble"} if system.ensemble else {*needs}
         how: dict[str, Any] = {"quantization": quantization, "device": device}
         found = load_engine(bundle, EngineRequest(engine=engine, workers=workers, needs=wanted, **how))
         members = [cls.load(other, **how) for other in system.ensemble]
-        if not (system.rescore or system.lexicon):
+        if not system.rescores:
             return cls(bundle, found, *members)
         how |= {"engine": engine, "workers": workers}
         return cls(bundle, found, *members, rescoring=cls._rescorers(system, bundle, how))
@@ -300,7 +299,7 @@ class Translator:
         found = list(self.engine.decode(jobs, _wide(search)))
         scored = self._candidates([texts[place] for place in sources], jobs, found, search)
         there = dict(zip(sources, scored, strict=True))
-        return [there.get(place, NO_CANDIDATES) for place in range(len(texts))]
+        return [there.get(place) or Candidates.none() for place in range(len(texts))]
 
     def _torch(self) -> "TorchEngine":
         """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
@@ -577,15 +576,14 @@ class Translator:
 
 def _system(run: Path, others: Sequence[Path], rescore: Sequence[Path], lexicon: bool) -> System:
     """Return the system in a file, or the system of these models."""
-    if run.suffix == ".json" and run.is_file():
-        if others or rescore or lexicon:
-            raise ConfigError(
-                f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
-            )
-        return System.load(run)
+    system = System.named(run)
+    if system.rescores and (others or rescore or lexicon):
+        raise ConfigError(
+            f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
+        )
     if rescore or lexicon:
         return System.of(run, ensemble=others, rescore=rescore, lexicon=lexicon)
-    return System(run=run, ensemble=tuple(others))
+    return replace(system, ensemble=(*system.ensemble, *others))
 
 
 def _wide(search: Search) -> Search:

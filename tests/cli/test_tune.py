@@ -59,6 +59,19 @@ def test_a_system_is_evaluated_and_compared(glassformer, two):
 
 
 @pytest.mark.slow
+def test_bulk_translates_by_a_system_and_knows_its_weights(glassformer, two):
+    glassformer("tune", "run", "valid.tsv", "--rescore", "other")
+    (two / "texts").write_text("the big dog\na cat\nthe cat\n")
+    assert glassformer("bulk", "run/system.json", "texts", "--output", "out").status == 0
+    [part] = (two / "out" / "parts").glob("*.txt")
+    assert part.read_text() == glassformer("translate", "run/system.json", "texts").out
+    content = json.loads((two / "run" / "system.json").read_text())
+    content["weights"]["run"] += 1
+    (two / "run" / "system.json").write_text(json.dumps(content))
+    assert "weights" in glassformer("bulk", "run/system.json", "texts", "--output", "out").err
+
+
+@pytest.mark.slow
 def test_json_and_the_lexicon(glassformer, two):
     result = glassformer("tune", "run", "valid.tsv", "--lexicon", "--json")
     assert result.status == 0

@@ -10,9 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from glassformer.corpus.files import files_of, format_of
 from glassformer.decoding.engine import Ids
 from glassformer.decoding.hypothesis import Hypothesis
@@ -20,9 +17,12 @@ from glassformer.recipes.configuration import DataConfig
 from glassformer.translating.translation import Translation
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from glassformer.corpus.analogy import Lexicon
 
-__all__ = ["NO_CANDIDATES", "Candidates", "Proposal", "Rescorer", "Rescoring", "is_backward"]
+__all__ = ["Candidates", "Proposal", "Rescorer", "Rescoring", "is_backward"]
 
 UNREADABLE = float("-inf")
 """The log probability of a pair that a model cannot score."""
@@ -69,13 +69,24 @@ class Candidates:
     hypotheses: tuple[Hypothesis, ...]
     """The candidates as outputs of the run."""
     texts: tuple[str, ...]
-    features: NDArray[np.float64]
+    features: "NDArray[np.float64]"
     """A row for each candidate: the log probabilities by the run and by each model, the number of tokens, the logarithm
     of the lexicon's confidence (0 if it does not propose the candidate), and 1 if it does."""
 
+    @classmethod
+    def none(cls) -> "Candidates":
+        """Return no candidates."""
+        import numpy as np
+
+        return cls(hypotheses=(), texts=(), features=np.zeros((0, 0)))
+
     def ranked(self, weights: Sequence[float]) -> list[Hypothesis]:
         """Return the candidates with their weighted scores, best first; equally good ones keep their order."""
-        scores = self.features @ np.array(weights) if self.hypotheses else np.zeros(0)
+        if not self.hypotheses:
+            return []
+        import numpy as np
+
+        scores = self.features @ np.array(weights)
         order = np.argsort(-scores, kind="stable").tolist()
         return [replace(self.hypotheses[place], score=float(scores[place])) for place in order]
 
@@ -104,7 +115,7 @@ class Rescoring:
 
     def features(
         self, pairs: Sequence[tuple[str, str]], own: Sequence[float], lengths: Sequence[int]
-    ) -> NDArray[np.float64]:
+    ) -> "NDArray[np.float64]":
         """Return the features of pairs of a source and a candidate (see `Candidates`).
 
         Args:
@@ -112,6 +123,8 @@ class Rescoring:
             own: the log probability that the run gives to each.
             lengths: the number of the run's tokens of each candidate.
         """
+        import numpy as np
+
         listed: list[Mapping[str, float]] = [{}] * len(pairs)
         if self.lexicon is not None:
             known = {source: self.lexicon.analogies(source) for source in dict.fromkeys(source for source, _ in pairs)}
@@ -123,6 +136,8 @@ class Rescoring:
 
     def scores(self, pairs: Sequence[tuple[str, str]], own: Sequence[Translation]) -> list[float]:
         """Return the weighted score of each pair of a source and a target, given the run's scored targets."""
+        import numpy as np
+
         features = self.features(pairs, [one.log_prob for one in own], [len(one.tokens) for one in own])
         scores: list[float] = (features @ np.array(self.weights)).tolist()
         return scores
@@ -142,7 +157,7 @@ class Rescoring:
         """
         places = [(place, one) for place, several in enumerate(proposals) for one in several]
         if not places:
-            return [NO_CANDIDATES for _ in texts]
+            return [Candidates.none() for _ in texts]
         hypotheses = score([(place, one.ids) for place, one in places])
         pairs = [(texts[place], one.text) for place, one in places]
         features = self.features(pairs, [one.log_prob for one in hypotheses], [len(one.ids) for _, one in places])
@@ -153,12 +168,10 @@ class Rescoring:
         ]
 
 
-NO_CANDIDATES = Candidates(hypotheses=(), texts=(), features=np.zeros((0, 0)))
-"""No candidates."""
-
-
-def _chosen(hypotheses: Sequence[Hypothesis], texts: Sequence[str], features: NDArray[np.float64]) -> Candidates:
+def _chosen(hypotheses: Sequence[Hypothesis], texts: Sequence[str], features: "NDArray[np.float64]") -> Candidates:
     """Return the candidates that all models can score."""
+    import numpy as np
+
     whole = np.flatnonzero(np.isfinite(features).all(1)).tolist()
     return Candidates(
         hypotheses=tuple(hypotheses[place] for place in whole),

@@ -6,17 +6,18 @@ system.json          the folders, relative to the file's own; the beam size; the
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.system.files import read_json, write_json, write_safely
 
-__all__ = ["SYSTEM", "System", "SystemWeights"]
+__all__ = ["SUFFIX", "SYSTEM", "System", "SystemWeights"]
 
 SYSTEM = "system.json"
 """The file's name in the folder of its run."""
+SUFFIX = ".json"
+"""The end of the name of every such file, which tells it from the folder of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +86,7 @@ class System:
     @property
     def models(self) -> tuple[Any, ...]:
         """What decides which weights fit: the models, with the folders resolved."""
-        folders = (one.resolve() for one in (self.run, *self.ensemble, *self.rescore))
-        return *folders, len(self.ensemble), self.lexicon
+        return *(one.resolve() for one in self.folders), len(self.ensemble), self.lexicon
 
     @classmethod
     def of(
@@ -103,6 +103,15 @@ class System:
         return (
             replace(new, weights=stored.weights, tuned=stored.tuned) if stored and stored.models == new.models else new
         )
+
+    @classmethod
+    def named(cls, path: Path) -> "System":
+        """Return the system that a user names: the one in a file that `tune` wrote, or the run in a folder alone.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        return cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
 
     @classmethod
     def load(cls, path: Path) -> "System":
@@ -150,7 +159,17 @@ class System:
     @property
     def folders(self) -> tuple[Path, ...]:
         """The folders of all models."""
-        return tuple(chain([self.run], self.ensemble, self.rescore))
+        return self.run, *self.ensemble, *self.rescore
+
+    @property
+    def rescores(self) -> bool:
+        """Whether other models or a lexicon rescore the outputs of the run."""
+        return bool(self.rescore) or self.lexicon
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The decoding settings that differ from the run's."""
+        return {} if self.beam_size is None else {"beam_size": self.beam_size}
 
 
 def _numbers(value: Any) -> Any:

@@ -67,14 +67,14 @@ def tune_command(
     """
     from glassformer.jobs.tuning import keep_lexicon, tune
     from glassformer.system.machine import cores
-    from glassformer.translating.system import SYSTEM, System
+    from glassformer.translating.system import SUFFIX, SYSTEM, System
     from glassformer.translator import Translator
 
     if not (rescore or lexicon):
         raise ConfigError("there is nothing to tune: give models by --rescore RUN, or use --lexicon")
     path = output or run / SYSTEM
-    if path.suffix != ".json":
-        raise ConfigError(f"--output: expected a name that ends in .json, got {quoted(str(path))}")
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"--output: expected a name that ends in {SUFFIX}, got {quoted(str(path))}")
     settings = {} if beam_size is None else {"beam_size": beam_size}
     how: dict[str, Any] = {"engine": engine, "device": device, "workers": cores()}
     if lexicon:
