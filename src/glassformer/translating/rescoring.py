@@ -139,7 +139,9 @@ class Rescoring:
         import numpy as np
 
         features = self.features(pairs, [one.log_prob for one in own], [len(one.tokens) for one in own])
-        scores: list[float] = (features @ np.array(self.weights)).tolist()
+        weights = np.array(self.weights)
+        used = weights != 0  # a model that does not count may not be able to score a pair: 0 · −∞ is no number
+        scores: list[float] = (features[:, used] @ weights[used]).tolist()
         return scores
 
     def candidates(
