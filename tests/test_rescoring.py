@@ -146,6 +146,11 @@ def test_more_outputs_than_the_beam_holds_are_refused_as_elsewhere(system):
         system.translate(SOURCES, n_best=4)
 
 
+def test_samples_are_not_rescored(system):
+    with pytest.raises(ConfigError, match="samples are not ranked"):
+        system.translate(SOURCES, sample=True)
+
+
 def test_what_several_models_have_scored_is_not_inspected(system):
     with pytest.raises(ConfigError, match="without the other models"):
         system.explain(SOURCES[0])
@@ -280,6 +285,14 @@ def test_a_lexicon_is_made_before_it_is_used(stored):
         Translator.load(stored, lexicon=True)
     save_lexicon(stored / LEXICON, [("the cat", "le chat")])
     assert Translator.load(stored, lexicon=True).translate(["the cat"])[0].tokens
+
+
+def test_an_ensemble_is_rescored_like_a_run(stored):
+    other = stored.parent / "other"
+    ensemble, rescored = Translator.load(stored, other), Translator.load(stored, other, rescore=[other])
+    for source, found in zip(SOURCES, rescored.candidates(SOURCES), strict=True):
+        expected = [one.log_prob for one in ensemble.score([(source, text) for text in found.texts])]
+        assert found.features[:, 0] == pytest.approx(np.array(expected), abs=1e-5)
 
 
 def test_ctranslate2_finds_the_same_outputs(stored):

@@ -327,6 +327,8 @@ class Translator:
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
+        if sample and self._rescoring:
+            raise ConfigError("samples are not ranked: leave out sampling, or the models that rescore outputs")
         if sample and settings.get("retry"):
             raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
         return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
@@ -376,7 +378,9 @@ class Translator:
         written = self._written({text for several in others for text in several})
         proposals = []
         for job, several, more in zip(jobs, found, others, strict=True):
-            known = {_one_line(next(own)): one.tokens for one in several}
+            known: dict[str, Ids] = {}
+            for one in several:  # the same text may be cut into different tokens: its best output counts
+                known.setdefault(_one_line(next(own)), one.tokens)
             for text in more:
                 ids = written.get(text, ())
                 if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
