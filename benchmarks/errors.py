@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.command import as_command
-from benchmarks.results import command, described, machine, read, table, write
+from benchmarks.results import command, described, machine, number, read, table, write
 from benchmarks.work import WORK
 from glassformer.corpus.analogy import LONGEST_ENDING, SHORTEST_STEM, Lexicon
 from glassformer.evaluation.items import Items, read_items
@@ -203,8 +203,11 @@ def markdown(figures: dict[str, Any]) -> str:
     ]
     alone = next((f"{one['alone']:.2f} %" for one in figures["gains"].values()), "")
     return (
-        f"## Errors on words\n\nThe share of wrong words, of {figures['words']:,} words of CMUdict's dev set. "
-        f"The models: {'; '.join(figures['models'])}.\n\nCommand, {figures['day']}: `{figures['command']}`\n\n"
+        "## Errors on words\n\n"
+        f"The share of wrong words, of {number(figures['words'])} words of CMUdict's dev set. "
+        f"{_leader({names[one]: figures['of_best'][one]['1'] for one in systems})} "
+        f"The recipe trains for an hour; these models: {'; '.join(figures['models'])}.\n\n"
+        f"Command, {figures['day']}: `{figures['command']}`\n\n"
         f"Words for which none of the best outputs is right:\n\n{table(['best outputs', *head], best)}\n"
         f"Wrong words by kind:\n\n{grouped('kind', figures['kinds'])}\n"
         f"Wrong words by the confidence of the best analogy:\n\n{grouped('confidence', figures['confidence'])}\n"
@@ -214,6 +217,13 @@ def markdown(figures: dict[str, Any]) -> str:
         f"{table(['part', 'wrong', 'difference', '95 % interval', 'p', 'no candidate'], parts)}\n"
         f"{described(figures['machine'])}.\n"
     )
+
+
+def _leader(wrong: Mapping[str, float]) -> str:
+    """Return a sentence that names the systems, the best one first."""
+    first, *rest = sorted(wrong, key=lambda name: wrong[name])
+    others = ", ".join(f"{name} {wrong[name]:.1f} %" for name in rest)
+    return f"Alone, {first} has the fewest ({wrong[first]:.1f} %; {others})."
 
 
 def main() -> None:
