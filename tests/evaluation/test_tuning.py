@@ -91,6 +91,22 @@ def test_a_metric_of_which_more_is_better_rises():
     assert table.value(table.best(np.array(weights))) > table.value(table.best(np.array([0.0, 0.0, 1.0]))) + 10
 
 
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "cer"])
+def test_sentences_are_tuned_by_metrics_of_their_parts(metric):
+    chance = np.random.default_rng(8)
+    words = [f"word{number}" for number in range(50)]
+    texts, features, references = [], [], []
+    for _ in range(150):
+        right = chance.choice(words, 8)
+        changed = [chance.random(8) < share for share in (0.1, 0.3, 0.5)]
+        texts.append([" ".join(np.where(one, chance.choice(words, 8), right)) for one in changed])
+        features.append(np.array([[-one.sum() + chance.normal(), chance.normal()] for one in changed]))
+        references.append((" ".join(right),))
+    table = CandidateTable.of(texts, features, references, metric)
+    informative, noise = fit_weights(table, (1.0, 1.0))
+    assert informative > 4 * abs(noise)
+
+
 def test_cross_fitting_does_not_reward_noise():
     """With noise alone, weights from all items seem to help, and cross-fitted weights do not (fixed seeds)."""
     gains = []
