@@ -133,20 +133,21 @@ class _Endings:
 
     def __init__(self, words: KnownWords) -> None:
         self._words = words
-        self._endings: dict[str, list[str]] = defaultdict(list)
-        """The endings of the words with each stem."""
+        # Endings are in one text, because Python's garbage collector looks at each of 500 000 lists time and again.
+        self._endings: dict[str, str] = defaultdict(str)
+        """The endings of the words with each stem, each after a tab."""
         self._stems: dict[str, set[str]] = defaultdict(set)
         """The stems of the words with each ending."""
         for word in words:
             for stem, ending in _cuts(word):
-                self._endings[stem].append(ending)
+                self._endings[stem] += f"\t{ending}"
                 self._stems[ending].add(stem)
         self._changes = lru_cache(maxsize=None)(self._learned)
 
     def derived(self, word: str) -> Iterator[tuple[Symbols, float, int]]:
         """Yield a target of the word for each known word with another ending and each change between the two."""
         for stem, ending in _cuts(word):
-            for known in self._endings.get(stem, ()):
+            for known in self._endings.get(stem, "").split("\t")[1:]:
                 if known[:1] == ending[:1]:
                     continue  # the two share a longer stem, or are the same word
                 if len(stem) == SHORTEST_STEM and len(known) + len(ending) > SHORT_CHANGE:
