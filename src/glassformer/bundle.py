@@ -20,6 +20,7 @@ from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load, model_config, to_toml
 from glassformer.system.files import check_regular, read_bytes, read_json, sync, write_json, write_safely
+from glassformer.text.reversal import in_writing_order
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Bundle:
             configuration=configuration,
             model_config=config,
             source_tokenizer=source,
-            target_tokenizer=target,
+            target_tokenizer=in_writing_order(target, reverse=configuration.data.reverse_target),
             alignment=_alignment(folder / ALIGNMENT, config),
         )
 

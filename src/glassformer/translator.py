@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, WordEdges
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, WordEdges, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
@@ -32,7 +32,9 @@ from glassformer.translating.growing import Beginning, Growth, shown
 from glassformer.translating.judge import Judge
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
+from glassformer.translating.rescoring import Candidates, Proposal, Rescorer, Rescoring, is_backward
 from glassformer.translating.retrying import SecondSearches
+from glassformer.translating.system import System
 from glassformer.translating.translation import Explanation, Status, Translation
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ WINDOW_CHARACTERS = 4_000_000
 
 
 class Translator:
-    """A translator with one model, or with an ensemble of several.
+    """A translator with one model, with an ensemble of several, or with models that rescore its outputs.
 
     >>> import glassformer as gf
     >>> translator = gf.Translator.load("runs/demo")                                 # doctest: +SKIP
@@ -54,8 +56,15 @@ class Translator:
     'Le chat noir était assis sur le canapé.'
     """
 
-    def __init__(self, bundle: Bundle, model: "Transformer | Engine", *others: "Translator") -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        model: "Transformer | Engine",
+        *others: "Translator",
+        rescoring: Rescoring | None = None,
+    ) -> None:
         self.bundle = bundle
+        self._rescoring = rescoring
         self._bundles: tuple[Bundle, ...] = (bundle, *(one for other in others for one in other._bundles))
         for one in self._bundles[1:]:
             _check_targets(bundle, one)
@@ -66,6 +75,8 @@ class Translator:
         cls,
         folder: str | Path,
         *others: str | Path,
+        rescore: Sequence[str | Path] = (),
+        lexicon: bool = False,
         engine: EngineName = "torch",
         quantization: Quantization | None = None,
         workers: int = 0,
@@ -78,9 +89,15 @@ class Translator:
         At each step an ensemble averages the probabilities of its models. Each model reads the source with its own
         tokenizer; all models must share the target tokenizer. The first run's decoding settings apply.
 
+        Rescoring models score whole outputs, so they may have any tokenizer, order and direction. The outputs of all
+        searches are ranked by the weighted sum of the models' log probabilities. `glassformer tune` fits the weights;
+        without it, all models count alike.
+
         Args:
-            folder: folder of the run or the export.
+            folder: folder of the run or the export; or a file that `glassformer tune` wrote, which names all models.
             others: folders of the ensemble's other models.
+            rescore: folders of the models that rescore the outputs.
+            lexicon: whether the run's lexicon proposes and weighs outputs by analogy with training words.
             engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same outputs.
             quantization: number format of the matrices; by default, as trained or as exported.
             workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker but
@@ -99,14 +116,32 @@ class Translator:
         """
         from glassformer.interop.choice import EngineRequest, load_engine
 
-        bundle = Bundle.load(folder)
-        if settings:
-            decoding = changed_decoding(bundle.configuration.decoding, settings)
+        system = _system(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
+        bundle = Bundle.load(system.run)
+        if changes := system.settings | dict(settings or {}):
+            decoding = changed_decoding(bundle.configuration.decoding, changes)
             bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
-        wanted: set[Need] = {*needs, "ensemble"} if others else {*needs}
+        wanted: set[Need] = {*needs, "ensemble"} if system.ensemble else {*needs}
         how: dict[str, Any] = {"quantization": quantization, "device": device}
         found = load_engine(bundle, EngineRequest(engine=engine, workers=workers, needs=wanted, **how))
-        return cls(bundle, found, *(cls.load(other, **how) for other in others))
+        members = [cls.load(other, **how) for other in system.ensemble]
+        if not system.rescores:
+            return cls(bundle, found, *members)
+        how |= {"engine": engine, "workers": workers}
+        return cls(bundle, found, *members, rescoring=cls._rescorers(system, bundle, how))
+
+    @classmethod
+    def _rescorers(cls, system: System, bundle: Bundle, how: Mapping[str, Any]) -> Rescoring:
+        """Load the models of a system that rescore the outputs of its run; `how` are arguments of `load`."""
+        from glassformer.corpus.analogy import LEXICON, Lexicon
+
+        models = [cls.load(folder, **how) for folder in system.rescore]
+        ours = bundle.configuration.data
+        return Rescoring(
+            models=tuple(Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in models),
+            lexicon=Lexicon.load(system.run / LEXICON, bundle.target_tokenizer) if system.lexicon else None,
+            weights=system.weights.vector,
+        )
 
     @property
     def model(self) -> "Transformer":
@@ -284,10 +319,37 @@ class Translator:
         results = [Translation(text=target, status=status) for (_, target), status in zip(pairs, both, strict=True)]
         for place, log_probs in zip(places, scores, strict=True):
             results[place] = self._scored(pairs[place][1], targets[place][1], log_probs, decoding)
+        if self._rescoring and places:
+            scored = [results[place] for place in places]
+            totals = self._rescoring.scores([pairs[place] for place in places], scored)
+            for place, one, score in zip(places, scored, totals, strict=True):
+                results[place] = replace(one, score=score)
         return results
+
+    def candidates(self, texts: Sequence[str], **settings: Any) -> list[Candidates]:
+        """Return the scored candidates of each text, among which rescoring chooses.
+
+        There are none for a text that cannot be translated. `settings` are decoding settings by name, which override
+        the run's own.
+
+        Raises:
+            ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
+        """
+        search = self._search(settings)
+        _, sources = self._read(texts, search.settings.max_source)
+        jobs = [self._job(one, "", search) for one in sources.values()]
+        found = list(self.engine.decode(jobs, _wide(search)))
+        scored = self._candidates([texts[place] for place in sources], jobs, found, search)
+        there = dict(zip(sources, scored, strict=True))
+        return [there.get(place) or Candidates.none() for place in range(len(texts))]
 
     def _torch(self) -> "TorchEngine":
         """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
+        if self._rescoring:
+            raise ConfigError(
+                f"outputs that several models have scored cannot be inspected: explain or explore {self.bundle.folder} "
+                "without the other models"
+            )
         if len(self._bundles) > 1:
             folders = ", ".join(str(bundle.folder) for bundle in self._bundles)
             raise ConfigError(f"an ensemble ({folders}) cannot be inspected: explain or explore one of its models")
@@ -307,6 +369,8 @@ class Translator:
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
+        if sample and self._rescoring:
+            raise ConfigError("samples are not ranked: leave out sampling, or the models that rescore outputs")
         if sample and settings.get("retry"):
             raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
         return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
@@ -320,8 +384,13 @@ class Translator:
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
             jobs.setdefault(self._job(source, asked.prefixes[place], search, seed), []).append(place)
         terms = {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}
-        watch = self._watch(asked.growth, jobs, terms) if asked.growth and not search.settings.retry else None
-        found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search, watch), asked)
+        if self._rescoring and not search.sample:
+            check_n_best(search.n_best, search.beam_size)
+            hypotheses = self._rescored(jobs, self.engine.decode(list(jobs), _wide(search)), asked)
+        else:
+            watch = self._watch(asked.growth, jobs, terms) if asked.growth and self._shows_growth(search) else None
+            hypotheses = self.engine.decode(list(jobs), search, watch)
+        found = self._finish(statuses, jobs, hypotheses, asked)
         if terms:
             found = self._keeper(asked.within(), terms, jobs).kept(found)
         retries = search.settings.retry and not search.sample
@@ -331,6 +400,10 @@ class Translator:
         judged = _judged(judge, found, asked.texts, read)
         draws = "sampling" not in self.engine.cannot
         return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
+
+    def _shows_growth(self, search: Search) -> bool:
+        """Return whether outputs only grow at their end: no second search, and no writing from right to left."""
+        return not search.settings.retry and not self.bundle.configuration.data.reverse_target
 
     def _watch(self, growth: Growth, jobs: Mapping[Job, Sequence[int]], terms: Collection[int]) -> Watch:
         """Return a function that tells how the outputs of jobs grow, but for texts with terms, which may change."""
@@ -346,6 +419,51 @@ class Translator:
             return any(map(growth.is_wanted, places))
 
         return watch
+
+    def _rescored(
+        self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the best candidates of each job by all models; the run's own outputs if a model can score none."""
+        assert self._rescoring
+        texts, own = [asked.texts[places[0]] for places in jobs.values()], list(found)
+        scored = self._candidates(texts, list(jobs), own, asked.search)
+        for candidates, several in zip(scored, own, strict=True):
+            yield (candidates.ranked(self._rescoring.weights) or several)[: asked.search.n_best]
+
+    def _candidates(
+        self, texts: Sequence[str], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
+    ) -> list[Candidates]:
+        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models."""
+        if self._rescoring is None:
+            raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
+        own = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
+        others = self._rescoring.proposed(texts, search.beam_size)
+        written = self._written({text for several in others for text in several})
+        proposals = []
+        for job, several, more in zip(jobs, found, others, strict=True):
+            known: dict[str, Ids] = {}
+            for one in several:  # the same text may be cut into different tokens: its best output counts
+                known.setdefault(_one_line(next(own)), one.tokens)
+            for text in more:
+                ids = written.get(text, ())
+                if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
+                    known.setdefault(text, ids)
+            proposals.append([Proposal(text, ids) for text, ids in known.items() if _status(text) == "ok"])
+        eos_id = self.bundle.model_config.eos_id
+
+        def score(items: Sequence[tuple[int, Ids]]) -> list[Hypothesis]:
+            log_probs = self.engine.score([(jobs[place].sources, ids) for place, ids in items])
+            pairs = zip(items, log_probs, strict=True)
+            return [Hypothesis.ending_with(eos_id, ids, each, search.settings) for (_, ids), each in pairs]
+
+        return self._rescoring.candidates(texts, proposals, score)
+
+    def _written(self, texts: Collection[str]) -> dict[str, Ids]:
+        """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""
+        tokenizer, each = self.bundle.target_tokenizer, sorted(texts)
+        encoded = _with_eos(tokenizer, each)
+        pairs = zip(each, encoded, tokenizer.decode_all(encoded), strict=True)
+        return {text: ids for text, ids, decoded in pairs if decoded == text and tokenizer.unk_id not in ids}
 
     def _finish(
         self,
@@ -390,7 +508,8 @@ class Translator:
     @cached_property
     def _edges(self) -> WordEdges:
         """How the target vocabulary's tokens join."""
-        return WordEdges(*(tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1)))
+        first, last = (tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1))
+        return WordEdges(last, first) if self.bundle.configuration.data.reverse_target else WordEdges(first, last)
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
@@ -411,7 +530,7 @@ class Translator:
 
     @cached_property
     def _stored_guards(self) -> Guards | None:
-        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 else None
+        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 and not self._rescoring else None
 
     def _judge(self, guards: Guards | None) -> Judge:
         unknown = self._tokens[self.bundle.target_tokenizer.unk_id]
@@ -455,6 +574,11 @@ class Translator:
         lengths = (
             max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self._bundles, sources, strict=True)
         )
+        if prefix and self.bundle.configuration.data.reverse_target:
+            raise ConfigError(
+                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
+                "begin with a given text: leave out the prefix, or use a run that writes from left to right"
+            )
         begin = tuple(self.bundle.target_tokenizer.encode(prefix)) if prefix else ()
         return Job(sources, begin, min(self.engine.longest, *lengths), seed)
 
@@ -517,6 +641,23 @@ class Translator:
         return replace(self._one(text, hypothesis, longest=0), text=text)
 
 
+def _system(run: Path, others: Sequence[Path], rescore: Sequence[Path], lexicon: bool) -> System:
+    """Return the system in a file, or the system of these models."""
+    system = System.named(run)
+    if system.rescores and (others or rescore or lexicon):
+        raise ConfigError(
+            f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
+        )
+    if rescore or lexicon:
+        return System.of(run, ensemble=others, rescore=rescore, lexicon=lexicon)
+    return replace(system, ensemble=(*system.ensemble, *others))
+
+
+def _wide(search: Search) -> Search:
+    """Return a search for all hypotheses of the beam."""
+    return replace(search, n_best=search.beam_size)
+
+
 def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
     """Return the engine of a model, or of an ensemble."""
     if isinstance(model, Engine) and not others:
@@ -564,6 +705,11 @@ def _status(text: str) -> Status:
 def _check_targets(first: Bundle, other: Bundle) -> None:
     """Raise an error if the models of an ensemble have different target vocabularies."""
     ours, theirs = first.target_tokenizer, other.target_tokenizer
+    if first.configuration.data.reverse_target != other.configuration.data.reverse_target:
+        raise ConfigError(
+            f"the models of an ensemble write an output together, but of {first.folder} and {other.folder}, one writes "
+            "from right to left (data.reverse_target): combine their outputs by --rescore instead of --ensemble"
+        )
     problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
     remedy = (
         "train both with the same [data] and [tokenizer] settings, and with the same run.seed unless data.valid_source "

@@ -12,7 +12,7 @@ from glassformer.cli import GROUPS, application
 
 PAGES = Path(__file__).parent / "help"
 PINNED = re.search(r"^typer==(\S+)", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)[1]
-MOST_OPTIONS = 14
+MOST_OPTIONS = 16
 DESIGN = {
     "demo": (),
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),
@@ -33,6 +33,7 @@ DESIGN = {
     "compare": (),
     "distil": (),
     "learn": ("--check",),
+    "tune": ("--rescore", "--lexicon"),
 }
 """Commands and options that must not disappear."""
 

@@ -14,6 +14,7 @@ import pytest
 
 from glassformer.bundle import Bundle
 from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.translating.system import System, SystemWeights
 from glassformer.translator import Translator
 from serving.conftest import Served, port_of, until
 
@@ -164,3 +165,14 @@ def test_a_port_in_use(served, run_folder):
     assert done.returncode == 1
     assert "cannot listen on 127.0.0.1" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_a_system_is_served_in_place_of_a_run(start, english_french_run, tmp_path):
+    system = System(run=english_french_run, rescore=(english_french_run,), beam_size=2, weights=SystemWeights.equal(1))
+    system.save(tmp_path / "system.json")
+    text = "the big dog sleeps ."
+    with start(str(tmp_path / "system.json")) as one:
+        answer = one.json("/translate", {"q": text, "source": "en", "target": "fr"})
+        assert one.get("/explore").status == 200  # of the run alone
+    assert answer.json["translatedText"] == Translator.load(tmp_path / "system.json").translate([text])[0].text

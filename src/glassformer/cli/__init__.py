@@ -27,7 +27,7 @@ GROUPS = {
     "Use": ("demo", "translate", "bulk", "learn"),
     "Train": ("recipes", "prepare", "train", "average", "distil"),
     "Look inside": ("explore", "trace", "check", "report"),
-    "Measure": ("evaluate", "compare", "score", "calibrate", "estimate", "bench"),
+    "Measure": ("evaluate", "compare", "score", "calibrate", "tune", "estimate", "bench"),
     "Deploy": ("import", "export", "serve"),
 }
 """The commands by group, in the order of the help: `trace` is the function `trace_command` in look_inside/trace.py."""

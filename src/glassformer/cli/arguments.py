@@ -25,15 +25,21 @@ __all__ = [
     "PartBytes",
     "QuantizationChoice",
     "Ray",
+    "Rescore",
     "RunFolder",
+    "RunOrSystem",
     "Share",
     "TestReference",
     "TestSource",
     "TrainingDevice",
+    "UseLexicon",
     "with_device",
 ]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo.")]
+RunOrSystem = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo; or a file written by `tune`.")
+]
 TestSource = Annotated[
     str | None,
     typer.Argument(
@@ -125,6 +131,19 @@ Ensemble = Annotated[
     typer.Option(
         "--ensemble", metavar="RUN", help="Also use this run's model, and average the probabilities. Repeatable."
     ),
+]
+Rescore = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--rescore",
+        metavar="RUN",
+        help="Rank the outputs of all runs by the scores of all; RUN may write from right to left, or translate back. "
+        "Repeatable.",
+    ),
+]
+UseLexicon = Annotated[
+    bool,
+    typer.Option("--lexicon", help="Also rank outputs that the run's training words suggest by analogy, for words."),
 ]
 GlossaryFile = Annotated[
     Path | None,

@@ -17,6 +17,7 @@ from glassformer.interop.ctranslate2_model import check_convertible, specificati
 from glassformer.interop.export import (
     EXPORTER,
     ExportOptions,
+    check_order,
     check_trained,
     languages_of,
     replaced_file,
@@ -47,6 +48,7 @@ def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verifica
         MissingDependencyError: CTranslate2 or Argos is not installed.
     """
     check_trained(bundle)
+    check_order(bundle)
     _check(bundle)
     with replaced_file(file, _is_written_by_us) as temporary:
         _write(bundle, temporary, options)

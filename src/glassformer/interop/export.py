@@ -17,6 +17,7 @@ from glassformer.text.tokenizer import Tokenizer
 __all__ = [
     "EXPORTER",
     "ExportOptions",
+    "check_order",
     "check_trained",
     "have_one_vocabulary",
     "is_written_by_us",
@@ -62,6 +63,19 @@ def check_trained(bundle: Bundle) -> None:
     if not (bundle.folder / WEIGHTS).exists():
         raise CheckpointError(f"{bundle.folder / WEIGHTS} does not exist; export a run that has been trained")
     check_weights(bundle.folder / WEIGHTS, bundle.model_config)
+
+
+def check_order(bundle: Bundle) -> None:
+    """Refuse a run that writes from right to left: another program would not put its outputs into order.
+
+    Raises:
+        ConfigError: the run writes from right to left.
+    """
+    if bundle.configuration.data.reverse_target:
+        raise ConfigError(
+            "data.reverse_target: expected false, as other programs would print the outputs from right to left, got "
+            "true; export a run that writes from left to right"
+        )
 
 
 def weights_of(bundle: Bundle) -> dict[str, Any]:

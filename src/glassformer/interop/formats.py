@@ -1,6 +1,6 @@
 """The formats that a run can be exported to: one row for each, used by `glassformer export`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -40,12 +40,22 @@ def _ctranslate2(bundle: Bundle, folder: Path, options: ExportOptions) -> Verifi
     return export_ctranslate2(bundle, folder, options.quantization, options.probes)
 
 
+def _ctranslate2_remarks(bundle: Bundle) -> Iterator[str]:
+    """Yield what a user of the folder must know."""
+    if bundle.configuration.data.reverse_target:
+        yield (
+            "the model writes from right to left (data.reverse_target = true): `glassformer translate` puts its "
+            "outputs into order, CTranslate2's own package does not"
+        )
+
+
 _CTRANSLATE2S: tuple[Quantization, ...] = ("int8", *(one for one in get_args(Quantization) if one != "int8"))
 
 FORMATS: Mapping[str, ExportFormat] = {
     "ctranslate2": ExportFormat(
         export=_ctranslate2,
         quantizations=_CTRANSLATE2S,
+        remarks=_ctranslate2_remarks,
         ignored=("verified", "python", "licence", "page", "scores"),
         use="glassformer translate {path}",
     ),

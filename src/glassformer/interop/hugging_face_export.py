@@ -20,6 +20,7 @@ from glassformer.interop.ctranslate2_model import positions_of
 from glassformer.interop.export import (
     EXPORTER,
     ExportOptions,
+    check_order,
     check_trained,
     have_one_vocabulary,
     is_written_by_us,
@@ -67,6 +68,7 @@ def export_hugging_face(bundle: Bundle, folder: Path, options: ExportOptions) ->
         MissingDependencyError: transformers is not installed.
     """
     check_trained(bundle)
+    check_order(bundle)
     check_hugging_face(bundle)
     languages_of(bundle)
     with replaced_folder(folder, is_written_by_us) as temporary:

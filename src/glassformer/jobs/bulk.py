@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from glassformer.bundle import Bundle
+from glassformer.corpus.analogy import LEXICON
 from glassformer.corpus.files import expand, stored_bytes
 from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
 from glassformer.decoding.options import EngineName, Quantization
@@ -37,6 +38,7 @@ from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
 from glassformer.text.glossary import Glossary
+from glassformer.translating.system import System
 from glassformer.translating.translation import Translation, score_line, status_entry
 from glassformer.translator import Translator
 
@@ -120,7 +122,7 @@ class BulkJob:
     """The files to translate, the models and their settings, and the folder of the outputs."""
 
     runs: tuple[Path, ...]
-    """A run, or the runs of an ensemble."""
+    """A run, the runs of an ensemble, or a file that `tune` wrote."""
     files: tuple[str, ...]
     """Paths and URLs of existing files."""
     output: str
@@ -217,10 +219,14 @@ class BulkJob:
         )
 
     def _identity(self) -> dict[str, Any]:
-        decoding = changed_decoding(Bundle.load(self.runs[0]).configuration.decoding, self.settings)
-        guards = self.runs[0] / GUARDS
+        first, *others = self.runs
+        system = System.named(first)
+        changes = {**system.settings, **self.settings}
+        decoding = changed_decoding(Bundle.load(system.run).configuration.decoding, changes)
+        guards = system.run / GUARDS
         return {
-            "runs": [hash_of_file(stored_weights(run)) for run in self.runs],
+            "runs": [hash_of_file(stored_weights(run)) for run in (*system.folders, *others)],
+            **_rescored_by(system),
             **settings_of_outputs(decoding),
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
             "engine": self.engine,
@@ -238,6 +244,14 @@ class BulkJob:
 
 def _is_there(part: str, names: Collection[str]) -> bool:
     return all(f"{part}{end}" in names for end in (_TEXT, _STATUS, _RECORD))
+
+
+def _rescored_by(system: System) -> dict[str, Any]:
+    """Return what decides how outputs are rescored, besides the models; nothing for a run alone."""
+    if not system.rescores:
+        return {}
+    lexicon = hash_of_file(system.run / LEXICON) if system.lexicon else None
+    return {"weights": list(system.weights.vector), "lexicon": lexicon}
 
 
 @cache

@@ -53,6 +53,7 @@ from glassformer.system.processes import Worker
 from glassformer.system.storage import RemoteStorage, storage_of
 from glassformer.tasks import TASKS
 from glassformer.text.normalisation import normalise
+from glassformer.text.reversal import in_writing_order
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
 
 __all__ = [
@@ -447,7 +448,12 @@ class _Preparation:
             else:
                 tokenizers = self._train_tokenizers(configuration.tokenizer)
             self._save_tokenizers(folder, tokenizers)
-        return load_tokenizers(folder)
+        return self._tokenizers()
+
+    def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Return the folder's tokenizers; the target's reverses its tokens if the configuration says so."""
+        source, target = load_tokenizers(self.folder / TOKENIZER)
+        return source, in_writing_order(target, reverse=self.data.reverse_target)
 
     def _train_tokenizers(self, config: TokenizerConfig) -> tuple[Tokenizer, Tokenizer]:
         """Train tokenizers in a process that can be ended, because sentencepiece ignores signals while it trains."""
@@ -484,7 +490,7 @@ class _Preparation:
         if not missing:
             return
         todo, done = sum(missing.values()), 0
-        encoder = PairEncoder(*load_tokenizers(self.folder / TOKENIZER), self.data.max_length)
+        encoder = PairEncoder(*self._tokenizers(), self.data.max_length)
         blocks = _of_shards(self._training_blocks(), missing)
         with closing(self.pool.map(encoder, blocks)) as parts:
             for number, count in missing.items():
@@ -530,7 +536,7 @@ class _RemotePreparation(_Preparation):
         pass
 
     def _ensure_tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:  # noqa: ARG002
-        return load_tokenizers(self.folder / TOKENIZER)
+        return self._tokenizers()
 
     def _ensure_shards(self) -> None:
         pass

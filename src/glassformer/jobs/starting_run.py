@@ -73,8 +73,13 @@ class StartingRun:
         """Return a configuration with the tokenizer and the model of this run.
 
         Raises:
-            ConfigError: a setting of [tokenizer] or [model] contradicts this run.
+            ConfigError: a setting of [tokenizer] or [model], or the order of targets, contradicts this run.
         """
+        if configuration.data.reverse_target != (own := self.bundle.configuration.data.reverse_target):
+            raise ConfigError(
+                f"data.reverse_target: expected {str(own).lower()} as in training.start_from, got "
+                f"{str(not own).lower()}; a model writes in the order in which it has learned to write"
+            )
         model = without_none(self.bundle.model_config.to_dict())
         _check_model_settings(configuration.model, self.bundle.model_config)
         free = {name: value for name, value in configuration.model.items() if name in _FREE}

@@ -85,6 +85,9 @@ class DataConfig:
     it."""
     test_target: Files = ""
     """Test target."""
+    reverse_target: bool = False
+    """Learn to write targets from right to left, last token first. Texts keep their order in all files and outputs.
+    Such a run scores and proposes outputs for `--rescore`, because it errs elsewhere than a run from left to right."""
     replay_source: Files = ""
     """Source of an earlier corpus that fine-tuning replays, so that the model forgets less of it; only with
     training.start_from."""

@@ -28,6 +28,7 @@ from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service, endpoint
 from glassformer.system.processes import Worker
+from glassformer.translating.system import System
 
 __all__ = ["Explorers"]
 
@@ -89,7 +90,7 @@ class _Explorer:
     """The explorer of one run, and its process."""
 
     def __init__(self, model: ServedModel) -> None:
-        self.folder = model.process.load.folder
+        self.folder = System.named(model.process.load.folder).run
         address = f"explore/api?{urlencode({'run': model.name})}"
         self._load = _LoadedExplorer(self.folder.absolute(), address)
         self._process = ExitStack()

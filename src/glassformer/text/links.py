@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.reversal import ReversedTokenizer
 from glassformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def source_words(tokenizer: Tokenizer, text: str) -> list[int | None]:
 
 def target_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
     """Return the index of each target token's word in the decoded text; None for tokens outside all words."""
+    if isinstance(tokenizer, ReversedTokenizer):
+        return target_words(tokenizer.forward, ids[::-1])[::-1]
     return list(_words_of_tokens(tokenizer.decode, ids))
 
 

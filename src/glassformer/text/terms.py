@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import Span
+from glassformer.text.reversal import ReversedTokenizer
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import is_apart
 
@@ -106,6 +107,8 @@ def spellings_of(term: Term, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...
 
     There is none if the vocabulary lacks a character, or if the tokenizer does not keep the form as it is.
     """
+    if isinstance(tokenizer, ReversedTokenizer):
+        return tuple(spelling[::-1] for spelling in spellings_of(term, tokenizer.forward))
     found: dict[tuple[int, ...], None] = {}
     for form in term.forms:
         for context in CONTEXTS:

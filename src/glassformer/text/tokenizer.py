@@ -17,6 +17,7 @@ from glassformer.system.files import read_json, write_json
 from glassformer.text.characters import CharacterTokenizer
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.reversal import forward_of
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.vocabulary import SPECIALS
 from glassformer.text.words import WordTokenizer
@@ -277,8 +278,10 @@ def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
 
     `tokenizer.json` says of which kinds they are, and whether both sides share one tokenizer. The tokenizers themselves
     are in `joint.*`, or in `source.*` and `target.*`: a vocabulary (`.json`) or a sentencepiece model (`.model`).
+    Of a reversed target tokenizer, the tokenizer of the normal order is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    target = forward_of(target)
     joint = source is target
     write_json(folder / "tokenizer.json", {"joint": joint, "source": source.kind, "target": target.kind})
     for name, tokenizer in [("joint", source)] if joint else [("source", source), ("target", target)]:

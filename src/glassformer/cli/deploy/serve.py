@@ -24,7 +24,7 @@ PORT = 5000
 
 def serve_command(
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN…", help="Run directories or exported folders.")
+        list[Path] | None, typer.Argument(metavar="RUN…", help="Run directories, exported folders, or files of `tune`.")
     ] = None,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = LOOPBACK,
     port: Annotated[
@@ -121,15 +121,17 @@ def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics:
     from glassformer.recipes.toml import changed_decoding
     from glassformer.serving.models import ServedModel, code_of
     from glassformer.serving.process import LoadedTranslator, ModelProcess
+    from glassformer.translating.system import System
 
-    bundle = Bundle.load(run)
+    system = System.named(run)
+    bundle = Bundle.load(system.run)
     data = bundle.configuration.data
     source, _, target = pair.partition(":") if pair else (data.source_language, "", data.target_language)
     if not source or not target:
         raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
     source, target = code_of(source), code_of(target)
     process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics)
-    decoding = changed_decoding(bundle.configuration.decoding, how["settings"])
+    decoding = changed_decoding(bundle.configuration.decoding, system.settings | how["settings"])
     return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
 
 

@@ -18,9 +18,12 @@ from glassformer.cli.arguments import (
     Json,
     Metrics,
     QuantizationChoice,
+    Rescore,
     TestReference,
     TestSource,
+    UseLexicon,
 )
+from glassformer.cli.systems import load_system
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +41,8 @@ _OF_TASK = "on the splits of a built-in task: give SRC and REF, or leave it out"
 
 def evaluate_command(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo; or a finished folder of `bulk`.")
+        Path,
+        typer.Argument(metavar="RUN", help="Run directory, a file written by `tune`, or a finished folder of `bulk`."),
     ],
     source: TestSource = None,
     reference: TestReference = None,
@@ -49,6 +53,8 @@ def evaluate_command(
     ] = None,
     group: Group = None,
     ensemble: Ensemble = None,
+    rescore: Rescore = None,
+    lexicon: UseLexicon = False,
     beam_size: BeamSize = None,
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
@@ -69,19 +75,20 @@ def evaluate_command(
     from glassformer.jobs.bulk import BULK
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
-    from glassformer.translator import Translator
 
     if (run / BULK).exists():
         search = {"--set": overrides, "--engine": engine != "auto", "--device": device != "auto", "--output": output}
         _refuse(
-            search | {"--ensemble": ensemble, "--beam-size": beam_size, "--quantization": quantization},
+            search
+            | {"--ensemble": ensemble, "--rescore": rescore, "--lexicon": lexicon}
+            | {"--beam-size": beam_size, "--quantization": quantization},
             "on translations that exist: leave it out",
         )
         _evaluate_finished(run, source, reference, metric, more or [], group, bootstrap=bootstrap, as_json=as_json)
         return
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     settings = decoding_changes(overrides or (), beam_size=beam_size)
-    translator = Translator.load(run, *ensemble or [], settings=settings, **how)
+    translator = load_system(run, ensemble, rescore, lexicon=lexicon, settings=settings, **how)
     if source is None and translator.bundle.configuration.data.task:
         given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
         _refuse({**given, "--group": group is not None}, _OF_TASK)

@@ -16,7 +16,7 @@ from glassformer.cli.arguments import (
     Json,
     PartBytes,
     Ray,
-    RunFolder,
+    RunOrSystem,
     Share,
 )
 from glassformer.errors import ConfigError, quoted
@@ -26,7 +26,7 @@ __all__ = ["score_command"]
 
 
 def score_command(
-    run: RunFolder,
+    run: RunOrSystem,
     source: Annotated[
         str,
         typer.Argument(

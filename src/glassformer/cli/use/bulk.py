@@ -15,7 +15,7 @@ from glassformer.cli.arguments import (
     PartBytes,
     QuantizationChoice,
     Ray,
-    RunFolder,
+    RunOrSystem,
     Share,
 )
 from glassformer.jobs.options import PART_BYTES
@@ -24,7 +24,7 @@ __all__ = ["bulk_command"]
 
 
 def bulk_command(
-    run: RunFolder,
+    run: RunOrSystem,
     inputs: Annotated[
         list[str],
         typer.Argument(

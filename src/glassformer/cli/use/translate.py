@@ -17,9 +17,12 @@ from glassformer.cli.arguments import (
     Ensemble,
     GlossaryFile,
     QuantizationChoice,
-    RunFolder,
+    Rescore,
+    RunOrSystem,
+    UseLexicon,
 )
 from glassformer.cli.streams import arriving_lines, is_terminal
+from glassformer.cli.systems import load_system
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ __all__ = ["print_untranslated", "translate_command"]
 
 
 def translate_command(
-    run: RunFolder,
+    run: RunOrSystem,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -45,6 +48,8 @@ def translate_command(
         typer.Option("--output", "-o", metavar="FILE", help="Translate a document, and write it to FILE."),
     ] = None,
     ensemble: Ensemble = None,
+    rescore: Rescore = None,
+    lexicon: UseLexicon = False,
     beam_size: BeamSize = None,
     n_best: Annotated[
         int, typer.Option("--n-best", metavar="N", help="Print the N best outputs per line: number, score, text.")
@@ -82,7 +87,6 @@ def translate_command(
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
     from glassformer.text.glossary import Glossary
-    from glassformer.translator import Translator
 
     if explain:
         _check_explained(sample, n_best, links, glossary)
@@ -95,7 +99,7 @@ def translate_command(
     asked = {"sampling": sample, "prefix": prefix, "glossary": glossary, "explanation": explain}
     needs: list[Any] = [need for need, wanted in asked.items() if wanted]
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
-    translator = Translator.load(run, *ensemble or [], settings=settings, needs=needs, **how)
+    translator = load_system(run, ensemble, rescore, lexicon=lexicon, settings=settings, needs=needs, **how)
     if document and output:
         translate_document(translator, document, output, {"sample": sample, "glossary": terms, "log_probs": False})
         return

@@ -20,6 +20,7 @@ from glassformer.interop.ctranslate2_model import positions_of
 from glassformer.interop.export import (
     EXPORTER,
     ExportOptions,
+    check_order,
     check_trained,
     have_one_vocabulary,
     is_written_by_us,
@@ -52,6 +53,7 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
         MissingDependencyError: onnxruntime or tokenizers is not installed.
     """
     check_trained(bundle)
+    check_order(bundle)
     if options.page:
         _check_page(bundle, options)
     with replaced_folder(folder, is_written_by_us) as temporary:

@@ -1,0 +1,128 @@
+"""`glassformer tune`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.arguments import (
+    BeamSize,
+    Device,
+    EngineChoice,
+    Ensemble,
+    Group,
+    Json,
+    Rescore,
+    RunFolder,
+    UseLexicon,
+)
+from glassformer.errors import ConfigError, quoted
+
+if TYPE_CHECKING:
+    from glassformer.evaluation.items import Items
+    from glassformer.jobs.tuning import Tuned
+    from glassformer.recipes.configuration import Configuration
+
+__all__ = ["tune_command"]
+
+
+def tune_command(
+    run: RunFolder,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SRC",
+            help="Texts that no model was trained on, or a .tsv or .jsonl file of pairs.  [default: the run's "
+            "validation pairs]",
+        ),
+    ] = None,
+    reference: Annotated[str | None, typer.Argument(metavar="REF", help="Their references, line by line.")] = None,
+    ensemble: Ensemble = None,
+    rescore: Rescore = None,
+    lexicon: UseLexicon = False,
+    beam_size: BeamSize = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Tune by bleu, chrf, exact, word_error, wer, per or cer.  [default: chosen from the data]",
+        ),
+    ] = None,
+    group: Group = None,
+    engine: EngineChoice = "auto",
+    device: Device = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the system to FILE.  [default: RUN/system.json]"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit the weights of models that rescore a run's outputs.
+
+    Each model proposes and scores outputs. The file that is written names the models and holds their weights: give it
+    to a command in place of RUN. The printed gain is cross-fitted: each half of the texts is ranked with the weights of
+    the other half.
+    """
+    from glassformer.jobs.tuning import keep_lexicon, tune
+    from glassformer.system.machine import cores
+    from glassformer.translating.system import SUFFIX, SYSTEM, System
+    from glassformer.translator import Translator
+
+    if not (rescore or lexicon):
+        raise ConfigError("there is nothing to tune: give models by --rescore RUN, or use --lexicon")
+    path = output or run / SYSTEM
+    if path.suffix != SUFFIX:
+        raise ConfigError(f"--output: expected a name that ends in {SUFFIX}, got {quoted(str(path))}")
+    settings = {} if beam_size is None else {"beam_size": beam_size}
+    how: dict[str, Any] = {"engine": engine, "device": device, "workers": cores()}
+    if lexicon:
+        keep_lexicon(run)
+    translator = Translator.load(run, *ensemble or [], rescore=rescore or (), lexicon=lexicon, settings=settings, **how)
+    items = _items(run, translator.bundle.configuration, source, reference, group)
+    typer.echo(f"translating {len(items.sources):,} texts", err=True)
+    system = System.of(run, ensemble=ensemble or (), rescore=rescore or (), lexicon=lexicon)
+    tuned = tune(translator, system, items, metric)
+    tuned.system.save(path)
+    _print(tuned, path, as_json)
+
+
+def _items(
+    run: Path, configuration: "Configuration", source: str | None, reference: str | None, group: bool | None
+) -> "Items":
+    """Return the given texts with their references, or the run's validation pairs."""
+    from glassformer.evaluation.items import read_items
+    from glassformer.jobs.evaluation import corpus_of, validation_items
+    from glassformer.jobs.preparation import prepared_folder, read_valid_pairs
+
+    if source is not None:
+        return read_items(corpus_of(source, reference, configuration), group=group)
+    if group is not None:
+        raise ConfigError("--group has no effect on the run's own validation pairs: give SRC, or leave it out")
+    if not (pairs := read_valid_pairs(prepared_folder(configuration))):
+        raise ConfigError(f"{run} holds no validation pairs: give SRC and REF, or a .tsv file")
+    return validation_items(configuration, pairs, most=len(pairs))
+
+
+def _print(tuned: "Tuned", path: Path, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    one, weights = tuned.comparison, tuned.system.weights
+    if as_json:
+        typer.echo(json.dumps({**tuned.system.tuned, "weights": weights.vector, "file": str(path)}))
+        return
+    table = Table("model", "weight", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    models = [(str(folder), weight) for folder, weight in zip(tuned.system.rescore, weights.rescore, strict=True)]
+    extras = [("length", weights.length)]
+    extras += [("lexicon: confidence", weights.confidence), ("lexicon: listed", weights.listed)] * tuned.system.lexicon
+    for name, weight in [(str(tuned.system.run), weights.run), *models, *extras]:
+        table.add_row(name, f"{weight:.3f}")
+    Console(highlight=False).print(table)
+    typer.echo(
+        f"{one.name} {one.first:.2f} (the run alone) → {one.second:.2f} (all models, cross-fitted; "
+        f"p = {one.p_value:.4f}; {tuned.items:,} texts); {tuned.oracle:.2f} with the best candidates"
+    )
+    typer.echo(f"use it:  glassformer translate {path} FILE")

@@ -1,0 +1,142 @@
+"""Fit the weights of a sum of features, such as the log probabilities of several models, to a metric on a test set.
+
+The weights minimise the *risk*: the metric of outputs that are drawn with probabilities in proportion to the
+exponential of their scores. Unlike the metric of the best outputs, the risk changes smoothly with the weights, so that
+a weight does not depend on a few items. The metric may be any, because all are functions of sums of counts.
+
+*Cross-fitting* gives an honest figure without a second test set: each half is ranked with weights from the other half.
+
+Papers: Smith and Eisner 2006, "Minimum risk annealing for training log-linear models"; Och 2003, "Minimum error rate
+training in statistical machine translation".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.evaluation.metrics import METRICS, Counted, References, metrics_named
+
+__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle"]
+
+LARGEST_STEP, SMALLEST_STEP = 1.0, 1 / 32
+"""The steps by which weights change, at first and at the end."""
+STEPS = np.array([0, -1, 1, -2, 2, -4, 4])
+"""The changes of a weight that are tried, in steps; of equally good ones, the first is taken."""
+LEAST_GAIN = 1e-6
+"""Minimum improvement of a metric, in per cent, for which a weight changes."""
+PENALTY = 0.01
+"""Added to the risk for the sum of the squared weights, in per cent: otherwise all weights would grow without bound,
+and the risk would again depend on a few items."""
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateTable:
+    """The candidates of all items of a test set, padded to the same number. Axes: I items, C candidates, F features."""
+
+    features: Matrix
+    """(I, C, F)."""
+    counts: Matrix
+    """The counts of the metric for each candidate, (I, C, and the counts)."""
+    there: NDArray[np.bool_]
+    """Which candidates are not padding, (I, C)."""
+    metric: Counted
+    """The metric, by which sums of counts are valued."""
+    higher_is_better: bool
+
+    @classmethod
+    def of(
+        cls, texts: Sequence[Sequence[str]], features: Sequence[Matrix], references: References, metric: str
+    ) -> "CandidateTable":
+        """Return the table of some items, each with at least one candidate.
+
+        Args:
+            texts: the candidates of each item.
+            features: their features, (candidates, F) for each item.
+            references: the references of each item.
+            metric: a name from `METRICS`.
+
+        Raises:
+            ConfigError: the metric is unknown.
+            DataError: the numbers of items and references differ, or are 0.
+        """
+        [counting] = metrics_named([metric])
+        flat = [text for several in texts for text in several]
+        repeated = [one for one, several in zip(references, texts, strict=True) for _ in several]
+        counted = counting.count(flat, repeated)
+        sizes = np.array([len(several) for several in texts])
+        there = np.arange(sizes.max()) < sizes[:, None]
+        table = np.zeros((*there.shape, features[0].shape[1])), np.zeros((*there.shape, counted.lines.shape[1]))
+        table[0][there], table[1][there] = np.concatenate(features), counted.lines
+        return cls(*table, there, counted, METRICS[metric].higher_is_better)
+
+    def part(self, items: slice) -> "CandidateTable":
+        """Return the table of some of the items."""
+        rest = (self.metric, self.higher_is_better)
+        return CandidateTable(self.features[items], self.counts[items], self.there[items], *rest)
+
+    def best(self, weights: Matrix) -> NDArray[np.intp]:
+        """Return the index of each item's best candidate, (I); of equally good ones, the first."""
+        chosen: NDArray[np.intp] = np.where(self.there, self.features @ weights, -np.inf).argmax(1)
+        return chosen
+
+    def value(self, chosen: NDArray[np.intp]) -> float:
+        """Return the metric of chosen candidates, in per cent."""
+        return self._valued(self.counts[np.arange(len(chosen)), chosen].sum(0))
+
+    def risk(self, weights: Matrix) -> float:
+        """Return the expected metric of random candidates, in per cent, with the penalty of the weights.
+
+        The metric is negated where a higher one is better.
+        """
+        scores = np.where(self.there, self.features @ weights, -np.inf)
+        shares = np.exp(scores - scores.max(1, keepdims=True))
+        shares /= shares.sum(1, keepdims=True)
+        value = self._valued(np.einsum("ic,ick->k", shares, self.counts))
+        return (-value if self.higher_is_better else value) + PENALTY * float(weights @ weights)
+
+    def _valued(self, sums: Matrix) -> float:
+        return float(self.metric.values(sums[None])[0])
+
+
+def fit_weights(table: CandidateTable, start: Sequence[float]) -> tuple[float, ...]:
+    """Return the weights of the features with a low risk, found from these initial ones one weight at a time.
+
+    The same table and start always give the same weights.
+    """
+    weights, step = np.array(start, np.float64), LARGEST_STEP
+    risk = table.risk(weights)
+    while step >= SMALLEST_STEP:
+        before = risk
+        for place in range(len(weights)):
+            tried = np.repeat(weights[None], len(STEPS), 0)
+            tried[:, place] += step * STEPS
+            risks = [risk, *(table.risk(one) for one in tried[1:])]
+            best = int(np.argmin(risks))
+            if risks[best] < risk - LEAST_GAIN:
+                weights, risk = tried[best], risks[best]
+        if risk > before - LEAST_GAIN:
+            step /= 2
+    return tuple(weights.tolist())
+
+
+def cross_fitted(table: CandidateTable, start: Sequence[float]) -> NDArray[np.intp]:
+    """Return the index of each item's best candidate, with weights from the half of the items that it is not in."""
+    halves = (slice(0, None, 2), slice(1, None, 2))
+    chosen = np.zeros(len(table.there), np.intp)
+    for half, other in zip(halves, reversed(halves), strict=True):
+        if len(table.there[half]) and len(table.there[other]):
+            weights = fit_weights(table.part(other), start)
+            chosen[half] = table.part(half).best(np.array(weights))
+    return chosen
+
+
+def oracle(table: CandidateTable) -> float:
+    """Return the metric of the candidates that are best by the metric of each item alone, in per cent."""
+    values = table.metric.values(table.counts.reshape(-1, table.counts.shape[-1])).reshape(table.there.shape)
+    worst = -np.inf if table.higher_is_better else np.inf
+    values = np.where(table.there, values, worst)
+    return table.value(values.argmax(1) if table.higher_is_better else values.argmin(1))

@@ -1,0 +1,112 @@
+"""Tune a system: fit the weights of a run and the models that rescore its outputs, on a validation set."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glassformer.bundle import Bundle
+from glassformer.corpus.analogy import LEXICON, save_lexicon
+from glassformer.errors import DataError
+from glassformer.evaluation.items import Items, default_metrics
+from glassformer.evaluation.significance import Comparison, compare_texts
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
+from glassformer.jobs.preparation import prepared_folder, read_texts
+from glassformer.translating.system import System, SystemWeights
+from glassformer.translator import Translator
+
+__all__ = ["Tuned", "keep_lexicon", "tune"]
+
+FEWEST_ITEMS = 20
+"""Minimum number of items to fit weights on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuned:
+    """A tuned system, and what it gains."""
+
+    system: System
+    """The system with the weights from all items."""
+    comparison: Comparison
+    """The run alone, and the system with cross-fitted weights, by the metric that was tuned."""
+    oracle: float
+    """The metric of the best candidates that the system could choose, in per cent."""
+    items: int
+    """Number of items."""
+    outputs: tuple[str, ...]
+    """The system's output for each item, with cross-fitted weights."""
+
+
+def tune(translator: Translator, system: System, items: Items, metric: str | None = None) -> Tuned:
+    """Return the system with weights fitted to some items; it is not yet stored.
+
+    Args:
+        translator: the system, as `Translator.load` returns it.
+        system: its models.
+        items: sources with references, which no model was trained on.
+        metric: a name from `METRICS`; by default, the first of `default_metrics`.
+
+    Raises:
+        ConfigError: the metric is unknown, or no model rescores the run's outputs.
+        DataError: there are too few items that can be translated.
+    """
+    chosen = metric or default_metrics(items)[0]
+    found = translator.candidates(items.sources)
+    places = [place for place, one in enumerate(found) if one.texts]
+    if len(places) < FEWEST_ITEMS:
+        raise DataError(
+            f"tuning: expected at least {FEWEST_ITEMS} texts that can be translated, got {len(places)}; give more texts"
+        )
+    kept, references = [found[place] for place in places], [items.references[place] for place in places]
+    table = CandidateTable.of([one.texts for one in kept], [one.features for one in kept], references, chosen)
+    start = SystemWeights.equal(len(system.rescore)).vector
+    best = cross_fitted(table, start)
+    outputs = [one.texts[place] for one, place in zip(kept, best.tolist(), strict=True)]
+    [comparison] = compare_texts([one.texts[0] for one in kept], outputs, references, metrics=[chosen])
+    every = [""] * len(found)
+    for place, output in zip(places, outputs, strict=True):
+        every[place] = output
+    weights = SystemWeights.of(_without_idle(table, fit_weights(table, start)))
+    limit = oracle(table)
+    return Tuned(
+        system=replace(
+            system,
+            beam_size=translator.bundle.configuration.decoding.beam_size,
+            weights=weights,
+            tuned={**_summary(comparison), "oracle": limit, "items": len(places)},
+        ),
+        comparison=comparison,
+        oracle=limit,
+        items=len(places),
+        outputs=tuple(every),
+    )
+
+
+def keep_lexicon(run: Path) -> Path:
+    """Return the file of a run's lexicon; if there is none, write it from the run's training pairs.
+
+    Raises:
+        ConfigError: the run was imported, without training pairs.
+        DataError: the training files cannot be read.
+        CheckpointError: the run or its prepared corpus is damaged, or the file cannot be written.
+    """
+    path = run / LEXICON
+    if not path.exists():
+        configuration = Bundle.load(run).configuration
+        configuration = replace(configuration, run=replace(configuration.run, directory=str(run)))
+        save_lexicon(path, read_texts(configuration, prepared_folder(configuration)).train)
+    return path
+
+
+def _without_idle(table: CandidateTable, weights: Sequence[float]) -> list[float]:
+    """Return the weights, with 0 for features that are 0 everywhere, such as those of a lexicon that there is not."""
+    used = np.abs(table.features).max((0, 1)) > 0
+    return [weight if use else 0.0 for weight, use in zip(weights, used.tolist(), strict=True)]
+
+
+def _summary(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain data: the metric, its values for the run and the system, and the p-value."""
+    values = asdict(comparison)
+    return {"metric": values["name"], "run": values["first"], "system": values["second"], "p": values["p_value"]}

@@ -1,0 +1,204 @@
+"""Rescoring: score the outputs of several searches by several models, and rank them anew.
+
+A candidate is a text, so that models with different tokens, in either order or direction, can score it.
+
+Not in the paper: noisy-channel reranking (Yee et al. 2019), right-to-left rescoring (Liu et al. 2016).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+from glassformer.corpus.files import files_of, format_of
+from glassformer.decoding.engine import Ids
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.recipes.configuration import DataConfig
+from glassformer.translating.translation import Translation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from glassformer.corpus.analogy import Lexicon
+
+__all__ = ["Candidates", "Proposal", "Rescorer", "Rescoring", "is_backward"]
+
+UNREADABLE = float("-inf")
+"""The log probability of a pair that a model cannot score."""
+
+
+class _Model(Protocol):
+    """The part of `Translator` that rescoring uses."""
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]: ...
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Translation]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rescorer:
+    """A model that scores candidates."""
+
+    model: _Model
+    backward: bool
+    """Whether the model translates in the opposite direction: it scores the source, given the candidate."""
+
+    def log_probs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the log probability (natural logarithm) of each pair of a source and a candidate.
+
+        It is −∞ for a pair that the model cannot score, such as one that is too long.
+        """
+        scored = self.model.score([(target, source) for source, target in pairs] if self.backward else pairs)
+        return [one.log_prob if one.status == "ok" else UNREADABLE for one in scored]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate before it is scored."""
+
+    text: str
+    ids: Ids
+    """The run's tokens for it, including `<eos>`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The candidates of a text, in the order in which they were proposed: the run's own outputs first."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    """The candidates as outputs of the run."""
+    texts: tuple[str, ...]
+    features: "NDArray[np.float64]"
+    """A row for each candidate: the log probabilities by the run and by each model, the number of tokens, the logarithm
+    of the lexicon's confidence (0 if it does not propose the candidate), and 1 if it does."""
+
+    @classmethod
+    def none(cls) -> "Candidates":
+        """Return no candidates."""
+        import numpy as np
+
+        return cls(hypotheses=(), texts=(), features=np.zeros((0, 0)))
+
+    def ranked(self, weights: Sequence[float]) -> list[Hypothesis]:
+        """Return the candidates with their weighted scores, best first; equally good ones keep their order."""
+        if not self.hypotheses:
+            return []
+        import numpy as np
+
+        scores = self.features @ np.array(weights)
+        order = np.argsort(-scores, kind="stable").tolist()
+        return [replace(self.hypotheses[place], score=float(scores[place])) for place in order]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescoring:
+    """The models that rescore the outputs of a run, and their weights."""
+
+    models: tuple[Rescorer, ...]
+    lexicon: "Lexicon | None"
+    weights: tuple[float, ...]
+    """In the order of `Candidates.features`."""
+
+    def proposed(self, texts: Sequence[str], size: int) -> list[list[str]]:
+        """Return the outputs of the other models and of the lexicon for each text: up to `size` from each."""
+        found: list[list[str]] = [[] for _ in texts]
+        how: dict[str, Any] = {"beam_size": size, "n_best": size, "log_probs": False, "guards": False}
+        for one in self.models:
+            outputs = [] if one.backward else one.model.translate(texts, retry=False, protect=False, **how)
+            for several, output in zip(found, outputs, strict=bool(outputs)):
+                several += (each.text for each in (output, *output.alternatives))
+        if self.lexicon is not None:
+            for several, text in zip(found, texts, strict=True):
+                several += list(self.lexicon.analogies(text))[:size]
+        return found
+
+    def features(
+        self, pairs: Sequence[tuple[str, str]], own: Sequence[float], lengths: Sequence[int]
+    ) -> "NDArray[np.float64]":
+        """Return the features of pairs of a source and a candidate (see `Candidates`).
+
+        Args:
+            pairs: the pairs.
+            own: the log probability that the run gives to each.
+            lengths: the number of the run's tokens of each candidate.
+        """
+        import numpy as np
+
+        listed: list[Mapping[str, float]] = [{}] * len(pairs)
+        if self.lexicon is not None:
+            known = {source: self.lexicon.analogies(source) for source in dict.fromkeys(source for source, _ in pairs)}
+            listed = [known[source] for source, _ in pairs]
+        confidence = [some.get(target, 0.0) for some, (_, target) in zip(listed, pairs, strict=True)]
+        columns = [own, *(one.log_probs(pairs) for one in self.models), lengths]
+        columns += [[np.log(one) if one else 0.0 for one in confidence], [float(one > 0) for one in confidence]]
+        return np.array(columns, np.float64).T
+
+    def scores(self, pairs: Sequence[tuple[str, str]], own: Sequence[Translation]) -> list[float]:
+        """Return the weighted score of each pair of a source and a target, given the run's scored targets."""
+        import numpy as np
+
+        features = self.features(pairs, [one.log_prob for one in own], [len(one.tokens) for one in own])
+        weights = np.array(self.weights)
+        used = weights != 0  # a model that does not count may not be able to score a pair: 0 · −∞ is no number
+        scores: list[float] = (features[:, used] @ weights[used]).tolist()
+        return scores
+
+    def candidates(
+        self,
+        texts: Sequence[str],
+        proposals: Sequence[Sequence[Proposal]],
+        score: Callable[[Sequence[tuple[int, Ids]]], Sequence[Hypothesis]],
+    ) -> list[Candidates]:
+        """Return the scored candidates of each text, without any that a model cannot score; there may be none.
+
+        Args:
+            texts: the sources.
+            proposals: the candidates of each.
+            score: returns the run's hypotheses for some tokens, each given after the index of its text.
+        """
+        places = [(place, one) for place, several in enumerate(proposals) for one in several]
+        if not places:
+            return [Candidates.none() for _ in texts]
+        hypotheses = score([(place, one.ids) for place, one in places])
+        pairs = [(texts[place], one.text) for place, one in places]
+        features = self.features(pairs, [one.log_prob for one in hypotheses], [len(one.ids) for _, one in places])
+        ends = list(accumulate(map(len, proposals), initial=0))
+        return [
+            _chosen(hypotheses[begin:end], [text for _, text in pairs[begin:end]], features[begin:end])
+            for begin, end in pairwise(ends)
+        ]
+
+
+def _chosen(hypotheses: Sequence[Hypothesis], texts: Sequence[str], features: "NDArray[np.float64]") -> Candidates:
+    """Return the candidates that all models can score."""
+    import numpy as np
+
+    whole = np.flatnonzero(np.isfinite(features).all(1)).tolist()
+    return Candidates(
+        hypotheses=tuple(hypotheses[place] for place in whole),
+        texts=tuple(texts[place] for place in whole),
+        features=features[whole],
+    )
+
+
+def is_backward(run: DataConfig, other: DataConfig) -> bool:
+    """Return whether a run translates in the opposite direction of another one.
+
+    Its configuration names the same files or columns in the opposite order, or the languages.
+    """
+    ours, theirs = _sides(run), _sides(other)
+    languages = (run.source_language, run.target_language), (other.target_language, other.source_language)
+    swapped = all(languages[0]) and languages[0] == languages[1] and languages[0][0] != languages[0][1]
+    return swapped or (ours[0] != ours[1] and ours == theirs[::-1])
+
+
+def _sides(data: DataConfig) -> tuple[Any, Any]:
+    """Return the files and the column of the source and of the target."""
+    if data.target:
+        return (data.source, None), (data.target, None)
+    jsonl = {format_of(file) for file in files_of(data.source)} == {"jsonl"}
+    default: Iterable[int | str] = ("source", "target") if jsonl else (0, 1)
+    columns = (data.source_column, data.target_column)
+    source, target = (one if given is None else given for one, given in zip(default, columns, strict=True))
+    return (data.source, source), (data.source, target)
