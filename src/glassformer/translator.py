@@ -24,6 +24,7 @@ from glassformer.recipes.toml import changed_decoding
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import link_words, source_words, target_words
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.terms import Terms
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import edge_kind
@@ -203,13 +204,14 @@ class Translator:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
             DecodingError: the prefix does not fit.
         """
-        torch, search = self._torch(), self._search(settings)
-        [status], sources = self._read([text], search.settings.max_source)
+        torch, search, masked = self._torch(), self._search(settings), self._masked(text)
+        [status], sources = self._read([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
-        job = self._job(sources[0], prefix, search)
+        job = self._job(sources[0], masked.in_target(prefix), search)
         hypotheses, tree = torch.search_tree(job, search)
         [found] = self._translations([hypotheses], [job], search)
+        found = _restored(found, masked) if self._has_placeholders else found
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
@@ -234,8 +236,10 @@ class Translator:
             ConfigError: a setting is unknown or out of range.
         """
         decoding = changed_decoding(self.bundle.configuration.decoding, settings)
-        statuses, sources = self._read([source for source, _ in pairs], decoding.max_source)
-        targets = self._targets([target for _, target in pairs], decoding.max_source)
+        masked = [self._masked(source) for source, _ in pairs]
+        statuses, sources = self._read([one.text for one in masked], decoding.max_source)
+        written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
+        targets = self._targets(written, decoding.max_source)
         both: list[Status] = [one if one != "ok" else other for one, (other, _) in zip(statuses, targets, strict=True)]
         places = [place for place, status in enumerate(both) if status == "ok"]
         scores = self.engine.score([(sources[place], targets[place][1]) for place in places])
@@ -271,12 +275,13 @@ class Translator:
 
     def _begin(self, asked: Request) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations."""
-        search = asked.search
-        statuses, sources = self._read(asked.texts, search.settings.max_source)
+        search, asked = asked.search, asked._replace(masked=[self._masked(text) for text in asked.texts])
+        statuses, sources = self._read([one.text for one in asked.masked], search.settings.max_source)
         jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
-            jobs.setdefault(self._job(source, asked.prefixes[place], search, seed), []).append(place)
+            prefix = asked.masked[place].in_target(asked.prefixes[place])
+            jobs.setdefault(self._job(source, prefix, search, seed), []).append(place)
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), asked)
         if terms := {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}:
             found = self._keeper(asked.within(), terms, jobs).kept(found)
@@ -306,7 +311,11 @@ class Translator:
         """Return the translation of each job's texts, by the indices of the texts."""
         translations = self._translations(found, list(jobs), asked.search)
         results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
-        return dict(self._linked(asked.texts, jobs, found, results)) if asked.links else results
+        if asked.links:
+            results = dict(self._linked([one.text for one in asked.masked], jobs, found, results))
+        if not self._has_placeholders:
+            return results
+        return {place: _restored(one, asked.masked[place]) for place, one in results.items()}
 
     def _keeper(
         self, asked: Request, terms: Mapping[int, Sequence[Term]], jobs: Mapping[Job, Sequence[int]]
@@ -360,9 +369,20 @@ class Translator:
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
         """Return the translated ones of some texts as the guards look at them."""
-        _, sources = self._read(texts, self.bundle.configuration.decoding.max_source)
+        masked = [self._masked(text).text for text in texts]
+        _, sources = self._read(masked, self.bundle.configuration.decoding.max_source)
         judge = self._judge(None)
         return [judge.output(translations[place], texts[place], source) for place, (source, *_) in sources.items()]
+
+    def _masked(self, text: str) -> Masked:
+        """Return a text as the models read it: with placeholder tokens, if the models have them."""
+        is_readable = self._has_placeholders and _status(text) == "ok"
+        return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
+
+    @cached_property
+    def _has_placeholders(self) -> bool:
+        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in self._bundles)]
+        return all(map(has_placeholders, tokenizers))
 
     def _read(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
         """Return each text's status and, by the index of each translatable text, the ids that the models read."""
@@ -401,7 +421,7 @@ class Translator:
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
-        tokenizer = self.bundle.source_tokenizer
+        tokenizer, text = self.bundle.source_tokenizer, self._masked(text).text
         tokens, ids = tokenizer.split(text), tokenizer.encode(text)
         of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
         return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
@@ -474,6 +494,15 @@ def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> E
         budget=members[0].budget,
         alignment=members[0].alignment,
     )
+
+
+def _restored(one: Translation, masked: Masked) -> Translation:
+    """Return the translation of a masked text with the spans of the text."""
+    text, links = masked.restored(one.text, one.links)
+    if text == one.text and links == one.links and not one.alternatives:
+        return one
+    others = tuple(_restored(other, masked) for other in one.alternatives)
+    return replace(one, text=text, links=links, alternatives=others)
 
 
 def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Terms:
