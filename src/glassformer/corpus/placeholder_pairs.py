@@ -11,7 +11,7 @@ from zlib import crc32
 from glassformer.corpus.word_alignment import align_words
 from glassformer.text.glossary import Term
 from glassformer.text.links import Span, overlap
-from glassformer.text.placeholders import Edit, edited, shared_spans, spans_of
+from glassformer.text.placeholders import TextEdit, edited, shared_spans, spans_of
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
 
@@ -19,10 +19,13 @@ __all__ = ["PlaceholderPairs", "frequent_translations"]
 
 FEWEST_LINKS = 5
 """Minimum number of places where the aligner finds a word's translation."""
+REPLACED = 0.25
+"""Share of these tokens that stand in place of a word; the others stand after one. With more, a model often takes a
+token after an article for the noun, and leaves the noun out."""
 _WORD = re.compile(r"(?<![\w-])(?:(?<!['’])[^\W\d_]|[^\W\d_]{2,})(?![\w'’-])")
 """A word, without an elided one before it and without the ending of a contraction after it."""
 
-Pair = tuple[str, str]
+_Pair = tuple[str, str]
 
 
 class _Slot(NamedTuple):
@@ -48,7 +51,7 @@ class PlaceholderPairs:
     translations: Mapping[str, str] = field(default_factory=dict)
     """The usual translation of each of some words, in lower case."""
 
-    def __call__(self, source: str, target: str) -> Pair:
+    def __call__(self, source: str, target: str) -> _Pair:
         """Return a pair with placeholder tokens; the pair itself if it has no place for one."""
         here, there = spans_of(source), spans_of(target)
         shared = shared_spans(here, there)
@@ -62,7 +65,9 @@ class PlaceholderPairs:
         slots = slots[: len(PLACEHOLDERS)]
         marks = chance.sample(PLACEHOLDERS, len(slots))
         made = tuple(
-            edited(text, [Edit(*slot.spans[side], slot.before + mark) for slot, mark in zip(slots, marks, strict=True)])
+            edited(
+                text, [TextEdit(*slot.spans[side], slot.before + mark) for slot, mark in zip(slots, marks, strict=True)]
+            )
             for side, text in enumerate((source, target))
         )
         tokenizers = (self.source, self.target)
@@ -70,7 +75,7 @@ class PlaceholderPairs:
         return (made[0], made[1]) if whole else (source, target)
 
     def _drawn(
-        self, pair: Pair, terms: tuple[Sequence[Term], Sequence[Term]], chance: random.Random
+        self, pair: _Pair, terms: tuple[Sequence[Term], Sequence[Term]], chance: random.Random
     ) -> Iterator[_Slot]:
         """Yield one or more random places of tokens outside some terms, if the pair has any."""
         places = list(self._places(pair, terms))
@@ -78,12 +83,12 @@ class PlaceholderPairs:
         while chance.random() < 0.5:
             count += 1
         for source, target in chance.sample(places, min(count, len(places))):
-            if chance.random() < 0.5:
+            if chance.random() < REPLACED:
                 yield _Slot((source, target))
             else:
                 yield _Slot(((source[1], source[1]), (target[1], target[1])), " ")
 
-    def _places(self, pair: Pair, terms: tuple[Sequence[Term], Sequence[Term]]) -> Iterator[tuple[Span, Span]]:
+    def _places(self, pair: _Pair, terms: tuple[Sequence[Term], Sequence[Term]]) -> Iterator[tuple[Span, Span]]:
         """Yield the places of words that occur once on their sides and are translations of each other."""
         source, target = (_single_words(text, some) for text, some in zip(pair, terms, strict=True))
         for word, place in source.items():
@@ -91,7 +96,7 @@ class PlaceholderPairs:
                 yield place, other
 
 
-def frequent_translations(pairs: Sequence[Pair]) -> dict[str, str]:
+def frequent_translations(pairs: Sequence[_Pair]) -> dict[str, str]:
     """Return words of the sources, in lower case, with the word that most of their occurrences are aligned to."""
     split = [(_WORD.findall(source), _WORD.findall(target)) for source, target in pairs]
     found: dict[str, Counter[str]] = defaultdict(Counter)
