@@ -3,7 +3,6 @@
 Each text has exactly one result, in order; a text that cannot be translated has an empty result whose status says why.
 """
 
-import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -140,7 +139,8 @@ class Translator:
             n_best: number of outputs per text: the best one and its `alternatives`.
             prefix: the beginning of each output, or a list with one beginning per output.
             sample: whether to draw tokens at random instead of searching for the best output.
-            log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
+            log_probs: whether to compute all log probabilities and scores; CTranslate2 is much faster without them, and
+                gives at most the sums.
             guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
@@ -210,7 +210,7 @@ class Translator:
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
         job = self._job(sources[0], masked.in_target(prefix), search)
         hypotheses, tree = torch.search_tree(job, search)
-        [found] = self._translations([hypotheses], [job], search)
+        [found] = self._translations([hypotheses], [job])
         found = _restored(found, masked) if self._has_placeholders else found
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
@@ -275,7 +275,10 @@ class Translator:
 
     def _begin(self, asked: Request) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations."""
-        search, asked = asked.search, asked._replace(masked=[self._masked(text) for text in asked.texts])
+        retries = asked.search.settings.retry and not asked.search.sample
+        guards = self._guards(asked.search) if asked.guards or retries else None
+        search = replace(asked.search, sums=guards is not None)
+        asked = asked._replace(search=search, masked=[self._masked(text) for text in asked.texts])
         statuses, sources = self._read([one.text for one in asked.masked], search.settings.max_source)
         jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
@@ -285,10 +288,9 @@ class Translator:
         found = self._finish(statuses, jobs, self.engine.decode(list(jobs), search), asked)
         if terms := {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}:
             found = self._keeper(asked.within(), terms, jobs).kept(found)
-        retries = search.settings.retry and not search.sample
         if not (asked.guards or retries):
             return found
-        judge, read = self._judge(self._guards(search)), {place: source for place, (source, *_) in sources.items()}
+        judge, read = self._judge(guards), {place: source for place, (source, *_) in sources.items()}
         judged = _judged(judge, found, asked.texts, read)
         draws = "sampling" not in self.engine.cannot
         return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
@@ -309,7 +311,7 @@ class Translator:
         self, jobs: Mapping[Job, Sequence[int]], found: Sequence[list[Hypothesis]], asked: Request
     ) -> dict[int, Translation]:
         """Return the translation of each job's texts, by the indices of the texts."""
-        translations = self._translations(found, list(jobs), asked.search)
+        translations = self._translations(found, list(jobs))
         results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
         if asked.links:
             results = dict(self._linked([one.text for one in asked.masked], jobs, found, results))
@@ -426,14 +428,12 @@ class Translator:
         of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
         return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
 
-    def _translations(
-        self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job], search: Search
-    ) -> list[Translation]:
+    def _translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
         """Return each job's best translation, with the next best outputs as its alternatives."""
         texts = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
         results = []
         for several, job in zip(found, jobs, strict=True):
-            best, *others = [self._one(next(texts), one, job.max_length, search.log_probs) for one in several]
+            best, *others = [self._one(next(texts), one, job.max_length) for one in several]
             results.append(replace(best, alternatives=tuple(others)) if others else best)
         return results
 
@@ -458,13 +458,13 @@ class Translator:
                 first, *others = [replace(one, links=link_words(text, one.text, words, *look)) for one, look in outputs]
                 yield place, replace(first, alternatives=tuple(others))
 
-    def _one(self, text: str, hypothesis: Hypothesis, longest: int, log_probs: bool = True) -> Translation:
+    def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
         return Translation(
             text=_one_line(text),
-            log_prob=hypothesis.log_prob if log_probs else math.nan,
-            score=hypothesis.score if log_probs else math.nan,
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
             tokens=tuple(map(self._tokens.__getitem__, hypothesis.tokens)),
-            token_log_probs=hypothesis.token_log_probs if log_probs else (),
+            token_log_probs=hypothesis.token_log_probs,
             status="max_length" if len(hypothesis.tokens) == longest else "ok",
         )
 
