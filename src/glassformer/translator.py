@@ -204,7 +204,7 @@ class Translator:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
             DecodingError: the prefix does not fit.
         """
-        torch, search, masked = self._torch(), self._search(settings), self._masked(text)
+        torch, search, masked = self._torch(), self._search(settings), self.masked(text)
         [status], sources = self._read([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
@@ -236,7 +236,7 @@ class Translator:
             ConfigError: a setting is unknown or out of range.
         """
         decoding = changed_decoding(self.bundle.configuration.decoding, settings)
-        masked = [self._masked(source) for source, _ in pairs]
+        masked = [self.masked(source) for source, _ in pairs]
         statuses, sources = self._read([one.text for one in masked], decoding.max_source)
         written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
         targets = self._targets(written, decoding.max_source)
@@ -278,7 +278,7 @@ class Translator:
         retries = asked.search.settings.retry and not asked.search.sample
         guards = self._guards(asked.search) if asked.guards or retries else None
         search = replace(asked.search, sums=guards is not None)
-        asked = asked._replace(search=search, masked=[self._masked(text) for text in asked.texts])
+        asked = asked._replace(search=search, masked=[self.masked(text) for text in asked.texts])
         statuses, sources = self._read([one.text for one in asked.masked], search.settings.max_source)
         jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
@@ -371,12 +371,12 @@ class Translator:
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
         """Return the translated ones of some texts as the guards look at them."""
-        masked = [self._masked(text).text for text in texts]
+        masked = [self.masked(text).text for text in texts]
         _, sources = self._read(masked, self.bundle.configuration.decoding.max_source)
         judge = self._judge(None)
         return [judge.output(translations[place], texts[place], source) for place, (source, *_) in sources.items()]
 
-    def _masked(self, text: str) -> Masked:
+    def masked(self, text: str) -> Masked:
         """Return a text as the models read it: with placeholder tokens, if the models have them."""
         is_readable = self._has_placeholders and _status(text) == "ok"
         return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
@@ -423,7 +423,7 @@ class Translator:
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
-        tokenizer, text = self.bundle.source_tokenizer, self._masked(text).text
+        tokenizer, text = self.bundle.source_tokenizer, self.masked(text).text
         tokens, ids = tokenizer.split(text), tokenizer.encode(text)
         of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
         return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)

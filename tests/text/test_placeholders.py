@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from glassformer.text.characters import CharacterTokenizer
 from glassformer.text.links import Link, word_spans
+from glassformer.text.marian import MarianTokenizer
 from glassformer.text.placeholders import Masked, has_placeholders, masked, spans_of
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
@@ -109,6 +110,7 @@ def test_a_target_gets_the_placeholders_of_its_source_each_once():
 
 def test_only_vocabularies_with_all_tokens_have_placeholders():
     assert all(map(has_placeholders, TOKENIZERS))
+    assert has_placeholders(MarianTokenizer(SUBWORDS.model, SUBWORDS.tokens(range(len(SUBWORDS))))), "an imported run"
     assert not has_placeholders(WordTokenizer.train(LINES, 100))
     assert not has_placeholders(WordTokenizer.train(LINES, 100, PLACEHOLDERS[:9]))
     assert not has_placeholders(SentencePieceTokenizer.train("bpe", LINES, 90))

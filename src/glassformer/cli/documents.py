@@ -34,13 +34,13 @@ def document_of(
         DataError: the file does not have the suffix of a document, is missing, or is damaged.
     """
     from glassformer.corpus.files import raw_lines
-    from glassformer.documents.document import DOCUMENTS, SUFFIXES, Document, DocumentOptions, is_document
+    from glassformer.documents.document import DOCUMENT_SECTION, SUFFIXES, Document, DocumentOptions, is_document
 
     is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
     if output is None and not is_marked:
         if options != DocumentOptions():
             raise ConfigError(
-                f"--set {DOCUMENTS}.NAME=VALUE is for documents: name the output by --output, or leave it out"
+                f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
             )
         return None
     if file is None or not is_document(file.name):

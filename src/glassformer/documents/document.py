@@ -17,13 +17,13 @@ from glassformer.documents.subtitles import srt_units, vtt_units
 from glassformer.documents.xliff import xliff_units
 from glassformer.errors import ConfigError, DataError
 
-__all__ = ["DOCUMENTS", "SUFFIXES", "Document", "DocumentOptions", "is_document"]
+__all__ = ["DOCUMENT_SECTION", "SUFFIXES", "Document", "DocumentOptions", "is_document"]
 
 MOST_MARKS = 500
 """Maximum number of tags and placeholders of a unit; the time to put them back grows with its square."""
 
 
-DOCUMENTS = "documents"
+DOCUMENT_SECTION = "documents"
 """The section of the overrides on the command line that set these options."""
 
 
@@ -45,8 +45,9 @@ class DocumentOptions:
         suffix = PurePath(name).suffix.lower()
         for option, suffixes in _OPTION_SUFFIXES.items():
             if getattr(self, option) and suffix not in suffixes:
+                known = ", ".join(suffixes)
                 raise ConfigError(
-                    f"{DOCUMENTS}.{option}: expected a file of the kinds {', '.join(suffixes)}, got {name}; leave it out"
+                    f"{DOCUMENT_SECTION}.{option}: expected a file of the kinds {known}, got {name}; leave it out"
                 )
 
 

@@ -58,7 +58,7 @@ def translate_command(
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="DOCUMENTS.NAME=VALUE",
+            metavar="DOCUMENT_SECTION.NAME=VALUE",
             help="Change a decoding setting of the run, such as decoding.length_penalty=1, or how a document is read: "
             "documents.lines=true for one sentence per line. Repeatable.",
         ),
@@ -86,7 +86,7 @@ def translate_command(
     """
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
-    from glassformer.documents.document import DOCUMENTS, DocumentOptions
+    from glassformer.documents.document import DOCUMENT_SECTION, DocumentOptions
     from glassformer.recipes.toml import changed_settings, decoding_changes, section_changes
     from glassformer.system.machine import cores
     from glassformer.text.glossary import Glossary
@@ -96,10 +96,10 @@ def translate_command(
         _check_explained(sample, n_best, links, glossary)
     of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
     files = {"--status": status is not None, "--links": links is not None}
-    of_documents = [one for one in overrides or () if one.startswith(f"{DOCUMENTS}.")]
+    of_documents = [one for one in overrides or () if one.startswith(f"{DOCUMENT_SECTION}.")]
     of_decoding = [one for one in overrides or () if one not in of_documents]
-    changes = section_changes(DOCUMENTS, of_documents, f"{DOCUMENTS}.lines=true")
-    reading = changed_settings(DOCUMENTS, DocumentOptions(), changes)
+    changes = section_changes(DOCUMENT_SECTION, of_documents, f"{DOCUMENT_SECTION}.lines=true")
+    reading = changed_settings(DOCUMENT_SECTION, DocumentOptions(), changes)
     document = document_of(file, output, reading, of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
