@@ -189,8 +189,8 @@ def of_words(translator: Translator, engine: str, pairs: Sequence[Pair]) -> dict
     def kept(outcome: Outcome) -> int:
         return sum(one.text.count(span) == 1 for one, span in zip(outcome.found, spans, strict=True))
 
-    scores = [bleu([one.text for one in outcome.found], references) for outcome in (free, made)]
-    return row("spans for words", engine, *scores, kept(free), kept(made), (free, made))
+    base, rest = (bleu([one.text for one in outcome.found], references) for outcome in (free, made))
+    return row("spans for words", engine, base, rest, kept(free), kept(made), (free, made))
 
 
 def of_glossary(

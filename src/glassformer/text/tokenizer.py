@@ -201,7 +201,7 @@ class TokenizerConfig:
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
     placeholders: Annotated[float, Range(0, 0.9)] = 0.0
     """Subwords and words: have the model learn to copy placeholder tokens, which then stand for addresses, numbers and
-    other protected spans: share of the training pairs in which such tokens take the place of words, 0.1 for example.
+    other protected spans: share of the training pairs in which such tokens take the place of words, 0.2 for example.
     0 = off."""
 
     def __post_init__(self) -> None:
