@@ -58,7 +58,7 @@ def translate_command(
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="DOCUMENT_SECTION.NAME=VALUE",
+            metavar="SECTION.NAME=VALUE",
             help="Change a decoding setting of the run, such as decoding.length_penalty=1, or how a document is read: "
             "documents.lines=true for one sentence per line. Repeatable.",
         ),
