@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.command import as_command
 from benchmarks.results import described, machine, number, table, write
+from glassformer.corpus.placeholder_pairs import frequent_translations
 from glassformer.corpus.word_alignment import align_words
 from glassformer.evaluation.items import read_items
 from glassformer.evaluation.metrics import score_texts
@@ -63,6 +64,24 @@ def with_spans(sources: Sequence[str], seed: int = 1) -> list[tuple[str, str]]:
         words, span = source.split(), KINDS[place % len(KINDS)](chance)
         at = chance.randint(1, max(len(words) - 1, 1))
         found.append((" ".join([*words[:at], span, *words[at:]]), span))
+    return found
+
+
+def in_place_of_words(pairs: Sequence[Pair], seed: int = 1) -> list[tuple[str, str, str]]:
+    """Return the pairs that have a word with a usual translation, with a span in place of both, and the span."""
+    translations, found = frequent_translations(pairs), []
+    for place, (source, target) in enumerate(pairs):
+        chance, words = random.Random(repr((seed, place))), [Counter(_WORD.findall(text)) for text in (source, target)]
+        both = sorted(
+            word
+            for word, count in words[0].items()
+            if len(word) >= SHORTEST_TERM and count == words[1][translations.get(word, "")] == 1
+        )
+        if both:
+            word, span = chance.choice(both), KINDS[place % len(KINDS)](chance)
+            sides = ((source, word), (target, translations[word]))
+            made = [re.sub(rf"\b{one}\b", lambda _, span=span: span, text) for text, one in sides]  # type: ignore[misc]
+            found.append((made[0], made[1], span))
     return found
 
 
@@ -162,6 +181,18 @@ def of_spans(translator: Translator, engine: str, pairs: Sequence[Pair]) -> dict
     return row("spans", engine, base, bleu(rest, references), kept(free), kept(made), (free, made))
 
 
+def of_words(translator: Translator, engine: str, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Return the figures for protected spans that stand in place of a word; BLEU is that of the outputs with spans."""
+    sources, references, spans = zip(*in_place_of_words(pairs), strict=True)
+    free, made = translated(translator, sources, protect=False), translated(translator, sources)
+
+    def kept(outcome: Outcome) -> int:
+        return sum(one.text.count(span) == 1 for one, span in zip(outcome.found, spans, strict=True))
+
+    base, rest = (bleu([one.text for one in outcome.found], references) for outcome in (free, made))
+    return row("spans for words", engine, base, rest, kept(free), kept(made), (free, made))
+
+
 def of_glossary(
     translator: Translator,
     engine: str,
@@ -195,6 +226,7 @@ def measure(run: Path, engine: str, pairs: Sequence[Pair]) -> list[dict[str, Any
     same, words = {word: word for word in terms}, untranslated(kept, terms)
     return [
         of_spans(translator, engine, pairs),
+        of_words(translator, engine, pairs),
         of_glossary(translator, engine, "glossary", kept, kept, terms),
         of_glossary(translator, engine, "untranslated words", words, kept, same),
     ]
@@ -229,7 +261,9 @@ def markdown(figures: dict[str, Any]) -> str:
         f"## Protected spans and glossaries: {name}\n\n`{figures['command']}`, {figures['day']}: "
         f"{number(figures['lines'])} test sentences. *Spans*: each sentence has one address, e-mail address, "
         "placeholder, tag or number at a random place; *BLEU* is for the same sentences without spans, and *BLEU with "
-        "terms* for the outputs after their spans are taken out. *Glossary*: one translation is demanded for each of "
+        "terms* for the outputs after their spans are taken out. *Spans for words*: a span stands in place of a word "
+        "and of its translation in the reference; both BLEU are with spans, without and with protection. "
+        "*Glossary*: one translation is demanded for each of "
         "some words, in the sentences whose references have "
         "it. *Untranslated*: the same words stay untranslated and replace one word each in the references; where "
         "such a word stood for two, as verbs do, no output can match. *Kept alone* is the share of "

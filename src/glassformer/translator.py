@@ -3,7 +3,6 @@
 Each text has exactly one result, in order; a text that cannot be translated has an empty result whose status says why.
 """
 
-import math
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from glassformer.recipes.toml import changed_decoding
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import link_words, source_words, target_words
 from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.terms import Terms
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.word_edges import edge_kind
@@ -177,7 +177,8 @@ class Translator:
             n_best: number of outputs per text: the best one and its `alternatives`.
             prefix: the beginning of each output, or a list with one beginning per output.
             sample: whether to draw tokens at random instead of searching for the best output.
-            log_probs: whether to compute log probabilities and scores; some engines are much faster without them.
+            log_probs: whether to compute all log probabilities and scores; CTranslate2 is much faster without them, and
+                gives at most the sums.
             guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
@@ -226,17 +227,18 @@ class Translator:
             found.add_done_callback(lambda _: growth.end())
             try:
                 for news in growth.news():
-                    growth.give_up((yield self._beginnings(news)) or ())
+                    growth.give_up((yield self._beginnings(texts, news)) or ())
             finally:
                 growth.give_up(range(len(texts)))
             return found.result()
 
-    def _beginnings(self, news: Mapping[int, tuple[Ids, bool]]) -> dict[int, Beginning]:
-        texts = map(_one_line, self.bundle.target_tokenizer.decode_all([ids for ids, _ in news.values()]))
-        return {
-            place: Beginning(text if is_whole else shown(text), is_whole)
-            for text, (place, (_, is_whole)) in zip(texts, news.items(), strict=True)
-        }
+    def _beginnings(self, texts: Sequence[str], news: Mapping[int, tuple[Ids, bool]]) -> dict[int, Beginning]:
+        decoded = map(_one_line, self.bundle.target_tokenizer.decode_all([ids for ids, _ in news.values()]))
+        found = {}
+        for text, (place, (_, is_whole)) in zip(decoded, news.items(), strict=True):
+            written = self.masked(texts[place]).restored(text)[0] if self._has_placeholders else text
+            found[place] = Beginning(written if is_whole else shown(written), is_whole)
+        return found
 
     def stream(
         self,
@@ -280,13 +282,14 @@ class Translator:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
             DecodingError: the prefix does not fit.
         """
-        torch, search = self._torch(), self._search(settings)
-        [status], sources = self._read([text], search.settings.max_source)
+        torch, search, masked = self._torch(), self._search(settings), self.masked(text)
+        [status], sources = self._read([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
-        job = self._job(sources[0], prefix, search)
+        job = self._job(sources[0], masked.in_target(prefix), search)
         hypotheses, tree = torch.search_tree(job, search)
-        [found] = self._translations([hypotheses], [job], search)
+        [found] = self._translations([hypotheses], [job])
+        found = _restored(found, masked) if self._has_placeholders else found
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
@@ -311,8 +314,10 @@ class Translator:
             ConfigError: a setting is unknown or out of range.
         """
         decoding = changed_decoding(self.bundle.configuration.decoding, settings)
-        statuses, sources = self._read([source for source, _ in pairs], decoding.max_source)
-        targets = self._targets([target for _, target in pairs], decoding.max_source)
+        masked = [self.masked(source) for source, _ in pairs]
+        statuses, sources = self._read([one.text for one in masked], decoding.max_source)
+        written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
+        targets = self._targets(written, decoding.max_source)
         both: list[Status] = [one if one != "ok" else other for one, (other, _) in zip(statuses, targets, strict=True)]
         places = [place for place, status in enumerate(both) if status == "ok"]
         scores = self.engine.score([(sources[place], targets[place][1]) for place in places])
@@ -336,10 +341,11 @@ class Translator:
             ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
         """
         search = self._search(settings)
-        _, sources = self._read(texts, search.settings.max_source)
+        masked = [self.masked(text) for text in texts]
+        _, sources = self._read([one.text for one in masked], search.settings.max_source)
         jobs = [self._job(one, "", search) for one in sources.values()]
         found = list(self.engine.decode(jobs, _wide(search)))
-        scored = self._candidates([texts[place] for place in sources], jobs, found, search)
+        scored = self._candidates([masked[place] for place in sources], jobs, found, search)
         there = dict(zip(sources, scored, strict=True))
         return [there.get(place) or Candidates.none() for place in range(len(texts))]
 
@@ -377,26 +383,29 @@ class Translator:
 
     def _begin(self, asked: Request) -> Iterator[Translation]:
         """Start translating some texts; return an iterator that waits for the translations."""
-        search = asked.search
-        statuses, sources = self._read(asked.texts, search.settings.max_source)
+        retries = asked.search.settings.retry and not asked.search.sample
+        guards = self._guards(asked.search) if asked.guards or retries else None
+        search = replace(asked.search, sums=guards is not None)
+        asked = asked._replace(search=search, masked=[self.masked(text) for text in asked.texts])
+        statuses, sources = self._read([one.text for one in asked.masked], search.settings.max_source)
         jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
         for place, source in sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
-            jobs.setdefault(self._job(source, asked.prefixes[place], search, seed), []).append(place)
+            prefix = asked.masked[place].in_target(asked.prefixes[place])
+            jobs.setdefault(self._job(source, prefix, search, seed), []).append(place)
         terms = {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}
         if self._rescoring and not search.sample:
             check_n_best(search.n_best, search.beam_size)
             hypotheses = self._rescored(jobs, self.engine.decode(list(jobs), _wide(search)), asked)
         else:
-            watch = self._watch(asked.growth, jobs, terms) if asked.growth and self._shows_growth(search) else None
+            watch = self._watch(asked, jobs, terms) if asked.growth and self._shows_growth(search) else None
             hypotheses = self.engine.decode(list(jobs), search, watch)
         found = self._finish(statuses, jobs, hypotheses, asked)
         if terms:
             found = self._keeper(asked.within(), terms, jobs).kept(found)
-        retries = search.settings.retry and not search.sample
         if not (asked.guards or retries):
             return found
-        judge, read = self._judge(self._guards(search)), {place: source for place, (source, *_) in sources.items()}
+        judge, read = self._judge(guards), {place: source for place, (source, *_) in sources.items()}
         judged = _judged(judge, found, asked.texts, read)
         draws = "sampling" not in self.engine.cannot
         return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
@@ -405,16 +414,18 @@ class Translator:
         """Return whether outputs only grow at their end: no second search, and no writing from right to left."""
         return not search.settings.retry and not self.bundle.configuration.data.reverse_target
 
-    def _watch(self, growth: Growth, jobs: Mapping[Job, Sequence[int]], terms: Collection[int]) -> Watch:
-        """Return a function that tells how the outputs of jobs grow, but for texts with terms, which may change."""
-        eos_id = self.bundle.model_config.eos_id
+    def _watch(self, asked: Request, jobs: Mapping[Job, Sequence[int]], terms: Collection[int]) -> Watch:
+        """Return a function that tells how the outputs of jobs grow, but for texts whose spans are put in later."""
+        growth, eos_id = asked.growth, self.bundle.model_config.eos_id
+        assert growth
+        hidden = {place for place, one in enumerate(asked.masked) if one.terms} | set(terms)
         each = [(job.max_length, places) for job, places in jobs.items()]
 
         def watch(number: int, ids: Sequence[int]) -> bool:
             longest, places = each[number]
             is_whole = ids[-1] == eos_id or len(ids) >= longest - 1  # the last token of the longest output is <eos>
             for place in places:
-                if place not in terms:
+                if place not in hidden:
                     growth.tell(place, ids, is_whole)
             return any(map(growth.is_wanted, places))
 
@@ -425,27 +436,35 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best candidates of each job by all models; the run's own outputs if a model can score none."""
         assert self._rescoring
-        texts, own = [asked.texts[places[0]] for places in jobs.values()], list(found)
+        texts, own = [asked.masked[places[0]] for places in jobs.values()], list(found)
         scored = self._candidates(texts, list(jobs), own, asked.search)
         for candidates, several in zip(scored, own, strict=True):
             yield (candidates.ranked(self._rescoring.weights) or several)[: asked.search.n_best]
 
     def _candidates(
-        self, texts: Sequence[str], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
+        self, texts: Sequence[Masked], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
     ) -> list[Candidates]:
-        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models."""
+        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models.
+
+        The other models get the texts as they are, without this run's placeholder tokens.
+        """
         if self._rescoring is None:
             raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
         own = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
-        others = self._rescoring.proposed(texts, search.beam_size)
-        written = self._written({text for several in others for text in several})
+        originals = [one.original for one in texts]
+        others = [
+            {text: one.in_target(text) for text in several}
+            for one, several in zip(texts, self._rescoring.proposed(originals, search.beam_size), strict=True)
+        ]
+        written = self._written({text for several in others for text in several.values()})
         proposals = []
-        for job, several, more in zip(jobs, found, others, strict=True):
+        for read, job, several, more in zip(texts, jobs, found, others, strict=True):
             known: dict[str, Ids] = {}
             for one in several:  # the same text may be cut into different tokens: its best output counts
-                known.setdefault(_one_line(next(own)), one.tokens)
-            for text in more:
-                ids = written.get(text, ())
+                text = _one_line(next(own))
+                known.setdefault(read.restored(text)[0] if self._has_placeholders else text, one.tokens)
+            for text, in_target in more.items():
+                ids = written.get(in_target, ())
                 if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
                     known.setdefault(text, ids)
             proposals.append([Proposal(text, ids) for text, ids in known.items() if _status(text) == "ok"])
@@ -456,7 +475,7 @@ class Translator:
             pairs = zip(items, log_probs, strict=True)
             return [Hypothesis.ending_with(eos_id, ids, each, search.settings) for (_, ids), each in pairs]
 
-        return self._rescoring.candidates(texts, proposals, score)
+        return self._rescoring.candidates(originals, proposals, score)
 
     def _written(self, texts: Collection[str]) -> dict[str, Ids]:
         """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""
@@ -481,9 +500,13 @@ class Translator:
         self, jobs: Mapping[Job, Sequence[int]], found: Sequence[list[Hypothesis]], asked: Request
     ) -> dict[int, Translation]:
         """Return the translation of each job's texts, by the indices of the texts."""
-        translations = self._translations(found, list(jobs), asked.search)
+        translations = self._translations(found, list(jobs))
         results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
-        return dict(self._linked(asked.texts, jobs, found, results)) if asked.links else results
+        if asked.links:
+            results = dict(self._linked([one.text for one in asked.masked], jobs, found, results))
+        if not self._has_placeholders:
+            return results
+        return {place: _restored(one, asked.masked[place]) for place, one in results.items()}
 
     def _keeper(
         self, asked: Request, terms: Mapping[int, Sequence[Term]], jobs: Mapping[Job, Sequence[int]]
@@ -538,9 +561,20 @@ class Translator:
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
         """Return the translated ones of some texts as the guards look at them."""
-        _, sources = self._read(texts, self.bundle.configuration.decoding.max_source)
+        masked = [self.masked(text).text for text in texts]
+        _, sources = self._read(masked, self.bundle.configuration.decoding.max_source)
         judge = self._judge(None)
         return [judge.output(translations[place], texts[place], source) for place, (source, *_) in sources.items()]
+
+    def masked(self, text: str) -> Masked:
+        """Return a text as the models read it: with placeholder tokens, if the models have them."""
+        is_readable = self._has_placeholders and _status(text) == "ok"
+        return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
+
+    @cached_property
+    def _has_placeholders(self) -> bool:
+        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in self._bundles)]
+        return all(map(has_placeholders, tokenizers))
 
     def _read(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
         """Return each text's status and, by the index of each translatable text, the ids that the models read."""
@@ -584,19 +618,17 @@ class Translator:
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
-        tokenizer = self.bundle.source_tokenizer
+        tokenizer, text = self.bundle.source_tokenizer, self.masked(text).text
         tokens, ids = tokenizer.split(text), tokenizer.encode(text)
         of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
         return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
 
-    def _translations(
-        self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job], search: Search
-    ) -> list[Translation]:
+    def _translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
         """Return each job's best translation, with the next best outputs as its alternatives."""
         texts = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
         results = []
         for several, job in zip(found, jobs, strict=True):
-            best, *others = [self._one(next(texts), one, job.max_length, search.log_probs) for one in several]
+            best, *others = [self._one(next(texts), one, job.max_length) for one in several]
             results.append(replace(best, alternatives=tuple(others)) if others else best)
         return results
 
@@ -621,13 +653,13 @@ class Translator:
                 first, *others = [replace(one, links=link_words(text, one.text, words, *look)) for one, look in outputs]
                 yield place, replace(first, alternatives=tuple(others))
 
-    def _one(self, text: str, hypothesis: Hypothesis, longest: int, log_probs: bool = True) -> Translation:
+    def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
         return Translation(
             text=_one_line(text),
-            log_prob=hypothesis.log_prob if log_probs else math.nan,
-            score=hypothesis.score if log_probs else math.nan,
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
             tokens=tuple(map(self._tokens.__getitem__, hypothesis.tokens)),
-            token_log_probs=hypothesis.token_log_probs if log_probs else (),
+            token_log_probs=hypothesis.token_log_probs,
             status="max_length" if len(hypothesis.tokens) == longest else "ok",
         )
 
@@ -674,6 +706,15 @@ def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> E
         budget=members[0].budget,
         alignment=members[0].alignment,
     )
+
+
+def _restored(one: Translation, masked: Masked) -> Translation:
+    """Return the translation of a masked text with the spans of the text."""
+    text, links = masked.restored(one.text, one.links)
+    if text == one.text and links == one.links and not one.alternatives:
+        return one
+    others = tuple(_restored(other, masked) for other in one.alternatives)
+    return replace(one, text=text, links=links, alternatives=others)
 
 
 def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Terms:

@@ -1,6 +1,8 @@
 """The sets of `benchmarks.terms`: what must be in the outputs, and what is left without it."""
 
-from benchmarks.terms import KINDS, aligned_terms, untranslated, with_spans, with_terms, without
+from itertools import permutations
+
+from benchmarks.terms import KINDS, aligned_terms, in_place_of_words, untranslated, with_spans, with_terms, without
 
 PAIRS = [
     ("the little cat sleeps.", "le petit chat dort."),
@@ -31,3 +33,14 @@ def test_pairs_have_their_terms_as_often_in_the_reference():
         ("the little cat sleeps.", "le little cat dort."),
         ("a little house", "une petite maison"),
     ]
+
+
+def test_spans_stand_in_place_of_words_and_of_their_translations():
+    words = {"cats": "chats", "dogs": "chiens", "mice": "souris", "sees": "voit"}
+    pairs = [(" ".join(some), " ".join(map(words.__getitem__, some))) for some in permutations(words, 3)]
+    made = in_place_of_words([*pairs, ("it", "on")])
+    assert len(made) == len(pairs)
+    for (source, target), (one, other, span) in zip(pairs, made, strict=True):
+        place = source.split().index(next(word for word in source.split() if word not in one))
+        assert one == source.replace(source.split()[place], span)
+        assert other == target.replace(target.split()[place], span)

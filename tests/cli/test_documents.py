@@ -24,6 +24,26 @@ def test_a_text_file_is_a_document_only_with_an_output(glassformer, trained, tmp
     assert (tmp_path / "out.txt").read_text().split() == paragraph.split()
 
 
+def test_each_line_of_a_text_file_may_be_a_sentence(glassformer, trained, tmp_path):
+    lines = ["the cat sees", "a dog. the dog", "", "a cat"]
+    (tmp_path / "in.txt").write_bytes("\r\n".join(lines).encode("utf-16"))
+    options = ("--set", "documents.lines=true", "--set", "decoding.beam_size=2", "-o", tmp_path / "out.txt")
+    result = glassformer("translate", trained, tmp_path / "in.txt", *options)
+    assert result.status == 0
+    written = (tmp_path / "out.txt").read_bytes().decode("utf-16")
+    stdin = "".join(f"{line}\n" for line in lines).encode()
+    alone = glassformer("translate", trained, "--beam-size", "2", stdin=stdin).out.split("\n")
+    assert written.split("\r\n") == alone[:4]
+
+
+def test_a_translated_message_may_be_translated_again(glassformer, trained, tmp_path):
+    (tmp_path / "in.po").write_text('msgid "the cat"\nmsgstr "x"\n')
+    for again in ("false", "true"):
+        options = ("--set", f"documents.again={again}", "-o", tmp_path / "out.po")
+        assert glassformer("translate", trained, tmp_path / "in.po", *options).status == 0
+        assert ('msgstr "x"' in (tmp_path / "out.po").read_text()) == (again == "false")
+
+
 def test_what_has_no_translation_is_summarised(glassformer, trained, tmp_path):
     (tmp_path / "in.md").write_text("the cat\n\n" + "cat " * 5000 + "\n")
     options = ("--set", "decoding.max_source=50", "-o", tmp_path / "out.md")
@@ -40,12 +60,25 @@ def test_what_has_no_translation_is_summarised(glassformer, trained, tmp_path):
         (["in.md", "-o", "out.md", "--explain"], "--explain is for lines"),
         (["in.doc", "-o", "out.doc"], "FILE: expected a document"),
         (["-o", "out.md"], "got stdin"),
+        (
+            ["in.md", "-o", "out.md", "--set", "documents.lines=true"],
+            "documents.lines: expected a file of the kinds .txt",
+        ),
+        (["in.txt", "--set", "documents.lines=true"], "--set documents.NAME=VALUE is for documents"),
+        (
+            ["in.md", "-o", "out.md", "--set", "documents.line=true"],
+            "documents.line: unknown field (did you mean 'lines'",
+        ),
+        (
+            ["in.md", "-o", "out.md", "--set", "documents.lines=maybe"],
+            "documents.lines: expected true or false, got 'maybe'",
+        ),
         (["absent.md", "-o", "out.md"], "absent.md does not exist"),
     ],
 )
 def test_what_does_not_fit_is_one_line(glassformer, trained, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    for name in ("in.md", "in.doc"):
+    for name in ("in.md", "in.doc", "in.txt"):
         (tmp_path / name).write_text("the cat\n")
     result = glassformer("translate", trained, *arguments)
     assert (result.status, result.err.count("\n")) == (1, 1)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,12 @@ USUAL = Usual(intercept=0.0, slope=1.0, spread=0.1, scripts=frozenset({"LATIN"})
 def output(source: str, target: str, log_probs: Sequence[float] = ()) -> ModelOutput:
     ids = (*map(hash, source.split()), 2)
     return ModelOutput(
-        source=source, target=target, source_ids=ids, tokens=(*target.split(), "<eos>"), token_log_probs=log_probs
+        source=source,
+        target=target,
+        source_ids=ids,
+        tokens=(*target.split(), "<eos>"),
+        token_log_probs=log_probs,
+        log_prob=math.fsum(log_probs) if log_probs else math.nan,
     )
 
 
@@ -99,3 +105,9 @@ def test_the_usual_length_is_the_line_through_the_outputs() -> None:
 @given(source=st.text(), target=st.text())
 def test_every_text_has_finite_signals(source: str, target: str) -> None:
     assert all(map(math.isfinite, signals(output(source, target), USUAL).values()))
+
+
+def test_a_sum_of_log_probabilities_suffices_for_the_mean() -> None:
+    found = signals(replace(output("a", "b c"), log_prob=-6.0), USUAL)
+    assert found["improbable"] == 2.0
+    assert "surprise" not in found

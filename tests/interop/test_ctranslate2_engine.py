@@ -100,9 +100,26 @@ def test_without_log_probabilities_the_texts_are_the_same(translators, beam_size
     for one, other in zip(bare, whole, strict=True):
         assert (one.text, one.tokens, one.status) == (other.text, other.tokens, other.status)
         assert [each.text for each in one.alternatives] == [each.text for each in other.alternatives]
-        assert math.isnan(one.log_prob)
-        assert math.isnan(one.score)
         assert one.token_log_probs == ()
+    known = [not math.isnan(one.log_prob) for one in bare if one.text]
+    assert any(known) == (beam_size > 1), "a beam knows the sums anyway"
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_sums_of_log_probabilities_are_those_of_the_tokens(translators, beam_size):
+    ours, theirs = translators
+    search = Search(settings=replace(ours.bundle.configuration.decoding, beam_size=beam_size), log_probs=False)
+    tokenizer = ours.bundle.source_tokenizer
+    jobs = [Job(((*tokenizer.encode(text), tokenizer.eos_id),), max_length=30) for text in some(23) if text.strip()]
+    alone, found, plain = (
+        list(theirs.engine.decode(jobs, one))
+        for one in (replace(search, log_probs=True), replace(search, sums=True), search)
+    )
+    for [one], [other], [bare] in zip(alone, found, plain, strict=True):
+        assert one.tokens == other.tokens == bare.tokens
+        if not math.isnan(other.log_prob):
+            assert (other.log_prob, other.score) == pytest.approx((one.log_prob, one.score), abs=1e-4)
+    assert sum(math.isnan(one.log_prob) for [one] in found) < len(jobs) / 2, "outputs that end by themselves have one"
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -157,6 +157,7 @@ def test_another_base_is_refused_on_resume(make, trained, tmp_path):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("tokenizer.placeholders=0.1", r"tokenizer.placeholders: expected 0 as in training.start_from, got 0.1; leave"),
         ("tokenizer.kind=bpe", "tokenizer.kind: expected 'words' as in training.start_from, got 'bpe'; leave"),
         ("model.d_model=32", "model.d_model: expected 16 as in training.start_from, got 32; leave it out"),
         ("model.preset=small", "model.preset: expected no value with training.start_from"),

@@ -1,6 +1,7 @@
 """Second searches for suspicious outputs: the others stay as they are, and the least suspicious output is kept."""
 
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,18 @@ def test_ctranslate2_tries_the_searches_that_it_has(run: Translator) -> None:
         if second.retry == "n_best":
             badness = [(bool(one.reasons), least_suspicious(fast, text, [one])) for one in (first, second)]
             assert badness[1] < badness[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["torch", "ctranslate2"])
+def test_improbable_outputs_are_found_without_log_probabilities_of_tokens(run: Translator, engine: str) -> None:
+    translator, some = Translator.load(run.bundle.folder, engine=engine), texts(60, seed=2)
+    whole, bare = (translator.translate(some, log_probs=log_probs) for log_probs in (True, False))
+    assert [one.text for one in whole] == [one.text for one in bare]
+    missing = {"surprise"} if engine == "ctranslate2" else set()
+    known = [place for place, one in enumerate(bare) if not math.isnan(one.log_prob)]
+    assert [set(bare[place].reasons) for place in known] == [set(whole[place].reasons) - missing for place in known]
+    assert any("improbable" in bare[place].reasons for place in known)
 
 
 @pytest.mark.slow

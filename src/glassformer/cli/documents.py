@@ -9,7 +9,7 @@ import typer
 from glassformer.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from glassformer.documents.document import Document
+    from glassformer.documents.document import Document, DocumentOptions
     from glassformer.documents.sentences import DocumentReport
     from glassformer.translating.translation import Translation
     from glassformer.translator import Translator
@@ -20,7 +20,9 @@ LISTED_LINES = 10
 """Maximum number of places that the summary lists."""
 
 
-def document_of(file: Path | None, output: Path | None, unfit: dict[str, bool]) -> "Document | None":
+def document_of(
+    file: Path | None, output: Path | None, options: "DocumentOptions", unfit: dict[str, bool]
+) -> "Document | None":
     """Return the document to translate, or None if the file is text to be translated line by line.
 
     A file with the suffix of a document is one, but a .txt file only if an output is given.
@@ -32,10 +34,14 @@ def document_of(file: Path | None, output: Path | None, unfit: dict[str, bool]) 
         DataError: the file does not have the suffix of a document, is missing, or is damaged.
     """
     from glassformer.corpus.files import raw_lines
-    from glassformer.documents.document import SUFFIXES, Document, is_document
+    from glassformer.documents.document import DOCUMENT_SECTION, SUFFIXES, Document, DocumentOptions, is_document
 
     is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
     if output is None and not is_marked:
+        if options != DocumentOptions():
+            raise ConfigError(
+                f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
+            )
         return None
     if file is None or not is_document(file.name):
         raise DataError(f"FILE: expected a document ({', '.join(SUFFIXES)}) for --output, got {file or 'stdin'}")
@@ -46,11 +52,16 @@ def document_of(file: Path | None, output: Path | None, unfit: dict[str, bool]) 
     given = [name for name, is_given in unfit.items() if is_given]
     if given:
         raise ConfigError(f"{given[0]} is for lines, and {file} is a document: leave it out")
-    return Document.read(str(file), b"".join(raw_lines(file)))
+    options.check_for(file.name)
+    return Document.read(str(file), b"".join(raw_lines(file)), options)
 
 
-def translate_document(translator: "Translator", document: "Document", output: Path, options: dict[str, Any]) -> None:
+def translate_document(
+    translator: "Translator", document: "Document", output: Path, options: dict[str, Any], *, lines: bool = False
+) -> None:
     """Write the translation of a document to `output`, and print on stderr what became of its units.
+
+    `lines`: whether each line is one sentence.
 
     Raises:
         CheckpointError: the output cannot be written.
@@ -60,7 +71,7 @@ def translate_document(translator: "Translator", document: "Document", output: P
     from glassformer.system.files import write_safely
 
     language = translator.bundle.configuration.data.source_language or "en"
-    sentences = DocumentSentences(document, language)
+    sentences = DocumentSentences(document, language, lines=lines)
     wanted = sentences.wanted
     found = translator.stream(wanted, links=sentences.has_tags, **options)
     data, report = sentences.rebuilt(list(_shown(found, len(wanted))))

@@ -93,7 +93,9 @@ class Search:
     sample: bool = False
     """Whether to draw tokens at random instead of searching."""
     log_probs: bool = True
-    """Whether the hypotheses need their log probabilities; leaving them out may save time."""
+    """Whether the hypotheses need the log probabilities of their tokens; leaving them out may save time."""
+    sums: bool = False
+    """Without `log_probs`, whether the hypotheses need their `log_prob` where it costs next to nothing."""
     edges: WordEdges | None = None
     """How target tokens join to words, for jobs with phrases."""
 
@@ -137,8 +139,9 @@ class Engine(Protocol):
 
         Only greedy search calls `watch`, which does not change any output that it does not end.
 
-        Without `search.log_probs`, the scores of a hypothesis may be missing; its tokens and rank are valid. A job with
-        phrases has no hypothesis if no output contains them within its maximum length.
+        Without `search.log_probs`, the log probabilities of the tokens may be missing, and the sum and the score may
+        be NaN; tokens and rank are valid. A job with phrases has no hypothesis if no output contains them within its
+        maximum length.
 
         Raises:
             ConfigError: the engine does not support this search.

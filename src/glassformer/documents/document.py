@@ -15,22 +15,44 @@ from glassformer.documents.markdown import markdown_units
 from glassformer.documents.plain_text import line_units, paragraph_units
 from glassformer.documents.subtitles import srt_units, vtt_units
 from glassformer.documents.xliff import xliff_units
-from glassformer.errors import DataError
+from glassformer.errors import ConfigError, DataError
 
-__all__ = ["SUFFIXES", "Document", "DocumentOptions", "is_document"]
+__all__ = ["DOCUMENT_SECTION", "SUFFIXES", "Document", "DocumentOptions", "is_document"]
 
 MOST_MARKS = 500
 """Maximum number of tags and placeholders of a unit; the time to put them back grows with its square."""
 
 
+DOCUMENT_SECTION = "documents"
+"""The section of the overrides on the command line that set these options."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentOptions:
-    """What a reader of a document may ask for."""
+    """What a reader of a document may ask for; other formats ignore it."""
 
     lines: bool = False
-    """Whether each line of a text file is one sentence; else paragraphs are split into sentences."""
+    """Whether each line of a text file (.txt) is one sentence; else paragraphs are split into sentences."""
     again: bool = False
-    """Whether messages that already have a translation are translated again."""
+    """Whether messages that already have a translation (.po, .xliff) are translated again."""
+
+    def check_for(self, name: str) -> None:
+        """Refuse options that the format of a file ignores.
+
+        Raises:
+            ConfigError: an option is set and does not fit the file's suffix.
+        """
+        suffix = PurePath(name).suffix.lower()
+        for option, suffixes in _OPTION_SUFFIXES.items():
+            if getattr(self, option) and suffix not in suffixes:
+                known = ", ".join(suffixes)
+                raise ConfigError(
+                    f"{DOCUMENT_SECTION}.{option}: expected a file of the kinds {known}, got {name}; leave it out"
+                )
+
+
+_OPTION_SUFFIXES = {"lines": (".txt",), "again": (".po", ".pot", ".xliff", ".xlf")}
+"""The suffixes of the formats that read an option."""
 
 
 _Read = Callable[[str, DocumentOptions], list[Unit]]

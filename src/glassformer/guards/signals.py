@@ -28,6 +28,8 @@ class ModelOutput:
     """The tokens of the target, including `<eos>`."""
     token_log_probs: Sequence[float] = ()
     """Log probability of each token (natural logarithm, ≤ 0); empty if it is not known."""
+    log_prob: float = math.nan
+    """Their sum; NaN if it is not known."""
     unknown: int = 0
     """Number of `<unk>` on both sides."""
 
@@ -165,7 +167,7 @@ def _unknown(output: ModelOutput, _: Usual | None) -> float:
 
 def _improbable(output: ModelOutput, _: Usual | None) -> float | None:
     """Mean of the tokens' negative log probabilities."""
-    return -math.fsum(output.token_log_probs) / len(output.token_log_probs) if output.token_log_probs else None
+    return None if math.isnan(output.log_prob) else -output.log_prob / len(output.tokens)
 
 
 def _surprise(output: ModelOutput, _: Usual | None) -> float | None:

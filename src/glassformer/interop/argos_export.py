@@ -20,6 +20,7 @@ from glassformer.interop.export import (
     check_order,
     check_trained,
     languages_of,
+    placeholder_remarks,
     replaced_file,
     sentencepiece_model,
     weights_of,
@@ -57,6 +58,7 @@ def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verifica
 
 def argos_remarks(bundle: Bundle) -> Iterator[str]:
     """Yield what Argos changes in a run's texts."""
+    yield from placeholder_remarks(bundle)
     underscores = sum("_" in token for token in bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer))))
     if underscores:
         yield f"Argos writes each underscore as a space: {underscores} tokens of the vocabulary contain one"

@@ -203,7 +203,7 @@ class CTranslate2Engine:
             max_decoding_length=max(1, *(job.max_length - 1 for job in batch)),
             min_decoding_length=0,
             return_end_token=True,
-            return_scores=search.beam_size > 1,
+            return_scores=search.beam_size > 1 or search.sums,
             **options,
         )
         return results
@@ -247,11 +247,12 @@ class CTranslate2Engine:
         return results_of_batches(start, pairs, lambda pair: longest(*pair), WORKER_SCORED_TOKENS)
 
     def _finish(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> Iterator[list[Hypothesis]]:
-        outputs = self._outputs(jobs, waiting, search)
+        outputs, again = self._outputs(jobs, waiting, search)
         found = [_best(several, search) for several in outputs]
         if not search.log_probs:
-            for several in found:
-                yield [Hypothesis(tokens=ids, token_log_probs=(), log_prob=math.nan, score=math.nan) for ids in several]
+            for place, several in enumerate(found):
+                sums = {ids: math.nan if place in again else outputs[place][ids] for ids in several}
+                yield [_without_tokens(ids, log_prob, search.settings) for ids, log_prob in sums.items()]
             return
         pairs = [(job.sources, ids) for job, several in zip(jobs, found, strict=True) for ids in several]
         scores = iter(self.score(pairs))
@@ -259,8 +260,13 @@ class CTranslate2Engine:
             scored = [Hypothesis.ending_with(EOS_ID, ids, next(scores), search.settings) for ids in several]
             yield sorted(scored, key=lambda hypothesis: hypothesis.score, reverse=True)
 
-    def _outputs(self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search) -> list[dict[Ids, float]]:
-        """Return the distinct outputs of each job; a beam's outputs have log probabilities."""
+    def _outputs(
+        self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search
+    ) -> tuple[list[dict[Ids, float]], set[int]]:
+        """Return the distinct outputs of each job, and which jobs were decoded without `<pad>` and `<bos>`.
+
+        A beam's outputs have log probabilities; without these two tokens, they are a little too large.
+        """
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
         # Read in the order of the starts, so that the first results are read while the workers compute the rest.
@@ -279,7 +285,7 @@ class CTranslate2Engine:
                 scoring.update(zip(((place, ids) for ids in unknown), results, strict=True))
         for (place, ids), one in scoring.items():
             found[place][ids] = math.fsum(one.result().log_probs)
-        return [found[place] for place in range(len(jobs))]
+        return [found[place] for place in range(len(jobs))], again
 
     def _written(self, result: Any) -> list[Ids]:
         return [tuple(map(self._ids.__getitem__, tokens)) for tokens in result.hypotheses]
@@ -310,6 +316,12 @@ def _best(outputs: dict[Ids, float], search: Search) -> list[Ids]:
         return score_of(outputs[ids], penalty_of(len(ids), search.settings))
 
     return sorted(outputs, key=score, reverse=True)[: search.n_best]
+
+
+def _without_tokens(ids: Ids, log_prob: float, settings: DecodingConfig) -> Hypothesis:
+    """Return a hypothesis without the log probabilities of its tokens."""
+    score = score_of(log_prob, penalty_of(len(ids), settings))
+    return Hypothesis(tokens=ids, token_log_probs=(), log_prob=log_prob, score=score)
 
 
 def _check(jobs: Sequence[Job], search: Search) -> None:

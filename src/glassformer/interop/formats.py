@@ -10,7 +10,7 @@ from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
 from glassformer.interop.argos_export import argos_remarks, export_argos
 from glassformer.interop.ctranslate2_export import export_ctranslate2
-from glassformer.interop.export import ExportOptions
+from glassformer.interop.export import ExportOptions, placeholder_remarks
 from glassformer.interop.hugging_face_export import export_hugging_face
 from glassformer.interop.onnx.export import export_onnx, onnx_remarks
 from glassformer.interop.verification import Verification
@@ -59,7 +59,9 @@ FORMATS: Mapping[str, ExportFormat] = {
         ignored=("verified", "python", "licence", "page", "scores"),
         use="glassformer translate {path}",
     ),
-    "huggingface": ExportFormat(export=export_hugging_face, quantizations=("float32",), ignored=("page",)),
+    "huggingface": ExportFormat(
+        export=export_hugging_face, quantizations=("float32",), remarks=placeholder_remarks, ignored=("page",)
+    ),
     "argos": ExportFormat(
         export=export_argos, quantizations=_CTRANSLATE2S, remarks=argos_remarks, ignored=("page",), suffix=".argosmodel"
     ),

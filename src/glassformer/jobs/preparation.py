@@ -34,6 +34,7 @@ from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
 from glassformer.corpus.encoding import PairEncoder, Part, encode, joined_parts
 from glassformer.corpus.files import is_url
 from glassformer.corpus.kept import KeptBlock, PairsWithSources, kept_blocks, kept_pairs, only
+from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_translations
 from glassformer.corpus.pool import processes_for
 from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.corpus.remote_shards import open_remote_shards
@@ -53,6 +54,7 @@ from glassformer.system.processes import Worker
 from glassformer.system.storage import RemoteStorage, storage_of
 from glassformer.tasks import TASKS
 from glassformer.text.normalisation import normalise
+from glassformer.text.placeholders import has_placeholders
 from glassformer.text.reversal import in_writing_order
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
 
@@ -226,10 +228,10 @@ class _Preparation:
         self._ensure_texts()
         configuration = fit(self.configuration, self.manifest.pairs, _read_pairs(self.folder / _SAMPLE))
         source, target = self._ensure_tokenizers(configuration)
-        self._ensure_shards()
+        self._ensure_shards(configuration)
         valid_pairs = _read_pairs(self.folder / _VALID)
         sides = ([source for source, _ in valid_pairs], [target for _, target in valid_pairs])
-        valid = encode(sides, source, target, self.data.max_length)
+        valid = encode(sides, source, target, self.data.max_length, _placeholders(source, target))
         too_long = sum(shard.too_long for shard in self.manifest.shards) + valid.too_long
         dropped = {**self.manifest.dropped, "longer than data.max_length": too_long}
         return Prepared(
@@ -481,7 +483,7 @@ class _Preparation:
         wanted = np.random.default_rng(1).choice(self.manifest.pairs, TOKENIZER_PAIRS, replace=False)
         return self._pairs_at(self._training_blocks(), np.sort(wanted))
 
-    def _ensure_shards(self) -> None:
+    def _ensure_shards(self, configuration: Configuration) -> None:
         """Write the missing and the damaged shards."""
         there = {shard.name: shard for shard in self.manifest.shards if shard.is_whole(self.folder)}
         names = [f"train-{number:05d}" for number in range(math.ceil(self.manifest.pairs / SHARD))]
@@ -490,7 +492,8 @@ class _Preparation:
         if not missing:
             return
         todo, done = sum(missing.values()), 0
-        encoder = PairEncoder(*self._tokenizers(), self.data.max_length)
+        tokenizers = self._tokenizers()
+        encoder = PairEncoder(*tokenizers, self.data.max_length, self._taught(tokenizers, configuration))
         blocks = _of_shards(self._training_blocks(), missing)
         with closing(self.pool.map(encoder, blocks)) as parts:
             for number, count in missing.items():
@@ -502,6 +505,14 @@ class _Preparation:
                 encoded, too_long = joined_parts(some)
                 there[names[number]] = write_shard(self.folder, names[number], encoded, too_long=too_long)
                 self._save(shards=tuple(there[name] for name in names if name in there))
+
+    def _taught(self, tokenizers: tuple[Tokenizer, Tokenizer], configuration: Configuration) -> PlaceholderPairs | None:
+        """Return what puts placeholder tokens into training pairs; None if the vocabularies have no such tokens."""
+        found, share = _placeholders(*tokenizers), configuration.tokenizer.placeholders
+        if found is None or not share:
+            return found
+        self._say("aligning words for placeholders")
+        return replace(found, share=share, translations=frequent_translations(_read_pairs(self.folder / _SAMPLE)))
 
     def _say(self, stage: str, done: int = 0, total: int = 0, unit: str = "") -> None:
         self.on_progress(ProgressReport(stage=stage, done=done, total=total, unit=unit))
@@ -538,7 +549,7 @@ class _RemotePreparation(_Preparation):
     def _ensure_tokenizers(self, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:  # noqa: ARG002
         return self._tokenizers()
 
-    def _ensure_shards(self) -> None:
+    def _ensure_shards(self, configuration: Configuration) -> None:
         pass
 
     def _training_examples(self) -> Examples:
@@ -651,6 +662,11 @@ def _of_shards(blocks: Iterable[KeptBlock], numbers: Container[int]) -> Iterator
                 yield block if end - here == block.pairs else block.only(np.arange(here, end))
             here = end
         first += block.pairs
+
+
+def _placeholders(source: Tokenizer, target: Tokenizer) -> PlaceholderPairs | None:
+    """Return what puts placeholder tokens in place of spans that stand on both sides; None without such tokens."""
+    return PlaceholderPairs(source, target) if has_placeholders(source) and has_placeholders(target) else None
 
 
 def _read_pairs(path: Path) -> list[tuple[str, str]]:

@@ -137,9 +137,18 @@ def check_start(run: Bundle) -> None:
 
 
 def _tokenizer(given: TokenizerConfig, own: TokenizerConfig) -> TokenizerConfig:
-    """Return the starting run's tokenizer section with `sampling`, which concerns the training, as given."""
-    adapted = replace(own, sampling=given.sampling)
-    if given == TokenizerConfig(kind="auto", vocab_size=0, sampling=given.sampling):
+    """Return the starting run's tokenizer section with `sampling`, which concerns the training, as given.
+
+    The share of pairs with placeholder tokens also concerns the training, if the vocabulary has these tokens.
+    """
+    if given.placeholders and not own.placeholders:
+        raise ConfigError(
+            f"tokenizer.placeholders: expected 0 as in training.start_from, got {given.placeholders}; leave it out, or "
+            "train a new run with it"
+        )
+    of_training: dict[str, Any] = {"sampling": given.sampling, "placeholders": given.placeholders or own.placeholders}
+    adapted = replace(own, **of_training)
+    if replace(given, **of_training) == TokenizerConfig(kind="auto", vocab_size=0, **of_training):
         return adapted
     for name, value in asdict(adapted).items():
         if (got := getattr(given, name)) != value:

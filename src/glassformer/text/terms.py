@@ -15,6 +15,7 @@ from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import Span
 from glassformer.text.reversal import ReversedTokenizer
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import PLACEHOLDERS
 from glassformer.text.word_edges import is_apart
 
 __all__ = [
@@ -43,6 +44,7 @@ _PROTECTED = re.compile(
     r"|(?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
     r"|(?P<tag></?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>)"
     r"|(?P<braces>\{\{[^{}\n]*\}\}|\{[\w.:!-]*\})"
+    rf"|(?P<token>{'|'.join(PLACEHOLDERS)})"  # so that one in a text cannot be confused with those of our own
     rf"|(?P<placeholder>{PLACEHOLDER})"
     r"|(?P<number>\d{1,3}(?: \d{3})+(?!\d)|\d(?:[\d.,:/'’\u00a0\u202f]*\d)?)",
 )

@@ -19,7 +19,7 @@ from glassformer.text.marian import MarianTokenizer
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.reversal import forward_of
 from glassformer.text.subwords import SentencePieceTokenizer
-from glassformer.text.vocabulary import SPECIALS
+from glassformer.text.vocabulary import PLACEHOLDERS, SPECIALS
 from glassformer.text.words import WordTokenizer
 
 __all__ = [
@@ -125,6 +125,8 @@ class TokenizerKind:
     """Whether `train` makes tokenizers; the others come with an imported model, and `train` raises VocabularyError."""
     open_ended: bool = False
     """Whether the number of different tokens keeps growing with the corpus, as with words but not with characters."""
+    takes_placeholders: bool = False
+    """Whether the placeholder tokens can be tokens of the vocabulary."""
 
 
 def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
@@ -135,10 +137,11 @@ def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
             config.vocab_size,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
-            symbols=config.symbols,
+            symbols=(*config.symbols, *config.placeholder_tokens),
         ),
         load=lambda stem: SentencePieceTokenizer.load(kind, stem),
         subwords=True,
+        takes_placeholders=True,
     )
 
 
@@ -150,9 +153,10 @@ def _cannot_train(_lines: Iterable[str], _config: "TokenizerConfig") -> Tokenize
 
 TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "words": TokenizerKind(
-        train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size),
+        train=lambda lines, config: WordTokenizer.train(lines, config.vocab_size, config.placeholder_tokens),
         load=WordTokenizer.load,
         open_ended=True,
+        takes_placeholders=True,
     ),
     "characters": TokenizerKind(
         train=lambda lines, config: CharacterTokenizer.train(lines, config.vocab_size),
@@ -178,7 +182,7 @@ class TokenizerConfig:
     """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen from the corpus. Imported
     models have "marian", subwords with a vocabulary of their own, which cannot be trained."""
     vocab_size: Annotated[int, Range(0, 10**7)] = 8000
-    """Maximum number of tokens in a vocabulary, including the four special tokens; of words and characters, the most
+    """Maximum number of tokens in a vocabulary, including the special tokens; of words and characters, the most
     frequent are kept. 0 = chosen from the corpus."""
     joint: bool = True
     """Use one vocabulary for source and target."""
@@ -196,21 +200,33 @@ class TokenizerConfig:
     varies more); 0 = off."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
+    placeholders: Annotated[float, Range(0, 0.9)] = 0.0
+    """Subwords and words: have the model learn to copy placeholder tokens, which then stand for addresses, numbers and
+    other protected spans: share of the training pairs in which such tokens take the place of words, 0.2 for example.
+    0 = off."""
 
     def __post_init__(self) -> None:
         check_fields("tokenizer", self)
         self._check_kinds()
-        if self.vocab_size and self.vocab_size <= len(SPECIALS):
+        special = len(SPECIALS) + len(self.placeholder_tokens)
+        if self.vocab_size and self.vocab_size <= special:
             raise ConfigError(
-                f"tokenizer.vocab_size: expected more than the {len(SPECIALS)} special tokens, got {self.vocab_size}"
+                f"tokenizer.vocab_size: expected more than the {special} special tokens, got {self.vocab_size}"
             )
         for place, symbol in enumerate(self.symbols):
-            if symbol.split() != [symbol] or SPACE_MARK in symbol or symbol in (*SPECIALS, *self.symbols[:place]):
+            taken = (*SPECIALS, *PLACEHOLDERS, *self.symbols[:place])
+            if symbol.split() != [symbol] or SPACE_MARK in symbol or symbol in taken:
                 raise ConfigError(
                     "tokenizer.symbols: expected different strings without white space, none of them special, "
                     f"got {quoted(symbol)}"
                 )
         subwords_only = {"character_coverage": 1.0, "byte_fallback": False, "symbols": (), "sampling": 0.0}
+        without = [kind for kind in self.kinds if not TOKENIZER_KINDS[kind].takes_placeholders]
+        if self.placeholders and without:
+            raise ConfigError(
+                f"tokenizer.placeholders: expected 0 with the kind {without[0]}, got {self.placeholders}; leave it "
+                f"out, or choose {_either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"
+            )
         for name, default in subwords_only.items():
             if getattr(self, name) != default and not any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds):
                 subwords = [kind for kind, row in TOKENIZER_KINDS.items() if row.subwords]
@@ -226,6 +242,11 @@ class TokenizerConfig:
                     f"tokenizer.{name}: expected no value with a joint vocabulary, got {quoted(value)}; set "
                     "tokenizer.joint = false, or leave it out"
                 )
+
+    @property
+    def placeholder_tokens(self) -> tuple[str, ...]:
+        """The placeholder tokens that the vocabularies must have."""
+        return PLACEHOLDERS if self.placeholders else ()
 
     @property
     def kinds(self) -> tuple[KindName, KindName]:

@@ -28,6 +28,7 @@ class Judge:
             source_ids=source,
             tokens=one.tokens,
             token_log_probs=one.token_log_probs,
+            log_prob=one.log_prob,
             unknown=source.count(self.source_unk) + one.tokens.count(self.target_unk),
         )
 

@@ -11,7 +11,7 @@ from glassformer.text.links import Link, overlap, word_spans
 from glassformer.text.placing import placed_spans, replaced_terms, stripped
 from glassformer.text.terms import Terms, TextPiece, as_fragment, missing_terms, pieces_around, spellings_of
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.vocabulary import EOS_ID, SPECIALS
+from glassformer.text.vocabulary import EOS_ID, PLACEHOLDERS, SPECIALS
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import Kept, Status, Translation
 
@@ -45,30 +45,45 @@ class TermKeeper:
         seen their tokens there; so they are placed in the translation of the rest, if possible.
         """
         results, terms = dict(enumerate(found)), self.terms
-        lacking = {place: some for place in terms if (some := missing_terms(terms[place], results[place].text))}
+        lacking = {place: some for place in terms if (some := self._lacking(place, results[place]))}
         for place in terms:
             results[place] = _kept(results[place], terms[place], "lost" if place in lacking else "output")
         odd = {place for place, some in lacking.items() if any(term.kind != "translated" for term in some)}
-        ways = ((self._placed, odd), (self._searched, lacking), (self._placed, lacking), (self._cut, lacking))
+        known = {place for place in odd if self.request.masked[place].terms}  # their tokens are easy to search for
+        ways = (
+            (self._searched, known),
+            (self._placed, odd),
+            (self._searched, lacking.keys() - known),
+            (self._placed, lacking),
+            (self._cut, lacking),
+        )
         for way, places in ways:
-            still = {place: lacking[place] for place in places if results[place].kept == "lost"}
+            still = {place: lacking[place] for place in lacking if place in places and results[place].kept == "lost"}
             for place, one in way(still) if still else ():
                 if not missing_terms(terms[place], one.text):
                     results[place] = _kept(one if self.request.links else _without_links(one), terms[place], one.kept)
         yield from results.values()
+
+    def _lacking(self, place: int, one: Translation) -> list[Term]:
+        """Return the terms that an output lacks, or contains too often; all, if it has a placeholder of no span."""
+        invented = self.request.masked[place].invents(one.tokens)
+        return list(self.terms[place]) if invented else missing_terms(self.terms[place], one.text)
 
     def _searched(self, lacking: Mapping[int, Sequence[Term]]) -> _Found:
         """Yield the index and the translation of each text whose terms a search can write."""
         if self.search is None:
             return
         jobs: dict[Job, list[int]] = {}
+        placeholders = [((self.tokenizer.encode(token)[-1],),) for token in PLACEHOLDERS]
         for place in lacking:
-            phrases = tuple(spellings_of(term, self.tokenizer) for term in self.terms[place])
+            known = dict(zip(self.request.masked[place].terms, placeholders, strict=False))
+            phrases = tuple(known.get(term) or spellings_of(term, self.tokenizer) for term in self.terms[place])
             size = self.request.search.beam_size * (1 + sum(max(map(len, each), default=0) for each in phrases))
             if all(phrases) and size <= MOST_HYPOTHESES:
                 jobs.setdefault(self.jobs[place]._replace(phrases=phrases), []).append(place)
         for place, one in self.search(jobs).items():
-            if one.status == "ok" or self.jobs[place].prefix:  # an output that does not end went astray
+            ended = one.status == "ok" or self.jobs[place].prefix  # an output that does not end went astray
+            if ended and not self.request.masked[place].invents(one.tokens):
                 yield place, replace(one, kept="search")
 
     def _placed(self, lacking: Mapping[int, Sequence[Term]]) -> _Found:

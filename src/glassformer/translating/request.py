@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from glassformer.decoding.engine import Search
+from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
 from glassformer.translating.growing import Growth
 from glassformer.translating.translation import Translation
@@ -26,6 +27,8 @@ class Request(NamedTuple):
     """Whether to align the words of each output to the words of its text."""
     guards: bool = True
     """Whether to look for suspicious outputs."""
+    masked: Sequence[Masked] = ()
+    """The texts as the models read them, once the translator has begun."""
     growth: Growth | None = None
     """What is told how the outputs grow; only greedy search tells it."""
 

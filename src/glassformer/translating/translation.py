@@ -31,13 +31,13 @@ class Translation:
     text: str
     """The translation; "" if there is none."""
     log_prob: float = 0.0
-    """Sum of the tokens' log probabilities, including `<eos>` (natural logarithm, ≤ 0); NaN if not requested."""
+    """Sum of the tokens' log probabilities, including `<eos>` (natural logarithm, ≤ 0); NaN if not computed."""
     score: float = 0.0
-    """The value by which the search ranks outputs: log_prob / length penalty; NaN if not requested."""
+    """The value by which the search ranks outputs: log_prob / length penalty; NaN if not computed."""
     tokens: tuple[str, ...] = ()
     """The tokens, including `<eos>`."""
     token_log_probs: tuple[float, ...] = ()
-    """Log probability of each token (natural logarithm, ≤ 0); empty if not requested."""
+    """Log probability of each token (natural logarithm, ≤ 0); empty if not computed."""
     alternatives: tuple["Translation", ...] = ()
     """The next best outputs, best first, if several were requested."""
     links: tuple[Link, ...] = ()
@@ -49,7 +49,7 @@ class Translation:
     reasons: tuple[str, ...] = ()
     """The guards that the output set off, by the names in `glassformer.guards.signals.SIGNALS`."""
     confidence: Confidence | None = None
-    """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not requested."""
+    """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not computed."""
     retry: Retry = ""
     """With the setting `retry`, the search that made the output, if the output of the first search was suspicious:
     "greedy" or "beam"; "samples" or "n_best": of several samples, or of the best outputs of a wide beam, the one most

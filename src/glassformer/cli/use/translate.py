@@ -11,7 +11,6 @@ import typer
 
 from glassformer.cli.arguments import (
     BeamSize,
-    DecodingOverrides,
     Device,
     EngineChoice,
     Ensemble,
@@ -60,7 +59,15 @@ def translate_command(
         typer.Option("--sample", help="Draw outputs at random; set the temperature by --set decoding.temperature=0.8."),
     ] = False,
     glossary: GlossaryFile = None,
-    overrides: DecodingOverrides = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SECTION.NAME=VALUE",
+            help="Change a decoding setting of the run, such as decoding.length_penalty=1, or how a document is read: "
+            "documents.lines=true for one sentence per line. Repeatable.",
+        ),
+    ] = None,
     engine: EngineChoice = "auto",
     quantization: QuantizationChoice = None,
     device: Device = "auto",
@@ -84,7 +91,8 @@ def translate_command(
     """
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
-    from glassformer.recipes.toml import decoding_changes
+    from glassformer.documents.document import DOCUMENT_SECTION, DocumentOptions
+    from glassformer.recipes.toml import changed_settings, decoding_changes, section_changes
     from glassformer.system.machine import cores
     from glassformer.text.glossary import Glossary
 
@@ -92,16 +100,21 @@ def translate_command(
         _check_explained(sample, n_best, links, glossary)
     of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
     files = {"--status": status is not None, "--links": links is not None}
-    document = document_of(file, output, of_lines | files)
+    of_documents = [one for one in overrides or () if one.startswith(f"{DOCUMENT_SECTION}.")]
+    of_decoding = [one for one in overrides or () if one not in of_documents]
+    changes = section_changes(DOCUMENT_SECTION, of_documents, f"{DOCUMENT_SECTION}.lines=true")
+    reading = changed_settings(DOCUMENT_SECTION, DocumentOptions(), changes)
+    document = document_of(file, output, reading, of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
-    settings = decoding_changes(overrides or (), beam_size=beam_size, sampling=sample)
+    settings = decoding_changes(of_decoding, beam_size=beam_size, sampling=sample)
     asked = {"sampling": sample, "prefix": prefix, "glossary": glossary, "explanation": explain}
     needs: list[Any] = [need for need, wanted in asked.items() if wanted]
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     translator = load_system(run, ensemble, rescore, lexicon=lexicon, settings=settings, needs=needs, **how)
     if document and output:
-        translate_document(translator, document, output, {"sample": sample, "glossary": terms, "log_probs": False})
+        how = {"sample": sample, "glossary": terms, "log_probs": False}
+        translate_document(translator, document, output, how, lines=reading.lines)
         return
     if file is None and is_terminal():
         typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)

@@ -24,6 +24,7 @@ from glassformer.interop.export import (
     check_trained,
     have_one_vocabulary,
     is_written_by_us,
+    placeholder_remarks,
     replaced_folder,
     weights_of,
 )
@@ -63,6 +64,7 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
 
 def onnx_remarks(bundle: Bundle) -> Iterator[str]:
     """Yield what a user of the folder must know."""
+    yield from placeholder_remarks(bundle)
     length = positions_of(bundle.model_config)
     yield f"the files hold {length} positions: a longer source or output is an error in onnxruntime"
     if not have_one_vocabulary(bundle):

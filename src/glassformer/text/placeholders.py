@@ -1,0 +1,147 @@
+"""Placeholder tokens: tokens that stand for protected spans while a model translates, so that it only copies a token.
+
+A span of the source becomes "⟦0⟧" to "⟦9⟧" before the text is cut into tokens, and the translation gets the span back
+where the model wrote its token. Models learn this from training pairs (corpus/placeholder_pairs.py).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, zip_longest
+from typing import NamedTuple
+
+from glassformer.text.glossary import Term
+from glassformer.text.links import Link, Span, overlap, word_spans
+from glassformer.text.terms import Terms, without_spans
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import PLACEHOLDERS
+
+__all__ = ["Masked", "TextEdit", "edited", "has_placeholders", "masked", "shared_spans", "spans_of"]
+
+_SPANS = Terms()
+_WRITTEN = re.compile(f" ?({'|'.join(PLACEHOLDERS)})")
+
+
+class TextEdit(NamedTuple):
+    """A replacement of the characters [begin, end) of a text."""
+
+    begin: int
+    end: int
+    text: str
+
+
+class Masked(NamedTuple):
+    """A text as a model reads it."""
+
+    text: str
+    """The text, with a placeholder token in place of each of its `terms`."""
+    original: str
+    terms: tuple[Term, ...] = ()
+    """The spans that the placeholder tokens stand for, in the order of `PLACEHOLDERS`."""
+
+    def in_target(self, target: str) -> str:
+        """Return a translation, or its beginning, with the tokens of the spans that stand in it, each used once."""
+        found = shared_spans(self.terms, spans_of(target)) if self.terms else {}
+        return edited(target, [TextEdit(one.begin, one.end, PLACEHOLDERS[place]) for place, one in found.items()])
+
+    def restored(self, target: str, links: Sequence[Link] = ()) -> tuple[str, tuple[Link, ...]]:
+        """Return a translation of the masked text with the spans in it, and the links of its words to the original.
+
+        A token that stands for no span is left out.
+        """
+        edits = list(self._restoring(target))
+        if not self.terms and not edits:
+            return target, tuple(links)
+        text = edited(target, edits)
+        moved = (Link(_moved(one, self._edits()), _moved(other, edits)) for one, other in links)
+        return text, tuple(found for link in moved for found in _links_of_words(self.original, text, link))
+
+    def invents(self, tokens: Sequence[str]) -> bool:
+        """Return whether the tokens of a translation include a placeholder token that stands for no span."""
+        return any(token in tokens and token not in self.text for token in PLACEHOLDERS)
+
+    def _restoring(self, target: str) -> Iterator[TextEdit]:
+        """Yield the edits that turn a translation of the masked text into one of the original."""
+        for one in _WRITTEN.finditer(target):
+            number = PLACEHOLDERS.index(one[1])
+            if number < len(self.terms):
+                yield TextEdit(*one.span(1), self.terms[number].forms[0])
+            elif one[1] not in self.text:
+                yield TextEdit(*one.span(), "")
+
+    def _edits(self) -> list[TextEdit]:
+        """Return the edits that turn the masked text into the original."""
+        forms = [term.forms[0] for term in self.terms]
+        shifts = accumulate((len(mark) - len(form) for mark, form in zip(PLACEHOLDERS, forms, strict=False)), initial=0)
+        begins = [term.begin + shift for term, shift in zip(self.terms, shifts, strict=False)]
+        marks = zip(begins, PLACEHOLDERS, forms, strict=False)
+        return [TextEdit(begin, begin + len(mark), form) for begin, mark, form in marks]
+
+
+def has_placeholders(tokenizer: Tokenizer) -> bool:
+    """Return whether a tokenizer has all placeholder tokens, as those trained with `tokenizer.placeholders` do."""
+    text = " ".join(PLACEHOLDERS)
+    return set(PLACEHOLDERS) <= {*tokenizer.split(text)} and tokenizer.unk_id not in tokenizer.encode(text)
+
+
+def spans_of(text: str) -> tuple[Term, ...]:
+    """Return the protected spans of a text."""
+    return _SPANS.of(text)
+
+
+def masked(text: str, tokenizer: Tokenizer) -> Masked:
+    """Return a text as a model with placeholder tokens reads it.
+
+    A text without words besides its spans stays as it is. So do spans for which there is no token left, and those whose
+    token the tokenizer would not separate from the letters beside it.
+    """
+    terms = spans_of(text)[: len(PLACEHOLDERS)]
+    if not terms or not any(character.isalnum() for character in without_spans(text)):
+        return Masked(text, text)
+    while terms:
+        marks = [*zip(terms, PLACEHOLDERS, strict=False)]
+        made = edited(text, [TextEdit(term.begin, term.end, mark) for term, mark in marks])
+        tokens = tokenizer.split(made)
+        separate = tuple(term for term, mark in marks if tokens.count(mark) == 1)
+        if separate == terms:
+            return Masked(made, text, terms)
+        terms = separate
+    return Masked(text, text)
+
+
+def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Term]:
+    """Return which spans of a text its translation has, too: the translation's span by the index of the text's."""
+    free, found = list(others), dict[int, Term]()
+    for place, term in enumerate(terms):
+        other = next((one for one in free if one.forms == term.forms), None)
+        if other is not None:
+            free.remove(other)
+            found[place] = other
+    return found
+
+
+def edited(text: str, edits: Iterable[TextEdit]) -> str:
+    """Return a text with edits that do not overlap."""
+    parts, cursor = list[str](), 0
+    for begin, end, new in sorted(edits):
+        parts += [text[cursor:begin], new]
+        cursor = end
+    return "".join([*parts, text[cursor:]])
+
+
+def _moved(span: Span, edits: Sequence[TextEdit]) -> Span:
+    """Return where a span of a text is after some edits."""
+    begin, end = (
+        place + sum(len(edit.text) - (edit.end - edit.begin) for edit in edits if edit.end <= place) for place in span
+    )
+    return begin, end
+
+
+def _links_of_words(source: str, target: str, link: Link) -> Iterator[Link]:
+    """Yield links between the words in the two parts of a link: a span may have several, and one left out has none."""
+    words, others = (
+        [word for word in word_spans(text) if overlap(word, span)]
+        for text, span in zip((source, target), link, strict=True)
+    )
+    if words and others:
+        for word, other in zip_longest(words, others):
+            yield Link(word or words[-1], other or others[-1])
