@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
+LAST_SECTION = b"[decoding]"
+"""The last section of a run's configuration, which has all sections; a file that is cut short may be valid TOML."""
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
@@ -72,8 +74,10 @@ class Bundle:
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
-            read_bytes(folder / CONFIG)  # refuses a special or very large file
+            content = read_bytes(folder / CONFIG)  # refuses a special or very large file
             configuration = load(folder / CONFIG)
+            if LAST_SECTION not in content:
+                raise ConfigError(f"{LAST_SECTION.decode()} is missing, so it is cut short")
             config = model_config(configuration, len(source), len(target))
         except CheckpointError:
             raise
