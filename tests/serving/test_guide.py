@@ -55,6 +55,15 @@ def shell(line: str, folder: Path) -> str:
     return done.stdout
 
 
+def answers_of(printed: str) -> list[dict[str, Any]]:
+    """Return the JSON of an answer, or of each event of a stream."""
+    if not printed.startswith("event: "):
+        return [json.loads(printed)]
+    events = [event.splitlines() for event in printed.strip().split("\n\n")]
+    assert events[-1] == ["event: end", "data: {}"]
+    return [json.loads(data.removeprefix("data: ")) for _, data in events[:-1]]
+
+
 @pytest.mark.slow
 def test_the_commands_run_as_printed(folder, monkeypatch):
     monkeypatch.chdir(folder)
@@ -69,9 +78,9 @@ def test_the_commands_run_as_printed(folder, monkeypatch):
                 keys.append(shell(line, folder).strip())
             else:
                 assert line.startswith("curl "), line
-                answers.append(json.loads(shell(line.replace(ADDRESS, f"127.0.0.1:{port}"), folder)))
+                answers += answers_of(shell(line.replace(ADDRESS, f"127.0.0.1:{port}"), folder))
         asked = f"curl http://127.0.0.1:{port}/translate -d q=cat -d source=en -d target=fr -d api_key={keys[0]}"
-        answers.append(json.loads(shell(asked, folder)))  # the last service on the page wants the key made before
+        answers += answers_of(shell(asked, folder))  # the last service on the page wants the key made before
     assert len(answers) >= 4
     assert all("error" not in answer for answer in answers)
     assert answers[0].keys() == {"translatedText"}
