@@ -308,8 +308,8 @@ def markdown(figures: dict[str, Any]) -> str:
             ],
         ]
         if "ray" in whole:
-            kills = ", ".join(f"{count} of a {kind}" for kind, count in whole["ray"]["kills"].items())
-            lines.append([f"Ray on two nodes, kills: {kills}", "", str(whole["ray"]["written_again"])])
+            kills = ", ".join(f"{kind}: {count}" for kind, count in whole["ray"]["kills"].items())
+            lines.append([f"Ray on two nodes, kills ({kills})", "", str(whole["ray"]["written_again"])])
         text += (
             f"\n{size} lines in {parts} parts; every output equals that of `translate`, byte for byte. One process "
             f"takes {whole['peak_bytes'] / 2**20:.0f} MiB at most.\n\n"
