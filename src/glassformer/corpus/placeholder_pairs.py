@@ -9,9 +9,10 @@ from typing import NamedTuple
 from zlib import crc32
 
 from glassformer.corpus.word_alignment import align_words
+from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Term
 from glassformer.text.links import Span, overlap
-from glassformer.text.placeholders import TextEdit, edited, shared_spans, spans_of
+from glassformer.text.placeholders import shared_spans, spans_of
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
 
@@ -33,7 +34,7 @@ class _Slot(NamedTuple):
 
     spans: tuple[Span, Span]
     before: str = ""
-    """What stands before the token: a space where it is added after a word."""
+    """What is written before the token: a space, if the token is added after a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class PlaceholderPairs:
         marks = chance.sample(PLACEHOLDERS, len(slots))
         made = tuple(
             edited(
-                text, [TextEdit(*slot.spans[side], slot.before + mark) for slot, mark in zip(slots, marks, strict=True)]
+                text,
+                [Replacement(*slot.spans[side], slot.before + mark) for slot, mark in zip(slots, marks, strict=True)],
             )
             for side, text in enumerate((source, target))
         )

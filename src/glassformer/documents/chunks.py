@@ -5,17 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-__all__ = ["Chunk", "Replacement", "Role", "Unit", "closings_of", "has_text", "unit_of", "with_edits"]
+from glassformer.text.edits import Replacement, edited
+
+__all__ = ["Chunk", "Role", "Unit", "closings_of", "has_text", "unit_of"]
 
 Role = Literal["text", "open", "close", "point"]
-
-
-class Replacement(NamedTuple):
-    """A replacement of the characters `begin` to `end` of a document."""
-
-    begin: int
-    end: int
-    text: str
 
 
 class Chunk(NamedTuple):
@@ -58,7 +52,7 @@ class Unit:
         self, chunks: Iterable[Chunk], is_suspicious: bool, inner: Iterable[Replacement], document: str
     ) -> Replacement:
         """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
-        known = sorted(inner)
+        known = tuple(inner)
         content = "".join(
             self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document)
             for chunk in self.writable(chunks)
@@ -68,16 +62,7 @@ class Unit:
 
 def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
     within = [edit for edit in inner if chunk.begin <= edit.begin and edit.end <= chunk.end]
-    return with_edits(document, within, chunk.begin, chunk.end) if within else chunk.text
-
-
-def with_edits(document: str, edits: Iterable[Replacement], begin: int = 0, end: int | None = None) -> str:
-    """Return a document, or the part of it from `begin` to `end`, with edits that do not overlap, in order."""
-    parts, cursor = [], begin
-    for edit in edits:
-        parts += [document[cursor : edit.begin], edit.text]
-        cursor = edit.end
-    return "".join([*parts, document[cursor:end]])
+    return edited(document, within, chunk.begin, chunk.end) if within else chunk.text
 
 
 def unit_of(document: str, chunks: Sequence[Chunk], escape: Callable[[str], str] = str) -> Unit | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
-from glassformer.documents.chunks import Chunk, Replacement, Unit, with_edits
+from glassformer.documents.chunks import Chunk, Unit
 from glassformer.documents.gettext import gettext_charset, gettext_units
 from glassformer.documents.html_pages import html_units
 from glassformer.documents.json_messages import json_units
@@ -16,6 +16,7 @@ from glassformer.documents.plain_text import line_units, paragraph_units
 from glassformer.documents.subtitles import srt_units, vtt_units
 from glassformer.documents.xliff import xliff_units
 from glassformer.errors import ConfigError, DataError
+from glassformer.text.edits import Replacement, edited
 
 __all__ = ["DOCUMENT_SECTION", "SUFFIXES", "Document", "DocumentOptions", "is_document"]
 
@@ -150,7 +151,7 @@ class Document:
             within = [self.units[one].edit(changed[one], one in doubted, (), self.text) for one in inner]
             edits.add(unit.edit(changed[place], place in doubted, within, self.text))
             edits.update(unit.edits, unit.doubts if place in doubted else ())
-        return self._encoded(with_edits(self.text, sorted(edits)))
+        return self._encoded(edited(self.text, edits))
 
     def _nested(self, places: Iterable[int]) -> dict[int, list[int]]:
         """Return the indices of units that are in no other of these units, each with those within it."""

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from glassformer.documents.chunks import Replacement, Unit
+from glassformer.documents.chunks import Unit
 from glassformer.documents.messages import message_unit
 from glassformer.documents.plain_text import TextLine, lines_of
 from glassformer.errors import DataError, quoted
+from glassformer.text.edits import Replacement
 
 __all__ = ["gettext_charset", "gettext_units"]
 

@@ -7,9 +7,10 @@ from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from glassformer.documents.chunks import Chunk, Replacement, Unit, has_text
+from glassformer.documents.chunks import Chunk, Unit, has_text
 from glassformer.documents.messages import protected_chunks
 from glassformer.errors import DataError
+from glassformer.text.edits import Replacement
 
 __all__ = ["xliff_units"]
 

@@ -5,28 +5,21 @@ where the model wrote its token. Models learn this from training pairs (corpus/p
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
+from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Term
 from glassformer.text.links import Link, Span, overlap, word_spans
 from glassformer.text.terms import Terms, without_spans
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
 
-__all__ = ["Masked", "TextEdit", "edited", "has_placeholders", "masked", "shared_spans", "spans_of"]
+__all__ = ["Masked", "has_placeholders", "masked", "shared_spans", "spans_of"]
 
 _SPANS = Terms()
 _WRITTEN = re.compile(f" ?({'|'.join(PLACEHOLDERS)})")
-
-
-class TextEdit(NamedTuple):
-    """A replacement of the characters [begin, end) of a text."""
-
-    begin: int
-    end: int
-    text: str
 
 
 class Masked(NamedTuple):
@@ -41,7 +34,7 @@ class Masked(NamedTuple):
     def in_target(self, target: str) -> str:
         """Return a translation, or its beginning, with the tokens of the spans that stand in it, each used once."""
         found = shared_spans(self.terms, spans_of(target)) if self.terms else {}
-        return edited(target, [TextEdit(one.begin, one.end, PLACEHOLDERS[place]) for place, one in found.items()])
+        return edited(target, [Replacement(one.begin, one.end, PLACEHOLDERS[place]) for place, one in found.items()])
 
     def restored(self, target: str, links: Sequence[Link] = ()) -> tuple[str, tuple[Link, ...]]:
         """Return a translation of the masked text with the spans in it, and the links of its words to the original.
@@ -59,22 +52,22 @@ class Masked(NamedTuple):
         """Return whether the tokens of a translation include a placeholder token that stands for no span."""
         return any(token in tokens and token not in self.text for token in PLACEHOLDERS)
 
-    def _restoring(self, target: str) -> Iterator[TextEdit]:
+    def _restoring(self, target: str) -> Iterator[Replacement]:
         """Yield the edits that turn a translation of the masked text into one of the original."""
         for one in _WRITTEN.finditer(target):
             number = PLACEHOLDERS.index(one[1])
             if number < len(self.terms):
-                yield TextEdit(*one.span(1), self.terms[number].forms[0])
+                yield Replacement(*one.span(1), self.terms[number].forms[0])
             elif one[1] not in self.text:
-                yield TextEdit(*one.span(), "")
+                yield Replacement(*one.span(), "")
 
-    def _edits(self) -> list[TextEdit]:
+    def _edits(self) -> list[Replacement]:
         """Return the edits that turn the masked text into the original."""
         forms = [term.forms[0] for term in self.terms]
         shifts = accumulate((len(mark) - len(form) for mark, form in zip(PLACEHOLDERS, forms, strict=False)), initial=0)
         begins = [term.begin + shift for term, shift in zip(self.terms, shifts, strict=False)]
         marks = zip(begins, PLACEHOLDERS, forms, strict=False)
-        return [TextEdit(begin, begin + len(mark), form) for begin, mark, form in marks]
+        return [Replacement(begin, begin + len(mark), form) for begin, mark, form in marks]
 
 
 def has_placeholders(tokenizer: Tokenizer) -> bool:
@@ -91,15 +84,15 @@ def spans_of(text: str) -> tuple[Term, ...]:
 def masked(text: str, tokenizer: Tokenizer) -> Masked:
     """Return a text as a model with placeholder tokens reads it.
 
-    A text without words besides its spans stays as it is. So do spans for which there is no token left, and those whose
-    token the tokenizer would not separate from the letters beside it.
+    A text of nothing but spans is left as it is. Spans also stay where no token is left for them, or where the
+    tokenizer would join the token to the letters beside it.
     """
     terms = spans_of(text)[: len(PLACEHOLDERS)]
     if not terms or not any(character.isalnum() for character in without_spans(text)):
         return Masked(text, text)
     while terms:
         marks = [*zip(terms, PLACEHOLDERS, strict=False)]
-        made = edited(text, [TextEdit(term.begin, term.end, mark) for term, mark in marks])
+        made = edited(text, [Replacement(term.begin, term.end, mark) for term, mark in marks])
         tokens = tokenizer.split(made)
         separate = tuple(term for term, mark in marks if tokens.count(mark) == 1)
         if separate == terms:
@@ -119,16 +112,7 @@ def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Ter
     return found
 
 
-def edited(text: str, edits: Iterable[TextEdit]) -> str:
-    """Return a text with edits that do not overlap."""
-    parts, cursor = list[str](), 0
-    for begin, end, new in sorted(edits):
-        parts += [text[cursor:begin], new]
-        cursor = end
-    return "".join([*parts, text[cursor:]])
-
-
-def _moved(span: Span, edits: Sequence[TextEdit]) -> Span:
+def _moved(span: Span, edits: Sequence[Replacement]) -> Span:
     """Return where a span of a text is after some edits."""
     begin, end = (
         place + sum(len(edit.text) - (edit.end - edit.begin) for edit in edits if edit.end <= place) for place in span
