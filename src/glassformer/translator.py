@@ -222,21 +222,22 @@ class Translator:
             GlassformerError: as `translate`.
         """
         growth = Growth(range(len(texts)) if watched is None else watched)
+        masked = [self.masked(text) for text in texts] if self._has_placeholders else []
         with ThreadPoolExecutor(1) as search:
             found = search.submit(self.translate, texts, growth=growth, **options)
             found.add_done_callback(lambda _: growth.end())
             try:
                 for news in growth.news():
-                    growth.give_up((yield self._beginnings(texts, news)) or ())
+                    growth.give_up((yield self._beginnings(masked, news)) or ())
             finally:
                 growth.give_up(range(len(texts)))
             return found.result()
 
-    def _beginnings(self, texts: Sequence[str], news: Mapping[int, tuple[Ids, bool]]) -> dict[int, Beginning]:
+    def _beginnings(self, masked: Sequence[Masked], news: Mapping[int, tuple[Ids, bool]]) -> dict[int, Beginning]:
         decoded = map(_one_line, self.bundle.target_tokenizer.decode_all([ids for ids, _ in news.values()]))
         found = {}
         for text, (place, (_, is_whole)) in zip(decoded, news.items(), strict=True):
-            written = self.masked(texts[place]).restored(text)[0] if self._has_placeholders else text
+            written = masked[place].restored(text)[0] if masked else text
             found[place] = Beginning(written if is_whole else shown(written), is_whole)
         return found
 
