@@ -1,4 +1,4 @@
-"""Targets from right to left: a tokenizer whose ids are those of another one, last token first."""
+"""A tokenizer for models that write from right to left: the ids of another tokenizer, last token first."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from glassformer.errors import VocabularyError
 
 if TYPE_CHECKING:
-    from glassformer.text.tokenizer import Tokenizer
+    from glassformer.text.tokenizer import SubwordTokenizer, Tokenizer
 
 __all__ = ["ReversedSubwordTokenizer", "ReversedTokenizer", "forward_of", "in_writing_order"]
 
@@ -101,17 +101,22 @@ class ReversedTokenizer:
 class ReversedSubwordTokenizer(ReversedTokenizer):
     """A reversed tokenizer that can cut the same text in several ways."""
 
+    forward: "SubwordTokenizer"
+
     def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
         """Return the ids of the texts, cut at random, the last token first."""
-        cuts: list[list[int]] = self.forward.resampled(texts, amount, seed)  # type: ignore[attr-defined]
-        return [ids[::-1] for ids in cuts]
+        return [ids[::-1] for ids in self.forward.resampled(texts, amount, seed)]
 
 
 def in_writing_order(tokenizer: "Tokenizer", *, reverse: bool) -> "Tokenizer":
     """Return a target's tokenizer for the setting `data.reverse_target`: a reversed one, or the tokenizer itself."""
     if not reverse:
         return tokenizer
-    return (ReversedSubwordTokenizer if hasattr(tokenizer, "resampled") else ReversedTokenizer)(tokenizer)
+    from glassformer.text.tokenizer import SubwordTokenizer
+
+    if isinstance(tokenizer, SubwordTokenizer):
+        return ReversedSubwordTokenizer(tokenizer)
+    return ReversedTokenizer(tokenizer)
 
 
 def forward_of(tokenizer: "Tokenizer") -> "Tokenizer":
