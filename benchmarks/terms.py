@@ -79,10 +79,13 @@ def in_place_of_words(pairs: Sequence[Pair], seed: int = 1) -> list[tuple[str, s
         )
         if both:
             word, span = chance.choice(both), KINDS[place % len(KINDS)](chance)
-            sides = ((source, word), (target, translations[word]))
-            made = [re.sub(rf"\b{one}\b", lambda _, span=span: span, text) for text, one in sides]  # type: ignore[misc]
-            found.append((made[0], made[1], span))
+            found.append((_with_span(source, word, span), _with_span(target, translations[word], span), span))
     return found
+
+
+def _with_span(text: str, word: str, span: str) -> str:
+    """Return a text with a span in place of a word."""
+    return re.sub(rf"\b{word}\b", lambda _: span, text)
 
 
 def without(text: str, span: str) -> str:
@@ -182,7 +185,7 @@ def of_spans(translator: Translator, engine: str, pairs: Sequence[Pair]) -> dict
 
 
 def of_words(translator: Translator, engine: str, pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Return the figures for protected spans that stand in place of a word; BLEU is that of the outputs with spans."""
+    """Return the figures for sentences in which a protected span replaces a word; BLEU counts the spans, too."""
     sources, references, spans = zip(*in_place_of_words(pairs), strict=True)
     free, made = translated(translator, sources, protect=False), translated(translator, sources)
 

@@ -46,7 +46,7 @@ MOST_CHANGES = 3
 CONTEXT_LENGTHS = (2, 1, 0)
 """Numbers of last symbols of a known word's target on which a change may depend, the most telling one first."""
 COMPOUND_SHARE = 0.5
-"""Share of compounds whose target is that of their parts."""
+"""Share of compound words whose target consists of the targets of their parts."""
 
 Symbols = tuple[str, ...]
 """A target, in tokens."""

@@ -75,8 +75,8 @@ def check_order(bundle: Bundle) -> None:
     """
     if bundle.configuration.data.reverse_target:
         raise ConfigError(
-            "data.reverse_target: expected false, as other programs would print the outputs from right to left, got "
-            "true; export a run that writes from left to right"
+            "data.reverse_target: expected false, got true; other programs would print the outputs backwards: export a "
+            "run that writes from left to right"
         )
 
 
@@ -115,11 +115,11 @@ def languages_of(bundle: Bundle) -> tuple[str, str]:
 
 
 def placeholder_remarks(bundle: Bundle) -> Iterator[str]:
-    """Yield what is different in other programs about a run that was trained with placeholder tokens."""
+    """Yield how other programs treat a run that was trained with placeholder tokens."""
     if has_placeholders(bundle.source_tokenizer) and has_placeholders(bundle.target_tokenizer):
         yield (
             "only glassformer puts the placeholder tokens ⟦0⟧ to ⟦9⟧ in place of addresses, numbers and other "
-            "protected spans; other programs give the model the spans themselves, which it has rarely seen"
+            "protected spans; in other programs, the model reads the spans themselves, which it has rarely seen"
         )
 
 

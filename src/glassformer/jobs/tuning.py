@@ -101,7 +101,7 @@ def keep_lexicon(run: Path) -> Path:
 
 
 def _without_idle(table: CandidateTable, weights: Sequence[float]) -> list[float]:
-    """Return the weights, with 0 for features that are 0 everywhere, such as those of a lexicon that there is not."""
+    """Return the weights, with 0 for features that are always 0, such as those of a lexicon if there is none."""
     used = np.abs(table.features).max((0, 1)) > 0
     return [weight if use else 0.0 for weight, use in zip(weights, used.tolist(), strict=True)]
 

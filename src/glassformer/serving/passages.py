@@ -133,7 +133,7 @@ class _Growing:
         self._sentences = [[Beginning("", is_whole=False)] * len(one.wanted) for one in passages]
 
     def grow(self, place: int, beginning: Beginning) -> None:
-        """Note the beginning of a sentence, and pass on that of its text."""
+        """Store how a sentence begins, and pass on how its text begins."""
         index, at = self._places[place]
         self._sentences[index][at] = beginning
         if all(one.is_whole for one in self._sentences[index][:at]):
