@@ -163,6 +163,16 @@ def test_our_names_are_never_imported_under_an_alias():
     assert not [place for place, node in ours if any(alias.asname for alias in node.names)]
 
 
+def test_the_tests_can_check_arguments_against_every_protocol():
+    unchecked = [
+        where
+        for where, node in places(ast.ClassDef)
+        if "Protocol" in {ast.unparse(base).partition("[")[0] for base in node.bases}
+        and "runtime_checkable" not in map(ast.unparse, node.decorator_list)
+    ]
+    assert unchecked == []
+
+
 def test_no_module_is_called_utils_or_helpers():
     drawers = {"utils", "util", "common", "helpers", "misc"}
     assert not [file for file in FILES if drawers & {*file.relative_to(SRC).with_suffix("").parts}]

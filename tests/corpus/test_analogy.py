@@ -135,7 +135,9 @@ def test_a_lexicon_is_stored_in_the_same_bytes_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"nothing", gzip.compress(b"word without target\n"), gzip.compress(b"a\tb\n")[:-6]]
+    "content",
+    [b"", b"nothing", gzip.compress(b"word without target\n"), gzip.compress(b"a\tb\n")[:-6]],
+    ids=["empty", "not gzip", "no target", "truncated"],
 )
 def test_a_damaged_lexicon_is_one_clear_error(tmp_path, content):
     path = tmp_path / "lexicon.tsv.gz"

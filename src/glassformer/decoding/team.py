@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 
@@ -32,6 +32,7 @@ T = TypeVar("T")
 Found = list[list[Hypothesis]]
 
 
+@runtime_checkable
 class Decode(Protocol):
     """A function that returns the hypotheses of each job, best first."""
 

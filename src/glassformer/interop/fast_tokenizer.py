@@ -11,7 +11,7 @@ The file gives the ids of our tokenizer for nearly all texts. Known differences:
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from glassformer.errors import ConfigError, quoted
 from glassformer.text.lookup import LookupTokenizer
@@ -174,6 +174,7 @@ def _after_nothing(elisions: Sequence[str]) -> str:
 # Subwords
 
 
+@runtime_checkable
 class _HasModel(Protocol):
     """A tokenizer with sentencepiece's model."""
 

@@ -7,7 +7,7 @@ every number through the kernel twice. Ranks of several machines, and tensors on
 import os
 import tempfile
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
@@ -19,6 +19,7 @@ from glassformer.system.machine import MEMORY
 __all__ = ["AllReduce", "Sum", "make_sum"]
 
 
+@runtime_checkable
 class Sum(Protocol):
     """The sum of a tensor of every rank, again and again."""
 

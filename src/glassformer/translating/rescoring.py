@@ -8,7 +8,7 @@ Not in the paper: noisy-channel reranking (Yee et al. 2019), right-to-left resco
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from glassformer.corpus.files import files_of, format_of
 from glassformer.decoding.engine import Ids
@@ -28,6 +28,7 @@ UNREADABLE = float("-inf")
 """The log probability of a pair that a model cannot score."""
 
 
+@runtime_checkable
 class _Model(Protocol):
     """The part of `Translator` that rescoring uses."""
 
