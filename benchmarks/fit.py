@@ -1,6 +1,6 @@
 """Predict the loss of held-back runs from smaller runs: `python -m benchmarks.fit --data DIR [--runs DIR]`.
 
-For Multi30k and CMUdict, `glassformer estimate --fit` fits the validation losses of five small models and predicts the
+For Multi30k and CMUdict, `glassformer estimate --fit` fits the validation losses of small models (eight and five) and predicts the
 loss of a larger model, which is then trained and compared. A small model has at most a quarter of the parameters,
 without embeddings, and sees at most as many tokens.
 
@@ -42,7 +42,10 @@ Shape = tuple[int, int, int, int]
 """d_model, encoder layers, decoder layers, steps."""
 HELD_BACK: dict[str, Shape] = {"multi30k": (128, 4, 4, 2000), "cmudict": (64, 3, 3, 800)}
 SMALL: dict[str, tuple[Shape, ...]] = {
-    "multi30k": ((64, 4, 4, 2000), (32, 4, 4, 2000), (64, 4, 2, 1500), (64, 2, 4, 1500), (64, 4, 4, 1000)),
+    "multi30k": (
+        *((64, 4, 4, 2000), (48, 4, 4, 2000), (32, 4, 4, 2000), (64, 4, 2, 1500), (64, 2, 4, 1500)),
+        *((64, 4, 4, 1000), (32, 4, 4, 1000), (64, 4, 4, 500)),
+    ),
     "cmudict": ((32, 3, 3, 800), (24, 2, 2, 800), (32, 3, 1, 600), (32, 1, 3, 600), (32, 3, 3, 600)),
 }
 

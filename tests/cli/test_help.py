@@ -12,7 +12,7 @@ from glassformer.cli import GROUPS, application
 
 PAGES = Path(__file__).parent / "help"
 PINNED = re.search(r"^typer==(\S+)", (Path(__file__).parents[2] / "constraints.txt").read_text(), re.MULTILINE)[1]
-MOST_OPTIONS = 16
+MOST_OPTIONS = 17
 DESIGN = {
     "demo": (),
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),

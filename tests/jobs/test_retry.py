@@ -3,6 +3,8 @@
 import json
 import math
 import random
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,3 +211,20 @@ def test_the_text_of_least_risk_is_most_like_the_others() -> None:
         ]
         assert least_risk(several) == gains.index(max(gains))
     assert least_risk(["alone"]) == 0
+
+
+@pytest.mark.slow
+def test_the_command_searches_again_with_an_option(run: Translator, tmp_path: Path) -> None:
+    some, statuses = texts(60, seed=2), tmp_path / "status.jsonl"
+    command = [sys.executable, "-m", "glassformer", "translate", str(run.bundle.folder), "--retry"]
+    given = "".join(f"{text}\n" for text in some).encode()
+    printed = subprocess.run(
+        [*command, "--engine", "torch", "--status", str(statuses)], input=given, capture_output=True, check=True
+    )
+    expected = outputs(run, some, retry=True)
+    assert printed.stdout.decode() == "".join(f"{one.text}\n" for one in expected)
+    found = [json.loads(line).get("retry", "") for line in statuses.read_text().splitlines()]
+    assert found == [one.retry for one in expected]
+    both = subprocess.run([*command, "--sample"], input=given, capture_output=True, check=False)
+    assert b"samples are not searched" in both.stderr
+    assert both.returncode == 1

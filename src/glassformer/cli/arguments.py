@@ -26,6 +26,7 @@ __all__ = [
     "QuantizationChoice",
     "Ray",
     "Rescore",
+    "Retry",
     "RunFolder",
     "RunOrSystem",
     "Share",
@@ -79,6 +80,7 @@ BeamSize = Annotated[
         "--beam-size", metavar="N", help="Keep N hypotheses at each step; 1 = greedy search.  [default: the run's]"
     ),
 ]
+Retry = Annotated[bool, typer.Option("--retry", help="Search again, by other means, where an output is suspicious.")]
 EngineChoice = Annotated[
     EngineName,
     typer.Option(

@@ -165,9 +165,11 @@ def changed_settings(section: str, settings: T, changes: Mapping[str, Any]) -> T
 
 
 def decoding_changes(
-    overrides: Iterable[str], *, beam_size: int | None = None, sampling: bool = False
+    overrides: Iterable[str], *, beam_size: int | None = None, retry: bool = False, sampling: bool = False
 ) -> dict[str, Any]:
-    """Return the settings in overrides of the form "decoding.NAME=VALUE", by name; a given beam size replaces theirs.
+    """Return the settings in overrides of the form "decoding.NAME=VALUE", by name.
+
+    A given beam size and `retry` replace theirs.
 
     Raises:
         ConfigError: an override has a different form or section, or sets a field that only sampling reads.
@@ -176,7 +178,8 @@ def decoding_changes(
     for name in OF_SAMPLING:
         if name in changes and not sampling:
             raise ConfigError(f"decoding.{name} has no effect without `translate --sample`: leave it out")
-    return changes if beam_size is None else changes | {"beam_size": beam_size}
+    given = {"beam_size": beam_size, "retry": retry or None}
+    return changes | {name: value for name, value in given.items() if value is not None}
 
 
 def section_changes(section: str, overrides: Iterable[str], example: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from glassformer.cli.arguments import (
     PartBytes,
     QuantizationChoice,
     Ray,
+    Retry,
     RunOrSystem,
     Share,
 )
@@ -46,6 +47,7 @@ def bulk_command(
     part_bytes: PartBytes = PART_BYTES,
     ensemble: Ensemble = None,
     beam_size: BeamSize = None,
+    retry: Retry = False,
     glossary: GlossaryFile = None,
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",
@@ -62,7 +64,7 @@ def bulk_command(
     from glassformer.recipes.toml import decoding_changes
     from glassformer.text.glossary import Glossary
 
-    settings = decoding_changes(overrides or (), beam_size=beam_size)
+    settings = decoding_changes(overrides or (), beam_size=beam_size, retry=retry)
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "settings": settings}
     how |= {"column": column, "part_bytes": part_bytes, "glossary": Glossary.load(glossary) if glossary else None}
     run_job(lambda: BulkJob.of([run, *(ensemble or ())], inputs, output, **how), part, ray, finish=finish)

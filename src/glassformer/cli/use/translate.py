@@ -17,6 +17,7 @@ from glassformer.cli.arguments import (
     GlossaryFile,
     QuantizationChoice,
     Rescore,
+    Retry,
     RunOrSystem,
     UseLexicon,
 )
@@ -50,6 +51,7 @@ def translate_command(
     rescore: Rescore = None,
     lexicon: UseLexicon = False,
     beam_size: BeamSize = None,
+    retry: Retry = False,
     n_best: Annotated[
         int, typer.Option("--n-best", metavar="N", help="Print the N best outputs per line: number, score, text.")
     ] = 1,
@@ -107,7 +109,7 @@ def translate_command(
     document = document_of(file, output, reading, of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
-    settings = decoding_changes(of_decoding, beam_size=beam_size, sampling=sample)
+    settings = decoding_changes(of_decoding, beam_size=beam_size, retry=retry, sampling=sample)
     asked = {"sampling": sample, "prefix": prefix, "glossary": glossary, "explanation": explain}
     needs: list[Any] = [need for need, wanted in asked.items() if wanted]
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
