@@ -34,7 +34,7 @@ from glassformer.jobs.kept_settings import difference_of_settings, settings_of_o
 from glassformer.jobs.manifest import CorpusFile
 from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
-from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.configuration import Configuration, DataConfig
 from glassformer.recipes.toml import changed_decoding, load
 from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.system.locks import locked
@@ -46,12 +46,18 @@ from glassformer.translator import Translator
 __all__ = [
     "DISTILLATION",
     "DistilledCorpus",
+    "StudentCorpus",
     "TeacherSearch",
+    "check_place",
     "distil",
+    "keep_settings",
     "nearest_first",
     "prepare_student",
     "reason_without_output",
     "teachable",
+    "texts_of_run",
+    "write_held_out",
+    "write_records",
 ]
 
 DISTILLATION = "distillation.json"
@@ -77,12 +83,18 @@ class TeacherSearch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistilledCorpus:
-    """A corpus translated by a teacher."""
+class StudentCorpus:
+    """A folder with a corpus that models have made for a student."""
 
     folder: Path
     teacher: Bundle
-    """The first teacher's bundle."""
+    """The bundle of the first model, whose tokenizer the student uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistilledCorpus(StudentCorpus):
+    """A corpus translated by a teacher."""
+
     lines: int
     """Number of lines to translate; each has at least one record."""
     pairs: int
@@ -135,12 +147,12 @@ def distil(
 
 
 def prepare_student(
-    corpus: DistilledCorpus, config: str | Path, overrides: Iterable[str] = (), *, new_tokenizer: bool = False
+    corpus: StudentCorpus, config: str | Path, overrides: Iterable[str] = (), *, new_tokenizer: bool = False
 ) -> Configuration:
-    """Return the configuration that trains a student on a distilled corpus; put the tokenizer into the student's run.
+    """Return the configuration that trains a student on a corpus; put the tokenizer into the student's run.
 
-    `config` is a recipe or file. Its [data] is replaced by the distilled corpus, and its [tokenizer] by the teacher's
-    unless `new_tokenizer` is true. The student's run lies in the distilled folder unless "run.directory=…" is among the
+    `config` is a recipe or file. Its [data] is replaced by the corpus, and its [tokenizer] by the teacher's unless
+    `new_tokenizer` is true. The student's run lies in the corpus's folder unless "run.directory=…" is among the
     overrides.
 
     Raises:
@@ -158,6 +170,68 @@ def prepare_student(
     return configuration
 
 
+def texts_of_run(bundle: Bundle, folder: Path, data: str | Path | None, on_progress: OnProgress) -> CorpusTexts:
+    """Return the corpus that a run was trained on, checked and split as in its training; the split is kept in `folder`.
+
+    `data` names the current folder of the corpus; by default, it is the one of the training.
+
+    Raises:
+        ConfigError: the folder holds the split of a different corpus.
+        DataError: the corpus cannot be read.
+        CheckpointError: a file cannot be written.
+    """
+    configuration = bundle.configuration
+    if data is not None:
+        configuration = replace(configuration, data=replace(configuration.data, directory=str(data)))
+    return read_texts(configuration, folder / _TEXTS, on_progress)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse the folder of a run as the folder of a corpus.
+
+    Raises:
+        ConfigError: the folder is a run.
+    """
+    if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():  # a student's run may lie in it
+        raise ConfigError(f"{folder} is a run: choose a different folder for the distilled corpus")
+
+
+def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings with which a corpus is made into its folder; refuse a folder made with different settings.
+
+    Raises:
+        ConfigError: the folder was made with different settings.
+        CheckpointError: the settings cannot be read or written.
+    """
+    path = folder / DISTILLATION
+    if not path.exists():
+        write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
+        return
+    if difference := difference_of_settings(read_json(path), settings):
+        raise ConfigError(
+            f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
+            "that folder"
+        )
+
+
+def write_held_out(folder: Path, held_out: Mapping[str, Sequence[Pair]], data: DataConfig) -> None:
+    """Write pairs that no model was trained on, by name, each in one file or in two, like the corpus of `data`.
+
+    The number of files decides whether lines with the same source form one item, as in a dictionary (see `Items`).
+
+    Raises:
+        CheckpointError: a file cannot be written.
+    """
+    for name, pairs in held_out.items():
+        if not pairs:
+            continue
+        if not data.task and not data.target:
+            write_records(folder / f"{name}.jsonl", ({"source": one, "target": other} for one, other in pairs))
+            continue
+        for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+            _write_lines(folder / f"{name}.{side}", (f"{line}\n" for line in texts))
+
+
 def _check(
     teachers: Sequence[str | Path],
     folder: Path,
@@ -169,8 +243,7 @@ def _check(
     """Raise an error for impossible arguments before any model is loaded."""
     if not teachers:
         raise ConfigError("teachers: expected at least one run, got none; give the folder of a run")
-    if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():  # a student's run may lie in it
-        raise ConfigError(f"{folder} is a run: choose a different folder for the distilled corpus")
+    check_place(folder)
     if search.n_best < 1:
         raise ConfigError(f"n_best: expected a positive integer, got {search.n_best}")
     if search.best_of_reference:
@@ -226,14 +299,13 @@ class _Distillation:
             self._check_translations(corpus)
         self._keep_settings(corpus)
         if corpus is None:
-            texts = self._own_texts(data)
+            texts = texts_of_run(self.bundle, self.folder, data, self.on_progress)
             lines, pairs = texts.pairs, texts.train
             held_out = {"valid": texts.valid, "test": texts.test}
         else:
             lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
             held_out = {"valid": read_valid_pairs(self.teachers[0] / PREPARED) or []}
-        for name, some in held_out.items():
-            self._write_held_out(name, some)
+        write_held_out(self.folder, held_out, self.bundle.configuration.data)
         counts, made = self._translated(pairs, lines)
         untranslated = {status: count for status, count in counts.items() if status not in ("ok", "reference")}
         return DistilledCorpus(
@@ -281,7 +353,6 @@ class _Distillation:
         return [hash_of_file(stored_weights(teacher)) for teacher in self.teachers]
 
     def _keep_settings(self, corpus: Corpus | None) -> None:
-        """Write the settings of the distillation into the folder; refuse a folder made with different settings."""
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
             "teachers": self._hashes,
@@ -290,35 +361,7 @@ class _Distillation:
             "files": [file.hash for file in files],
             "lines_of_a_part": PART_LINES,
         }
-        path = self.folder / DISTILLATION
-        if not path.exists():
-            write_safely(path, lambda temporary: write_json(temporary, settings))
-            return
-        if difference := difference_of_settings(read_json(path), settings):
-            raise ConfigError(
-                f"{self.folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
-                "that folder"
-            )
-
-    def _own_texts(self, data: str | Path | None) -> CorpusTexts:
-        configuration = self.bundle.configuration
-        if data is not None:
-            configuration = replace(configuration, data=replace(configuration.data, directory=str(data)))
-        return read_texts(configuration, self.folder / _TEXTS, self.on_progress)
-
-    def _write_held_out(self, name: str, pairs: Sequence[Pair]) -> None:
-        """Write pairs that the teacher was not trained on, in one file or in two, like the teacher's corpus.
-
-        The number of files decides whether lines with the same source form one item, as in a dictionary (see `Items`).
-        """
-        data = self.bundle.configuration.data
-        if not pairs:
-            return
-        if not data.task and not data.target:
-            _write_records(self.folder / f"{name}.jsonl", [{"source": one, "target": other} for one, other in pairs])
-            return
-        for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
-            _write_bytes(self.folder / f"{name}.{side}", "".join(f"{line}\n" for line in texts).encode())
+        keep_settings(self.folder, settings)
 
     def _translated(self, pairs: Iterator[Pair], lines: int) -> tuple[Counter[str], int]:
         """Write the missing parts; return the number of records of all parts by status, and of lines translated now."""
@@ -337,7 +380,7 @@ class _Distillation:
             translations = list(islice(given, len(part)))
             if statuses is None:
                 records = self._part(part, first, translations or self._translate(part))
-                _write_records(path, records)
+                write_records(path, records)
                 statuses = Counter(record["status"] for record in records)
                 made += len(part)
                 left = (time.perf_counter() - begun) / made * (missing - made)
@@ -430,14 +473,22 @@ def _statuses(path: Path, first: int, count: int) -> Counter[str] | None:
         return None
 
 
-def _write_records(path: Path, records: Sequence[dict[str, Any]]) -> None:
-    # Surrogates cannot be written as UTF-8; the lines that hold them have no translation anyway.
-    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode(errors="replace")
-    _write_bytes(path, text)
+def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write records as JSONL, completely or not at all.
+
+    Raises:
+        CheckpointError: the file cannot be written.
+    """
+    _write_lines(path, (json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
-def _write_bytes(path: Path, text: bytes) -> None:
-    write_safely(path, lambda temporary: temporary.write_bytes(text))
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    def write(temporary: Path) -> None:
+        # Surrogates cannot be written as UTF-8; the lines that hold them have no translation anyway.
+        with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.writelines(lines)
+
+    write_safely(path, write)
 
 
 # The student
