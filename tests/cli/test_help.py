@@ -32,6 +32,7 @@ DESIGN = {
     "recipes": (),
     "compare": (),
     "distil": (),
+    "diversify": ("--backward",),
     "learn": ("--check",),
     "tune": ("--rescore", "--lexicon"),
 }

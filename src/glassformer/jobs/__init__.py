@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from glassformer.jobs.averaging import average
     from glassformer.jobs.distillation import DistilledCorpus, TeacherSearch, distil, prepare_student
+    from glassformer.jobs.diversification import DiversifiedCorpus, diversify
     from glassformer.jobs.evaluation import SplitResult, evaluate, evaluate_splits
     from glassformer.jobs.log import METRICS_FILE, read_log
     from glassformer.jobs.run_reports import (
@@ -29,6 +30,7 @@ __all__ = [
     "AverageReport",
     "CalibrationReport",
     "DistilledCorpus",
+    "DiversifiedCorpus",
     "PreparedReport",
     "RunReport",
     "SplitResult",
@@ -36,6 +38,7 @@ __all__ = [
     "TeacherSearch",
     "average",
     "distil",
+    "diversify",
     "evaluate",
     "evaluate_splits",
     "prepare_student",
@@ -47,6 +50,7 @@ __all__ = [
 _MODULES = {
     "jobs.averaging": ("average",),
     "jobs.distillation": ("DistilledCorpus", "TeacherSearch", "distil", "prepare_student"),
+    "jobs.diversification": ("DiversifiedCorpus", "diversify"),
     "jobs.evaluation": ("SplitResult", "evaluate", "evaluate_splits"),
     "jobs.log": ("METRICS_FILE", "read_log"),
     "jobs.run_reports": (

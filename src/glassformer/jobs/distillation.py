@@ -44,12 +44,15 @@ from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
 __all__ = [
+    "CORPUS",
     "DISTILLATION",
+    "PART_LINES",
     "DistilledCorpus",
     "StudentCorpus",
     "TeacherSearch",
     "check_place",
     "distil",
+    "distilled_pairs",
     "keep_settings",
     "nearest_first",
     "prepare_student",
@@ -64,7 +67,9 @@ DISTILLATION = "distillation.json"
 """The file that records how a folder's corpus was made."""
 PART_LINES = 1000
 """Lines per file of the corpus; a killed run loses at most this many."""
-_CORPUS, _TEXTS, _STUDENT = "corpus", "texts", "student"
+CORPUS = "corpus"
+"""The name of the folder of the corpus's files."""
+_TEXTS, _STUDENT = "texts", "student"
 
 Pair = tuple[str, str]
 
@@ -138,7 +143,7 @@ def distil(
     if translations:
         _check_given(source, search, settings or {})
     with locked(folder):
-        for place in (folder, folder / _CORPUS):
+        for place in (folder, folder / CORPUS):
             clear_temporaries(place)
         distillation = _Distillation(
             list(map(Path, teachers)), folder, search, settings or {}, translations, on_progress
@@ -230,6 +235,14 @@ def write_held_out(folder: Path, held_out: Mapping[str, Sequence[Pair]], data: D
             continue
         for side, texts in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
             _write_lines(folder / f"{name}.{side}", (f"{line}\n" for line in texts))
+
+
+def distilled_pairs(folder: Path) -> Iterator[Pair]:
+    """Yield each source of a distilled corpus with each of its translations."""
+    for path in sorted((folder / CORPUS).glob("*.jsonl")):
+        with path.open(encoding="utf-8", newline="\n") as file:
+            records = map(json.loads, file)
+            yield from ((record["source"], record["target"]) for record in records if record["status"] == "ok")
 
 
 def _check(
@@ -367,7 +380,7 @@ class _Distillation:
         """Write the missing parts; return the number of records of all parts by status, and of lines translated now."""
         counts: Counter[str] = Counter()
         paths = {
-            first: self.folder / _CORPUS / f"{first // PART_LINES:05d}.jsonl" for first in range(0, lines, PART_LINES)
+            first: self.folder / CORPUS / f"{first // PART_LINES:05d}.jsonl" for first in range(0, lines, PART_LINES)
         }
         there = {first: _statuses(path, first, min(PART_LINES, lines - first)) for first, path in paths.items()}
         missing = sum(min(PART_LINES, lines - first) for first, statuses in there.items() if statuses is None)
@@ -500,7 +513,7 @@ def _data_overrides(folder: Path) -> list[str]:
         "task": "",
         "directory": "",
         "prepared": "",
-        "source": f"{glob.escape(str(folder / _CORPUS))}/*.jsonl",
+        "source": f"{glob.escape(str(folder / CORPUS))}/*.jsonl",
         "target": "",
         "source_column": "source",
         "target_column": "target",

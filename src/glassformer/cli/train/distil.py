@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import BeamSize, Data
-from glassformer.errors import ConfigError
+from glassformer.cli.train.student import (
+    NewTokenizer,
+    Student,
+    StudentOverrides,
+    TranslationsKept,
+    search_and_student,
+    train_student,
+)
 
 if TYPE_CHECKING:
     from glassformer.jobs.distillation import DistilledCorpus
@@ -38,9 +45,7 @@ def distil_command(
         ),
     ] = "",
     beam_size: BeamSize = None,
-    n_best: Annotated[
-        int, typer.Option("--n-best", metavar="N", help="Keep the N best translations of each source.")
-    ] = 1,
+    n_best: TranslationsKept = 1,
     best_of_reference: Annotated[
         str,
         typer.Option(
@@ -52,34 +57,17 @@ def distil_command(
     keep_reference: Annotated[
         bool, typer.Option("--keep-reference", help="Keep the reference as an additional translation.")
     ] = False,
-    student: Annotated[
-        str | None,
-        typer.Option("--student", metavar="CONFIG", help="Then train a student: a TOML file, or a recipe's name."),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="SECTION.NAME=VALUE",
-            help="Change a setting; decoding.… applies to the teacher, all others to the student. Repeatable.",
-        ),
-    ] = None,
-    new_tokenizer: Annotated[
-        bool, typer.Option("--new-tokenizer", help="Train a tokenizer for the student.  [default: the teacher's]")
-    ] = False,
+    student: Student = None,
+    overrides: StudentOverrides = None,
+    new_tokenizer: NewTokenizer = False,
 ) -> None:
     """Train a smaller, faster model on a model's translations.
 
     Without --student, only write the corpus. Run the same command to resume.
     """
-    of_search = [one for one in overrides or () if one.lstrip().startswith("decoding.")]
-    of_student = [one for one in overrides or () if one not in of_search]
-    if student is None and (of_student or new_tokenizer):
-        given = f"--set {of_student[0]}" if of_student else "--new-tokenizer"
-        raise ConfigError(f"{given} is for the student: give its configuration by --student, or leave {given} out")
+    of_search, of_student = search_and_student(overrides, student, new_tokenizer=new_tokenizer)
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
-    from glassformer.cli.train.train import print_summary, train_with_progress
-    from glassformer.jobs.distillation import TeacherSearch, distil, prepare_student
+    from glassformer.jobs.distillation import TeacherSearch, distil
     from glassformer.recipes.toml import decoding_changes
 
     search = TeacherSearch(n_best=n_best, best_of_reference=best_of_reference, keep_reference=keep_reference)
@@ -88,11 +76,7 @@ def distil_command(
         files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
         corpus = distil(runs, output, search=search, settings=settings, **files, on_progress=show)
     typer.echo(_in_words(corpus))
-    if student is not None:
-        configuration = prepare_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
-        print_summary(train_with_progress(configuration))
-    else:
-        typer.echo("train on it:  the same command with --student CONFIG")
+    train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
 
 
 def _in_words(corpus: "DistilledCorpus") -> str:
