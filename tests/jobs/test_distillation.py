@@ -214,6 +214,23 @@ def test_several_translations_and_the_reference_may_be_kept(folder, tmp_path, fi
 
 
 @pytest.mark.slow
+def test_several_samples_may_be_drawn_instead(folder, tmp_path, files):
+    search, source = TeacherSearch(n_best=5, sample=True), f"{files}/new.en"
+    corpus = distil([folder / "run"], tmp_path / "d", search=search, source=source, settings={"temperature": 2.0})
+    translator = gf.Translator.load(folder / "run")
+    texts = ["the cat sees a dog", "", "", "", "the big cat", "a cat"]  # samples depend on the places of the texts
+    draws = [translator.translate(texts, sample=True, temperature=2.0, seed=seed) for seed in range(1, 6)]
+    for line in (1, 5, 6):
+        drawn = [one[line - 1].text for one in draws if one[line - 1].status == "ok"]
+        found = [record["target"] for record in records(corpus) if record["line"] == line]
+        assert found == list(dict.fromkeys(text for text in drawn if text.strip()))
+    assert max(sum(record["line"] == line for record in records(corpus)) for line in (1, 5, 6)) > 1
+    for changed in ({"settings": {"temperature": 1.5}}, {"search": TeacherSearch()}):
+        with pytest.raises(ConfigError, match="was distilled with"):
+            distil([folder / "run"], tmp_path / "d", **{"search": search, "source": source, **changed})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["bleu", "per"])
 def test_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files, metric):
     search = TeacherSearch(best_of_reference=metric)
@@ -251,8 +268,10 @@ def test_sorting_by_nearness_is_stable():
         (TeacherSearch(), {"target": "new.fr"}, "target: expected source to be given, too"),
         (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
         (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
+        (TeacherSearch(sample=True), {"settings": {"beam_size": 2}}, "beam_size chooses among the outputs of a beam"),
+        (TeacherSearch(sample=True, best_of_reference="bleu"), {}, "bleu chooses among the outputs of a beam"),
     ],
-    ids=["n_best", "no n_best", "no beam", "metric", "target", "data", "no references"],
+    ids=["n_best", "no n_best", "no beam", "metric", "target", "data", "no references", "beam", "nearest sample"],
 )
 def test_impossible_settings_are_refused(folder, tmp_path, files, monkeypatch, search, options, message):
     monkeypatch.chdir(files)

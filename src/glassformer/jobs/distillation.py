@@ -26,6 +26,7 @@ from typing import Any
 from glassformer.bundle import TOKENIZER, WEIGHTS, Bundle
 from glassformer.corpus.files import format_of
 from glassformer.corpus.readers import Corpus, PairReader
+from glassformer.decoding.engine import Need
 from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
 from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes
@@ -34,7 +35,7 @@ from glassformer.jobs.kept_settings import difference_of_settings, settings_of_o
 from glassformer.jobs.manifest import CorpusFile
 from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
-from glassformer.recipes.configuration import Configuration, DataConfig
+from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DataConfig
 from glassformer.recipes.toml import changed_decoding, load
 from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.system.locks import locked
@@ -85,6 +86,8 @@ class TeacherSearch:
     the highest scores."""
     keep_reference: bool = False
     """Whether the reference is kept as an additional translation."""
+    sample: bool = False
+    """Whether the n_best translations are drawn at random instead of searched for; equal ones count once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +215,8 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
         return
-    if difference := difference_of_settings(read_json(path), settings):
+    there = {"sample": False, **read_json(path)}  # older folders lack the setting
+    if difference := difference_of_settings(there, settings):
         raise ConfigError(
             f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
             "that folder"
@@ -274,7 +278,8 @@ def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]
     """Raise an error for arguments that do not fit translations that exist."""
     if not source:
         raise ConfigError("translations: expected source, the file that was translated, to be given, too; give it")
-    for name, value in {"n_best": search.n_best > 1, "best_of_reference": search.best_of_reference, **settings}.items():
+    chosen = {"n_best": search.n_best > 1, "best_of_reference": search.best_of_reference, "sample": search.sample}
+    for name, value in {**chosen, **settings}.items():
         if value:
             raise ConfigError(f"{name} has no effect on translations that exist: leave it or the translations out")
 
@@ -299,12 +304,13 @@ class _Distillation:
             there = finished_settings(translations)
             names = settings_of_outputs(self.settings).keys() & there.keys()
             self.settings = changed_decoding(self.settings, {name: there[name] for name in names})
-        self._check_search()
+        self._check_search(settings)
 
     @cached_property
     def translator(self) -> Translator:
         """The teachers' translator, loaded only when a line has to be translated."""
-        return Translator.load(*self.teachers, workers=cores(), settings=asdict(self.settings))
+        needs: Sequence[Need] = ("sampling",) if self.search.sample else ()
+        return Translator.load(*self.teachers, workers=cores(), settings=asdict(self.settings), needs=needs)
 
     def run(self, data: str | Path | None, source: str, target: str) -> DistilledCorpus:
         corpus = self._given_corpus(source, target) if source else None
@@ -330,9 +336,11 @@ class _Distillation:
             made=made,
         )
 
-    def _check_search(self) -> None:
+    def _check_search(self, settings: Mapping[str, Any]) -> None:
         size, wanted = self.settings.beam_size, self.search
-        if wanted.n_best > size:
+        if wanted.sample and (name := "beam_size" if "beam_size" in settings else wanted.best_of_reference):
+            raise ConfigError(f"{name} chooses among the outputs of a beam: leave it out, or leave out sampling")
+        if wanted.n_best > size and not wanted.sample:
             raise ConfigError(
                 f"n_best: expected at most beam_size = {size}, got {wanted.n_best}; raise beam_size or lower n_best"
             )
@@ -370,6 +378,7 @@ class _Distillation:
         settings = {
             "teachers": self._hashes,
             **settings_of_outputs(self.settings),
+            **({name: getattr(self.settings, name) for name in OF_SAMPLING} if self.search.sample else {}),
             **asdict(self.search),
             "files": [file.hash for file in files],
             "lines_of_a_part": PART_LINES,
@@ -407,8 +416,17 @@ class _Distillation:
         )
 
     def _translate(self, pairs: Sequence[Pair]) -> list[Translation]:
+        texts = [source for source, _ in pairs]
+        if self.search.sample:
+            return self._draw(texts)
         n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
-        return self.translator.translate([source for source, _ in pairs], n_best=n_best, guards=False)
+        return self.translator.translate(texts, n_best=n_best, guards=False)
+
+    def _draw(self, texts: Sequence[str]) -> list[Translation]:
+        """Return one sample per text with the other samples as its alternatives; each has a seed of its own."""
+        seeds = range(self.settings.seed, self.settings.seed + self.search.n_best)
+        draws = [self.translator.translate(texts, sample=True, guards=False, seed=seed) for seed in seeds]
+        return [replace(first, alternatives=tuple(others)) for first, *others in zip(*draws, strict=True)]
 
     def _part(self, pairs: Sequence[Pair], first: int, translations: Sequence[Translation]) -> list[dict[str, Any]]:
         """Return the records of a block of lines; `first` is the index of its first line, from 0."""

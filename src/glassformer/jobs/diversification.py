@@ -75,6 +75,7 @@ def diversify(
     folder: str | Path,
     *,
     n_best: int = 1,
+    sample: bool = False,
     settings: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     on_progress: OnProgress = lambda _: None,
@@ -84,8 +85,9 @@ def diversify(
     Each forward run translates the sources of its training corpus, and each backward run those of its own, which are
     the targets. A pair of the union is an original pair, a source with a forward translation, or a backward translation
     with a target. Each pair occurs once, and none equals a validation or test pair. Each run gives the `n_best` best
-    translations of each of its lines. `data` names the current folder of the corpora. `settings` are decoding settings
-    by name, which override those of each run. Lines translated by an earlier call are not translated again.
+    translations of each of its lines, or `n_best` random ones if `sample` is true. `settings` are decoding settings by
+    name, which override those of each run. `data` names the current folder of the corpora. Lines translated by an
+    earlier call are not translated again.
 
     Raises:
         ConfigError: a setting is impossible, a run has the wrong direction, the runs hold out different pairs, or the
@@ -101,7 +103,7 @@ def diversify(
         for place in (Path(folder), Path(folder) / CORPUS):
             clear_temporaries(place)
         diversification = _Diversification(forward, backward, Path(folder), data, on_progress)
-        return diversification.run(TeacherSearch(n_best=n_best), settings or {})
+        return diversification.run(TeacherSearch(n_best=n_best, sample=sample), settings or {})
 
 
 class _Diversification:

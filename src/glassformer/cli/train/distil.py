@@ -8,6 +8,7 @@ import typer
 from glassformer.cli.arguments import BeamSize, Data
 from glassformer.cli.train.student import (
     NewTokenizer,
+    Sampled,
     Student,
     StudentOverrides,
     TranslationsKept,
@@ -46,6 +47,7 @@ def distil_command(
     ] = "",
     beam_size: BeamSize = None,
     n_best: TranslationsKept = 1,
+    sample: Sampled = False,
     best_of_reference: Annotated[
         str,
         typer.Option(
@@ -70,8 +72,10 @@ def distil_command(
     from glassformer.jobs.distillation import TeacherSearch, distil
     from glassformer.recipes.toml import decoding_changes
 
-    search = TeacherSearch(n_best=n_best, best_of_reference=best_of_reference, keep_reference=keep_reference)
-    settings = decoding_changes(of_search, beam_size=beam_size)
+    search = TeacherSearch(
+        n_best=n_best, best_of_reference=best_of_reference, keep_reference=keep_reference, sample=sample
+    )
+    settings = decoding_changes(of_search, beam_size=beam_size, sampling=sample)
     with TrainingProgress() as show, stop_on_signal(show):
         files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
         corpus = distil(runs, output, search=search, settings=settings, **files, on_progress=show)

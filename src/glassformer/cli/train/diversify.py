@@ -1,13 +1,14 @@
 """`glassformer diversify`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from glassformer.cli.arguments import BeamSize, Data
 from glassformer.cli.train.student import (
     NewTokenizer,
+    Sampled,
     Student,
     StudentOverrides,
     TranslationsKept,
@@ -39,6 +40,7 @@ def diversify_command(
     data: Data = None,
     beam_size: BeamSize = None,
     n_best: TranslationsKept = 1,
+    sample: Sampled = False,
     student: Student = None,
     overrides: StudentOverrides = None,
     new_tokenizer: NewTokenizer = False,
@@ -52,9 +54,10 @@ def diversify_command(
     from glassformer.jobs.diversification import diversify
     from glassformer.recipes.toml import decoding_changes
 
-    settings = decoding_changes(of_search, beam_size=beam_size)
+    settings = decoding_changes(of_search, beam_size=beam_size, sampling=sample)
+    how: dict[str, Any] = {"n_best": n_best, "sample": sample, "settings": settings, "data": data}
     with TrainingProgress() as show, stop_on_signal(show):
-        corpus = diversify(runs, backward, output, n_best=n_best, settings=settings, data=data, on_progress=show)
+        corpus = diversify(runs, backward, output, **how, on_progress=show)
     typer.echo(_in_words(corpus))
     train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NewTokenizer",
+    "Sampled",
     "Student",
     "StudentOverrides",
     "TranslationsKept",
@@ -20,6 +21,12 @@ __all__ = [
 
 TranslationsKept = Annotated[
     int, typer.Option("--n-best", metavar="N", help="Keep the N best translations of each source.")
+]
+Sampled = Annotated[
+    bool,
+    typer.Option(
+        "--sample", help="Draw the N translations at random; set the temperature by --set decoding.temperature=0.8."
+    ),
 ]
 Student = Annotated[
     str | None,
