@@ -94,7 +94,7 @@ def test_each_training_line_gets_the_teachers_translation(folder, tmp_path, smal
     assert [record["line"] for record in records(corpus)] == list(range(1, 188))
     assert [path.name for path in sorted((tmp_path / "d" / "corpus").iterdir())] == [f"0000{n}.jsonl" for n in range(4)]
     sources = [record["source"] for record in records(corpus)]
-    translations = gf.Translator.load(folder / "run").translate(sources)
+    translations = gf.Translator.load(folder / "run", engine="auto").translate(sources)
     assert [record["target"] for record in records(corpus)] == [one.text for one in translations]
     all_sources = sorted((folder / "train.en").read_text().splitlines())
     assert sorted([*sources, *(source for source, _ in held_out)]) == all_sources
@@ -236,7 +236,8 @@ def test_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files
     search = TeacherSearch(best_of_reference=metric)
     corpus = distil([folder / "run"], tmp_path / "d", search=search, source=f"{files}/new.en", target=f"{files}/new.fr")
     by_line = {record["line"]: record["target"] for record in records(corpus)}
-    [best] = gf.Translator.load(folder / "run").translate(["a cat"], n_best=3)
+    translator = gf.Translator.load(folder / "run", engine="auto")
+    [best] = translator.translate(["a cat"], n_best=3)
     beam = [best.text, *(one.text for one in best.alternatives)]
     if metric == "per":
         scores = [sum(a != b for a, b in zip(text.split(), ["un", "chien"], strict=False)) for text in beam]
@@ -245,7 +246,7 @@ def test_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files
     lengths_equal = all(len(text.split()) == 2 for text in beam)
     if metric == "bleu" or lengths_equal:
         assert by_line[6] == beam[scores.index(min(scores))]
-    [plain] = gf.Translator.load(folder / "run").translate(["the big cat"])
+    [plain] = translator.translate(["the big cat"])
     assert by_line[5] == plain.text  # a blank reference: the beam's best
 
 

@@ -75,7 +75,7 @@ def records(folder: Path) -> list[dict]:
 
 def outputs(run: Path, texts: list[str]) -> list[list[str]]:
     """Return the two best outputs of each text that are complete and different."""
-    found = gf.Translator.load(run).translate(texts, n_best=2)
+    found = gf.Translator.load(run, engine="auto").translate(texts, n_best=2)
     beams = [(one, *one.alternatives) for one in found]
     return [list(dict.fromkeys(one.text for one in beam if one.status == "ok" and one.text.strip())) for beam in beams]
 

@@ -310,7 +310,8 @@ class _Distillation:
     def translator(self) -> Translator:
         """The teachers' translator, loaded only when a line has to be translated."""
         needs: Sequence[Need] = ("sampling",) if self.search.sample else ()
-        return Translator.load(*self.teachers, workers=cores(), settings=asdict(self.settings), needs=needs)
+        settings = asdict(self.settings)
+        return Translator.load(*self.teachers, engine="auto", workers=cores(), settings=settings, needs=needs)
 
     def run(self, data: str | Path | None, source: str, target: str) -> DistilledCorpus:
         corpus = self._given_corpus(source, target) if source else None
@@ -420,12 +421,13 @@ class _Distillation:
         if self.search.sample:
             return self._draw(texts)
         n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
-        return self.translator.translate(texts, n_best=n_best, guards=False)
+        return self.translator.translate(texts, n_best=n_best, guards=False, log_probs=False)
 
     def _draw(self, texts: Sequence[str]) -> list[Translation]:
         """Return one sample per text with the other samples as its alternatives; each has a seed of its own."""
+        how: dict[str, Any] = {"sample": True, "guards": False, "log_probs": False}
         seeds = range(self.settings.seed, self.settings.seed + self.search.n_best)
-        draws = [self.translator.translate(texts, sample=True, guards=False, seed=seed) for seed in seeds]
+        draws = [self.translator.translate(texts, **how, seed=seed) for seed in seeds]
         return [replace(first, alternatives=tuple(others)) for first, *others in zip(*draws, strict=True)]
 
     def _part(self, pairs: Sequence[Pair], first: int, translations: Sequence[Translation]) -> list[dict[str, Any]]:
