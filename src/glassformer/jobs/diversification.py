@@ -50,7 +50,7 @@ __all__ = ["DiversifiedCorpus", "diversify"]
 _MEGABYTES = 256
 """Memory for finding repeated pairs; if this is not enough, a temporary file is used as well."""
 
-Pair = tuple[str, str]
+_Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class _Diversification:
 
         return report
 
-    def _check_held_out(self, held_out: Mapping[str, Sequence[Pair]]) -> None:
+    def _check_held_out(self, held_out: Mapping[str, Sequence[_Pair]]) -> None:
         """Refuse runs of the wrong direction, and runs that may have been trained on held-out pairs of other runs."""
         expected = {name: set(pairs) for name, pairs in held_out.items()}
         for name, run in self.runs.items():
@@ -184,7 +184,7 @@ class _Diversification:
                 "validation and test files (data.valid_source, data.test_source)"
             )
 
-    def _pairs(self) -> Iterator[tuple[str, Pair]]:
+    def _pairs(self) -> Iterator[tuple[str, _Pair]]:
         """Yield all pairs with their origins."""
         yield from (("original", pair) for pair in self._texts("forward-1").train)
         for name in self.runs:
@@ -192,7 +192,7 @@ class _Diversification:
             for source, target in distilled_pairs(self.folder / name):
                 yield origin, (source, target) if origin == "forward" else (target, source)
 
-    def _write_union(self, held_out: set[Pair]) -> Counter[str]:
+    def _write_union(self, held_out: set[_Pair]) -> Counter[str]:
         """Write the pairs of the union; return the number of all pairs by origin, or by why they are left out."""
         counts: Counter[str] = Counter()
 
@@ -207,11 +207,11 @@ class _Diversification:
         return counts
 
 
-def _turned(pairs: set[Pair]) -> set[Pair]:
+def _turned(pairs: set[_Pair]) -> set[_Pair]:
     return {(target, source) for source, target in pairs}
 
 
-def _repeats(pairs: Iterator[tuple[str, Pair]]) -> NDArray[np.bool_]:
+def _repeats(pairs: Iterator[tuple[str, _Pair]]) -> NDArray[np.bool_]:
     """Return for each pair whether it occurred before."""
     count = 0
     with Repeats(_MEGABYTES) as repeats:
