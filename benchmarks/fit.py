@@ -8,7 +8,7 @@ Each run is trained to its end: the learning rate rises for a tenth of its steps
 last one. The recipes' models are made narrower, batches smaller, and Multi30k's vocabulary and dropout lower, so that a
 run takes minutes of one core. A run sees each pair about once, or fewer than all pairs.
 
-DIR has a folder per corpus, as in benchmarks/README.md. Finished runs in --runs are not trained again. About half an
+DIR has a folder per corpus, as in benchmarks/README.md. Finished runs in --runs are not trained again. About an
 hour of a core. Writes results/fit.json.
 """
 
