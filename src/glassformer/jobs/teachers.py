@@ -41,7 +41,7 @@ from glassformer.text.vocabulary import PAD_ID
 
 __all__ = ["expectations", "with_teachers"]
 
-TOKENS = 8
+LIKELIEST = 8
 """Number of tokens that are kept at each position: nearly all of the probability."""
 PART = 1 << 14
 """Number of pairs per file; a killed run loses at most these."""
@@ -181,7 +181,7 @@ class _Teaching:
 @torch.no_grad()
 def expectations(models: Sequence[Transformer], examples: Examples, device: torch.device) -> TeacherTokens:
     """Return what the models, on average, expect at each target token of the examples, (tokens, K), in their order."""
-    found: list[TeacherTokens] = [np.zeros((0, TOKENS), TEACHERS)] * len(examples)
+    found: list[TeacherTokens] = [np.zeros((0, LIKELIEST), TEACHERS)] * len(examples)
     for batch in batches(examples, BATCH_TOKENS, seed=0, epoch=0):
         source, target_input = (torch.from_numpy(ids).to(device) for ids in (batch.source, batch.target_input))
         real = torch.from_numpy(batch.target_output != PAD_ID).to(device)
@@ -198,8 +198,8 @@ def expectations(models: Sequence[Transformer], examples: Examples, device: torc
 def _likeliest(probs: Float[Tensor, "N V"]) -> TeacherTokens:
     """Return the likeliest tokens of each distribution, (N, K), with what is left when the others share equally."""
     size = probs.shape[1]
-    top = probs.topk(min(TOKENS, size))
-    rest = (1 - top.values.sum(1, keepdim=True)) / max(size - TOKENS, 1)
+    top = probs.topk(min(LIKELIEST, size))
+    rest = (1 - top.values.sum(1, keepdim=True)) / max(size - LIKELIEST, 1)
     tokens = np.zeros(top.indices.shape, TEACHERS)
     tokens["id"] = top.indices.cpu().numpy()
     tokens["share"] = (top.values - rest).clamp(min=0).cpu().numpy()
