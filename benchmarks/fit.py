@@ -1,14 +1,14 @@
 """Predict the loss of held-back runs from smaller runs: `python -m benchmarks.fit --data DIR [--runs DIR]`.
 
-For Multi30k and CMUdict, `glassformer estimate --fit` fits the validation losses of small models (eight and five) and predicts the
-loss of a larger model, which is then trained and compared. A small model has at most a quarter of the parameters,
-without embeddings, and sees at most as many tokens.
+For Multi30k and CMUdict, `glassformer estimate --fit` fits the validation losses of eight and of five small models, and
+predicts the loss of a larger model, which is then trained and compared. A small model has at most a quarter of the
+parameters, without embeddings, and sees at most as many tokens.
 
 Each run is trained to its end: the learning rate rises for a tenth of its steps and falls along a cosine to 0 at the
 last one. The recipes' models are made narrower, batches smaller, and Multi30k's vocabulary and dropout lower, so that a
 run takes minutes of one core. A run sees each pair about once, or fewer than all pairs.
 
-DIR has a folder per corpus, as in benchmarks/README.md. Finished runs in --runs are not trained again. About half an
+DIR has a folder per corpus, as in benchmarks/README.md. Finished runs in --runs are not trained again. About an
 hour of a core. Writes results/fit.json.
 """
 

@@ -26,9 +26,9 @@ __all__ = [
     "QuantizationChoice",
     "Ray",
     "Rescore",
-    "Retry",
     "RunFolder",
     "RunOrSystem",
+    "SearchAgain",
     "Share",
     "TestReference",
     "TestSource",
@@ -80,7 +80,9 @@ BeamSize = Annotated[
         "--beam-size", metavar="N", help="Keep N hypotheses at each step; 1 = greedy search.  [default: the run's]"
     ),
 ]
-Retry = Annotated[bool, typer.Option("--retry", help="Search again, by other means, where an output is suspicious.")]
+SearchAgain = Annotated[
+    bool, typer.Option("--retry", help="Search again, by other means, where an output is suspicious.")
+]
 EngineChoice = Annotated[
     EngineName,
     typer.Option(

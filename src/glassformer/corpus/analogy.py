@@ -16,7 +16,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
+from sys import intern
 from typing import NamedTuple
 
 from glassformer.errors import CheckpointError, shortened
@@ -45,6 +47,7 @@ MOST_CHANGES = 3
 """Maximum number of ways in which a target may change between two endings."""
 CONTEXT_LENGTHS = (2, 1, 0)
 """Numbers of last symbols of a known word's target on which a change may depend, the most telling one first."""
+LONGEST_CONTEXT = max(CONTEXT_LENGTHS)
 COMPOUND_SHARE = 0.5
 """Share of compound words whose target consists of the targets of their parts."""
 
@@ -70,7 +73,7 @@ class Lexicon:
         self._tokenizer = forward_of(tokenizer)
         known: dict[str, dict[Symbols, None]] = defaultdict(dict)
         for word, target in pairs:
-            known[normalise(word)][tuple(self._tokenizer.split(target))] = None
+            known[normalise(word)][tuple(map(intern, self._tokenizer.split(target)))] = None  # compared fast
         self.words: KnownWords = {word: tuple(targets) for word, targets in known.items()}
         """The targets of each known word, in the order of the corpus."""
         mirrored = {word[::-1]: [one[::-1] for one in targets] for word, targets in self.words.items()}
@@ -138,19 +141,23 @@ class _Endings:
         """The endings of the words with each stem, each after a tab."""
         self._stems: dict[str, set[str]] = defaultdict(set)
         """The stems of the words with each ending."""
+        same: dict[str, str] = {}  # equal stems as one string: sets of these intersect fast, in less memory
         for word in words:
             for stem, ending in _cuts(word):
                 self._endings[stem] += f"\t{ending}"
-                self._stems[ending].add(stem)
+                self._stems[ending].add(same.setdefault(stem, stem))
         self._changes = lru_cache(maxsize=None)(self._learned)
 
     def derived(self, word: str) -> Iterator[tuple[Symbols, float, int]]:
         """Yield a target of the word for each known word with another ending and each change between the two."""
         for stem, ending in _cuts(word):
+            longest = SHORT_CHANGE - len(ending) if len(stem) == SHORTEST_STEM else LONGEST_ENDING
+            if longest < 0:
+                continue
             for known in self._endings.get(stem, "").split("\t")[1:]:
                 if known[:1] == ending[:1]:
                     continue  # the two share a longer stem, or are the same word
-                if len(stem) == SHORTEST_STEM and len(known) + len(ending) > SHORT_CHANGE:
+                if len(known) > longest:
                     continue
                 if changes := self._changes(known, ending):
                     for target in self._words[stem + known]:
@@ -162,17 +169,20 @@ class _Endings:
         stems = self._stems.get(ending, ())
         if len(stems) < FEWEST_PAIRS or len(both := self._stems[known].intersection(stems)) < FEWEST_PAIRS:
             return {}
-        seen: dict[Symbols, Counter[tuple[Symbols, Symbols]]] = defaultdict(Counter)
-        for stem in sorted(both)[:: -(-len(both) // MOST_PAIRS)]:
-            for target in self._words[stem + known]:
-                others = self._words[stem + ending]
-                shared, other = max(((_shared(target, one), one) for one in others), key=lambda both: both[0])
-                for length in CONTEXT_LENGTHS:
-                    seen[target[-length:] if length else ()][target[shared:], other[shared:]] += 1
+        found = Counter(
+            _change(target, self._words[stem + ending])
+            for stem in sorted(both)[:: -(-len(both) // MOST_PAIRS)]
+            for target in self._words[stem + known]
+        )
+        seen: dict[Symbols, dict[tuple[Symbols, Symbols], int]] = defaultdict(lambda: defaultdict(int))
+        for (end, before, after), count in found.items():  # few, so that each is cheaply counted for all contexts
+            for length in CONTEXT_LENGTHS:
+                seen[end[-length:] if length else ()][before, after] += count
+        totals = {context: sum(counts.values()) for context, counts in seen.items()}
         return {
-            context: [_Change(*one, count / (counts.total() + 1)) for one, count in counts.most_common(MOST_CHANGES)]
+            context: [_Change(*one, count / (totals[context] + 1)) for one, count in _most_common(counts)]
             for context, counts in seen.items()
-            if counts.total() >= FEWEST_SEEN
+            if totals[context] >= FEWEST_SEEN
         }
 
 
@@ -201,11 +211,22 @@ def _fitting(changes: Mapping[Symbols, Sequence[_Change]], target: Symbols) -> I
             yield one
 
 
+def _most_common(counts: Mapping[tuple[Symbols, Symbols], int]) -> list[tuple[tuple[Symbols, Symbols], int]]:
+    return sorted(counts.items(), key=itemgetter(1), reverse=True)[:MOST_CHANGES]
+
+
+def _change(target: Symbols, others: Sequence[Symbols]) -> tuple[Symbols, Symbols, Symbols]:
+    """Return the last symbols of a target, and how its end differs from the nearest of the others."""
+    shared, other = _shared(target, others[0]), others[0]
+    for one in others[1:]:
+        if (more := _shared(target, one)) > shared:
+            shared, other = more, one
+    return target[-LONGEST_CONTEXT:], target[shared:], other[shared:]
+
+
 def _shared(one: Symbols, other: Symbols) -> int:
     """Return the number of symbols with which both targets begin."""
-    shared = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        shared += 1
+    shared = min(len(one), len(other))
+    while one[:shared] != other[:shared]:  # downwards, because endings are short
+        shared -= 1
     return shared

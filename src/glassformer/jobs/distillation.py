@@ -1,15 +1,19 @@
-"""Sequence-level knowledge distillation: train a smaller, faster student on a teacher's translations.
+"""Knowledge distillation: train a student on a teacher's translations or distributions.
 
     distillation.json          the teachers and their search settings
     texts/                     the split that says which pairs the teacher was trained on (jobs/preparation.py)
     corpus/00000.jsonl         the student's corpus: at least one record per line, {line, source, target, status}
+    labelled.jsonl             at token level: the pairs that the teacher was trained on
     valid.*, test.*            pairs that the teacher was not trained on, with their original references
     student/                   the student's run, unless its configuration names another folder
 
 Each file is written only when it is complete, so that a second call makes only the missing files.
 
-Paper: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", §3.2 (the best hypothesis of the beam) and §3.3 (the
-hypothesis of the beam nearest to the reference).
+At sequence level, the student learns only the outputs. At token level, it learns the teacher's training pairs, and what
+the teachers expect at each token of these pairs and of the outputs (jobs/teachers.py).
+
+Paper: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", §3.1 (each token), §3.2 (the best hypothesis of the
+beam) and §3.3 (the hypothesis of the beam nearest to the reference).
 """
 
 import glob
@@ -21,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from glassformer.bundle import TOKENIZER, WEIGHTS, Bundle
 from glassformer.corpus.files import format_of
@@ -40,6 +44,7 @@ from glassformer.recipes.toml import changed_decoding, load
 from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.system.locks import locked
 from glassformer.system.machine import cores
+from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import save_tokenizers
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
@@ -49,6 +54,7 @@ __all__ = [
     "DISTILLATION",
     "PART_LINES",
     "DistilledCorpus",
+    "Level",
     "StudentCorpus",
     "TeacherSearch",
     "check_place",
@@ -70,9 +76,11 @@ PART_LINES = 1000
 """Lines per file of the corpus; a killed run loses at most this many."""
 CORPUS = "corpus"
 """The name of the folder of the corpus's files."""
-_TEXTS, _STUDENT = "texts", "student"
+_TEXTS, _STUDENT, _LABELLED = "texts", "student", "labelled"
 
 Pair = tuple[str, str]
+Level = Literal["sequence", "token"]
+"""What a student learns: only the teachers' outputs, or also their distributions of each next token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +111,14 @@ class StudentCorpus:
 class DistilledCorpus(StudentCorpus):
     """A corpus translated by a teacher."""
 
+    level: Level
+    teachers: tuple[Path, ...]
     lines: int
     """Number of lines to translate; each has at least one record."""
     pairs: int
     """Number of records with a translation, which the student trains on."""
+    labelled: int
+    """At token level: number of the teacher's training pairs, which the student trains on, too."""
     untranslated: dict[str, int]
     """Number of lines without a translation, by reason."""
     made: int
@@ -117,6 +129,7 @@ def distil(
     teachers: Sequence[str | Path],
     folder: str | Path,
     *,
+    level: Level = "sequence",
     search: TeacherSearch | None = None,
     settings: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
@@ -129,7 +142,12 @@ def distil(
 
     The corpus is the first teacher's training corpus (`data` names its current folder) or, if `source` is given, the
     files `source` and `target`. Without `target`, the source lines have no references, unless `source` has both sides
-    (.tsv, .jsonl). `settings` are decoding settings by name, which override the first teacher's own. Lines translated
+    (.tsv, .jsonl). Lines of `source` whose normalised text is a validation source of the teacher are left out.
+
+    At token level, the teacher's training pairs are kept as they are, only `source` is translated, and its lines that
+    are sources of the teacher's training, validation or test pairs are left out.
+
+    `settings` are decoding settings by name, which override the first teacher's own. Lines translated
     by an earlier call are not translated again.
 
     `translations` is a finished folder of `jobs.bulk` with the teachers' translations of `source`: nothing is
@@ -142,14 +160,14 @@ def distil(
         CheckpointError: a teacher is missing or damaged, or a file cannot be written.
     """
     search, folder = search or TeacherSearch(), Path(folder)
-    _check(teachers, folder, search, source, target, data)
+    _check(teachers, folder, search, source, target, data, level)
     if translations:
         _check_given(source, search, settings or {})
     with locked(folder):
         for place in (folder, folder / CORPUS):
             clear_temporaries(place)
         distillation = _Distillation(
-            list(map(Path, teachers)), folder, search, settings or {}, translations, on_progress
+            list(map(Path, teachers)), folder, level, search, settings or {}, translations, on_progress
         )
         return distillation.run(data, source, target)
 
@@ -167,8 +185,12 @@ def prepare_student(
         ConfigError: a setting is unknown or impossible, or an override contradicts the teacher's tokenizer.
         CheckpointError: the tokenizer cannot be written.
     """
+    of_tokens = corpus if isinstance(corpus, DistilledCorpus) and corpus.level == "token" else None
+    if new_tokenizer and of_tokens:
+        raise ConfigError("new_tokenizer has no meaning at token level, which compares tokens: leave it out")
     teachers = corpus.teacher.configuration.tokenizer
-    changes = [*_data_overrides(corpus.folder), f"run.directory={_toml(str(corpus.folder / _STUDENT))}"]
+    changes = [*_data_overrides(corpus.folder), *(_teaching(of_tokens) if of_tokens else ())]
+    changes += [f"run.directory={_toml(str(corpus.folder / _STUDENT))}"]
     if not new_tokenizer:
         changes += [f"tokenizer.{name}={_toml(value)}" for name, value in asdict(teachers).items() if value is not None]
     configuration = load(config, [*changes, *overrides])
@@ -215,7 +237,7 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
         return
-    there = {"sample": False, **read_json(path)}  # older folders lack the setting
+    there = {"level": "sequence", "sample": False, **read_json(path)}  # older folders lack these settings
     if difference := difference_of_settings(there, settings):
         raise ConfigError(
             f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
@@ -256,6 +278,7 @@ def _check(
     source: str,
     target: str,
     data: str | Path | None,
+    level: Level,
 ) -> None:
     """Raise an error for impossible arguments before any model is loaded."""
     if not teachers:
@@ -267,11 +290,27 @@ def _check(
         metrics_named([search.best_of_reference])
     if target and not source:
         raise ConfigError("target: expected source to be given, too, got none; give both or neither")
-    if source and data is not None:
+    if level == "token":
+        _check_token_level(search, source, target)
+    elif source and data is not None:
         raise ConfigError(
             f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
             "names the teacher's own corpus, source replaces it: leave one of them out"
         )
+
+
+def _check_token_level(search: TeacherSearch, source: str, target: str) -> None:
+    """Raise an error for arguments that mean references, or outputs of the teacher for its own corpus."""
+    given: dict[str, object] = {
+        "target": target,
+        "best_of_reference": search.best_of_reference,
+        "keep_reference": search.keep_reference,
+    }
+    if not source:
+        given |= {"n_best": search.n_best > 1, "sample": search.sample}
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name} has no effect at token level, where only a source without labels is translated")
 
 
 def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]) -> None:
@@ -291,12 +330,14 @@ class _Distillation:
         self,
         teachers: list[Path],
         folder: Path,
+        level: Level,
         search: TeacherSearch,
         settings: Mapping[str, Any],
         translations: str,
         on_progress: OnProgress,
     ) -> None:
-        self.teachers, self.folder, self.search, self.on_progress = teachers, folder, search, on_progress
+        self.teachers, self.folder, self.level, self.search = teachers, folder, level, search
+        self.on_progress = on_progress
         self.bundle = Bundle.load(teachers[0])
         self.settings = changed_decoding(self.bundle.configuration.decoding, settings)
         self.translations = translations
@@ -318,19 +359,30 @@ class _Distillation:
         if corpus is not None and self.translations:
             self._check_translations(corpus)
         self._keep_settings(corpus)
-        if corpus is None:
-            texts = texts_of_run(self.bundle, self.folder, data, self.on_progress)
-            lines, pairs = texts.pairs, texts.train
+        whole = corpus is None or self.level == "token"
+        texts = texts_of_run(self.bundle, self.folder, data, self.on_progress) if whole else None
+        if texts:
             held_out = {"valid": texts.valid, "test": texts.test}
         else:
-            lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
             held_out = {"valid": read_valid_pairs(self.teachers[0] / PREPARED) or []}
         write_held_out(self.folder, held_out, self.bundle.configuration.data)
-        counts, made = self._translated(pairs, lines)
+        if corpus:
+            lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
+        elif texts and self.level == "sequence":
+            lines, pairs = texts.pairs, texts.train
+        else:
+            lines, pairs = 0, iter(())
+        known = _sources(held_out) if corpus else {}
+        if texts and self.level == "token":
+            known |= self._write_labelled(texts.train)
+        counts, made = self._translated(pairs, lines, known)
         untranslated = {status: count for status, count in counts.items() if status not in ("ok", "reference")}
         return DistilledCorpus(
             folder=self.folder,
+            level=self.level,
+            teachers=tuple(self.teachers),
             teacher=self.bundle,
+            labelled=texts.pairs if texts and self.level == "token" else 0,
             lines=lines,
             pairs=counts["ok"] + counts["reference"],
             untranslated=untranslated,
@@ -378,6 +430,7 @@ class _Distillation:
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
             "teachers": self._hashes,
+            "level": self.level,
             **settings_of_outputs(self.settings),
             **({name: getattr(self.settings, name) for name in OF_SAMPLING} if self.search.sample else {}),
             **asdict(self.search),
@@ -386,8 +439,18 @@ class _Distillation:
         }
         keep_settings(self.folder, settings)
 
-    def _translated(self, pairs: Iterator[Pair], lines: int) -> tuple[Counter[str], int]:
-        """Write the missing parts; return the number of records of all parts by status, and of lines translated now."""
+    def _write_labelled(self, pairs: Iterable[Pair]) -> dict[str, str]:
+        """Write the teacher's training pairs; return their sources, each with the reason to translate it no more."""
+        path, pairs = self.folder / f"{_LABELLED}.jsonl", list(pairs)
+        if not path.exists():
+            write_records(path, [{"source": source, "target": target} for source, target in pairs])
+        return _sources({_LABELLED: pairs})
+
+    def _translated(self, pairs: Iterator[Pair], lines: int, known: Mapping[str, str]) -> tuple[Counter[str], int]:
+        """Write the missing parts; return the number of records of all parts by status, and of lines translated now.
+
+        `known` gives the reason to leave out a line, by its normalised source.
+        """
         counts: Counter[str] = Counter()
         paths = {
             first: self.folder / CORPUS / f"{first // PART_LINES:05d}.jsonl" for first in range(0, lines, PART_LINES)
@@ -402,7 +465,9 @@ class _Distillation:
             part, statuses = list(islice(pairs, PART_LINES)), there[first]
             translations = list(islice(given, len(part)))
             if statuses is None:
-                records = self._part(part, first, translations or self._translate(part))
+                left_out = [known.get(normalise(source), "") for source, _ in part]
+                translations = translations or self._translate(part, left_out)
+                records = self._part(part, first, translations, left_out)
                 write_records(path, records)
                 statuses = Counter(record["status"] for record in records)
                 made += len(part)
@@ -416,29 +481,36 @@ class _Distillation:
             ProgressReport(stage="translating", done=done, total=lines, unit="sentences", seconds_left=left)
         )
 
-    def _translate(self, pairs: Sequence[Pair]) -> list[Translation]:
-        texts = [source for source, _ in pairs]
-        if self.search.sample:
-            return self._draw(texts)
-        n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
-        return self.translator.translate(texts, n_best=n_best, guards=False, log_probs=False)
+    def _translate(self, pairs: Sequence[Pair], left_out: Sequence[str]) -> list[Translation]:
+        """Return a translation of each source, which is empty where the source is left out."""
+        sources = [source for (source, _), why in zip(pairs, left_out, strict=True) if not why]
+        made = iter(self._outputs(sources) if sources else ())
+        return [Translation(text="") if why else next(made) for why in left_out]
 
-    def _draw(self, texts: Sequence[str]) -> list[Translation]:
-        """Return one sample per text with the other samples as its alternatives; each has a seed of its own."""
-        how: dict[str, Any] = {"sample": True, "guards": False, "log_probs": False}
+    def _outputs(self, sources: Sequence[str]) -> list[Translation]:
+        """Return a translation of each source; the other samples, or outputs of the beam, are its alternatives."""
+        how: dict[str, Any] = {"guards": False, "log_probs": False}
+        if not self.search.sample:
+            n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
+            return self.translator.translate(sources, n_best=n_best, **how)
         seeds = range(self.settings.seed, self.settings.seed + self.search.n_best)
-        draws = [self.translator.translate(texts, **how, seed=seed) for seed in seeds]
+        draws = [self.translator.translate(sources, sample=True, seed=seed, **how) for seed in seeds]
         return [replace(first, alternatives=tuple(others)) for first, *others in zip(*draws, strict=True)]
 
-    def _part(self, pairs: Sequence[Pair], first: int, translations: Sequence[Translation]) -> list[dict[str, Any]]:
+    def _part(
+        self, pairs: Sequence[Pair], first: int, translations: Sequence[Translation], left_out: Sequence[str]
+    ) -> list[dict[str, Any]]:
         """Return the records of a block of lines; `first` is the index of its first line, from 0."""
         wanted = self.search
         outputs = [teachable(translation) for translation in translations]
         if wanted.best_of_reference:
             outputs = nearest_first(outputs, [reference for _, reference in pairs], wanted.best_of_reference)
         records = []
-        rows = zip(pairs, translations, outputs, strict=True)
-        for line, ((source, reference), translation, texts) in enumerate(rows, start=first + 1):
+        rows = zip(pairs, translations, outputs, left_out, strict=True)
+        for line, ((source, reference), translation, texts, why) in enumerate(rows, start=first + 1):
+            if why:
+                records.append({"line": line, "source": source, "target": "", "status": why})
+                continue
             found = [(text, "ok") for text in texts[: wanted.n_best]] or [("", reason_without_output(translation))]
             if wanted.keep_reference and reference.strip() and _is_text(reference):
                 found = [one for one in found if one[0] != reference] + [(reference, "reference")]
@@ -451,6 +523,11 @@ def _count(corpus: Corpus) -> int:
     lines = sum(block.lines for block in reader)
     reader.check()
     return lines
+
+
+def _sources(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, str]:
+    """Return the normalised sources of named pairs, each with the name of its pairs."""
+    return {normalise(source): name for name, some in pairs.items() for source, _ in some}
 
 
 def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:
@@ -528,12 +605,12 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _data_overrides(folder: Path) -> list[str]:
-    """Return the overrides, as `--set` takes them, that point a configuration's [data] to the distilled corpus."""
+    """Return the overrides, as `--set` takes them, that point a configuration's [data] to the corpus in a folder."""
     values = {
         "task": "",
         "directory": "",
         "prepared": "",
-        "source": f"{glob.escape(str(folder / CORPUS))}/*.jsonl",
+        "source": _outputs(folder),
         "target": "",
         "source_column": "source",
         "target_column": "target",
@@ -543,6 +620,19 @@ def _data_overrides(folder: Path) -> list[str]:
         values[f"{name}_source"] = str(both if both.exists() else source) if both.exists() or source.exists() else ""
         values[f"{name}_target"] = str(target) if target.exists() else ""
     return [f"data.{name}={_toml(value)}" for name, value in values.items()]
+
+
+def _teaching(corpus: DistilledCorpus) -> list[str]:
+    """Return the overrides with which a student learns labelled pairs and the teachers' distributions."""
+    teachers = _toml([str(teacher) for teacher in corpus.teachers])
+    changes = [f"data.source={_toml(glob.escape(str(corpus.folder / f'{_LABELLED}.jsonl')))}"]
+    if corpus.pairs:
+        changes.append(f"data.unlabelled_source={_toml(_outputs(corpus.folder))}")
+    return [*changes, f"training.teachers={teachers}"]
+
+
+def _outputs(folder: Path) -> str:
+    return f"{glob.escape(str(folder / CORPUS))}/*.jsonl"
 
 
 def _toml(value: Any) -> str:

@@ -585,7 +585,8 @@ def _cache(configuration: Configuration) -> Path:
 def _settings(configuration: Configuration) -> dict[str, Any]:
     """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
     data = configuration.data
-    without = {"data": (*NOT_CONTENT, "replay_share"), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
+    shares = ("replay_share", "unlabelled_share")
+    without = {"data": (*NOT_CONTENT, *shares), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
     flat = {
         name: value
         for section, names in without.items()

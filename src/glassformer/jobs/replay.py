@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from glassformer.corpus.files import expand, files_of, format_of
-from glassformer.corpus.replay import ReplayedExamples
+from glassformer.corpus.mixture import MixedExamples
 from glassformer.errors import ConfigError, quoted
 from glassformer.jobs.distillation import distil
 from glassformer.jobs.manifest import MANIFEST
 from glassformer.jobs.preparation import PREPARED, OnProgress, Prepared, prepare_all
+from glassformer.recipes.configuration import OTHER_SPLITS
 
 __all__ = ["with_replay"]
 
 _REPLAY, _DISTILLED = "replay", "distilled"
-_OTHERS = ("valid", "test", "replay")
-"""Other corpora of the configuration, which the replayed corpus is prepared without."""
 
 
 def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None, *, whole: bool = False) -> Prepared:
@@ -43,11 +42,11 @@ def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None, *,
         changes |= {"source_column": None, "target_column": None}
         if not data.replay_target:
             changes |= _translated(prepared, folder, on_progress)
-    others = {f"{split}_{side}": "" for split in _OTHERS for side in ("source", "target")}
+    others = {f"{split}_{side}": "" for split in OTHER_SPLITS for side in ("source", "target")}
     configuration = replace(prepared.configuration, data=replace(data, **(changes | others)))
     replay = prepare_all(configuration, folder / PREPARED, on_progress, whole=whole)
     train = prepared.train
-    examples = ReplayedExamples(source=train.source, target=train.target, replay=replay, share=data.replay_share)
+    examples = MixedExamples(source=train.source, target=train.target, other=replay, share=data.replay_share)
     return replace(prepared, train=examples)
 
 

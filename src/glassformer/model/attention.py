@@ -21,6 +21,7 @@ from glassformer.model.cache import KeyValues, LayerCache
 from glassformer.model.dropout import dropout
 from glassformer.model.linear import Linear
 from glassformer.model.points import ATTENTION, RESIDUAL, names
+from glassformer.model.short_attention import short_attention
 from glassformer.model.taps import Tap
 
 __all__ = [
@@ -34,9 +35,9 @@ __all__ = [
 ]
 
 
-SHORT = {2: 256, 4: 32, 8: 32}
-"""Maximum number of keys for which training on CPUs computes the weights explicitly, which is then faster than the
-fused kernel; by bytes per number: 2 for bf16 and fp16, 4 for float32, 8 for float64."""
+SHORT = {2: 256, 4: 48, 8: 48}
+"""Maximum number of keys for which `short_attention` is faster than PyTorch's fused kernel in training on CPUs; by
+bytes per number: 2 for bf16 and fp16, 4 for float32, 8 for float64."""
 
 
 class Attended(NamedTuple):
@@ -227,8 +228,7 @@ class MultiHeadAttention(nn.Module):
 def _weighted_values(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
     """Return the weighted values of `attention`, with dropout of the weights, by the fastest method on this device."""
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= SHORT[query.dtype.itemsize]:
-        weights = dropout(attention_weights(attention_scores(query, key), mask), p)
-        return weights.to(value.dtype) @ value
+        return short_attention(query, key, value, mask, p)
     return F.scaled_dot_product_attention(query, key, value, mask, p)
 
 

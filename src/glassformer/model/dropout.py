@@ -1,10 +1,13 @@
 """Dropout: in training, each value becomes 0 with probability p, and the others are scaled by 1 / (1 − p)."""
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["Dropout", "dropout"]
+__all__ = ["Dropout", "dropout", "dropout_factors"]
 
 BITS = 16
 """Random bits per value, so that p is exact to within 2^-16."""
@@ -26,7 +29,14 @@ def dropout(x: Tensor, p: float) -> Tensor:
     """
     if p == 0.0 or x.device.type != "cpu":
         return F.dropout(x, p)
-    words = torch.empty(-(-x.numel() * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
+    return x * dropout_factors(x.shape, p, x.dtype)
+
+
+def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tensor:
+    """Return the numbers by which dropout multiplies values on CPUs: 0 with probability p, otherwise 1 / (1 − p)."""
+    size = math.prod(shape)
+    words = torch.empty(-(-size * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
     dropped = round(p * 2**BITS)  # out of the 2^16 values of a random number
-    kept: Tensor = words.view(torch.int16)[: x.numel()] >= dropped - 2 ** (BITS - 1)
-    return x * kept.view(x.shape).to(x.dtype).mul_(2**BITS / (2**BITS - dropped))
+    kept = words.view(torch.int16)[:size] >= dropped - 2 ** (BITS - 1)
+    factors: Tensor = kept.view(torch.Size(shape)).to(dtype).mul_(2**BITS / (2**BITS - dropped))
+    return factors

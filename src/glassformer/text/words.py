@@ -65,7 +65,17 @@ def _spaced(tokens: Iterable[str]) -> Iterator[str]:
 
 
 def _lean_together(left: str, right: str) -> bool:
-    return _plain(left.removeprefix(SPACE_MARK)) in LEAN_RIGHT or _plain(right) in LEAN_LEFT
+    return _leans_right(left) or _leans_left(right)
+
+
+@lru_cache(maxsize=2**16)
+def _leans_right(token: str) -> bool:
+    return _plain(token.removeprefix(SPACE_MARK)) in LEAN_RIGHT
+
+
+@lru_cache(maxsize=2**16)
+def _leans_left(token: str) -> bool:
+    return _plain(token) in LEAN_LEFT
 
 
 def _plain(token: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Shaped
 from torch import Tensor
 from torch.nn import Parameter
 
@@ -27,7 +27,8 @@ from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import MEMORY, cores, keep_memory, using_threads
 from glassformer.system.processes import Worker
-from glassformer.training.objective import Loss, smoothed_cross_entropy
+from glassformer.text.vocabulary import PAD_ID
+from glassformer.training.objective import Loss, Teachers, smoothed_cross_entropy
 from glassformer.training.precision import rounding
 
 __all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "processes"]
@@ -88,12 +89,24 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
     output = model.decoder_output(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
     weight, bias = model.output.weight, model.output.bias
-    return smoothed_cross_entropy(output[positions], weight, target_output[real], smoothing, r_drop, bias)
+    teachers = _teachers(batch, device)
+    return smoothed_cross_entropy(output[positions], weight, target_output[real], smoothing, r_drop, bias, teachers)
 
 
-def _placed(ids: Int[np.ndarray, "B T"], device: torch.device) -> Int[Tensor, "B T"]:
-    """Return ids on the device; a GPU copies them asynchronously, after its current work."""
-    tensor = torch.from_numpy(ids)
+def _teachers(batch: Batch, device: torch.device) -> Teachers | None:
+    """Return what the teachers expect at the real target positions of a batch; None without teachers."""
+    if batch.teachers is None or batch.trust is None:
+        return None
+    real = batch.target_output != PAD_ID
+    tokens = batch.teachers[real]
+    trust = np.broadcast_to(batch.trust[:, None], real.shape)[real]
+    ids, shares = tokens["id"].astype(np.int64), tokens["share"].astype(np.float32)
+    return Teachers(_placed(ids, device), _placed(shares, device), _placed(trust, device))
+
+
+def _placed(array: Shaped[np.ndarray, "*N"], device: torch.device) -> Shaped[Tensor, "*N"]:
+    """Return an array on the device; a GPU copies it asynchronously, after its current work."""
+    tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 

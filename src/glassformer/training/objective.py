@@ -3,7 +3,7 @@
 The logits of a whole batch, (tokens, vocabulary), would be by far the largest tensor of a training step. They are never
 stored whole: loss and gradient are computed together, a few rows at a time, at the real target positions only.
 
-Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary.
+Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary · K tokens of the teachers.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from glassformer.errors import ConfigError
 from glassformer.model.linear import linear, transposed_product
 
-__all__ = ["Loss", "smoothed_cross_entropy"]
+__all__ = ["Loss", "Teachers", "smoothed_cross_entropy"]
 
 ROWS = 512
 """Rows of logits computed at a time: few enough for memory, enough for fast products."""
@@ -31,6 +31,16 @@ class Loss(NamedTuple):
     plain: Float[Tensor, ""]
 
 
+class Teachers(NamedTuple):
+    """What teachers expect at each target position: some tokens, and all others with equal probabilities."""
+
+    ids: Int[Tensor, "N K"]
+    shares: Float[Tensor, "N K"]
+    """How much more probable each of these tokens is than the others, ≥ 0; with the others, the sum is 1."""
+    trust: Float[Tensor, "N"]
+    """The weight of the teachers beside the reference, from 0 to 1."""
+
+
 def smoothed_cross_entropy(
     hidden: Float[Tensor, "R D"],
     weight: Float[Tensor, "V D"],
@@ -38,6 +48,7 @@ def smoothed_cross_entropy(
     smoothing: float,
     r_drop: float = 0.0,
     bias: Float[Tensor, "V"] | None = None,
+    teachers: Teachers | None = None,
 ) -> Loss:
     """Return the loss of logits = hidden · weightᵀ + bias, summed over positions.
 
@@ -49,6 +60,9 @@ def smoothed_cross_entropy(
     other. The minimised loss is then the mean of both plus α/2 = `r_drop`/2 times the mean of their divergences from
     each other (Wu et al. 2021, R-Drop, equation 4, divided by 2).
 
+    With `teachers`, the target is the mean of the smoothed target and the teachers' distribution, weighted by `trust`
+    (Hinton et al. 2015, §2; Kim and Rush 2016, §3.1).
+
     An entry whose bias is below `ABSENT`, as imported models have one for `<bos>`, is left out as if the vocabulary did
     not contain it: it gets no share of ε and no gradient. `target` must not contain such an entry.
 
@@ -59,16 +73,44 @@ def smoothed_cross_entropy(
     """
     if bias is not None and bool((bias.detach() < ABSENT).any()):
         present = bias.detach() >= ABSENT
-        weight, bias, target = weight[present], bias[present], (present.cumsum(0) - 1)[target]
+        place = present.cumsum(0) - 1
+        weight, bias, target = weight[present], bias[present], place[target]
+        if teachers is not None:
+            shares = teachers.shares * present[teachers.ids]
+            teachers = teachers._replace(ids=place[teachers.ids].clamp(min=0), shares=shares)
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
-    arguments = hidden, weight, bias, target, smoothing, r_drop, _product_dtype(hidden)
+    expected = _target(target, smoothing, teachers, torch.promote_types(hidden.dtype, torch.float32))
+    arguments = hidden, weight, bias, expected, r_drop, _product_dtype(hidden)
     # torch does not annotate `apply`.
     return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
+class _Target(NamedTuple):
+    """The distributions that the loss compares with: some entries' own shares, and a share spread over all entries."""
+
+    ids: Int[Tensor, "N E"]
+    """The entries with a share of their own; the first one is the reference."""
+    shares: Float[Tensor, "N E"]
+    even: Float[Tensor, "N 1"]
+    """The share that is spread over the vocabulary."""
+
+
+def _target(reference: Tensor, smoothing: float, teachers: Teachers | None, dtype: torch.dtype) -> _Target:
+    """Return the smoothed target, mixed with what the teachers expect, if there are teachers."""
+    ids = reference[:, None]
+    if teachers is None:
+        own, even = (torch.full_like(ids, share, dtype=dtype) for share in (1 - smoothing, smoothing))
+        return _Target(ids, own, even)
+    trust = teachers.trust[:, None].to(dtype)
+    expected = teachers.shares.to(dtype)
+    shares = torch.cat([(1 - smoothing) * (1 - trust), trust * expected], 1)
+    even = smoothing * (1 - trust) + trust * (1 - expected.sum(1, keepdim=True))
+    return _Target(torch.cat([ids, teachers.ids], 1), shares, even)
+
+
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """With p = softmax(z) and y the smoothed target: loss = −Σ y log p, and its gradient by z is p − y."""
+    """With p = softmax(z) and y the expected distribution: loss = −Σ y log p, and its gradient by z is p − y."""
 
     @staticmethod
     def forward(
@@ -76,13 +118,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        target: Tensor,
-        smoothing: float,
+        target: _Target,
         r_drop: float,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         passes = 2 if r_drop else 1
-        rows = hidden.detach().to(dtype).view(passes, len(target), hidden.shape[1])
+        count = len(target.ids)
+        rows = hidden.detach().to(dtype).view(passes, count, hidden.shape[1])
         matrix = weight.detach().to(dtype)
         added = None if bias is None else bias.detach().to(dtype)
         precise = torch.promote_types(hidden.dtype, torch.float32)
@@ -95,23 +137,24 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         mean_bias = 0.0 if added is None else added.mean(dtype=precise)
         smoothed = torch.zeros((), dtype=precise, device=hidden.device)
         plain = torch.zeros_like(smoothed)
-        for part in range(0, len(target), ROWS):
+        for part in range(0, count, ROWS):
             chunk = rows[:, part : part + ROWS]  # (passes, rows, D)
-            reference = target[part : part + ROWS, None].expand(passes, -1, -1)
+            ids, shares, even = (one[part : part + ROWS] for one in target)
+            ids = ids.expand(passes, -1, -1)  # (passes, rows, E)
             logits = linear(chunk, matrix, added)  # (passes, rows, V)
-            correct = logits.gather(-1, reference).sum(dtype=precise)
-            mean = (chunk.to(precise) @ mean_entry + mean_bias).sum()
+            expected = logits.gather(-1, ids).to(precise)
+            mean = (chunk.to(precise) @ mean_entry + mean_bias)[..., None]  # (passes, rows, 1)
             probs, log_total = _softmax(logits, precise)
-            plain += (log_total.sum() - correct) / passes
-            smoothed += (log_total.sum() - (1 - smoothing) * correct - smoothing * mean) / passes
+            plain += (log_total.sum() - expected[..., 0].sum()) / passes
+            smoothed += (log_total.sum() - (shares * expected).sum() - (even * mean).sum()) / passes
             apart = None
             if r_drop:
                 ratio = (logits[0].to(precise) - logits[1]).sub_(log_total[0] - log_total[1])
                 divergence, apart = _divergence(probs, ratio)
                 smoothed += r_drop / 4 * divergence
             if hidden_grad is not None:
-                grad = probs.sub_(smoothing / weight.shape[0])
-                grad.scatter_add_(-1, reference, torch.full_like(reference, smoothing - 1, dtype=precise))
+                grad = probs.sub_(even / weight.shape[0])
+                grad.scatter_add_(-1, ids, -shares.expand(passes, -1, -1))
                 if apart is not None:
                     grad.div_(passes).add_(apart, alpha=r_drop / 4)
                 grad = grad.to(dtype).flatten(0, 1)  # (passes · rows, V)
@@ -134,7 +177,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         hidden_dtype, weight_dtype = ctx.dtypes
         of_hidden, of_weight = (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype)
         of_bias = None if bias_grad is None else (bias_grad * grad).to(weight_dtype)
-        return of_hidden, of_weight, of_bias, None, None, None, None
+        return of_hidden, of_weight, of_bias, None, None, None
 
 
 def _softmax(logits: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

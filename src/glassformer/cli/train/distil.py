@@ -1,7 +1,7 @@
 """`glassformer distil`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,15 @@ def distil_command(
     output: Annotated[
         Path, typer.Option("--output", metavar="DIR", help="Write the corpus and the student's run to DIR.")
     ],
+    level: Annotated[
+        Literal["sequence", "token"],
+        typer.Option(
+            "--level",
+            metavar="LEVEL",
+            help="Learn the teacher's outputs (sequence); or its training pairs, and what it expects at each token of "
+            "these pairs and of its outputs for --source (token).",
+        ),
+    ] = "sequence",
     data: Data = None,
     source: Annotated[
         str,
@@ -63,7 +72,7 @@ def distil_command(
     overrides: StudentOverrides = None,
     new_tokenizer: NewTokenizer = False,
 ) -> None:
-    """Train a smaller, faster model on a model's translations.
+    """Train a smaller, faster or better model on a model's translations.
 
     Without --student, only write the corpus. Run the same command to resume.
     """
@@ -78,7 +87,7 @@ def distil_command(
     settings = decoding_changes(of_search, beam_size=beam_size, sampling=sample)
     with TrainingProgress() as show, stop_on_signal(show):
         files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
-        corpus = distil(runs, output, search=search, settings=settings, **files, on_progress=show)
+        corpus = distil(runs, output, level=level, search=search, settings=settings, **files, on_progress=show)
     typer.echo(_in_words(corpus))
     train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
 
@@ -89,4 +98,5 @@ def _in_words(corpus: "DistilledCorpus") -> str:
         f", {count:,} lines without a translation ({why.replace('_', ' ')})"
         for why, count in corpus.untranslated.items()
     )
-    return f"{corpus.lines:,} lines{now}: {corpus.pairs:,} translations{without}: {corpus.folder}"
+    labelled = f"{corpus.labelled:,} labelled pairs, " if corpus.labelled else ""
+    return f"{labelled}{corpus.lines:,} lines{now}: {corpus.pairs:,} translations{without}: {corpus.folder}"

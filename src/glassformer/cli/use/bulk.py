@@ -15,8 +15,8 @@ from glassformer.cli.arguments import (
     PartBytes,
     QuantizationChoice,
     Ray,
-    Retry,
     RunOrSystem,
+    SearchAgain,
     Share,
 )
 from glassformer.jobs.options import PART_BYTES
@@ -47,7 +47,7 @@ def bulk_command(
     part_bytes: PartBytes = PART_BYTES,
     ensemble: Ensemble = None,
     beam_size: BeamSize = None,
-    retry: Retry = False,
+    retry: SearchAgain = False,
     glossary: GlossaryFile = None,
     overrides: DecodingOverrides = None,
     engine: EngineChoice = "auto",

@@ -17,8 +17,8 @@ from glassformer.cli.arguments import (
     GlossaryFile,
     QuantizationChoice,
     Rescore,
-    Retry,
     RunOrSystem,
+    SearchAgain,
     UseLexicon,
 )
 from glassformer.cli.streams import arriving_lines, is_terminal
@@ -51,7 +51,7 @@ def translate_command(
     rescore: Rescore = None,
     lexicon: UseLexicon = False,
     beam_size: BeamSize = None,
-    retry: Retry = False,
+    retry: SearchAgain = False,
     n_best: Annotated[
         int, typer.Option("--n-best", metavar="N", help="Print the N best outputs per line: number, score, text.")
     ] = 1,

@@ -1,11 +1,11 @@
-"""The replayed pairs of each epoch."""
+"""The pairs that each epoch adds from another corpus."""
 
 import numpy as np
 import pytest
 
 from glassformer.corpus import batching
 from glassformer.corpus.batching import Examples, Position, stream
-from glassformer.corpus.replay import ReplayedExamples, drawn
+from glassformer.corpus.mixture import MixedExamples, drawn
 
 
 def sentences(first, count):
@@ -14,8 +14,8 @@ def sentences(first, count):
 
 def mixture(new, old, share):
     both = sentences(10, new), sentences(10_000, old)
-    replay = Examples(source=both[1], target=both[1])
-    return ReplayedExamples(source=both[0], target=both[0], replay=replay, share=share)
+    other = Examples(source=both[1], target=both[1])
+    return MixedExamples(source=both[0], target=both[0], other=other, share=share)
 
 
 def firsts(batches):

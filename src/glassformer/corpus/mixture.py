@@ -1,0 +1,76 @@
+"""Epochs that mix pairs with pairs of another corpus, such as an earlier corpus, or the outputs of teachers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsIndex, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.corpus.batching import Examples
+
+__all__ = ["MixedExamples", "drawn"]
+
+Array = TypeVar("Array", bound=NDArray[Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedExamples(Examples):
+    """Pairs, to which each epoch adds pairs of another corpus; the length is the number of the former."""
+
+    other: Examples
+    """The pairs of the other corpus; both corpora have teachers, or neither has."""
+    share: float
+    """Share of an epoch's pairs that come from the other corpus, in [0, 1)."""
+
+    @property
+    def added(self) -> int:
+        """Number of pairs that an epoch adds."""
+        return round(len(self) * self.share / (1 - self.share)) if len(self.other) else 0
+
+    def of_epoch(self, seed: int, epoch: int) -> Examples:
+        """Return an epoch's pairs: all own pairs, then the added ones, drawn by `seed` and `epoch` alone."""
+        rows = drawn(len(self.other), self.added, seed, epoch)
+        source, target = _Joined(self.source, self.other.source, rows), _Joined(self.target, self.other.target, rows)
+        if self.trust is None or self.other.trust is None:
+            return Examples(source=source, target=target)
+        trust = np.concatenate([self.trust, self.other.trust[rows]])
+        teachers = _Joined(self.teachers, self.other.teachers, rows)
+        return Examples(source=source, target=target, teachers=teachers, trust=trust)
+
+
+def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Return `wanted` ascending rows of `count`; how often two rows occur differs by at most one."""
+    if not wanted:
+        return np.zeros(0, np.int64)
+    whole, rest = divmod(wanted, count)
+    # The last numbers keep this stream of random numbers apart from the one that orders the batches.
+    some = np.random.default_rng([seed, epoch, 0, 1]).choice(count, rest, replace=False)
+    return np.sort(np.concatenate([np.repeat(np.arange(count), whole), some]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined(Sequence[Array]):
+    """The arrays of `own`, then the arrays of `other` in these rows."""
+
+    own: Sequence[Array]
+    other: Sequence[Array]
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.own) + len(self.rows)
+
+    @overload
+    def __getitem__(self, row: SupportsIndex) -> Array: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[Array]: ...
+
+    def __getitem__(self, row: SupportsIndex | slice) -> Array | list[Array]:
+        if isinstance(row, slice):
+            begin, end, _ = row.indices(len(self))
+            first = len(self.own)
+            other = self.rows[max(begin - first, 0) : max(end - first, 0)].tolist()
+            return [*self.own[begin : min(end, first)], *(self.other[one] for one in other)]
+        place = range(len(self))[row]
+        return self.own[place] if place < len(self.own) else self.other[int(self.rows[place - len(self.own)])]
