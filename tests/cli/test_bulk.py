@@ -201,7 +201,7 @@ def test_a_command_that_differs_is_refused(glassformer, trained, tmp_path, monke
         (["train.txt"], "train.txt is given 2 times"),
         (["none.txt"], "none.txt does not exist"),
         (["*.none"], "*.none matches no file"),
-        (["--set", "decoding.temperature=2"], "no effect without `translate --sample`"),
+        (["--set", "decoding.temperature=2"], "no effect without --sample"),
     ],
 )
 def test_impossible_options_are_one_line_and_status_1(glassformer, trained, tmp_path, monkeypatch, options, message):

@@ -118,7 +118,7 @@ def test_repeated_words_are_numbered(explain):
         (["--sample"], "--explain shows a search, and --sample draws at random"),
         (["--n-best", 2], "leave out --n-best"),
         (["--beam-size", 0], "decoding.beam_size: expected"),
-        (["--set", "decoding.seed=2"], "no effect without `translate --sample`"),
+        (["--set", "decoding.seed=2"], "no effect without --sample"),
     ],
 )
 def test_contradicting_options_are_an_error_of_one_line(explain, options, message):

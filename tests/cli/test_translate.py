@@ -134,7 +134,7 @@ def test_samples_depend_on_the_seed_alone(glassformer, trained):
     [
         (["--beam-size", 0], "beam_size"),
         (["--n-best", 9], "n_best"),
-        (["--set", "decoding.temperature=2"], "no effect without `translate --sample`"),
+        (["--set", "decoding.temperature=2"], "no effect without --sample"),
         (["--sample", "--set", "decoding.top_p=1.5"], "decoding.top_p: expected"),
         (["--sample", "--n-best", 2], "sampling"),
         (["--sample", "--set", "decoding.beam_size=2"], "sampling"),

@@ -80,7 +80,7 @@ def _softmax(scores: Float[Tensor, "B H T S"], hidden: Bool[Tensor, "#B #H #T #S
     """Return the softmax of each row over the keys that are not hidden; a row without such keys becomes zeros."""
     precise, keys = torch.promote_types(scores.dtype, torch.float32), scores.shape[-1]
     if hidden is not None:
-        scores.masked_fill_(hidden, -math.inf)
+        scores = scores.masked_fill(hidden, -math.inf)
     if keys < VECTOR:
         scores = F.pad(scores, (0, VECTOR - keys), value=-math.inf)
     weights = scores.softmax(-1, dtype=precise)[..., :keys].contiguous()
