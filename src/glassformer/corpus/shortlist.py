@@ -24,12 +24,13 @@ from glassformer.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST_CANDIDATES", "SHORTLIST", "Shortlist"]
+__all__ = ["SHORTLIST", "SUGGESTED", "Shortlist"]
 
 SHORTLIST = "shortlist.safetensors"
 """The file's name in the folder of its run."""
-MOST_CANDIDATES = 400
-"""Maximum number of candidates that are kept for a source token, and of frequent target tokens."""
+SUGGESTED = 20
+"""Maximum number of candidates of a source token; with more, batches have many more candidates, and hardly any output
+is better (benchmarks/README.md)."""
 MOST_LINKS = 16_000_000
 """Maximum number of pairs of a source and a target position to align; of a larger corpus, every n-th pair is read."""
 ROUNDS = 5
@@ -42,26 +43,35 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shortlist:
-    """The candidates of each source token, and the most frequent target tokens, best first."""
+    """The candidates of each source token, and all target tokens, most frequent first."""
 
     frequent: "NDArray[np.int32]"
-    """Ids of the most frequent target tokens."""
+    """Ids of the target tokens, most frequent first, without `<pad>`, `<bos>` and `<eos>`."""
     candidates: "NDArray[np.int32]"
     """Ids of the candidates of all source tokens, one token after the other."""
     ends: "NDArray[np.int64]"
     """For each source token, where its candidates end."""
     target_size: int
     """Number of target tokens."""
-    _known: dict[int, "NDArray[np.int32]"] = field(default_factory=dict, init=False, repr=False)
-    """The rows of candidates by their length, which are made when they are needed."""
+    _rows: "NDArray[np.int32]" = field(init=False, repr=False)
+    """The candidates of each source token in a row of equal length, which repeats a candidate at its end."""
+
+    def __post_init__(self) -> None:
+        """Arrange the candidates in rows."""
+        sizes = np.diff(self.ends, prepend=0)
+        inside = np.arange(sizes.max(initial=0)) < sizes[:, None]
+        rows = np.full(inside.shape, self.frequent[0] if len(self.frequent) else 0, np.int32)
+        if len(self.candidates) == inside.sum():  # else the file is damaged, as `load` says
+            rows[inside] = self.candidates
+        object.__setattr__(self, "_rows", rows)
 
     @classmethod
     def aligned(cls, examples: Examples, source: Tokenizer, target: Tokenizer) -> "Shortlist":
         """Return the shortlist of a training corpus, encoded with these tokenizers."""
         sources, targets = (_sample(examples, side) for side in ("source", "target"))
         counts = np.bincount(np.concatenate([*targets, [0]]), minlength=len(target))
-        counts[[target.pad_id, target.bos_id, target.eos_id]] = 0
-        frequent = np.argsort(-counts, kind="stable")[: min(MOST_CANDIDATES, np.count_nonzero(counts))]
+        ranked = np.argsort(-counts, kind="stable")
+        frequent = ranked[~np.isin(ranked, [target.pad_id, target.bos_id, target.eos_id])]
         suggesting, suggested, chances = _translations(sources, targets, len(target))
         own = _own(source, target)
         suggesting, suggested = np.concatenate([own[0], suggesting]), np.concatenate([own[1], suggested])
@@ -73,8 +83,8 @@ class Shortlist:
         ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return cls(
             frequent=frequent.astype(np.int32),
-            candidates=suggested[order][ranks < MOST_CANDIDATES].astype(np.int32),
-            ends=np.cumsum(np.minimum(sizes, MOST_CANDIDATES)),
+            candidates=suggested[order][ranks < SUGGESTED].astype(np.int32),
+            ends=np.cumsum(np.minimum(sizes, SUGGESTED)),
             target_size=len(target),
         )
 
@@ -83,23 +93,14 @@ class Shortlist:
 
         Args:
             source: ids of the source.
-            count: maximum number of candidates of each source token, and number of frequent tokens.
+            count: number of frequent tokens.
             always: ids that are candidates for any source.
         """
         chosen = np.zeros(self.target_size, bool)
         chosen[self.frequent[:count]] = True
         chosen[[*always]] = True
-        chosen[self._rows(count)[[*source]]] = True
+        chosen[self._rows[[*source]]] = True
         return tuple(np.flatnonzero(chosen).tolist())
-
-    def _rows(self, count: int) -> "NDArray[np.int32]":
-        """Return up to `count` candidates of each source token, in a row that ends with copies of a frequent token."""
-        if count not in self._known:
-            starts = self.ends - np.diff(self.ends, prepend=0)
-            places = np.minimum(starts[:, None] + np.arange(count), len(self.candidates) - 1)
-            inside = np.arange(count) < np.diff(self.ends, prepend=0)[:, None]
-            self._known[count] = np.where(inside, self.candidates[places], self.frequent[:1]).astype(np.int32)
-        return self._known[count]
 
     def lines(self, count: int, source: Sequence[str], target: Sequence[str]) -> Iterator[str]:
         """Yield the lines of CTranslate2's vocabulary map: a source token, a tab, and its candidates.
@@ -118,7 +119,7 @@ class Shortlist:
         yield "\t" + " ".join(target[id] for id in self.frequent[:count].tolist())
         for token, begin, end in zip(source, [0, *self.ends.tolist()], self.ends.tolist(), strict=False):
             if end > begin:
-                ids = self.candidates[begin : min(end, begin + count)].tolist()
+                ids = self.candidates[begin:end].tolist()
                 yield f"{token}\t" + " ".join(target[id] for id in ids)
 
     def save(self, path: Path) -> None:
@@ -144,8 +145,8 @@ class Shortlist:
         check_regular(path)
         if not path.exists():
             raise CheckpointError(
-                f"{path} does not exist; `glassformer calibrate {path.parent} --set decoding.shortlist=N` makes it from "
-                "the training corpus"
+                f"{path} does not exist; `glassformer calibrate {path.parent} --set decoding.shortlist=N` makes it "
+                "from the training corpus"
             )
         try:
             with safe_open(path, framework="np") as file:

@@ -156,10 +156,7 @@ class CTranslate2Engine:
         waiting: dict[int, Any] = {}
         for are_limited in (False, True):
             group = [place for place, job in enumerate(jobs) if job.is_limited == are_limited]
-            alone = are_limited and search.beam_size > 1  # a beam depends on the candidates of the whole batch
-            for places in batched_by_size(
-                group, lambda place: jobs[place].size * search.rows, self.budget, 1 if alone else most
-            ):
+            for places in batched_by_size(group, lambda place: jobs[place].size * search.rows, self.budget, most):
                 hidden = are_limited or search.beam_size > 1
                 options = self._watching(watch, places, jobs) if watch and not hidden else {}
                 started = self._start([jobs[place] for place in places], search, **options)
@@ -201,10 +198,14 @@ class CTranslate2Engine:
 
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
         """Start decoding a batch; return a future of the hypotheses of each job."""
+        are_limited = batch[0].is_limited  # as is every job of the batch
         results: list[Any] = self._translator.translate_batch(
             [self._source(job.sources) for job in batch],
             [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
             asynchronous=True,
+            use_vmap=are_limited,
+            # A beam depends on the candidates of its whole batch, which CTranslate2 unites.
+            max_batch_size=1 if are_limited and search.beam_size > 1 else 0,
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
             length_penalty=_exponent(search),
@@ -214,7 +215,6 @@ class CTranslate2Engine:
             min_decoding_length=0,
             return_end_token=True,
             return_scores=search.beam_size > 1 or search.sums,
-            use_vmap=batch[0].is_limited,  # as is every job of the batch
             **options,
         )
         return results
