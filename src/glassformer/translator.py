@@ -552,7 +552,8 @@ class Translator:
 
     def _guards(self, search: Search) -> Guards | None:
         found = self._stored_guards
-        fits = found and not search.sample and found.search == of_search(search.settings)
+        older = {"shortlist": 0}  # where a file lacks the setting
+        fits = found and not search.sample and {**older, **found.search} == of_search(search.settings)
         return found if fits else None
 
     @cached_property

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.corpus.batching import Examples
-from glassformer.corpus.shortlist import ROUNDS, SHORTLIST, SUGGESTED, Shortlist
+from glassformer.corpus.shortlist import MODEL_1_ROUNDS, SHORTLIST, SUGGESTED, Shortlist
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 from word_by_word import pairs
@@ -47,7 +47,7 @@ def test_a_word_suggests_its_translation_first_or_after_itself(shortlist, tokeni
 def translation_probabilities(corpus):
     """Return t(target token | source token) of IBM model 1, by loops over dictionaries. Brown et al. 1993."""
     table = defaultdict(lambda: 1.0)
-    for _ in range(ROUNDS):
+    for _ in range(MODEL_1_ROUNDS):
         counts, totals = defaultdict(float), defaultdict(float)
         for source, target in corpus:
             for one in target:

@@ -29,16 +29,14 @@ __all__ = ["SHORTLIST", "SUGGESTED", "Shortlist"]
 SHORTLIST = "shortlist.safetensors"
 """The file's name in the folder of its run."""
 SUGGESTED = 20
-"""Maximum number of candidates of a source token; with more, batches have many more candidates, and hardly any output
-is better (benchmarks/README.md)."""
+"""Maximum number of candidates of a source token; with more, batches have many more candidates, for few more
+outputs (docs/decisions/shortlists.md)."""
 MOST_LINKS = 16_000_000
 """Maximum number of pairs of a source and a target position to align; of a larger corpus, every n-th pair is read."""
-ROUNDS = 5
+MODEL_1_ROUNDS = 5
 """Number of rounds of expectation maximisation, as is usual for IBM model 1."""
 _FORMAT = {"format": "glassformer shortlist 1"}
 _TENSORS = ("frequent", "candidates", "ends")
-
-Ids = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +86,7 @@ class Shortlist:
             target_size=len(target),
         )
 
-    def of(self, source: Ids, count: int, always: Iterable[int]) -> tuple[int, ...]:
+    def of(self, source: Sequence[int], count: int, always: Iterable[int]) -> tuple[int, ...]:
         """Return the ascending ids of the tokens that may be in the output for a source.
 
         Args:
@@ -203,7 +201,7 @@ def _translations(sources: Sequence[Any], targets: Sequence[Any], target_size: i
     generating, generated = np.divmod(keys, target_size)
     first = np.cumsum(sizes) - sizes
     chances = np.ones(len(keys))
-    for _ in range(ROUNDS):
+    for _ in range(MODEL_1_ROUNDS):
         shares = chances[kind]
         shares /= np.repeat(np.add.reduceat(shares, first), sizes)
         counts = np.bincount(kind, shares, len(keys))

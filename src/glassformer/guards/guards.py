@@ -88,7 +88,7 @@ class Guards:
                 exact=_calibration(content["exact"]),
                 close=_calibration(content["close"]),
                 medians={str(name): float(value) for name, value in content["medians"].items()},
-                search={"shortlist": 0, **content["search"]},  # an older file lacks it
+                search=dict(content["search"]),
                 unfitted=dict(content.get("unfitted", {})),  # an older file lacks it
                 **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
             )
