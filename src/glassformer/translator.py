@@ -38,6 +38,7 @@ from glassformer.translating.system import System
 from glassformer.translating.translation import Explanation, Status, Translation
 
 if TYPE_CHECKING:
+    from glassformer.corpus.shortlist import Shortlist
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
@@ -277,13 +278,15 @@ class Translator:
     def explain(self, text: str, *, prefix: str = "", **settings: Any) -> Explanation:
         """Return the translation of a text, its cross-attention to the text, and the tree of the search.
 
+        The search is among all tokens, whatever the setting `shortlist` says.
+
         Takes the arguments of `translate`.
 
         Raises:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
             DecodingError: the prefix does not fit.
         """
-        torch, search, masked = self._torch(), self._search(settings), self.masked(text)
+        torch, search, masked = self._torch(), self._search({**settings, "shortlist": 0}), self.masked(text)
         [status], sources = self._read([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
@@ -549,7 +552,8 @@ class Translator:
 
     def _guards(self, search: Search) -> Guards | None:
         found = self._stored_guards
-        fits = found and not search.sample and found.search == of_search(search.settings)
+        older = {"shortlist": 0}  # where a file lacks the setting
+        fits = found and not search.sample and {**older, **found.search} == of_search(search.settings)
         return found if fits else None
 
     @cached_property
@@ -614,8 +618,21 @@ class Translator:
                 f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
                 "begin with a given text: leave out the prefix, or use a run that writes from left to right"
             )
-        begin = tuple(self.bundle.target_tokenizer.encode(prefix)) if prefix else ()
-        return Job(sources, begin, min(self.engine.longest, *lengths), seed)
+        tokenizer, count = self.bundle.target_tokenizer, search.settings.shortlist
+        begin = tuple(tokenizer.encode(prefix)) if prefix else ()
+        job = Job(sources, begin, min(self.engine.longest, *lengths), seed)
+        if not count or begin:
+            return job
+        return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
+
+    @cached_property
+    def _shortlist(self) -> "Shortlist":
+        """The candidates of the first model's source tokens."""
+        from glassformer.corpus.shortlist import SHORTLIST, Shortlist
+
+        bundle = self.bundle
+        sizes = len(bundle.source_tokenizer), len(bundle.target_tokenizer)
+        return Shortlist.load(bundle.folder / SHORTLIST, *sizes)
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""

@@ -76,11 +76,18 @@ class Job(NamedTuple):
     """Seed of the job's random numbers, for sampling."""
     phrases: tuple[Spellings, ...] = ()
     """The phrases that the output must contain, each as often as it is listed; only if the engine `constrains`."""
+    candidates: Ids = ()
+    """Ascending ids of the only tokens that the output may consist of, with `<eos>`; () = all tokens."""
 
     @property
     def size(self) -> int:
         """Number of source positions."""
         return longest(self.sources)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether only candidates are searched; with a prefix or phrases, all tokens are."""
+        return bool(self.candidates) and not (self.prefix or self.phrases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,11 @@ class Hypothesis:
             score=score_of(log_prob, penalty_of(length, settings)),
         )
 
+    @classmethod
+    def unscored(cls, tokens: Sequence[int], log_prob: float = math.nan, score: float = math.nan) -> "Hypothesis":
+        """Return a hypothesis without the log probabilities of its tokens."""
+        return cls(tokens=tuple(tokens), token_log_probs=(), log_prob=log_prob, score=score)
+
 
 # The function `length_penalty` is the paper's formula; the setting `length_penalty` is the exponent in it.
 

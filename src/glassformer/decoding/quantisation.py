@@ -5,8 +5,10 @@ Only the matrices of linear layers are quantized; embeddings, norms, attention a
 Axes: N rows, of any shape · I input width · O output width · P a part of the output width.
 """
 
+from collections.abc import Callable
+
 import torch
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Int, Int8
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -66,6 +68,11 @@ class RoundedLinear(nn.Module):
         bias = None if self.bias is None else self.bias[outputs]
         return F.linear(x.bfloat16(), self.weight[outputs], bias).float()
 
+    def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
+        """Return a function from x to these columns of x Wᵀ + b, approximately."""
+        weight, bias = self.weight[outputs], None if self.bias is None else self.bias[outputs]
+        return lambda x: F.linear(x.bfloat16(), weight, bias).float()
+
 
 class IntegerLinear(nn.Module):
     """A `Linear` whose weights are integers from −127 to 127, with a scale for each row of W.
@@ -93,9 +100,19 @@ class IntegerLinear(nn.Module):
         """Return the chosen columns of x Wᵀ + b only, approximately."""
         where = outputs.start, outputs.stop
         if where not in self._parts:
-            own = None if self.bias is None else self.bias[outputs]
-            self._parts[where] = self.weight[outputs], self.ones[outputs], self.scale[:, outputs], own
-        weight, ones, scale, bias = self._parts[where]
+            self._parts[where] = self._columns(outputs)
+        return self._product(x, *self._parts[where])
+
+    def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
+        """Return a function from x to these columns of x Wᵀ + b, approximately."""
+        columns = self._columns(outputs)
+        return lambda x: self._product(x, *columns)
+
+    def _columns(self, outputs: slice | Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        own = None if self.bias is None else self.bias[outputs]
+        return self.weight[outputs], self.ones[outputs], self.scale[:, outputs], own
+
+    def _product(self, x: Tensor, weight: Tensor, ones: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])  # (N, I)
         if rows.numel() * weight.shape[0] <= self.small:
             sums = torch._weight_int8pack_mm(rows.bfloat16(), weight, ones).float()

@@ -1,5 +1,6 @@
 """The engine that is always available: this package's searches with PyTorch models."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -28,6 +29,7 @@ from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import QueuedStep
 from glassformer.decoding.sampling import sample
 from glassformer.decoding.search_trace import SearchTree
+from glassformer.decoding.shortlist_step import Numbering, ShortlistStep
 from glassformer.decoding.step import JoinableStep
 from glassformer.decoding.team import Team
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
@@ -81,13 +83,28 @@ class TorchEngine:
         if not jobs:
             return
         found: dict[int, list[Hypothesis]] = {}
-        places = sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True)
-        for group in ([one for one in places if jobs[one].phrases], [one for one in places if not jobs[one].phrases]):
-            if group:
-                watched = partial(_watch_group, watch, group) if watch else None
-                hypotheses = self._team.decode([jobs[one] for one in group], search, watched)
-                found.update(zip(group, hypotheses, strict=True))
+        groups = defaultdict[tuple[bool, bool], list[int]](list)
+        for place in sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True):
+            groups[bool(jobs[place].phrases), jobs[place].is_limited].append(place)
+        for (_, are_limited), group in groups.items():
+            several = [jobs[one] for one in group]
+            hypotheses = self._team.decode(several, search, partial(_watch_group, watch, group) if watch else None)
+            if are_limited:
+                hypotheses = self._among_all_tokens(several, hypotheses, search)
+            found.update(zip(group, hypotheses, strict=True))
         yield from (found[place] for place in range(len(jobs)))
+
+    def _among_all_tokens(
+        self, jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
+    ) -> list[list[Hypothesis]]:
+        """Return hypotheses whose log probabilities, if any are needed, count all tokens, not only the candidates."""
+        if not search.log_probs:
+            return [[Hypothesis.unscored(one.tokens) for one in several] for several in found]
+        pairs = [(job.sources, one.tokens) for job, several in zip(jobs, found, strict=True) for one in several]
+        scores = iter(self.score(pairs))
+        ended = partial(Hypothesis.ending_with, self.models[0].config.eos_id)
+        scored = [[ended(one.tokens, next(scores), search.settings) for one in several] for several in found]
+        return [sorted(several, key=lambda one: one.score, reverse=True) for several in scored]
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
@@ -140,10 +157,34 @@ def _decode(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
 
-    All jobs have phrases, or none has.
+    All jobs have phrases, or none has; all are limited, or none is.
     """
-    if any(job.phrases for job in jobs):
+    if jobs[0].phrases:
         return _decode_with_phrases(models, budget, jobs, search)
+    if jobs[0].is_limited:
+        return _decode_among_candidates(models, budget, jobs, search, watch)
+    return _decode_freely(models, budget, jobs, search, watch)
+
+
+def _decode_among_candidates(
+    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of jobs with candidates; their log probabilities count only these."""
+    numberings = [Numbering(models[0].config, job) for job in jobs]
+    renumbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
+
+    def watch_ids(number: int, tokens: Sequence[int]) -> bool:
+        assert watch
+        return watch(number, [numberings[number].ids[token] for token in tokens])
+
+    found = _decode_freely(models, budget, renumbered, search, watch_ids if watch else None)
+    return [list(map(one.hypothesis, several)) for one, several in zip(numberings, found, strict=True)]
+
+
+def _decode_freely(
+    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of jobs without phrases; with candidates, their tokens are numbers of candidates."""
     sizes = [job.size for job in jobs]
     step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
     lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
@@ -178,7 +219,10 @@ def _decode_with_phrases(
 
 
 def _step(models: Sequence[Transformer], jobs: Sequence[Job]) -> JoinableStep[Any]:
-    """Return the step that decodes the sources of these jobs."""
-    sources = zip(*(job.sources for job in jobs), strict=True)
-    steps = [TransformerStep(model, padded(model, several)) for model, several in zip(models, sources, strict=True)]
+    """Return the step that decodes the sources of these jobs, of which all are limited, or none."""
+    sources, candidates = zip(*(job.sources for job in jobs), strict=True), [job.candidates for job in jobs]
+    pairs = [(model, padded(model, several)) for model, several in zip(models, sources, strict=True)]
+    steps: list[JoinableStep[Any]] = [
+        ShortlistStep(*pair, candidates) if jobs[0].is_limited else TransformerStep(*pair) for pair in pairs
+    ]
     return steps[0] if len(steps) == 1 else EnsembleStep(steps)

@@ -98,8 +98,9 @@ def _from_run(bundle: Bundle, request: EngineRequest) -> Engine:
 
 
 def _engine(bundle: Bundle, folder: Path, request: EngineRequest) -> Engine:
-    how: dict[str, Any] = {"workers": request.workers, "device": request.device}
-    engine = CTranslate2Engine(folder, bundle, positions=read_export(folder).positions, **how)
+    export = read_export(folder)
+    how: dict[str, Any] = {"positions": export.positions, "shortlist": export.shortlist}
+    engine = CTranslate2Engine(folder, bundle, workers=request.workers, device=request.device, **how)
     _log.info("engine ctranslate2 (%s) on %s, %d workers", engine.quantization, engine.device, engine.workers)
     if bundle.configuration.decoding.beam_size > 1:
         _log.info("CTranslate2's beam ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)")

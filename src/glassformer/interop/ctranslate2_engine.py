@@ -104,11 +104,12 @@ class CTranslate2Engine:
         bundle: Bundle,
         *,
         positions: int,
+        shortlist: int = 0,
         workers: int = 0,
         budget: int = DECODED_POSITIONS,
         device: str = "auto",
     ) -> None:
-        self.longest, self.budget = positions, budget
+        self.longest, self.budget, self.shortlist = positions, budget, shortlist
         self._source_tokens, self._target_tokens = (
             tokenizer.tokens(range(len(tokenizer))) for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer)
         )
@@ -142,21 +143,24 @@ class CTranslate2Engine:
     def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs; greedy search calls `watch`.
 
+        It does not call `watch` for limited jobs: CTranslate2 would show it a wrong token, the number of a candidate.
+
         The workers start before the first result is asked for.
 
         Raises:
             ConfigError: the search samples.
             DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
-        _check(jobs, search)
+        _check(jobs, search, self.shortlist)
         most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
         waiting: dict[int, Any] = {}
-        for places in batched_by_size(
-            range(len(jobs)), lambda place: jobs[place].size * search.rows, self.budget, most
-        ):
-            options = self._watching(watch, places, jobs) if watch and search.beam_size == 1 else {}
-            started = self._start([jobs[place] for place in places], search, **options)
-            waiting.update(zip(places, started, strict=True))
+        for are_limited in (False, True):
+            group = [place for place, job in enumerate(jobs) if job.is_limited == are_limited]
+            for places in batched_by_size(group, lambda place: jobs[place].size * search.rows, self.budget, most):
+                hidden = are_limited or search.beam_size > 1
+                options = self._watching(watch, places, jobs) if watch and not hidden else {}
+                started = self._start([jobs[place] for place in places], search, **options)
+                waiting.update(zip(places, started, strict=True))
         return self._finish(jobs, waiting, search)
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
@@ -184,17 +188,24 @@ class CTranslate2Engine:
     def _target(self, ids: Sequence[int]) -> list[str]:
         return [self._target_tokens[id] for id in ids]
 
-    @property
-    def _never(self) -> list[list[str]]:
-        """What no output may contain: `<pad>` and `<bos>`."""
-        return [self._target([PAD_ID]), self._target([BOS_ID])]
+    def _never(self, *, among_candidates: bool = False) -> list[list[str]]:
+        """Return what no output may contain: `<pad>` and `<bos>`.
+
+        `<pad>` is never a candidate. CTranslate2 would suppress another candidate for it, because it remembers the
+        numbers that tokens had among the candidates of earlier batches; only special tokens keep their numbers.
+        """
+        return [self._target([id]) for id in ([BOS_ID] if among_candidates else [PAD_ID, BOS_ID])]
 
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
         """Start decoding a batch; return a future of the hypotheses of each job."""
+        are_limited = batch[0].is_limited  # as is every job of the batch
         results: list[Any] = self._translator.translate_batch(
             [self._source(job.sources) for job in batch],
             [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
             asynchronous=True,
+            use_vmap=are_limited,
+            # A beam depends on the candidates of its whole batch, which CTranslate2 unites.
+            max_batch_size=1 if are_limited and search.beam_size > 1 else 0,
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
             length_penalty=_exponent(search),
@@ -219,7 +230,7 @@ class CTranslate2Engine:
             return room < 1 or not watch(place, ids) or room == 1
 
         # Without the tokens that would have a job decoded again, alone, what is shown stays as it is.
-        return {"callback": ends, "suppress_sequences": self._never}
+        return {"callback": ends, "suppress_sequences": self._never()}
 
     def _start_attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
         """Start decoding targets that are given but for their last token; return a future of the attention of each."""
@@ -251,8 +262,12 @@ class CTranslate2Engine:
         found = [_best(several, search) for several in outputs]
         if not search.log_probs:
             for place, several in enumerate(found):
-                sums = {ids: math.nan if place in again else outputs[place][ids] for ids in several}
-                yield [_without_tokens(ids, log_prob, search.settings) for ids, log_prob in sums.items()]
+                unknown = place in again or jobs[place].is_limited
+                sums = {ids: math.nan if unknown else outputs[place][ids] for ids in several}
+                yield [
+                    Hypothesis.unscored(ids, log_prob, score_of(log_prob, penalty_of(len(ids), search.settings)))
+                    for ids, log_prob in sums.items()
+                ]
             return
         pairs = [(job.sources, ids) for job, several in zip(jobs, found, strict=True) for ids in several]
         scores = iter(self.score(pairs))
@@ -265,7 +280,8 @@ class CTranslate2Engine:
     ) -> tuple[list[dict[Ids, float]], set[int]]:
         """Return the distinct outputs of each job, and which jobs were decoded without `<pad>` and `<bos>`.
 
-        A beam's outputs have log probabilities; without these two tokens, they are a little too large.
+        A beam's outputs have log probabilities; without these two tokens, they are a little too large, and with a
+        shortlist, they count its candidates only.
         """
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
@@ -276,7 +292,8 @@ class CTranslate2Engine:
             written = self._written(result)
             if place not in again and _is_to_be_alone(job, written, search):
                 again.add(place)
-                [waiting[place]] = self._start([job], search, suppress_sequences=self._never)  # last in the queue
+                never = self._never(among_candidates=job.is_limited)
+                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # last in the queue
                 continue
             found[place] = _log_probs(job, written, result.scores, search)
             if search.beam_size > 1:
@@ -296,7 +313,16 @@ def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
     # The batch's length limit is the maximum over its jobs. Alone, a beam that reaches its own limit, at max_length - 1
     # tokens, ends there, and what it has not ended competes with what ends at that step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
-    return beyond or any(PAD_ID in ids or BOS_ID in ids for ids in written)
+    return beyond or _has_strays(job, written, search) or any(PAD_ID in ids or BOS_ID in ids for ids in written)
+
+
+def _has_strays(job: Job, written: Sequence[Ids], search: Search) -> bool:
+    """Return whether outputs have tokens that are only candidates of other jobs in the batch.
+
+    If not, greedy search finds the same output alone: what is most probable among more tokens, and is a candidate, is
+    the most probable candidate.
+    """
+    return job.is_limited and search.beam_size == 1 and not set(job.candidates).issuperset(*written)
 
 
 def _log_probs(job: Job, written: Sequence[Ids], scores: Sequence[float], search: Search) -> dict[Ids, float]:
@@ -318,13 +344,18 @@ def _best(outputs: dict[Ids, float], search: Search) -> list[Ids]:
     return sorted(outputs, key=score, reverse=True)[: search.n_best]
 
 
-def _without_tokens(ids: Ids, log_prob: float, settings: DecodingConfig) -> Hypothesis:
-    """Return a hypothesis without the log probabilities of its tokens."""
-    score = score_of(log_prob, penalty_of(len(ids), settings))
-    return Hypothesis(tokens=ids, token_log_probs=(), log_prob=log_prob, score=score)
-
-
-def _check(jobs: Sequence[Job], search: Search) -> None:
+def _check(jobs: Sequence[Job], search: Search, shortlist: int) -> None:
+    if search.settings.shortlist not in (0, shortlist):
+        expected = f"0 or {shortlist}, with which the model was loaded" if shortlist else "0, as the model has none"
+        raise ConfigError(
+            f"decoding.shortlist: expected {expected}, got {search.settings.shortlist}; load or export the run with "
+            "this setting, or choose the engine torch"
+        )
+    if 0 < search.settings.shortlist <= 2 * search.beam_size:  # CTranslate2 would read candidates that do not exist
+        raise ConfigError(
+            f"decoding.shortlist: expected more than 2 · beam_size = {2 * search.beam_size} with CTranslate2, got "
+            f"{search.settings.shortlist}; raise it, or choose the engine torch"
+        )
     if search.sample:
         raise ConfigError(f"{CTranslate2Engine.cannot['sampling']}; leave out sampling, or choose the engine torch")
     check_n_best(search.n_best, search.beam_size)

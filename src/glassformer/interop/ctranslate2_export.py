@@ -1,7 +1,7 @@
 """Export a run to a folder that CTranslate2 can load, and `Translator.load` too, without PyTorch.
 
-config.toml, tokenizer/    as in a run
-`model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own files
+config.toml, tokenizer/    as in a run, and shortlist.safetensors if the setting `decoding.shortlist` is not 0
+`model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own files, and its `vmap.txt` for a shortlist
 export.json                facts about the conversion, with a hash of each file
 
 The hashes show whether an export is unchanged, and whether a conversion still matches its run's weights and model.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from glassformer.bundle import ALIGNMENT, CONFIG, TOKENIZER, WEIGHTS, Bundle
+from glassformer.corpus.shortlist import SHORTLIST, Shortlist
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, shortened
 from glassformer.guards.guards import Guards
@@ -32,6 +33,8 @@ __all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2"
 _log = logging.getLogger(__name__)
 
 EXPORT = "export.json"
+VOCABULARY_MAP = "vmap.txt"
+"""The file's name in a folder that CTranslate2 loads."""
 CACHE = "ctranslate2"
 """The folder inside a run for the models that are converted when the run is translated with CTranslate2."""
 
@@ -49,6 +52,8 @@ class Export:
     """The model's configuration when it was converted."""
     run: Mapping[str, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the run's weights, alignment and tokenizers when they were converted, by file name."""
+    shortlist: int = 0
+    """The setting `decoding.shortlist` for which the export has a vocabulary map; 0 = it has none."""
     files: Mapping[str, Fingerprint] = field(default_factory=dict)
     """Fingerprints of the export's files, except config.toml and export.json, by file name."""
 
@@ -73,6 +78,7 @@ def read_export(folder: Path) -> Export:
                     positions=positions,
                     weights=weights,
                     model=dict(values.get("model", {})),
+                    shortlist=int(values.get("shortlist", 0)),  # an older file lacks it
                     run=_parsed_fingerprints(values.get("run", {})),
                     files=_parsed_fingerprints(values.get("files", {})),
                 )
@@ -134,7 +140,8 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
     Raises:
         the errors of `export_ctranslate2`.
     """
-    folder = bundle.folder / CACHE / quantization
+    count = bundle.configuration.decoding.shortlist
+    folder = bundle.folder / CACHE / (f"{quantization}-shortlist-{count}" if count else quantization)
     if not _why_convert(bundle, folder):
         return folder
     with locked(folder.parent, on_wait=lambda: _log.info("waiting for the process that converts %s", bundle.folder)):
@@ -194,11 +201,19 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
 
 
 def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
-    run = fingerprints(bundle.folder, [WEIGHTS, *_alignment_files(bundle.folder), *_tokenizer_files(bundle.folder)])
+    count = bundle.configuration.decoding.shortlist
+    shortlist = _shortlist(bundle) if count else None
+    made_of = [WEIGHTS, *_alignment_files(bundle.folder), *_tokenizer_files(bundle.folder)]
+    run = fingerprints(bundle.folder, [*made_of, *([SHORTLIST] if shortlist else [])])
     spec = specification(bundle, weights_of(bundle), quantization)
     folder.mkdir(parents=True)
     spec.save(str(folder))
     replace(bundle, folder=folder).save()
+    if shortlist:
+        tokens = (one.tokens(range(len(one))) for one in (bundle.source_tokenizer, bundle.target_tokenizer))
+        lines = [f"{line}\n" for line in shortlist.lines(count, *tokens)]
+        (folder / VOCABULARY_MAP).write_text("".join(lines), encoding="utf-8", newline="\n")
+        shortlist.save(folder / SHORTLIST)
     own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
     if guards := Guards.load(bundle.folder):  # an export may be calibrated anew
         guards.save(folder)
@@ -208,9 +223,14 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         weights=run[WEIGHTS].hash,
         model=bundle.model_config.to_dict(),
         run=run,
+        shortlist=count,
         files=fingerprints(folder, [*own, *_tokenizer_files(folder)]),
     )
     _write_export(export, folder)
+
+
+def _shortlist(bundle: Bundle) -> Shortlist:
+    return Shortlist.load(bundle.folder / SHORTLIST, len(bundle.source_tokenizer), len(bundle.target_tokenizer))
 
 
 def _alignment_files(folder: Path) -> list[str]:

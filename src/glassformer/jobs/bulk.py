@@ -27,6 +27,7 @@ from glassformer.bundle import Bundle
 from glassformer.corpus.analogy import LEXICON
 from glassformer.corpus.files import expand, stored_bytes
 from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
+from glassformer.corpus.shortlist import SHORTLIST
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
 from glassformer.guards.guards import GUARDS
@@ -223,11 +224,12 @@ class BulkJob:
         system = System.named(first)
         changes = {**system.settings, **self.settings}
         decoding = changed_decoding(Bundle.load(system.run).configuration.decoding, changes)
-        guards = system.run / GUARDS
+        guards, listed = system.run / GUARDS, system.run / SHORTLIST
         return {
             "runs": [hash_of_file(stored_weights(run)) for run in (*system.folders, *others)],
             **_rescored_by(system),
             **settings_of_outputs(decoding),
+            "candidates": [hash_of_file(listed)] if decoding.shortlist and listed.exists() else None,
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
             "engine": self.engine,
             "quantization": self.quantization,

@@ -36,6 +36,7 @@ from glassformer.jobs.run_reports import (
     RunReport,
     Summary,
 )
+from glassformer.jobs.shortlists import keep_shortlist
 from glassformer.jobs.starting_run import START, check_start, keep_start
 from glassformer.jobs.teachers import with_teachers
 from glassformer.model.transformer import Transformer
@@ -142,6 +143,7 @@ def training_run(
             model = _initial_model(bundle).to(device)  # drawn on the CPU, for the same weights on every device
             if ranks.leads:
                 _keep(bundle)
+                keep_shortlist(bundle, prepared.train, on_progress)
         ranks.check_same(f"{prepared.folder / MANIFEST}", lambda: hash_of_file(prepared.folder / MANIFEST))
         yield from _reports(prepared, bundle, model, ranks, stop, change)
 

@@ -3,10 +3,11 @@
 Axes: N rows, of any shape · I input width · O output width · P a part of the output width.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
@@ -34,6 +35,11 @@ class Linear(nn.Linear):
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
         """Return only these columns of x Wᵀ + b, computed from their rows of W."""
         return linear(x, self.weight[outputs], self.bias[outputs])
+
+    def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
+        """Return a function from x to these columns of x Wᵀ + b, whose rows of W are copied once."""
+        weight, bias = self.weight[outputs], None if self.bias is None else self.bias[outputs]
+        return lambda x: linear(x, weight, bias)
 
 
 def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor | None = None) -> Float[Tensor, "*N O"]:

@@ -115,11 +115,15 @@ class Transformer(nn.Module):
         A sentence of the cache may have several rows (hypotheses): R = B × rows per sentence, sentence-major. No causal
         mask is needed, because the cache holds only the past.
         """
+        output, following = self.advance_output(tokens, cache)
+        return self.logits(output), following
+
+    def advance_output(self, tokens: Int[Tensor, "R"], cache: Cache) -> tuple[Float[Tensor, "R D"], Cache]:
+        """Return what `advance` returns, with the decoder's output in place of the logits."""
         following = cache.next(1)
         x = self.target(tokens[:, None], start=cache.start)  # (R,) -> (R, 1, D)
         memory_mask = cache.memory_mask if cache.padded else None
-        output = self.decoder(x, following.target_mask, following.layers, memory_mask)
-        return self.logits(output[:, 0]), following
+        return self.decoder(x, following.target_mask, following.layers, memory_mask)[:, 0], following
 
     if TYPE_CHECKING:
         __call__ = forward

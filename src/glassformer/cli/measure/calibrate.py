@@ -55,13 +55,16 @@ def calibrate_command(
 
     The run translates its validation pairs, or the given texts. An output is suspicious if it repeats itself, copies
     the source, or is otherwise unlike almost all of these. The result, RUN/guards.json, belongs to one search: give the
-    beam size and the settings that you will translate with.
+    beam size and the settings that you will translate with. With decoding.shortlist, the shortlist is made, too, if
+    the run has none.
     """
+    from glassformer.jobs.shortlists import keep_shortlist_of
     from glassformer.recipes.toml import decoding_changes
     from glassformer.system.machine import cores
     from glassformer.translator import Translator
 
     settings = decoding_changes(overrides or (), beam_size=beam_size)
+    keep_shortlist_of(run, settings)
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     translator = Translator.load(run, settings=settings, **how)
     items = _items(run, translator.bundle.configuration, source, target)
