@@ -4,6 +4,7 @@ config.toml          the complete configuration
 tokenizer/           source and target tokenizer
 model.safetensors    the weights: plain numbers, so that loading an untrusted model runs no code
 alignment.json       the attention heads that align words, if they have been compared
+shortlist.safetensors    the candidates of `glassformer.corpus.shortlist`, if they have been made
 """
 
 import os
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALIGNMENT",
     "CONFIG",
+    "SHORTLIST",
     "TOKENIZER",
     "WEIGHTS",
     "Bundle",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
+SHORTLIST = "shortlist.safetensors"
 LAST_SECTION = b"[decoding]"
 """The last section of a run's configuration, which has all sections; a file that is cut short may be valid TOML."""
 

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.bundle import Bundle
+from glassformer.bundle import SHORTLIST, Bundle
 from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, WordEdges, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
@@ -628,7 +628,7 @@ class Translator:
     @cached_property
     def _shortlist(self) -> "Shortlist":
         """The candidates of the first model's source tokens."""
-        from glassformer.corpus.shortlist import SHORTLIST, Shortlist
+        from glassformer.corpus.shortlist import Shortlist
 
         bundle = self.bundle
         sizes = len(bundle.source_tokenizer), len(bundle.target_tokenizer)

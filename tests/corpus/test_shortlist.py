@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.bundle import SHORTLIST
 from glassformer.corpus.batching import Examples
-from glassformer.corpus.shortlist import MODEL_1_ROUNDS, SHORTLIST, SUGGESTED, Shortlist
+from glassformer.corpus.shortlist import MODEL_1_ROUNDS, SUGGESTED, Shortlist
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 from word_by_word import pairs

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glassformer.bundle import Bundle
-from glassformer.corpus.shortlist import SHORTLIST, Shortlist
+from glassformer.bundle import SHORTLIST, Bundle
+from glassformer.corpus.shortlist import Shortlist
 from glassformer.decoding.engine import Job, Search
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.choice import EngineRequest, load_engine

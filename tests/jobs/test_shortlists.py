@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import glassformer as gf
+from glassformer.bundle import SHORTLIST
 from glassformer.cli import main
-from glassformer.corpus.shortlist import SHORTLIST
 from glassformer.guards.guards import GUARDS
 from glassformer.recipes.toml import from_dict
 

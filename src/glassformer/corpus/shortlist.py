@@ -24,10 +24,8 @@ from glassformer.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SHORTLIST", "SUGGESTED", "Shortlist"]
+__all__ = ["SUGGESTED", "Shortlist"]
 
-SHORTLIST = "shortlist.safetensors"
-"""The file's name in the folder of its run."""
 SUGGESTED = 20
 """Maximum number of candidates of a source token; with more, batches have many more candidates, for few more
 outputs (docs/decisions/shortlists.md)."""

@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from glassformer.bundle import ALIGNMENT, CONFIG, TOKENIZER, WEIGHTS, Bundle
-from glassformer.corpus.shortlist import SHORTLIST, Shortlist
+from glassformer.bundle import ALIGNMENT, CONFIG, SHORTLIST, TOKENIZER, WEIGHTS, Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, shortened
 from glassformer.guards.guards import Guards
@@ -27,6 +26,9 @@ from glassformer.model.config import ModelConfig
 from glassformer.system.files import read_json, remove, write_json
 from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
 from glassformer.system.locks import locked
+
+if TYPE_CHECKING:
+    from glassformer.corpus.shortlist import Shortlist
 
 __all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2", "is_export", "read_export"]
 
@@ -229,7 +231,9 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
     _write_export(export, folder)
 
 
-def _shortlist(bundle: Bundle) -> Shortlist:
+def _shortlist(bundle: Bundle) -> "Shortlist":
+    from glassformer.corpus.shortlist import Shortlist
+
     return Shortlist.load(bundle.folder / SHORTLIST, len(bundle.source_tokenizer), len(bundle.target_tokenizer))
 
 

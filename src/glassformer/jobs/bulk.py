@@ -23,11 +23,10 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
 
-from glassformer.bundle import Bundle
+from glassformer.bundle import SHORTLIST, Bundle
 from glassformer.corpus.analogy import LEXICON
 from glassformer.corpus.files import expand, stored_bytes
 from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
-from glassformer.corpus.shortlist import SHORTLIST
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
 from glassformer.guards.guards import GUARDS

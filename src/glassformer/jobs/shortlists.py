@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from glassformer.bundle import Bundle
+from glassformer.bundle import SHORTLIST, Bundle
 from glassformer.corpus.batching import Examples
-from glassformer.corpus.shortlist import SHORTLIST, Shortlist
+from glassformer.corpus.shortlist import Shortlist
 from glassformer.interop.ctranslate2_export import is_export
 from glassformer.jobs.preparation import prepare
 from glassformer.jobs.run_reports import ProgressReport
