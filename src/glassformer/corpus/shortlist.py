@@ -166,7 +166,7 @@ class Shortlist:
         ids = np.concatenate(every)
         rising = np.diff(ends, prepend=0, append=len(self.candidates))
         in_range = len(self.frequent) > 0 and ids.min() >= 0 and ids.max() < self.target_size
-        return in_range and ends.shape == (source_size,) and rising.min() >= 0 and rising[-1] == 0
+        return bool(in_range and ends.shape == (source_size,) and rising.min() >= 0 and rising[-1] == 0)
 
 
 def _sample(examples: Examples, side: str) -> list[Any]:
