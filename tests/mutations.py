@@ -506,8 +506,8 @@ MISTAKES = [
     Mistake(
         "smoothing is spread over the other entries only",
         "training/objective.py",
-        "X - smoothing * mean",
-        "X - smoothing * (mean * weight.shape[0] - correct) / (weight.shape[0] - 1)",
+        "X - (even * mean).sum()",
+        "X - (even * (mean * weight.shape[0] - expected[..., :1]) / (weight.shape[0] - 1)).sum()",
         "tests/training/test_objective.py",
     ),
     Mistake(

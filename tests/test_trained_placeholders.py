@@ -24,7 +24,7 @@ from models import new_bundle
 pytestmark = pytest.mark.slow
 WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "a": "un", "big": "grand", "and": "et"}
 SIZES = {"d_model": 48, "heads": 4, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
-STEPS = 400
+STEPS = 700
 TEXTS = [
     "the cat sees 12345 and a big dog",
     "a dog and https://example.org/x?y=1",
