@@ -1,7 +1,8 @@
 """A language whose sentences are translated word by word, which a small model learns in seconds."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 """Each word and its translation."""
@@ -25,6 +26,12 @@ def pairs(
     chance = random.Random(seed)
     drawn = [chance.choices(list(words), k=chance.randint(shortest, longest)) for _ in range(count)]
     return [(" ".join(sentence), " ".join(words[word] for word in sentence)) for sentence in drawn]
+
+
+def write_sides(folder: Path, name: str, pairs: Sequence[tuple[str, str]]) -> None:
+    """Write pairs as two files of a folder: name.en and name.fr."""
+    for side, ending in enumerate(("en", "fr")):
+        (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
 
 
 def tsv(pairs: list[tuple[str, str]]) -> str:

@@ -27,6 +27,7 @@ from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenize
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from glassformer.corpus.shortlist import Shortlist
     from glassformer.model.transformer import Transformer
 
 __all__ = [
@@ -139,6 +140,16 @@ class Bundle:
         model = _without_weights(self.model_config)
         load_weights(model, self.folder / WEIGHTS)
         return model.eval()
+
+    def shortlist(self) -> "Shortlist":
+        """Return the run's shortlist.
+
+        Raises:
+            CheckpointError: the shortlist is missing, damaged, or of a run with other vocabularies.
+        """
+        from glassformer.corpus.shortlist import Shortlist  # needs numpy
+
+        return Shortlist.load(self.folder / SHORTLIST, len(self.source_tokenizer), len(self.target_tokenizer))
 
 
 def _alignment(path: Path, config: ModelConfig) -> Alignment | None:

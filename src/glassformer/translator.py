@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from glassformer.bundle import SHORTLIST, Bundle
+from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, WordEdges, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
@@ -628,11 +628,7 @@ class Translator:
     @cached_property
     def _shortlist(self) -> "Shortlist":
         """The candidates of the first model's source tokens."""
-        from glassformer.corpus.shortlist import Shortlist
-
-        bundle = self.bundle
-        sizes = len(bundle.source_tokenizer), len(bundle.target_tokenizer)
-        return Shortlist.load(bundle.folder / SHORTLIST, *sizes)
+        return self.bundle.shortlist()
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""

@@ -50,17 +50,12 @@ beam_size = 3
 """
 
 
-def write_sides(folder: Path, name: str, pairs) -> None:
-    for side, ending in enumerate(("en", "fr")):
-        (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Return a folder with a corpus, its configuration, and a run trained on it."""
     folder = tmp_path_factory.mktemp("teacher")
-    write_sides(folder, "train", word_by_word.pairs(200, 1))
-    write_sides(folder, "test", word_by_word.pairs(11, 2))
+    word_by_word.write_sides(folder, "train", word_by_word.pairs(200, 1))
+    word_by_word.write_sides(folder, "test", word_by_word.pairs(11, 2))
     (folder / "small.toml").write_text(CONFIG)
     gf.train(folder / "small.toml", data=folder, overrides=[f"run.directory={folder / 'run'}"])
     return folder
@@ -340,7 +335,7 @@ def test_the_student_uses_the_teachers_tokenizer_by_default(folder, tmp_path):
 
 @pytest.mark.long
 def test_a_killed_distillation_resumes_where_it_stopped(folder, tmp_path):
-    write_sides(tmp_path, "many", word_by_word.pairs(6000, 3))
+    word_by_word.write_sides(tmp_path, "many", word_by_word.pairs(6000, 3))
     command = [sys.executable, "-m", "glassformer", "distil", str(folder / "run"), "--output", str(tmp_path / "d")]
     command += ["--source", str(tmp_path / "many.en")]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:

@@ -48,8 +48,7 @@ def write_corpus(folder: Path, count: int) -> None:
     """Write a corpus of `count` training pairs, of which one is a validation pair and one a test pair."""
     train = [*word_by_word.pairs(count - 2, 1), VALID[3], TEST[4]]
     for name, pairs in {"train": train, "valid": VALID, "test": TEST}.items():
-        for side, ending in enumerate(("en", "fr")):
-            (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
+        word_by_word.write_sides(folder, name, pairs)
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,8 @@ def folder(tmp_path: Path) -> Path:
     """Return a folder with a corpus in one file and in two, and configurations of both."""
     pairs = made_up(200)
     (tmp_path / "train.tsv").write_text(word_by_word.tsv(pairs))
-    write_sides(tmp_path, "train", pairs)
-    write_sides(tmp_path, "valid", made_up(11, seed=2))
+    word_by_word.write_sides(tmp_path, "train", pairs)
+    word_by_word.write_sides(tmp_path, "valid", made_up(11, seed=2))
     (tmp_path / "small.toml").write_text(CONFIG)
     (tmp_path / "files.toml").write_text(FILES)
     return tmp_path
@@ -69,11 +69,6 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make shards of 60 pairs from small blocks, so that there are four."""
     monkeypatch.setattr(module, "SHARD", 60)
     monkeypatch.setattr(files, "READ_BYTES", 500)
-
-
-def write_sides(folder: Path, name: str, pairs) -> None:
-    for side, ending in enumerate(("en", "fr")):
-        (folder / f"{name}.{ending}").write_text("".join(f"{pair[side]}\n" for pair in pairs))
 
 
 def settings_of(folder: Path, *overrides: str, name: str = "small.toml", run: str = "run"):
@@ -158,7 +153,7 @@ def test_different_seeds_give_the_same_tokens_only_with_validation_files(folder:
     """Only runs with the same tokens can form an ensemble."""
     pairs = [(f"{source} a{number}", f"{target} b{number}") for number, (source, target) in enumerate(made_up(99))]
     (folder / "train.tsv").write_text(word_by_word.tsv(pairs))
-    write_sides(folder, "train", pairs)
+    word_by_word.write_sides(folder, "train", pairs)
     first, other = (
         prepare(settings_of(folder, f"run.seed={seed}", name=name, run=f"run-{seed}")).target_tokenizer
         for seed in (1, 2)
@@ -187,7 +182,9 @@ def test_at_most_a_tenth_of_the_pairs_is_held_out(folder: Path) -> None:
 
 
 def test_only_blank_lines_are_removed_from_validation_files(folder: Path) -> None:
-    write_sides(folder, "valid", [("a cat", "un chat")] * 2 + [("", "x"), ("a", "le " * 90), ("dog\x07", "dog\x07")])
+    word_by_word.write_sides(
+        folder, "valid", [("a cat", "un chat")] * 2 + [("", "x"), ("a", "le " * 90), ("dog\x07", "dog\x07")]
+    )
     prepared = prepare(settings_of(folder, name="files.toml"))
     assert len(prepared.valid_pairs) == 4
     assert prepared.dropped["blank (validation)"] == 1

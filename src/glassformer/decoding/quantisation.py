@@ -65,10 +65,9 @@ class RoundedLinear(nn.Module):
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
         """Return the chosen columns of x Wᵀ + b only, approximately."""
-        bias = None if self.bias is None else self.bias[outputs]
-        return F.linear(x.bfloat16(), self.weight[outputs], bias).float()
+        return self.of_columns(outputs)(x)
 
-    def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
+    def of_columns(self, outputs: slice | Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
         """Return a function from x to these columns of x Wᵀ + b, approximately."""
         weight, bias = self.weight[outputs], None if self.bias is None else self.bias[outputs]
         return lambda x: F.linear(x.bfloat16(), weight, bias).float()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from glassformer.bundle import ALIGNMENT, CONFIG, SHORTLIST, TOKENIZER, WEIGHTS, Bundle
 from glassformer.decoding.options import Quantization
@@ -26,9 +26,6 @@ from glassformer.model.config import ModelConfig
 from glassformer.system.files import read_json, remove, write_json
 from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
 from glassformer.system.locks import locked
-
-if TYPE_CHECKING:
-    from glassformer.corpus.shortlist import Shortlist
 
 __all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2", "is_export", "read_export"]
 
@@ -204,7 +201,7 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
 
 def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
     count = bundle.configuration.decoding.shortlist
-    shortlist = _shortlist(bundle) if count else None
+    shortlist = bundle.shortlist() if count else None
     made_of = [WEIGHTS, *_alignment_files(bundle.folder), *_tokenizer_files(bundle.folder)]
     run = fingerprints(bundle.folder, [*made_of, *([SHORTLIST] if shortlist else [])])
     spec = specification(bundle, weights_of(bundle), quantization)
@@ -229,12 +226,6 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         files=fingerprints(folder, [*own, *_tokenizer_files(folder)]),
     )
     _write_export(export, folder)
-
-
-def _shortlist(bundle: Bundle) -> "Shortlist":
-    from glassformer.corpus.shortlist import Shortlist
-
-    return Shortlist.load(bundle.folder / SHORTLIST, len(bundle.source_tokenizer), len(bundle.target_tokenizer))
 
 
 def _alignment_files(folder: Path) -> list[str]:

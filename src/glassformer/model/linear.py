@@ -34,10 +34,10 @@ class Linear(nn.Linear):
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
         """Return only these columns of x Wᵀ + b, computed from their rows of W."""
-        return linear(x, self.weight[outputs], self.bias[outputs])
+        return self.of_columns(outputs)(x)
 
-    def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
-        """Return a function from x to these columns of x Wᵀ + b, whose rows of W are copied once."""
+    def of_columns(self, outputs: slice | Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
+        """Return a function from x to these columns of x Wᵀ + b; rows of W chosen by ids are copied once."""
         weight, bias = self.weight[outputs], None if self.bias is None else self.bias[outputs]
         return lambda x: linear(x, weight, bias)
 

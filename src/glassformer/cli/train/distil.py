@@ -10,6 +10,7 @@ from glassformer.cli.train.student import (
     NewTokenizer,
     Sampled,
     Student,
+    StudentFolder,
     StudentOverrides,
     TranslationsKept,
     search_and_student,
@@ -26,9 +27,7 @@ def distil_command(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN...", help="Run of the teacher; several runs teach as an ensemble.")
     ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Write the corpus and the student's run to DIR.")
-    ],
+    output: StudentFolder,
     level: Annotated[
         Literal["sequence", "token"],
         typer.Option(

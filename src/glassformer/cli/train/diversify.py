@@ -10,6 +10,7 @@ from glassformer.cli.train.student import (
     NewTokenizer,
     Sampled,
     Student,
+    StudentFolder,
     StudentOverrides,
     TranslationsKept,
     search_and_student,
@@ -34,9 +35,7 @@ def diversify_command(
             help="Run of the opposite direction, which translates the targets. Repeatable.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="Write the corpus and the student's run to DIR.")
-    ],
+    output: StudentFolder,
     data: Data = None,
     beam_size: BeamSize = None,
     n_best: TranslationsKept = 1,

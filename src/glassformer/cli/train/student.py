@@ -1,5 +1,6 @@
 """Train a student on a corpus that other models have made: what `distil` and `diversify` have in common."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ __all__ = [
     "NewTokenizer",
     "Sampled",
     "Student",
+    "StudentFolder",
     "StudentOverrides",
     "TranslationsKept",
     "search_and_student",
@@ -27,6 +29,9 @@ Sampled = Annotated[
     typer.Option(
         "--sample", help="Draw the N translations at random; set the temperature by --set decoding.temperature=0.8."
     ),
+]
+StudentFolder = Annotated[
+    Path, typer.Option("--output", metavar="DIR", help="Write the corpus and the student's run to DIR.")
 ]
 Student = Annotated[
     str | None,
