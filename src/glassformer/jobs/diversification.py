@@ -82,12 +82,12 @@ def diversify(
 ) -> DiversifiedCorpus:
     """Add translations of a training corpus to it, in both directions, and return the union.
 
-    Each forward run translates the sources of its training corpus, and each backward run those of its own, which are
-    the targets. A pair of the union is an original pair, a source with a forward translation, or a backward translation
-    with a target. Each pair occurs once, and none equals a validation or test pair. Each run gives the `n_best` best
+    The forward runs translate the sources of the corpus, and the backward runs translate its targets. The union has the
+    original pairs, each source with its forward translations, and each target with its backward translations as
+    sources. Each pair occurs once, and none equals a validation or test pair. Each run gives the `n_best` best
     translations of each of its lines, or `n_best` random ones if `sample` is true. `settings` are decoding settings by
-    name, which override those of each run. `data` names the current folder of the corpora. Lines translated by an
-    earlier call are not translated again.
+    name; they take the place of each run's own. `data` names the current folder of the corpora. A second call
+    translates only the lines that the first one did not reach.
 
     Raises:
         ConfigError: a setting is impossible, a run has the wrong direction, the runs hold out different pairs, or the
@@ -129,9 +129,9 @@ class _Diversification:
         runs = [f"{name}: {hash_of_file(stored_weights(run))}" for name, run in self.runs.items()]
         keep_settings(self.folder, {"runs": runs})
         teacher = Bundle.load(self.runs["forward-1"])
-        texts = self._texts("forward-1")
-        held_out = {"valid": texts.valid, "test": texts.test}
-        self._check_held_out(held_out)
+        texts = {name: self._texts(name) for name in self.runs}
+        held_out = {"valid": texts["forward-1"].valid, "test": texts["forward-1"].test}
+        self._check_held_out(texts)
         write_held_out(self.folder, held_out, teacher.configuration.data)
         made = [
             distil(
@@ -162,12 +162,12 @@ class _Diversification:
 
         return report
 
-    def _check_held_out(self, held_out: Mapping[str, Sequence[_Pair]]) -> None:
+    def _check_held_out(self, texts: Mapping[str, CorpusTexts]) -> None:
         """Refuse runs of the wrong direction, and runs that may have been trained on held-out pairs of other runs."""
-        expected = {name: set(pairs) for name, pairs in held_out.items()}
+        held_out = {name: {"valid": set(one.valid), "test": set(one.test)} for name, one in texts.items()}
+        expected = held_out["forward-1"]
         for name, run in self.runs.items():
-            texts = self._texts(name)
-            found = {"valid": set(texts.valid), "test": set(texts.test)}
+            found = held_out[name]
             turned = {split: _turned(pairs) for split, pairs in found.items()}
             same, opposite = (turned, found) if name.startswith("backward") else (found, turned)
             tests = same["test"], expected["test"]
