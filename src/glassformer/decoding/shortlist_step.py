@@ -25,7 +25,7 @@ __all__ = ["Numbering", "ShortlistState", "ShortlistStep"]
 
 
 class Numbering:
-    """The numbers of a sentence's candidates: first those of `<pad>`, `<bos>` and `<eos>`, as in every sentence."""
+    """A sentence's candidates, numbered. `<pad>`, `<bos>` and `<eos>` come first: their numbers never change."""
 
     def __init__(self, config: ModelConfig, job: Job) -> None:
         specials = (config.pad_id, config.bos_id, config.eos_id)
@@ -47,7 +47,7 @@ class ShortlistState:
     used: Bool[Tensor, "B C"]
     """Which entries are candidates."""
     columns: Int[Tensor, "B C"]
-    """Where each candidate's logit is among those of the product."""
+    """The column of the product that holds each candidate's logit."""
     product: Callable[[Float[Tensor, "R D"]], Float[Tensor, "R U"]]
     """The output layer's product for the candidates of all sentences, and maybe of some that have left."""
 

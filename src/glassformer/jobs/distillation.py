@@ -147,8 +147,8 @@ def distil(
     At token level, the teacher's training pairs are kept as they are, only `source` is translated, and its lines that
     are sources of the teacher's training, validation or test pairs are left out.
 
-    `settings` are decoding settings by name, which override the first teacher's own. Lines translated
-    by an earlier call are not translated again.
+    `settings` are decoding settings by name; they take the place of the first teacher's own. A second call translates
+    only the lines that the first one did not reach.
 
     `translations` is a finished folder of `jobs.bulk` with the teachers' translations of `source`: nothing is
     translated then, and the decoding settings are those of that folder.
