@@ -15,9 +15,11 @@ from glassformer.errors import ConfigError, DataError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.gradients import MEMORY, add_gradients, adding_gradients, batch_loss, processes
 from glassformer.training.loop import steps
+from glassformer.training.optimiser import make_optimiser, turned
 from glassformer.training.reports import StepReport
 
 CONFIG = TrainingConfig(batch_tokens=60, workers=3, steps=4, learning_rate=1e-3, validate_every=0)
+MUON = replace(CONFIG, optimiser="muon")
 LENGTHS = (3, 5, 5, 6, 7, 7, 7, 8, 9, 11, 11, 13)
 
 
@@ -46,17 +48,30 @@ def test_the_gradients_of_all_shares_add_up(make_model, make_examples, workers):
 
 
 @pytest.mark.slow
-def test_every_process_sees_each_change_of_the_weights(make_model, make_examples):
+@pytest.mark.parametrize("optimiser", ["adam", "muon"])
+def test_every_process_sees_each_change_of_the_weights(make_model, make_examples, optimiser):
     """Four updates by three processes equal four updates by one, up to rounding."""
     examples, results = make_examples(LENGTHS), []
     for workers in (1, 3):
         torch.manual_seed(7)
         model = make_model(dropout=0.0)
         # With Adam's default ε, a gradient that is only a rounding error would be multiplied by up to 10⁹.
-        *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3))
+        *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3, optimiser=optimiser))
         results.append(([report.loss for report in reports], dict(model.named_parameters())))
     assert results[1][0] == pytest.approx(results[0][0], rel=1e-9)
     torch.testing.assert_close(results[1][1], results[0][1], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shapes", [[(3, 5), (5, 3), (4, 4), (5, 3), (3, 5)], [(2, 3)], []])
+def test_processes_share_the_products_of_muon(make_model, shapes):
+    model, matrices = make_model(), [torch.randn(shape) for shape in shapes]
+    optimiser, expected = make_optimiser(model, MUON), turned(matrices, torch.float64)
+    with adding_gradients(model, MUON, optimiser):
+        for _ in range(2):
+            found = optimiser.turn(matrices, torch.float64)
+            torch.testing.assert_close(list(found), expected, rtol=1e-12, atol=1e-12)
+    assert optimiser.turn is turned
 
 
 @pytest.mark.slow

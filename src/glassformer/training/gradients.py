@@ -13,12 +13,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn import Parameter
+from torch.optim import Optimizer
 
 from glassformer.corpus.batching import Batch
 from glassformer.errors import ConfigError
@@ -29,6 +31,7 @@ from glassformer.system.machine import MEMORY, cores, keep_memory, using_threads
 from glassformer.system.processes import Worker
 from glassformer.text.vocabulary import PAD_ID
 from glassformer.training.objective import Loss, Teachers, smoothed_cross_entropy
+from glassformer.training.optimiser import Muon, turned
 from glassformer.training.precision import rounding
 
 __all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "processes"]
@@ -42,8 +45,12 @@ The divisor is the number of the batches' target tokens; in fp16, that number di
 
 
 @contextmanager
-def adding_gradients(model: Transformer, config: TrainingConfig) -> Iterator[AddGradients]:
+def adding_gradients(
+    model: Transformer, config: TrainingConfig, optimiser: Optimizer | None = None
+) -> Iterator[AddGradients]:
     """Yield a function like `add_gradients` that uses `config.workers` processes.
+
+    If the optimiser is Muon, these processes also share its products.
 
     Raises:
         ConfigError: several processes are configured, and the model is not on the CPU.
@@ -56,7 +63,7 @@ def adding_gradients(model: Transformer, config: TrainingConfig) -> Iterator[Add
         raise ConfigError(
             f"training.workers: expected 1 on {device}, got {config.workers}; only the CPU can use several"
         )
-    with _Helpers(model, config, count) as team:
+    with _Helpers(model, config, count) as team, team.turning(optimiser):
         yield team.add_gradients
 
 
@@ -129,12 +136,13 @@ class _Helpers:
             parameters = list(self.model.parameters())
             stack.callback(_take_back, parameters)
             _use(parameters, _mapped(folder / "weights", parameters))
+            self._steps = _flat(folder / "steps", parameters)
             replicas = [self._replica(folder / f"gradient-{number}") for number in range(1, self.count)]
             self._gradients = [_mapped(replica.gradient, parameters) for replica in replicas]
             doing, without = "computes a part of each update", "training.workers = 1"
             self._workers = [stack.enter_context(Worker(replica, doing, without)) for replica in replicas]
             self._pool = stack.enter_context(ThreadPoolExecutor(self.count))
-            for ready in [self._pool.submit(worker.ask, [], 1, 0) for worker in self._workers]:
+            for ready in [self._pool.submit(worker.ask, "add", [], 1, 0) for worker in self._workers]:
                 ready.result()
             shutil.rmtree(folder, ignore_errors=True)  # the mappings outlive the files
             self._stack = stack.pop_all()
@@ -152,7 +160,7 @@ class _Helpers:
         # Seeds are drawn in this process, so that a resumed training run draws the same ones.
         seeds = torch.randint(2**62, (len(self._workers),)).tolist()
         asked = [
-            self._pool.submit(worker.ask, share, tokens, seed)
+            self._pool.submit(worker.ask, "add", share, tokens, seed)
             for worker, share, seed in zip(self._workers, shares[1:], seeds, strict=True)
         ]
         with using_threads(1):
@@ -164,6 +172,36 @@ class _Helpers:
                     parameter.grad += part
         return loss
 
+    @contextmanager
+    def turning(self, optimiser: Optimizer | None) -> Iterator[None]:
+        """Let this process and its helpers share the products of Muon within a `with` block."""
+        if not isinstance(optimiser, Muon):
+            yield
+            return
+        alone, optimiser.turn = optimiser.turn, self.turned
+        try:
+            yield
+        finally:
+            optimiser.turn = alone
+
+    def turned(self, matrices: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
+        """Do the same as the function `turned`; the results stay until the next call."""
+        shapes = [matrix.shape for matrix in matrices]
+        slots = _slots(self._steps, shapes)
+        for slot, matrix in zip(slots, matrices, strict=True):
+            slot.copy_(matrix)
+        alike = sorted(range(len(shapes)), key=lambda place: sorted(shapes[place]))
+        shares = [alike[number :: self.count] for number in range(self.count)]
+        asked = [
+            self._pool.submit(worker.ask, "turn", shapes, share, dtype)
+            for worker, share in zip(self._workers, shares[1:], strict=True)
+        ]
+        with using_threads(1):
+            _turn(slots, shares[0], dtype)
+        for answer in asked:
+            answer.result()
+        return slots
+
     def _replica(self, gradient: Path) -> "_Replica":
         weight = self.model.output.weight
         trainable = tuple(parameter.requires_grad for parameter in self.model.parameters())
@@ -174,7 +212,7 @@ class _Helpers:
 
 @dataclass(slots=True)
 class _Replica:
-    """A helper process's work: it reads the shared weights, and writes its gradient into shared memory."""
+    """A helper process's work: it reads the shared weights and Muon's matrices, and writes its results beside them."""
 
     model_config: ModelConfig
     config: TrainingConfig
@@ -183,8 +221,17 @@ class _Replica:
     dtype: torch.dtype
     trainable: tuple[bool, ...]
     _model: Transformer | None = field(default=None, init=False)
+    _steps: Tensor = field(init=False)
 
-    def __call__(self, batches: Sequence[Batch], tokens: float, seed: int) -> float:
+    def __call__(self, work: Literal["add", "turn"], *given: Any) -> Any:
+        """Return the result of this method."""
+        return getattr(self, work)(*given)
+
+    def turn(self, shapes: Sequence[torch.Size], share: Sequence[int], dtype: torch.dtype) -> None:
+        """Replace a share of Muon's matrices by `turned` ones."""
+        _turn(_slots(self._steps, shapes), share, dtype)
+
+    def add(self, batches: Sequence[Batch], tokens: float, seed: int) -> float:
         """Write the gradient of these batches into shared memory, and return their loss."""
         self._model = model = self._model or self._made()
         torch.manual_seed(seed)
@@ -200,6 +247,7 @@ class _Replica:
         model = Transformer(self.model_config).train()
         parameters = list(model.parameters())
         _use(parameters, _mapped(self.weights, parameters), copy=False)
+        self._steps = _flat(self.gradient.with_name("steps"), parameters)
         for parameter, part, trainable in zip(
             parameters, _mapped(self.gradient, parameters), self.trainable, strict=True
         ):
@@ -210,9 +258,25 @@ class _Replica:
 
 def _mapped(path: Path, parameters: Sequence[Parameter]) -> list[Tensor]:
     """Return a tensor per parameter, in memory shared by all processes that map the same file."""
-    sizes, dtype = [parameter.numel() for parameter in parameters], parameters[0].dtype
-    whole = torch.from_file(os.fspath(path), shared=True, size=sum(sizes), dtype=dtype)
-    return [part.view_as(parameter) for part, parameter in zip(whole.split(sizes), parameters, strict=True)]
+    return _slots(_flat(path, parameters), [parameter.shape for parameter in parameters])
+
+
+def _flat(path: Path, parameters: Sequence[Parameter]) -> Float[Tensor, "N"]:
+    """Return a number per weight, in memory shared by all processes that map the same file."""
+    size = sum(parameter.numel() for parameter in parameters)
+    return torch.from_file(os.fspath(path), shared=True, size=size, dtype=parameters[0].dtype)
+
+
+def _slots(flat: Float[Tensor, "N"], shapes: Sequence[torch.Size]) -> list[Tensor]:
+    """Return tensors of these shapes, one after another in the memory of `flat`."""
+    sizes = [shape.numel() for shape in shapes]
+    return [part.view(shape) for part, shape in zip(flat[: sum(sizes)].split(sizes), shapes, strict=True)]
+
+
+def _turn(slots: Sequence[Tensor], share: Sequence[int], dtype: torch.dtype) -> None:
+    """Replace these matrices by `turned` ones."""
+    for place, change in zip(share, turned([slots[place] for place in share], dtype), strict=True):
+        slots[place].copy_(change)
 
 
 def _use(parameters: Sequence[Parameter], parts: Sequence[Tensor], *, copy: bool = True) -> None:

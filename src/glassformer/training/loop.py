@@ -97,7 +97,7 @@ def steps(
     optimiser = optimiser or make_optimiser(model, config)
     model.train()
     close = closing(checkpoints) if checkpoints else nullcontext()
-    with adding_gradients(model, config) as add_gradients, close:
+    with adding_gradients(model, config, optimiser) as add_gradients, close:
         training = _Training(
             model=model,
             optimiser=optimiser,

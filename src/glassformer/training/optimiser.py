@@ -14,7 +14,7 @@ from glassformer.model.positions import Positions
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 
-__all__ = ["Muon", "make_optimiser", "moment_names", "orthogonal"]
+__all__ = ["Muon", "make_optimiser", "moment_names", "orthogonal", "turned"]
 
 MOMENTUM = 0.95
 """Decay of Muon's moving average of the gradients."""
@@ -62,6 +62,8 @@ class Muon(Optimizer):
     def __init__(self, matrices: Iterable[Parameter], others: Adam, weight_decay: float, dtype: torch.dtype) -> None:
         """`dtype` is the precision of Muon's own products."""
         self._dtype, self._others = dtype, others
+        self.turn: Callable[[Sequence[Tensor], torch.dtype], Sequence[Tensor]] = turned
+        """What computes the matrices' steps from their mean gradients: `turned`, or processes that share its work."""
         own = {"params": list(matrices), "lr": others.defaults["lr"], "weight_decay": weight_decay}
         super().__init__([own, *others.param_groups], {})
         self._share()
@@ -73,9 +75,7 @@ class Muon(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        own = self.param_groups[0]
-        for alike in _alike(own["params"]):
-            self._turn(alike, own["lr"], own["weight_decay"])
+        self._update(**self.param_groups[0])
         self._others.step()
         return loss
 
@@ -84,14 +84,13 @@ class Muon(Optimizer):
         super().__setstate__(state)
         self._share()
 
-    def _turn(self, matrices: Sequence[Parameter], rate: float, decay: float) -> None:
-        """Update matrices of equal shape together, because many small products take longer than a large one."""
-        means = (self._mean(matrix) for matrix in matrices)
-        steps = torch.stack([mean.mT if _stands(mean) else mean for mean in means])  # (N, R, C)
-        turned = orthogonal(steps.to(self._dtype)).to(steps.dtype)
-        for matrix, change in zip(matrices, turned, strict=True):
-            matrix.mul_(1 - rate * decay)
-            matrix.add_(change.mT if _stands(matrix) else change, alpha=-rate * 0.2 * max(matrix.shape) ** 0.5)
+    def _update(self, params: Iterable[Parameter], lr: float, weight_decay: float, **_: object) -> None:
+        """Update the matrices that have a gradient."""
+        matrices = [matrix for matrix in params if matrix.grad is not None]
+        changes = self.turn([self._mean(matrix) for matrix in matrices], self._dtype)
+        for matrix, change in zip(matrices, changes, strict=True):
+            matrix.mul_(1 - lr * weight_decay)
+            matrix.add_(change, alpha=-lr * 0.2 * max(matrix.shape) ** 0.5)
 
     def _mean(self, matrix: Parameter) -> Float[Tensor, "O I"]:
         """Return the mean gradient with Nesterov's look-ahead by one step."""
@@ -119,6 +118,21 @@ def moment_names(optimiser: Optimizer) -> list[set[str]]:
     ]
 
 
+def turned(matrices: Sequence[Float[Tensor, "O I"]], dtype: torch.dtype) -> list[Float[Tensor, "O I"]]:
+    """Return matrices with the same singular vectors, and singular values of about 1 (see `orthogonal`).
+
+    `dtype` is the precision of the products. Matrices of equal sides are computed together, because many small products
+    take longer than a large one.
+    """
+    found = list(matrices)
+    for places in _alike(matrices):
+        lying = [matrix.mT if _stands(matrix) else matrix for matrix in (matrices[place] for place in places)]
+        stack = torch.stack(lying)  # (N, R, C)
+        for place, change in zip(places, orthogonal(stack.to(dtype)).to(stack.dtype), strict=True):
+            found[place] = change.mT if _stands(matrices[place]) else change
+    return found
+
+
 def orthogonal(x: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
     """Return matrices (R ≤ C) with the same singular vectors, and singular values of about 1: between 0.6 and 1.3.
 
@@ -138,12 +152,11 @@ def _stands(matrix: Tensor) -> bool:
     return matrix.shape[0] > matrix.shape[1]
 
 
-def _alike(matrices: Iterable[Parameter]) -> Iterator[list[Parameter]]:
-    """Yield the matrices that have a gradient, grouped by equal shape, in groups that take little memory."""
-    by_sides: dict[tuple[int, ...], list[Parameter]] = {}
-    for matrix in matrices:
-        if matrix.grad is not None:
-            by_sides.setdefault(tuple(sorted(matrix.shape)), []).append(matrix)
+def _alike(matrices: Sequence[Tensor]) -> Iterator[list[int]]:
+    """Yield the indices of matrices of equal sides, in groups that take little memory."""
+    by_sides: dict[tuple[int, ...], list[int]] = {}
+    for place, matrix in enumerate(matrices):
+        by_sides.setdefault(tuple(sorted(matrix.shape)), []).append(place)
     for sides, alike in by_sides.items():
         count = max(WEIGHTS_TOGETHER // math.prod(sides), 1)
         yield from (alike[start : start + count] for start in range(0, len(alike), count))
