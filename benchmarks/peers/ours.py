@@ -19,6 +19,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import keep_memory
+from glassformer.training.gradients import products_to_keep
 from glassformer.training.loop import steps
 from glassformer.training.reports import StepReport
 from glassformer.translator import Translator
@@ -38,14 +39,15 @@ class Ours:
             quantization = QUANTIZATIONS[precision]
             self.translator = Translator.load(folder / RUN, engine=engine, quantization=quantization, workers=workers)
             return
-        keep_memory()  # as at the start of `glassformer.jobs.training`
         task = read_task(folder)
         torch.manual_seed(task.seed)
         source, target = read_sentences(folder / EXAMPLES)
+        examples = Examples(source=source, target=target)
+        keep_memory(products_to_keep(examples))  # as `glassformer.jobs.training` does
         self.updates = 0
         self.reports = steps(
             Transformer(model_config(task)),
-            Examples(source=source, target=target),
+            examples,
             training_config(task, precision, workers),
             seed=task.seed,
         )

@@ -29,6 +29,12 @@ def test_a_library_without_the_setting_is_not_an_error(monkeypatch):
     assert keep_memory() is False
 
 
+def test_as_many_compiled_products_are_kept_as_wished(monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    keep_memory(1024)
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "1024"
+
+
 def test_the_users_settings_are_kept(monkeypatch):
     monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
     monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)

@@ -13,7 +13,14 @@ import torch
 from glassformer.corpus.batching import Position, make_batch, stream
 from glassformer.errors import ConfigError, DataError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.training.gradients import MEMORY, add_gradients, adding_gradients, batch_loss, processes
+from glassformer.training.gradients import (
+    MEMORY,
+    add_gradients,
+    adding_gradients,
+    batch_loss,
+    processes,
+    products_to_keep,
+)
 from glassformer.training.loop import steps
 from glassformer.training.optimiser import make_optimiser, turned
 from glassformer.training.reports import StepReport
@@ -193,3 +200,8 @@ def test_a_script_does_not_need_a_main_guard(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=True)
     assert done.stdout == "[1, 2, 2]\n"
+
+
+@pytest.mark.parametrize(("length", "products"), [(15, 1024), (16, 64)])
+def test_more_products_are_kept_for_short_targets(make_examples, length, products):
+    assert products_to_keep(make_examples([length] * 3)) == products

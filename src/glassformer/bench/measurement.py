@@ -23,7 +23,7 @@ from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import device_of, keep_memory
 from glassformer.system.processes import Worker
-from glassformer.training.gradients import processes
+from glassformer.training.gradients import processes, products_to_keep
 from glassformer.training.loop import steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
@@ -106,7 +106,7 @@ def _measure(job: Workload) -> Measurement:
     """Train for a few seconds and return the measurement; call it in a fresh process, whose peak memory it reads."""
     torch.set_num_threads(job.threads)
     torch.manual_seed(1)
-    keep_memory()
+    keep_memory(products_to_keep(job.examples))
     base = psutil.Process().memory_info().rss
     threads = max(torch.get_num_threads(), processes(job.training))
     device = device_of(job.training.device, "training.device")

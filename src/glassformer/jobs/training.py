@@ -47,6 +47,7 @@ from glassformer.system.locks import locked
 from glassformer.system.machine import device_of, keep_memory
 from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, restore_from, use_weights
 from glassformer.training.distributed import Ranks, joined
+from glassformer.training.gradients import products_to_keep
 from glassformer.training.loop import steps
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
@@ -123,7 +124,6 @@ def training_run(
     if not configuration.run.directory:
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
     configuration.training.check_limit()
-    keep_memory()
     folder = Path(configuration.run.directory)
     with joined(configuration.training.timeout) as ranks, locked(folder) if ranks.leads else nullcontext():
         with ranks.in_turn():
@@ -133,6 +133,7 @@ def training_run(
             else:
                 _check_shared(configuration)
             prepared = prepare(configuration, on_progress, whole=not ranks.leads)
+            keep_memory(products_to_keep(prepared.train))
             device = ranks.place(device_of(configuration.training.device, "training.device"))
             prepared = with_teachers(prepared, device, on_progress, whole=not ranks.leads)
             prepared = with_replay(prepared, on_progress, whole=not ranks.leads)

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from glassformer.corpus.batching import Batch
+from glassformer.corpus.batching import Batch, Examples
 from glassformer.errors import ConfigError
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
@@ -34,10 +34,12 @@ from glassformer.training.objective import Loss, Teachers, smoothed_cross_entrop
 from glassformer.training.optimiser import Muon, turned
 from glassformer.training.precision import rounding
 
-__all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "processes"]
+__all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "processes", "products_to_keep"]
 
 SHARE = 1024
 """Fewest tokens per process: with fewer, distributing them costs more than it gains."""
+EXAMINED, SHORT = 1000, 16
+"""The number of targets whose mean length is examined, and the number of tokens below which it is short."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]
 """Given batches and a divisor, adds the gradient of loss / divisor to the model's gradients; returns loss / divisor.
@@ -71,6 +73,17 @@ def processes(config: TrainingConfig) -> int:
     """Return the number of processes that share an update, including this one."""
     ranks, here = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))  # set by torchrun
     return config.workers or max(1, min(cores() // here, config.batch_tokens * config.accumulate // ranks // SHARE))
+
+
+def products_to_keep(examples: Examples) -> int:
+    """Return how many compiled matrix products training on these pairs had best keep (see `keep_memory`).
+
+    Batches of short sequences, such as words, have so few shapes that they return soon. With 1,024 products in place of
+    64, an update of the CMUdict recipe takes a tenth less time, and 350 MB more memory in each process. Batches of
+    sentences nearly always bring new shapes.
+    """
+    first = examples.target[:EXAMINED]
+    return 1024 if sum(map(len, first)) < SHORT * len(first) else 64
 
 
 def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:
