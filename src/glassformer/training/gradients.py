@@ -38,7 +38,7 @@ __all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "p
 
 SHARE = 1024
 """Fewest tokens per process: with fewer, distributing them costs more than it gains."""
-EXAMINED, SHORT = 1000, 16
+EXAMINED, SHORT_TARGET = 1000, 16
 """The number of targets whose mean length is examined, and the number of tokens below which it is short."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]
@@ -83,7 +83,7 @@ def products_to_keep(examples: Examples) -> int:
     sentences nearly always bring new shapes.
     """
     first = examples.target[:EXAMINED]
-    return 1024 if sum(map(len, first)) < SHORT * len(first) else 64
+    return 1024 if sum(map(len, first)) < SHORT_TARGET * len(first) else 64
 
 
 def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:
