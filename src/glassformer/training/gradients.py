@@ -180,9 +180,9 @@ class _Helpers:
             loss = add_gradients(self.model, self.config, shares[0], tokens)
         for answer, gradient in zip(asked, self._gradients, strict=True):
             loss += answer.result()
-            for parameter, part in zip(self.model.parameters(), gradient, strict=True):
-                if parameter.grad is not None:
-                    parameter.grad += part
+            pairs = zip(self.model.parameters(), gradient, strict=True)
+            grads, parts = zip(*((weight.grad, part) for weight, part in pairs if weight.grad is not None), strict=True)
+            torch._foreach_add_(grads, parts)
         return loss
 
     @contextmanager
@@ -248,9 +248,7 @@ class _Replica:
         """Write the gradient of these batches into shared memory, and return their loss."""
         self._model = model = self._model or self._made()
         torch.manual_seed(seed)
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                parameter.grad.zero_()
+        torch._foreach_zero_([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
         return add_gradients(model, self.config, batches, tokens)
 
     def _made(self) -> Transformer:
