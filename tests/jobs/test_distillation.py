@@ -28,6 +28,7 @@ from glassformer.jobs.distillation import (
 from glassformer.jobs.preparation import prepare, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import load
+from glassformer.translating.system import System, SystemWeights
 
 CONFIG = f"""
 [data]
@@ -263,11 +264,25 @@ def test_sorting_by_nearness_is_stable():
         (TeacherSearch(best_of_reference="belu"), {}, "did you mean 'bleu'"),
         (TeacherSearch(), {"target": "new.fr"}, "target: expected source to be given, too"),
         (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
+        (TeacherSearch(), {"labelled": True}, "labelled: expected source"),
+        (TeacherSearch(), {"labelled": True, "source": "new.en", "level": "token"}, "no effect at token level"),
         (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
         (TeacherSearch(sample=True), {"settings": {"beam_size": 2}}, "beam_size chooses among the outputs of a beam"),
         (TeacherSearch(sample=True, best_of_reference="bleu"), {}, "bleu chooses among the outputs of a beam"),
     ],
-    ids=["n_best", "no n_best", "no beam", "metric", "target", "data", "no references", "beam", "nearest sample"],
+    ids=[
+        "n_best",
+        "no n_best",
+        "no beam",
+        "metric",
+        "target",
+        "data",
+        "labels",
+        "tokens",
+        "no references",
+        "beam",
+        "nearest sample",
+    ],
 )
 def test_impossible_settings_are_refused(folder, tmp_path, files, monkeypatch, search, options, message):
     monkeypatch.chdir(files)
@@ -281,6 +296,43 @@ def test_several_teachers_are_an_ensemble(folder, tmp_path, files):
     both = distil([folder / "run", folder / "run"], tmp_path / "two", source=f"{files}/new.en")
     assert records(one) == records(both)
     assert len(json.loads((tmp_path / "two" / DISTILLATION).read_text())["teachers"]) == 2
+
+
+@pytest.mark.slow
+def test_a_system_of_models_may_teach(folder, tmp_path, files):
+    path, source = tmp_path / "system.json", f"{files}/new.en"
+    for beam_size in (2, 4):
+        weights = SystemWeights(rescore=(0.5,), length=3.0)
+        System(run=folder / "run", rescore=(folder / "run",), beam_size=beam_size, weights=weights).save(path)
+        corpus = distil([path], tmp_path / f"d{beam_size}", source=source)
+        made = [(record["source"], record["target"]) for record in records(corpus) if record["status"] == "ok"]
+        expected = gf.Translator.load(path, engine="auto").translate([one for one, _ in made])
+        assert [target for _, target in made] == [one.text for one in expected]
+    System(run=folder / "run", rescore=(folder / "run",), beam_size=4, weights=SystemWeights.equal(1)).save(path)
+    with pytest.raises(ConfigError, match="holds a corpus that was distilled with different weights"):
+        distil([path], tmp_path / "d4", source=source)
+    with pytest.raises(ConfigError, match="is a system, which only ranks whole outputs"):
+        distil([path], tmp_path / "e", level="token", source=source)
+
+
+@pytest.mark.slow
+def test_the_teachers_own_pairs_may_be_taught_beside_new_sources(folder, tmp_path):
+    new = tmp_path / "new.en"
+    valid = read_valid_pairs(prepare(Bundle.load(folder / "run").configuration).folder)
+    known = {"labelled": (folder / "train.en").read_text().splitlines()[0], "valid": valid[0][0], "ok": "a cat " * 6}
+    new.write_text("".join(f"{line}\n" for line in known.values()))
+    corpus = distil([folder / "run"], tmp_path / "d", source=str(new), data=folder, labelled=True)
+    assert (corpus.labelled, corpus.lines, corpus.pairs) == (187, 3, 1)
+    made = [record for record in records(corpus) if "line" in record]
+    assert {record["status"] for record in made} <= {"labelled", "valid", "ok"}
+    assert sum(record["status"] == "ok" for record in made) == 1
+    configuration = prepare_student(corpus, folder / "small.toml")
+    pairs = list(read_texts(configuration, tmp_path / "texts").train)
+    own = list(read_texts(Bundle.load(folder / "run").configuration, tmp_path / "own").train)
+    assert sorted(pairs) == sorted([*own, *((one["source"], one["target"]) for one in made if one["target"])])
+    assert distil([folder / "run"], tmp_path / "d", source=str(new), data=folder, labelled=True).made == 0
+    with pytest.raises(ConfigError, match="holds a corpus that was distilled with labelled"):
+        distil([folder / "run"], tmp_path / "d", source=str(new))
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ __all__ = [
     "finished_translations",
     "make_part",
     "names_and_sizes",
+    "rescored_by",
 ]
 
 BULK = "bulk.json"
@@ -226,7 +227,7 @@ class BulkJob:
         guards, listed = system.run / GUARDS, system.run / SHORTLIST
         return {
             "runs": [hash_of_file(stored_weights(run)) for run in (*system.folders, *others)],
-            **_rescored_by(system),
+            **rescored_by(system),
             **settings_of_outputs(decoding),
             "candidates": [hash_of_file(listed)] if decoding.shortlist and listed.exists() else None,
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
@@ -247,7 +248,7 @@ def _is_there(part: str, names: Collection[str]) -> bool:
     return all(f"{part}{end}" in names for end in (_TEXT, _STATUS, _RECORD))
 
 
-def _rescored_by(system: System) -> dict[str, Any]:
+def rescored_by(system: System) -> dict[str, Any]:
     """Return what decides how outputs are rescored, besides the models; nothing for a run alone."""
     if not system.rescores:
         return {}

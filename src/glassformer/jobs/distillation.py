@@ -3,7 +3,7 @@
     distillation.json          the teachers and their search settings
     texts/                     the split that says which pairs the teacher was trained on (jobs/preparation.py)
     corpus/00000.jsonl         the student's corpus: at least one record per line, {line, source, target, status}
-    labelled.jsonl             at token level: the pairs that the teacher was trained on
+    corpus/labelled.jsonl      the pairs that the teacher was trained on, if wanted; at token level, labelled.jsonl
     valid.*, test.*            pairs that the teacher was not trained on, with their original references
     student/                   the student's run, unless its configuration names another folder
 
@@ -33,7 +33,7 @@ from glassformer.corpus.readers import Corpus, PairReader
 from glassformer.decoding.engine import Need
 from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
-from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes
+from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes, rescored_by
 from glassformer.jobs.evaluation import corpus_of
 from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
 from glassformer.jobs.manifest import CorpusFile
@@ -46,6 +46,7 @@ from glassformer.system.locks import locked
 from glassformer.system.machine import cores
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import save_tokenizers
+from glassformer.translating.system import System
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
@@ -118,7 +119,7 @@ class DistilledCorpus(StudentCorpus):
     pairs: int
     """Number of records with a translation, which the student trains on."""
     labelled: int
-    """At token level: number of the teacher's training pairs, which the student trains on, too."""
+    """Number of the teacher's training pairs, if the student trains on them, too."""
     untranslated: dict[str, int]
     """Number of lines without a translation, by reason."""
     made: int
@@ -136,16 +137,20 @@ def distil(
     source: str = "",
     target: str = "",
     translations: str = "",
+    labelled: bool = False,
     on_progress: OnProgress = lambda _: None,
 ) -> DistilledCorpus:
     """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
+
+    The first teacher may be a file that `tune` wrote: its system of several models then translates, at sequence level.
 
     The corpus is the first teacher's training corpus (`data` names its current folder) or, if `source` is given, the
     files `source` and `target`. Without `target`, the source lines have no references, unless `source` has both sides
     (.tsv, .jsonl). Lines of `source` whose normalised text is a validation source of the teacher are left out.
 
-    At token level, the teacher's training pairs are kept as they are, only `source` is translated, and its lines that
-    are sources of the teacher's training, validation or test pairs are left out.
+    With `labelled`, the student also trains on the first teacher's training pairs as they are (self-training). Then
+    only `source` is translated, and its lines that are sources of the teacher's training, validation or test pairs are
+    left out. At token level, this is always so.
 
     `settings` are decoding settings by name; they take the place of the first teacher's own. A second call translates
     only the lines that the first one did not reach.
@@ -160,14 +165,14 @@ def distil(
         CheckpointError: a teacher is missing or damaged, or a file cannot be written.
     """
     search, folder = search or TeacherSearch(), Path(folder)
-    _check(teachers, folder, search, source, target, data, level)
+    _check(teachers, folder, search, source, target, data, level, labelled)
     if translations:
         _check_given(source, search, settings or {})
     with locked(folder):
         for place in (folder, folder / CORPUS):
             clear_temporaries(place)
         distillation = _Distillation(
-            list(map(Path, teachers)), folder, level, search, settings or {}, translations, on_progress
+            list(map(Path, teachers)), folder, level, search, settings or {}, translations, labelled, on_progress
         )
         return distillation.run(data, source, target)
 
@@ -237,7 +242,8 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
         return
-    there = {"level": "sequence", "sample": False, **read_json(path)}  # older folders lack these settings
+    older: dict[str, Any] = {"level": "sequence", "sample": False, "labelled": False}
+    there = older | read_json(path)  # older folders lack these settings
     if difference := difference_of_settings(there, settings):
         raise ConfigError(
             f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
@@ -279,6 +285,7 @@ def _check(
     target: str,
     data: str | Path | None,
     level: Level,
+    labelled: bool,
 ) -> None:
     """Raise an error for impossible arguments before any model is loaded."""
     if not teachers:
@@ -290,9 +297,13 @@ def _check(
         metrics_named([search.best_of_reference])
     if target and not source:
         raise ConfigError("target: expected source to be given, too, got none; give both or neither")
+    if labelled and level == "token":
+        raise ConfigError("labelled has no effect at token level, where a student always learns these pairs, too")
+    if labelled and not source:
+        raise ConfigError("labelled: expected source, a file without labels, to be given, too; give it")
     if level == "token":
         _check_token_level(search, source, target)
-    elif source and data is not None:
+    elif source and data is not None and not labelled:
         raise ConfigError(
             f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
             "names the teacher's own corpus, source replaces it: leave one of them out"
@@ -334,12 +345,18 @@ class _Distillation:
         search: TeacherSearch,
         settings: Mapping[str, Any],
         translations: str,
+        labelled: bool,
         on_progress: OnProgress,
     ) -> None:
         self.teachers, self.folder, self.level, self.search = teachers, folder, level, search
-        self.on_progress = on_progress
-        self.bundle = Bundle.load(teachers[0])
-        self.settings = changed_decoding(self.bundle.configuration.decoding, settings)
+        self.labelled, self.on_progress = labelled or level == "token", on_progress
+        self.system = System.named(teachers[0])
+        if self.system.run != teachers[0] and level == "token":
+            raise ConfigError(
+                f"{teachers[0]} is a system, which only ranks whole outputs: at token level, name the runs that teach"
+            )
+        self.bundle = Bundle.load(self.system.run)
+        self.settings = changed_decoding(self.bundle.configuration.decoding, self.system.settings | dict(settings))
         self.translations = translations
         if translations:
             there = finished_settings(translations)
@@ -359,21 +376,21 @@ class _Distillation:
         if corpus is not None and self.translations:
             self._check_translations(corpus)
         self._keep_settings(corpus)
-        whole = corpus is None or self.level == "token"
+        whole = corpus is None or self.labelled
         texts = texts_of_run(self.bundle, self.folder, data, self.on_progress) if whole else None
         if texts:
             held_out = {"valid": texts.valid, "test": texts.test}
         else:
-            held_out = {"valid": read_valid_pairs(self.teachers[0] / PREPARED) or []}
+            held_out = {"valid": read_valid_pairs(self.system.run / PREPARED) or []}
         write_held_out(self.folder, held_out, self.bundle.configuration.data)
         if corpus:
             lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
-        elif texts and self.level == "sequence":
+        elif texts and not self.labelled:
             lines, pairs = texts.pairs, texts.train
         else:
             lines, pairs = 0, iter(())
         known = _sources(held_out) if corpus else {}
-        if texts and self.level == "token":
+        if texts and self.labelled:
             known |= self._write_labelled(texts.train)
         counts, made = self._translated(pairs, lines, known)
         untranslated = {status: count for status, count in counts.items() if status not in ("ok", "reference")}
@@ -382,7 +399,7 @@ class _Distillation:
             level=self.level,
             teachers=tuple(self.teachers),
             teacher=self.bundle,
-            labelled=texts.pairs if texts and self.level == "token" else 0,
+            labelled=texts.pairs if texts and self.labelled else 0,
             lines=lines,
             pairs=counts["ok"] + counts["reference"],
             untranslated=untranslated,
@@ -424,13 +441,15 @@ class _Distillation:
 
     @cached_property
     def _hashes(self) -> list[str]:
-        return [hash_of_file(stored_weights(teacher)) for teacher in self.teachers]
+        return [hash_of_file(stored_weights(run)) for run in (*self.system.folders, *self.teachers[1:])]
 
     def _keep_settings(self, corpus: Corpus | None) -> None:
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
             "teachers": self._hashes,
             "level": self.level,
+            "labelled": self.labelled and self.level == "sequence",
+            **rescored_by(self.system),
             **settings_of_outputs(self.settings),
             **({name: getattr(self.settings, name) for name in OF_SAMPLING} if self.search.sample else {}),
             **asdict(self.search),
@@ -441,9 +460,10 @@ class _Distillation:
 
     def _write_labelled(self, pairs: Iterable[Pair]) -> dict[str, str]:
         """Write the teacher's training pairs; return their sources, each with the reason to translate it no more."""
-        path, pairs = self.folder / f"{_LABELLED}.jsonl", list(pairs)
+        place, pairs = self.folder if self.level == "token" else self.folder / CORPUS, list(pairs)
+        path = place / f"{_LABELLED}.jsonl"
         if not path.exists():
-            write_records(path, [{"source": source, "target": target} for source, target in pairs])
+            write_records(path, [{"source": one, "target": other, "status": _LABELLED} for one, other in pairs])
         return _sources({_LABELLED: pairs})
 
     def _translated(self, pairs: Iterator[Pair], lines: int, known: Mapping[str, str]) -> tuple[Counter[str], int]:

@@ -25,7 +25,11 @@ __all__ = ["distil_command"]
 
 def distil_command(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run of the teacher; several runs teach as an ensemble.")
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run of the teacher, or a file that `tune` wrote; several runs teach as an ensemble.",
+        ),
     ],
     output: StudentFolder,
     level: Annotated[
@@ -53,6 +57,10 @@ def distil_command(
             help="Use the translations of --source that `bulk` has written to DIR.",
         ),
     ] = "",
+    labelled: Annotated[
+        bool,
+        typer.Option("--labelled", help="Also train on the teacher's own training pairs, beside those of --source."),
+    ] = False,
     beam_size: BeamSize = None,
     n_best: TranslationsKept = 1,
     sample: Sampled = False,
@@ -86,7 +94,8 @@ def distil_command(
     settings = decoding_changes(of_search, beam_size=beam_size, sampling=sample)
     with TrainingProgress() as show, stop_on_signal(show):
         files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
-        corpus = distil(runs, output, level=level, search=search, settings=settings, **files, on_progress=show)
+        how: dict[str, Any] = {"level": level, "search": search, "settings": settings, "labelled": labelled}
+        corpus = distil(runs, output, **files, **how, on_progress=show)
     typer.echo(_in_words(corpus))
     train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
 
