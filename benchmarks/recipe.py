@@ -1,0 +1,221 @@
+"""Compare the default recipe with Hugging Face's Marian: `python -m benchmarks.recipe CORPUS --data DIR`.
+
+Ours is trained by `glassformer train translation` with the corpus's files and no other setting. Marian is trained for
+as many minutes on the same pairs, with the reference model's sizes (`peers/task.py`) and the learning rate of
+`benchmarks.quality`; the scores on the development set choose among its weights. Ours chooses by pairs that it holds
+out of the training pairs. Each entry is scored on the test set once, with the chosen weights.
+
+On a machine with several cores, both may be trained at the same time, each on its own core:
+`taskset -c 0 python -m benchmarks.recipe CORPUS --data DIR --only ours`, and core 1 for the other.
+
+Writes results/recipe.json.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.command import as_command
+from benchmarks.peers.task import TOKENIZER, Task, write_task
+from benchmarks.processes import Entry, Process
+from benchmarks.quality import BEAM, PEAK_RATES, SIDE_BY_SIDE, endless_batches, rate
+from benchmarks.results import command, described, machine, read, table, write
+from benchmarks.work import PIECES, WORK, write_examples
+from glassformer.corpus.files import opened
+from glassformer.corpus.readers import Corpus
+from glassformer.evaluation.items import Items, default_metrics, read_items
+from glassformer.evaluation.metrics import METRICS
+from glassformer.jobs.evaluation import score_outputs
+from glassformer.jobs.log import METRICS_FILE, read_log
+from glassformer.system.machine import cores
+from glassformer.text.normalisation import normalise
+from glassformer.text.subwords import SentencePieceTokenizer
+from glassformer.translator import Translator
+
+NAME, OURS = "recipe", "ours"
+RIVAL = Entry(peer="hugging_face", precision="bf16", keeping=True)
+"""The rival in its fastest form."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """A corpus: the one or two files of each split, and the number of pieces that suit the rival."""
+
+    train: tuple[str, ...]
+    dev: tuple[str, ...]
+    test: tuple[str, ...]
+    pieces: int
+
+    def items(self, data: Path, split: str) -> Items:
+        """Return the sources of a split with their references."""
+        names = [str(data / name) for name in getattr(self, split)]
+        return read_items(Corpus.of(*names))
+
+
+CORPORA = {
+    "tatoeba-de-en": Files(
+        train=("deu-eng.train.deu.gz", "deu-eng.train.eng.gz"),
+        dev=("deu-eng.dev.deu.gz", "deu-eng.dev.eng.gz"),
+        test=("deu-eng.test.deu.gz", "deu-eng.test.eng.gz"),
+        pieces=8000,
+    ),
+    "ar2en": Files(train=("train.tsv.gz",), dev=("eval.tsv.gz",), test=("test.tsv.gz",), pieces=128),
+}
+
+
+def train_ours(files: Files, data: Path, folder: Path) -> dict[str, Any]:
+    """Train by the recipe alone; return the scores of the run's weights, and the minutes of training."""
+    shutil.rmtree(folder, ignore_errors=True)
+    sides = dict(zip(("source", "target"), files.train, strict=False))
+    settings = [f"data.{side}={name}" for side, name in sides.items()]
+    options = [word for one in (*settings, f"run.directory={folder}") for word in ("--set", one)]
+    arguments = [sys.executable, "-m", "glassformer", "train", "translation", "--data", str(data), *options]
+    subprocess.run(arguments, check=True, env={**os.environ, "OMP_NUM_THREADS": str(cores())})
+    seconds = max(line.get("seconds", 0.0) for line in read_log(folder / METRICS_FILE))
+    translator = Translator.load(folder)
+    scores = {}
+    for split in ("dev", "test"):
+        items = files.items(data, split)
+        outputs = [one.text for one in translator.translate(items.sources, guards=False, log_probs=False)]
+        scores[split] = scored(outputs, items)
+    settings = ["translation", *(f"--set {one}" for one in settings)]
+    return {"minutes": seconds / 60, "settings": " ".join(settings), **scores}
+
+
+def train_rival(files: Files, data: Path, folder: Path, minutes: float, points: int) -> dict[str, Any]:
+    """Train Marian; return the scores of its best weights on the development set among `points`."""
+    task = make_task(files, data, folder)
+    dev, test = (files.items(data, split) for split in ("dev", "test"))
+    spent, step, due, best = 0.0, 0, 1, dict[str, Any]()
+    with Process(RIVAL, folder) as process:
+
+        def outputs(items: Items) -> list[str]:
+            asked = {"texts": items.sources, "beam_size": BEAM, "batch_size": SIDE_BY_SIDE}
+            found: list[str] = process.ask("translate", **asked)["texts"]
+            return found
+
+        for number in endless_batches(process, folder):
+            step += 1
+            peak = rate(PEAK_RATES[RIVAL.peer], step, spent / (60 * minutes))
+            spent += process.ask("update", batch=number, rate=peak)["seconds"]
+            if spent >= due * 60 * minutes / points:
+                due += 1
+                found = scored(outputs(dev), dev)
+                print(f"{spent / 60:.1f} minutes, {step} updates: {found}", flush=True)
+                if not best or better(found, best["dev"]):
+                    best = {"minutes": spent / 60, "step": step, "dev": found, "outputs": outputs(test)}
+            if spent >= 60 * minutes:
+                break
+    settings = f"{task.encoder_layers} + {task.decoder_layers} layers of width {task.d_model}"
+    return {**best, "settings": settings, "test": scored(best.pop("outputs"), test), "minutes": spent / 60}
+
+
+def make_task(files: Files, data: Path, folder: Path) -> Task:
+    """Write the rival's tokenizer and training pairs into a folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    sides = training_sides(files, data)
+    tokenizer = SentencePieceTokenizer.train("unigram", [*sides[0], *sides[1]], files.pieces)
+    task = replace(Task(), vocabulary=len(tokenizer), batch_tokens=1500)
+    write_task(task, folder)
+    tokenizer.save(folder / TOKENIZER)
+    source, target = (
+        [np.array([*ids[:PIECES], tokenizer.eos_id]) for ids in tokenizer.encode_all(side)] for side in sides
+    )
+    write_examples(folder, task, source, target)
+    return task
+
+
+def training_sides(files: Files, data: Path) -> tuple[list[str], list[str]]:
+    """Return the sources and targets of the training pairs, normalised."""
+    texts = []
+    for name in files.train:
+        with opened(str(data / name)) as file:
+            texts.append([normalise(line) for line in file.read().decode("utf-8").split("\n")[:-1]])
+    if len(texts) == 2:
+        return texts[0], texts[1]
+    source, target = zip(*(line.split("\t")[:2] for line in texts[0]), strict=True)
+    return list(source), list(target)
+
+
+def scored(outputs: Sequence[str], items: Items) -> dict[str, float]:
+    """Return the scores by the metrics that suit the corpus; the first one chooses among weights."""
+    found = score_outputs(outputs, items.references, default_metrics(items))
+    return {one.name: one.value for one in found}
+
+
+def better(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Return whether scores are better than others, by the first metric."""
+    name = next(iter(one))
+    up = next(metric.higher_is_better for metric in METRICS.values() if metric.name == name)
+    return one[name] > other[name] if up else one[name] < other[name]
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the section: a table for each corpus."""
+    parts = [
+        "## The default recipe\n\nThe recipe `translation`, which chooses all sizes from the corpus, beside Hugging "
+        "Face's Marian, trained for as many minutes on the same pairs. The development set chose the weights of both; "
+        "the test set was scored once.\n"
+    ]
+    for corpus, found in figures["corpora"].items():
+        entries = found["entries"]
+        names = list(next(iter(entries.values()))["test"])
+        head = ["", "minutes", *(f"{split} {name}" for split in ("dev", "test") for name in names)]
+        rows = [
+            [
+                f"{name} ({entry['settings']})",
+                f"{entry['minutes']:.0f}",
+                *(f"{value:.2f}" for split in ("dev", "test") for value in entry[split].values()),
+            ]
+            for name, entry in entries.items()
+        ]
+        commands = "".join(f"- `{one}`\n" for one in found["commands"])
+        parts.append(f"### {corpus}\n\n{commands}\n{table(head, rows)}\n{described(found['machine'])}.\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", choices=CORPORA)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the corpus's files")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for runs and work [default: %(default)s]")
+    parser.add_argument("--minutes", type=float, default=60.0, help="the rival's minutes [default: the recipe's 60]")
+    parser.add_argument("--points", type=int, default=20, help="weights of the rival to choose among")
+    parser.add_argument("--only", choices=[OURS, RIVAL.name], help="train only this entry; keep the other one")
+    given = parser.parse_args()
+    of, files, work = machine(), CORPORA[given.corpus], given.work / NAME / given.corpus
+    for name in (OURS, RIVAL.name):
+        if given.only in (None, name):
+            entry = (
+                train_ours(files, given.data, work / OURS)
+                if name == OURS
+                else train_rival(files, given.data, work / "rival", given.minutes, given.points)
+            )
+            plain = {
+                key: [asdict(one) for one in value] if isinstance(value, list) else value
+                for key, value in entry.items()
+            }
+            keep(given.corpus, name, plain, of)
+    print(markdown(read(NAME)))
+
+
+def keep(corpus: str, name: str, entry: dict[str, Any], of: dict[str, Any]) -> None:
+    """Write an entry's figures, and keep those of the others."""
+    corpora = read(NAME).get("corpora", {})
+    found = corpora.setdefault(corpus, {"commands": [], "entries": {}})
+    found["commands"] = list(dict.fromkeys([*found["commands"], command()]))
+    found |= {"machine": of}
+    found["entries"][name] = entry
+    write(NAME, {"corpora": corpora}, of)
+
+
+if __name__ == "__main__":
+    as_command(main)
