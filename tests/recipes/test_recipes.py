@@ -42,7 +42,7 @@ def test_a_recipe_names_the_origin_of_its_files_and_the_expected_result(name):
 def test_a_recipe_names_its_languages(name):
     data = load(name).data
     assert data.source_language
-    assert data.target_language or name == "cmudict"  # its phones are written in ARPAbet, which has no tag
+    assert data.target_language
 
 
 @pytest.mark.parametrize("name", FILES)
