@@ -12,7 +12,18 @@ from pathlib import Path
 from benchmarks.command import as_command
 from benchmarks.results import RESULTS, read
 
-NAMES = ("training", "decoding", "engines", "shortlist", "quality", "precision", "growth", "startup", "errors")
+NAMES = (
+    "training",
+    "decoding",
+    "engines",
+    "shortlist",
+    "quality",
+    "recipe",
+    "precision",
+    "growth",
+    "startup",
+    "errors",
+)
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 HEAD = (
     "# Benchmarks\n\nThis page compares glassformer with other toolkits: speed, memory, and the time to reach a given "

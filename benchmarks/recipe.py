@@ -135,14 +135,13 @@ def make_task(files: Files, data: Path, folder: Path) -> Task:
 
 def training_sides(files: Files, data: Path) -> tuple[list[str], list[str]]:
     """Return the sources and targets of the training pairs, normalised."""
-    texts = []
+    sides: list[Sequence[str]] = []
     for name in files.train:
         with opened(str(data / name)) as file:
-            texts.append([normalise(line) for line in file.read().decode("utf-8").split("\n")[:-1]])
-    if len(texts) == 2:
-        return texts[0], texts[1]
-    source, target = zip(*(line.split("\t")[:2] for line in texts[0]), strict=True)
-    return list(source), list(target)
+            lines = file.read().decode("utf-8").split("\n")[:-1]
+        sides += [lines] if len(files.train) > 1 else zip(*(line.split("\t")[:2] for line in lines), strict=True)
+    source, target = ([normalise(line) for line in side] for side in sides)
+    return source, target
 
 
 def scored(outputs: Sequence[str], items: Items) -> dict[str, float]:
@@ -199,11 +198,7 @@ def main() -> None:
                 if name == OURS
                 else train_rival(files, given.data, work / "rival", given.minutes, given.points)
             )
-            plain = {
-                key: [asdict(one) for one in value] if isinstance(value, list) else value
-                for key, value in entry.items()
-            }
-            keep(given.corpus, name, plain, of)
+            keep(given.corpus, name, entry, of)
     print(markdown(read(NAME)))
 
 
