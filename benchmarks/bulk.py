@@ -311,7 +311,7 @@ def markdown(figures: dict[str, Any]) -> str:
             kills = ", ".join(f"{kind}: {count}" for kind, count in whole["ray"]["kills"].items())
             lines.append([f"Ray on two nodes, kills ({kills})", "", str(whole["ray"]["written_again"])])
         text += (
-            f"\n{size} lines in {parts} parts; all outputs have the bytes that `translate` writes. One "
+            f"\n{size} lines in {parts} parts; each output equals the output of `translate`, byte for byte. One "
             f"process takes {whole['peak_bytes'] / 2**20:.0f} MiB at most.\n\n"
             + table(["", "minutes", "complete parts written again"], lines)
         )

@@ -21,14 +21,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.command import as_command
-from benchmarks.peers.task import TOKENIZER, Task, write_task
+from benchmarks.peers.task import Task
 from benchmarks.processes import Entry, Process
 from benchmarks.quality import BEAM, PEAK_RATES, SIDE_BY_SIDE, endless_batches, rate
 from benchmarks.results import command, described, machine, read, table, write
-from benchmarks.work import PIECES, WORK, write_examples
+from benchmarks.work import WORK, write_pairs
 from glassformer.corpus.files import opened
 from glassformer.corpus.readers import Corpus
 from glassformer.evaluation.items import Items, default_metrics, read_items
@@ -37,7 +35,6 @@ from glassformer.jobs.evaluation import score_outputs
 from glassformer.jobs.log import METRICS_FILE, read_log
 from glassformer.system.machine import cores
 from glassformer.text.normalisation import normalise
-from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.translator import Translator
 
 NAME, OURS = "recipe", "ours"
@@ -119,18 +116,10 @@ def train_rival(files: Files, data: Path, folder: Path, minutes: float, points: 
 
 
 def make_task(files: Files, data: Path, folder: Path) -> Task:
-    """Write the rival's tokenizer and training pairs into a folder."""
+    """Write the rival's tokenizer and training pairs into a folder; return its task."""
     shutil.rmtree(folder, ignore_errors=True)
-    sides = training_sides(files, data)
-    tokenizer = SentencePieceTokenizer.train("unigram", [*sides[0], *sides[1]], files.pieces)
-    task = replace(Task(), vocabulary=len(tokenizer), batch_tokens=1500)
-    write_task(task, folder)
-    tokenizer.save(folder / TOKENIZER)
-    source, target = (
-        [np.array([*ids[:PIECES], tokenizer.eos_id]) for ids in tokenizer.encode_all(side)] for side in sides
-    )
-    write_examples(folder, task, source, target)
-    return task
+    task = replace(Task(), vocabulary=files.pieces, batch_tokens=1500)
+    return write_pairs(folder, task, *training_sides(files, data))
 
 
 def training_sides(files: Files, data: Path) -> tuple[list[str], list[str]]:
@@ -161,8 +150,8 @@ def markdown(figures: dict[str, Any]) -> str:
     """Return the section: a table for each corpus."""
     parts = [
         "## The default recipe\n\nThe recipe `translation`, which chooses all sizes from the corpus, beside Hugging "
-        "Face's Marian, trained for as many minutes on the same pairs. The development set chose the weights of both; "
-        "the test set was scored once.\n"
+        "Face's Marian, trained for as many minutes on the same pairs. The development set chose among Marian's "
+        "weights. Ours were chosen by pairs held out of the training pairs. The test set was scored once.\n"
     ]
     for corpus, found in figures["corpora"].items():
         entries = found["entries"]
@@ -203,7 +192,7 @@ def main() -> None:
 
 
 def keep(corpus: str, name: str, entry: dict[str, Any], of: dict[str, Any]) -> None:
-    """Write an entry's figures, and keep those of the others."""
+    """Add an entry's figures to the file of results; the other entries stay as they are."""
     corpora = read(NAME).get("corpora", {})
     found = corpora.setdefault(corpus, {"commands": [], "entries": {}})
     found["commands"] = list(dict.fromkeys([*found["commands"], command()]))

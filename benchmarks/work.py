@@ -45,17 +45,22 @@ def lines(data: Path, name: str) -> list[str]:
 
 def make_work(folder: Path, data: Path, task: Task, source: str = "de", target: str = "en") -> Task:
     """Write task, tokenizer, sentences, batches and test set into a folder; return the task with its vocabulary."""
-    sides = [lines(data, f"train.{language}") for language in (source, target)]
-    tokenizer = SentencePieceTokenizer.train("unigram", [*sides[0], *sides[1]], task.vocabulary)
+    task = write_pairs(folder, task, *(lines(data, f"train.{language}") for language in (source, target)))
+    test = {name: lines(data, f"test_2016_flickr.{name}") for name in (source, target)}
+    (folder / TEST).write_text(json.dumps({"texts": test[source], "references": test[target]}, ensure_ascii=False))
+    return task
+
+
+def write_pairs(folder: Path, task: Task, source: Sequence[str], target: Sequence[str]) -> Task:
+    """Write task, tokenizer and training pairs into a folder; return the task with its vocabulary."""
+    tokenizer = SentencePieceTokenizer.train("unigram", [*source, *target], task.vocabulary)
     task = replace(task, vocabulary=len(tokenizer))
     write_task(task, folder)
     tokenizer.save(folder / TOKENIZER)
     sources, targets = (
-        [np.array([*ids[:PIECES], tokenizer.eos_id]) for ids in tokenizer.encode_all(side)] for side in sides
+        [np.array([*ids[:PIECES], tokenizer.eos_id]) for ids in tokenizer.encode_all(side)] for side in (source, target)
     )
     write_examples(folder, task, sources, targets)
-    test = {name: lines(data, f"test_2016_flickr.{name}") for name in (source, target)}
-    (folder / TEST).write_text(json.dumps({"texts": test[source], "references": test[target]}, ensure_ascii=False))
     return task
 
 

@@ -59,7 +59,9 @@ def distil_command(
     ] = "",
     labelled: Annotated[
         bool,
-        typer.Option("--labelled", help="Also train on the teacher's own training pairs, beside those of --source."),
+        typer.Option(
+            "--labelled", help="Train on the teacher's training pairs as well as on its outputs for --source."
+        ),
     ] = False,
     beam_size: BeamSize = None,
     n_best: TranslationsKept = 1,
