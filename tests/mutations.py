@@ -506,15 +506,15 @@ MISTAKES = [
     Mistake(
         "smoothing is spread over the other entries only",
         "training/objective.py",
-        "X - (even * mean).sum()",
-        "X - (even * (mean * weight.shape[0] - expected[..., :1]) / (weight.shape[0] - 1)).sum()",
+        "smoothed = -(target.even * means).sum() / passes",
+        "smoothed = -(target.even * means * vocabulary / (vocabulary - 1)).sum() / passes",
         "tests/training/test_objective.py",
     ),
     Mistake(
         "only the last chunk reaches the output matrix",
         "training/objective.py",
-        "weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)",
-        "weight_grad = more.to(precise)",
+        "weight_grad += transposed_product(grad, chunk)",
+        "weight_grad = transposed_product(grad, chunk)",
         "tests/training/test_objective.py",
     ),
     Mistake(

@@ -146,6 +146,23 @@ def test_bf16_products_change_little(make_inputs):
         assert (ours - theirs).norm() < 2**-6 * theirs.norm()
 
 
+def test_probabilities_in_bf16_add_little_to_the_error_of_logits_in_bf16(seed):
+    hidden = (torch.randn(600, 64) / 2).requires_grad_()
+    weight, target = torch.randn(3000, 64, requires_grad=True), torch.randint(3000, (600,))
+
+    def gradients(loss):
+        return torch.autograd.grad(loss, (hidden, weight))
+
+    exact = gradients(F.cross_entropy(hidden @ weight.t(), target, label_smoothing=0.1, reduction="sum"))
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = hidden @ weight.t()
+        precise = gradients(F.cross_entropy(logits, target, label_smoothing=0.1, reduction="sum"))  # in float32
+        loss = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    torch.testing.assert_close(loss.plain, F.cross_entropy(logits.float(), target, reduction="sum"), rtol=1e-4, atol=0)
+    for got, reference, true in zip(gradients(loss.smoothed), precise, exact, strict=True):
+        assert (got - true).norm() < 1.1 * (reference - true).norm()
+
+
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("n", [1, 7, ROWS + 1])
 def test_r_drop_adds_half_its_weight_times_the_mean_divergence_of_two_passes(make_inputs, n, smoothing):

@@ -86,7 +86,7 @@ def saturates_int8() -> bool:
     return "avx2" in flags and "vnni" not in flags
 
 
-def keep_memory(products: int = 64) -> bool:
+def keep_memory(products: int = 32) -> bool:
     """Let glibc keep freed memory instead of returning it to the kernel; return whether that is possible.
 
     This makes training on CPUs a quarter faster. Each training step frees and allocates the same large blocks; by
