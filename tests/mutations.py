@@ -513,8 +513,8 @@ MISTAKES = [
     Mistake(
         "only the last chunk reaches the output matrix",
         "training/objective.py",
-        "weight_grad += transposed_product(grad, chunk)",
-        "weight_grad = transposed_product(grad, chunk)",
+        "weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)",
+        "weight_grad = more.to(precise)",
         "tests/training/test_objective.py",
     ),
     Mistake(

@@ -202,6 +202,6 @@ def test_a_script_does_not_need_a_main_guard(tmp_path):
     assert done.stdout == "[1, 2, 2]\n"
 
 
-@pytest.mark.parametrize(("length", "products"), [(15, 1024), (16, 64)])
+@pytest.mark.parametrize(("length", "products"), [(11, 1024), (12, 32)])
 def test_more_products_are_kept_for_short_targets(make_examples, length, products):
     assert products_to_keep(make_examples([length] * 3)) == products

@@ -38,7 +38,7 @@ __all__ = ["AddGradients", "add_gradients", "adding_gradients", "batch_loss", "p
 
 SHARE = 1024
 """Fewest tokens per process: with fewer, distributing them costs more than it gains."""
-EXAMINED, SHORT_TARGET = 1000, 16
+EXAMINED, SHORT_TARGET = 1000, 12
 """The number of targets whose mean length is examined, and the number of tokens below which it is short."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]

@@ -128,11 +128,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         precise = torch.promote_types(hidden.dtype, torch.float32)
         matrix = weight.detach().to(dtype)
         added = None if bias is None else bias.detach().to(dtype)
-        hidden_grad = weight_grad = bias_grad = None
-        if any(ctx.needs_input_grad):
-            hidden_grad = torch.empty_like(rows)
-            weight_grad = torch.zeros_like(weight, dtype=precise)
-            bias_grad = None if bias is None else torch.zeros_like(bias, dtype=precise)
+        hidden_grad = torch.empty_like(rows) if any(ctx.needs_input_grad) else None
+        weight_grad = None
+        bias_grad = None if bias is None else torch.zeros_like(bias, dtype=precise)
         # The mean of a row's logits is the row's product with mean_entry, (D,), plus mean_bias.
         mean_entry = matrix.mean(0, dtype=precise)
         mean_bias = 0.0 if added is None else added.mean(dtype=precise)
@@ -147,16 +145,20 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             losses, grad = _loss_and_gradient(logits, ids, shares, r_drop)
             smoothed += losses.smoothed
             plain += losses.plain
-            if hidden_grad is not None and weight_grad is not None:
+            if hidden_grad is not None:
                 hidden_grad[:, part] = linear(grad, matrix.t()).view(passes, -1, hidden.shape[1])
-                weight_grad += transposed_product(grad, chunk)
+                more = transposed_product(grad, chunk)  # (V, D), in whichever layout is fastest
+                weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
                 if bias_grad is not None:
                     bias_grad += grad.sum(0, dtype=precise)
             del logits, grad  # before the next ones, which then take their place in the processor's cache
-        if hidden_grad is not None and weight_grad is not None:
+        if hidden_grad is not None:
             # The gradient of the share that all entries have, which is not subtracted from each probability.
             share = target.even / passes
             hidden_grad -= share * mean_entry
+            weight_grad = (
+                torch.zeros_like(weight, dtype=precise) if weight_grad is None else weight_grad
+            )  # None: no rows
             weight_grad -= (share / vocabulary * rows).sum((0, 1), dtype=precise)
             if bias_grad is not None:
                 bias_grad -= target.even.sum() / vocabulary
