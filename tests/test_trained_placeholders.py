@@ -62,7 +62,7 @@ def run(tmp_path_factory):
         sides = (bundle.source_tokenizer, bundle.target_tokenizer)
         taught = [PlaceholderPairs(*sides, 0.5, WORDS)(*pair) for pair in pairs]
         examples, _ = Examples.encode(taught, *sides, max_length=bundle.model_config.max_length)
-        training = TrainingConfig(steps=STEPS, batch_tokens=600, learning_rate=0.01, warmup=20)
+        training = TrainingConfig(steps=STEPS, batch_tokens=600, learning_rate=0.01, warmup=20, schedule="cosine")
         for _ in training_steps(network, examples, training):
             pass
     bundle.save(network)
