@@ -83,7 +83,8 @@ def smoothed_cross_entropy(
     expected = _target(target, smoothing, teachers, torch.promote_types(hidden.dtype, torch.float32))
     arguments = hidden, weight, bias, expected, r_drop, _product_dtype(hidden)
     with torch.autocast(hidden.device.type, enabled=False):  # the dtypes are chosen here; autocast's softmax is float32
-        return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]  # `apply` has no types
+        # torch does not annotate `apply`.
+        return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
 
 
 class _Target(NamedTuple):
@@ -156,9 +157,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # The gradient of the share that all entries have, which is not subtracted from each probability.
             share = target.even / passes
             hidden_grad -= share * mean_entry
-            weight_grad = (
-                torch.zeros_like(weight, dtype=precise) if weight_grad is None else weight_grad
-            )  # None: no rows
+            if weight_grad is None:  # no rows
+                weight_grad = torch.zeros_like(weight, dtype=precise)
             weight_grad -= (share / vocabulary * rows).sum((0, 1), dtype=precise)
             if bias_grad is not None:
                 bias_grad -= target.even.sum() / vocabulary
