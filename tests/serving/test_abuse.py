@@ -252,16 +252,12 @@ def test_ten_thousand_connections(run_folder, files):
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
         with service(str(run_folder), "--languages", "en:es", "--log", "nothing", files=files) as served:
-            clients = []
-            for _ in range(10_000 if hard == resource.RLIM_INFINITY else min(10_000, hard - 500)):
-                clients.append(socket.socket())
-                clients[-1].setblocking(False)
-                clients[-1].connect_ex(("127.0.0.1", served.port))
-            assert served.json("/translate", ONE).status == 200
-            assert connections(served) <= min(1000, (files or 1064) - 64)
-            assert memory(served) < 200 * MEGABYTE
-            for client in clients:
-                client.close()
+            with ExitStack() as silent:
+                for _ in range(10_000 if hard == resource.RLIM_INFINITY else min(10_000, hard - 500)):
+                    silent.enter_context(connected(served))  # waits for its place in the queue, as the request does
+                assert served.json("/translate", ONE).status == 200
+                assert connections(served) <= min(1000, (files or 1064) - 64)
+                assert memory(served) < 200 * MEGABYTE
             until(lambda: connections(served) == 0, "the connections are still open")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
