@@ -18,6 +18,7 @@ NAMES = (
     "engines",
     "shortlist",
     "quality",
+    "sentences",
     "recipe",
     "precision",
     "growth",

@@ -1,0 +1,100 @@
+"""Score runs on Multi30k's test sets: `python -m benchmarks.sentences SOURCE TARGET NAME=RUN … --data DIR`.
+
+SOURCE and TARGET are languages, such as `en de`. Each RUN is a finished run, or a file written by `glassformer tune`.
+Its decoding settings must be chosen before, by the validation set: test sets are for the figures that one publishes.
+BLEU is sacrebleu's with its tokenisation 13a, cased, and beside it lower-cased, as most papers on this corpus have it.
+The command prints the date and the commit first.
+
+Writes results/sentences.json; the other direction's figures stay.
+"""
+
+import argparse
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sacrebleu import corpus_bleu, corpus_chrf
+
+from benchmarks.command import as_command
+from benchmarks.results import command, described, machine, read, table, write
+from glassformer.corpus.readers import read_lines
+from glassformer.errors import DataError
+from glassformer.system.machine import cores
+from glassformer.translator import Translator
+
+NAME = "sentences"
+SETS = {"val": "val", "test_2016": "test_2016_flickr", "test_2017": "test_2017_flickr"}
+"""The sets, and the beginnings of their files' names."""
+LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
+
+
+def scored(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Return cased BLEU, lower-cased BLEU and chrF2."""
+    return {
+        "bleu": corpus_bleu(outputs, [references]).score,
+        "lower": corpus_bleu(outputs, [references], lowercase=True).score,
+        "chrf": corpus_chrf(outputs, [references]).score,
+    }
+
+
+def measure(run: Path, source: str, target: str, data: Path) -> dict[str, dict[str, float]]:
+    """Return the scores of a run or system on each set."""
+    translator = Translator.load(run, engine="auto", workers=cores())
+    found = {}
+    for name, files in SETS.items():
+        lines, references = (read_lines(data / f"{files}.{side}.gz") for side in (source, target))
+        outputs = translator.translate(lines, log_probs=False, guards=False)
+        found[name] = scored([one.text for one in outputs], references)
+    return found
+
+
+def commit() -> str:
+    """Return the name of the current commit, marked if files have changed since."""
+    here = Path(__file__).parent
+    call = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=10", "--exclude", "*"]
+    return subprocess.run(call, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def markdown(figures: dict[str, Any]) -> str:
+    """Return the section: a table for each direction."""
+    parts = [
+        "## Sentences of Multi30k\n\nBLEU by sacrebleu (13a), cased, and lower-cased in brackets, with chrF2 after a "
+        "semicolon. Settings, weights and systems were chosen by val; the test sets were scored once. "
+        "[Quality: Multi30k](../benchmarks/README.md#quality-multi30k) has the trainings.\n"
+    ]
+    for direction, found in figures["directions"].items():
+        source, target = (LANGUAGES.get(side, side) for side in direction.split("-"))
+        rows = [
+            [name, *(f"{one['bleu']:.2f} ({one['lower']:.2f}); {one['chrf']:.1f}" for one in scores.values())]
+            for name, scores in found["entries"].items()
+        ]
+        told = f"`{found['command']}`, {found['day']}, commit {found['commit']}"
+        parts.append(f"### {source} to {target}\n\n{told}:\n\n{table(['', *SETS], rows)}")
+    return "\n".join([*parts, f"{described(figures['machine'])}.\n"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", help="language of the sources, such as en")
+    parser.add_argument("target", help="language of the references, such as de")
+    parser.add_argument("runs", nargs="+", metavar="NAME=RUN", help="a run or system, and its name in the table")
+    parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
+    given = parser.parse_args()
+    of, day, at = machine(), time.strftime("%Y-%m-%d"), commit()
+    print(f"{day}, commit {at}", flush=True)
+    entries = {}
+    for one in given.runs:
+        name, equals, run = one.partition("=")
+        if not equals:
+            raise DataError(f"{one}: expected NAME=RUN, such as student=runs/student")
+        entries[name] = measure(Path(run), given.source, given.target, given.data)
+        print(name, entries[name], flush=True)
+    directions = read(NAME).get("directions", {})
+    told = {"command": command(), "day": day, "commit": at, "entries": entries}
+    write(NAME, {"directions": {**directions, f"{given.source}-{given.target}": told}}, of)
+
+
+if __name__ == "__main__":
+    as_command(main)
