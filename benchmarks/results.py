@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -106,7 +107,7 @@ def read(name: str, folder: Path = RESULTS) -> dict[str, Any]:
 def command() -> str:
     """Return the command line of this process."""
     module = getattr(sys.modules["__main__"].__spec__, "name", Path(sys.argv[0]).stem)
-    return " ".join(["python -m", module, *sys.argv[1:]])
+    return f"python -m {module} {shlex.join(sys.argv[1:])}".rstrip()
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
