@@ -22,6 +22,7 @@ from serving.conftest import Served, service
 pytestmark = pytest.mark.slow
 SENTENCE = "the cat sees a big dog"
 API = "/explore/api?run=en-es"
+QUESTION = {"kind": "encode", "side": "source", "text": SENTENCE}
 
 
 @pytest.fixture(scope="module")
@@ -53,17 +54,17 @@ def test_the_page_is_about_the_sentence_and_questions_are_answered(explored):
     assert answer.status == 200
     assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
     assert f'<p dir="auto">{SENTENCE}</p>' in answer.body.decode()
-    found = asked(explored, kind="encode", side="source", text=SENTENCE)
+    found = asked(explored, **QUESTION)
     assert found["tokens"] == SENTENCE.split()
     assert asked(explored, kind="nothing")["error"].startswith("kind: expected one of encode, ")
 
 
 def test_a_busy_explorer_keeps_no_other_request_waiting(explored):
-    asked(explored, kind="encode", side="source", text=SENTENCE)
+    asked(explored, **QUESTION)
     worker = explorer_of(explored)
     os.kill(worker, signal.SIGSTOP)
     with ThreadPoolExecutor(1) as client:
-        waiting = client.submit(asked, explored, kind="encode", side="source", text=SENTENCE)
+        waiting = client.submit(asked, explored, **QUESTION)
         assert explored.json("/v1/translate", {"texts": [SENTENCE]}).status == 200
         assert not waiting.done()
         os.kill(worker, signal.SIGCONT)
@@ -71,27 +72,25 @@ def test_a_busy_explorer_keeps_no_other_request_waiting(explored):
 
 
 def test_a_killed_explorer_starts_again(explored):
-    asked(explored, kind="encode", side="source", text=SENTENCE)
+    asked(explored, **QUESTION)
     worker = explorer_of(explored)
     os.kill(worker, signal.SIGSTOP)
-    question = json.dumps({"kind": "encode", "side": "source", "text": SENTENCE})
     with closing(http.client.HTTPConnection("127.0.0.1", explored.port, timeout=60)) as client:
-        client.request("POST", API, question, {"Content-Type": "application/json"})
+        client.request("POST", API, json.dumps(QUESTION), {"Content-Type": "application/json"})
         # A later request is answered, so the explorer has the question; it would otherwise be started again unnoticed.
         assert explored.json("/v1/translate", {"texts": [SENTENCE]}).status == 200
         os.kill(worker, signal.SIGKILL)
         refused = client.getresponse()
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
-    assert asked(explored, kind="encode", side="source", text=SENTENCE)["tokens"] == SENTENCE.split()
+    assert asked(explored, **QUESTION)["tokens"] == SENTENCE.split()
     assert explored.json("/v1/translate", {"texts": [SENTENCE]}).status == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1.evil:5000", "http://["])
 def test_pages_of_other_hosts_are_refused(explored, origin):
-    question = {"kind": "encode", "side": "source", "text": SENTENCE}
-    assert explored.json(API, question, origin=origin).status == 403
+    assert explored.json(API, QUESTION, origin=origin).status == 403
     assert explored.get(page_of(), origin=origin).status == 403
-    assert explored.json(API, question, origin="https://127.0.0.1:8443").status == 200
+    assert explored.json(API, QUESTION, origin="https://127.0.0.1:8443").status == 200
 
 
 @pytest.mark.parametrize(

@@ -115,13 +115,13 @@ print(used[39], used[-1])
 )
 def test_the_limit_of_compiled_products_saves_memory_in_bf16(monkeypatch):
     """Each product takes about 0.4 MB: in all 767 MB with 32 products and 1,024 with 1,024, which a user may set."""
-    first, last = [], []
+    used = []
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
     for kept in (None, "1024"):
         if kept:
             monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", kept)
         answer = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=True)
-        for figures, figure in zip((first, last), answer.stdout.split(), strict=True):
-            figures.append(int(figure))
-    assert last[0] - first[0] < 65e6, "with the limit, a hundred updates of ever new shapes take hardly more memory"
-    assert last[0] < last[1] - 80e6
+        used.append(list(map(int, answer.stdout.split())))
+    (early, late), (_, late_without) = used
+    assert late - early < 65e6, "with the limit, a hundred updates of ever new shapes take hardly more memory"
+    assert late < late_without - 80e6

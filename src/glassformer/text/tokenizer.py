@@ -197,7 +197,7 @@ class TokenizerConfig:
     sampling: Annotated[float, Range(0, 0.999)] = 0.0
     """Subwords only: cut the training text at random, anew in each epoch. With "bpe", the probability of skipping a
     merge (BPE-dropout, usually 0.1); with "unigram", the exponent α of subword regularisation (0.2 to 0.5; a lower α
-    varies more and makes texts longer: German by 1.13 with α = 0.3, by 2.05 with 0.1); 0 = off."""
+    varies more and makes more tokens: for German, 1.13 times as many with α = 0.3, 2.05 times with 0.1); 0 = off."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
     placeholders: Annotated[float, Range(0, 0.9)] = 0.0

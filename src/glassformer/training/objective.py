@@ -83,8 +83,8 @@ def smoothed_cross_entropy(
     expected = _target(target, smoothing, teachers, torch.promote_types(hidden.dtype, torch.float32))
     arguments = hidden, weight, bias, expected, r_drop, _product_dtype(hidden)
     with torch.autocast(hidden.device.type, enabled=False):  # the dtypes are chosen here; autocast's softmax is float32
-        # torch does not annotate `apply`.
-        return Loss(*_SmoothedCrossEntropy.apply(*arguments))  # type: ignore[no-untyped-call]
+        sums: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
+    return Loss(*sums)
 
 
 class _Target(NamedTuple):
