@@ -1,9 +1,13 @@
 """The effect of Ctrl-C before training, during training, and repeated."""
 
 import signal
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
 
 import pytest
 import typer
@@ -72,6 +76,43 @@ def test_ctrl_c_in_training_lets_the_step_finish(number: signal.Signals, capsys:
 def test_a_second_ctrl_c_ends_the_command_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert ends(PREPARED, signal.SIGTERM, signal.SIGINT) == 130
     assert capsys.readouterr().err.endswith(ENDED)
+
+
+@contextmanager
+def interrupted_while_set() -> Iterator[None]:
+    """Send the second Ctrl-C while the first one's event is being set, and holds the event's lock."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        if frame.f_code is not threading.Event.set.__code__:
+            return None
+        lines += event == "line"
+        if lines == 2:  # the first line takes the lock
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def give_up(number: int, _: FrameType | None) -> NoReturn:
+    pytest.fail(f"still waiting (signal {number})")
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_first() -> None:
+    alarm = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(20)
+    try:
+        with interrupted_while_set():
+            assert ends(PREPARED, signal.SIGINT) == 130
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, alarm)
 
 
 @pytest.mark.parametrize("report", [CHECKING, PREPARED], ids=["before", "in"])

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,31 +42,35 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start_training(folder: Path) -> subprocess.Popen[str]:
-    """Start the training and return it after its first checkpoint."""
+@contextmanager
+def training(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the training, yield it after its first checkpoint, and end it in any case."""
     before = set(folder.glob("runs/long/checkpoints/step-*"))
     arguments = [*COMMAND, "train", "long.toml"]
-    process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while process.poll() is None and not set(folder.glob("runs/long/checkpoints/step-*")) - before:
-        time.sleep(0.05)
-    return process
+    with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while process.poll() is None and not set(folder.glob("runs/long/checkpoints/step-*")) - before:
+                time.sleep(0.05)
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_in_training_loses_nothing_and_the_same_command_resumes(corpus, number):
-    process = start_training(corpus)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    with training(corpus) as process:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Stopping after this step" in err
     assert "Traceback" not in err
     step = int(out.split("Stopped at step ")[1].split(";")[0])
     assert (corpus / f"runs/long/checkpoints/step-{step:08d}/state.json").is_file()
 
-    again = start_training(corpus)
-    again.send_signal(signal.SIGINT)
-    _, err = again.communicate(timeout=60)
+    with training(corpus) as again:
+        again.send_signal(signal.SIGINT)
+        _, err = again.communicate(timeout=60)
     assert f"resuming from step {step}" in err
     entries = [json.loads(line) for line in (corpus / "runs/long/metrics.jsonl").read_text().splitlines()]
     steps = [entry["step"] for entry in entries if entry["type"] == "step"]
@@ -73,10 +79,10 @@ def test_ctrl_c_in_training_loses_nothing_and_the_same_command_resumes(corpus, n
 
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(corpus):
-    process = start_training(corpus)
-    for _ in range(50):  # until one signal arrives while the first is still being handled
-        process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    with training(corpus) as process:
+        for _ in range(50):  # until one signal arrives while the first is still being handled
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
     assert list((corpus / "runs/long/checkpoints").glob("step-*"))
 

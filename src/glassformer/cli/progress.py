@@ -45,6 +45,8 @@ class TrainingProgress:
         self.stage = ""
         self.training = False
         """Whether the corpus is ready, and training has begun."""
+        self.stopping = False
+        """Whether the command must end after this step."""
         self.ending = False
         """Whether the command must end at once."""
 
@@ -151,9 +153,10 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     def ask(number: int, _frame: FrameType | None) -> None:
         if show.ending:
             return
-        if stop.is_set() or not show.training:
+        if show.stopping or not show.training:
             show.ending = True
             raise KeyboardInterrupt
+        show.stopping = True  # before the event: a signal during `set` would wait for its lock for ever
         stop.set()
         if number == signal.SIGTERM and "TORCHELASTIC_RUN_ID" in os.environ:
             return  # torchrun also ends the ranks in this way after one of them was killed
