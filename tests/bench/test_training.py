@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+import torch
 
 from glassformer.bench.measurement import Measurement
 from glassformer.bench.sample import read_sample
@@ -67,6 +68,14 @@ def test_a_training_is_measured_with_its_own_and_with_other_settings(tmp_path):
     assert 0 < speed.matrix_share < 2  # the ceiling is also measured
     assert speed.flops_per_second / speed.matrix_flops_per_second == pytest.approx(speed.matrix_share)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_training_is_measured_on_a_gpu(tmp_path):
+    configuration = load("copy", [*COPY[:-1], "training.device=cuda", f"run.directory={tmp_path / 'run'}"])
+    speed = training_speed(configuration, seconds=0.5)
+    assert speed.processes == 1
+    assert not any(trial.change.startswith("training.workers") for trial in speed.trials)
 
 
 @pytest.mark.slow

@@ -236,7 +236,7 @@ def test_the_random_state_is_restored(saved):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_the_random_states_of_devices_are_restored(saved):
     model, optimiser, checkpoints = saved
-    torch.cuda.manual_seed_all(7)
+    torch.rand(7, device="cuda")  # training draws before it saves: until then, CUDA keeps no state
     checkpoints.save(model, optimiser, TrainingState(step=4))
     drawn = torch.rand(7, device="cuda")
     checkpoints.restore(model, optimiser)

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 from glassformer.bundle import read_weights
+from glassformer.errors import ConfigError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.training.distributed import ALONE, joined
+from glassformer.training.distributed import ALONE, gpu_of, joined
 from glassformer.training.gradients import processes
 from training.ranks import LENGTHS
 
@@ -159,6 +160,11 @@ def test_a_process_alone_makes_no_group(monkeypatch):
     with joined(1) as ranks:
         assert ranks is ALONE
     assert not torch.distributed.is_initialized()
+
+
+def test_a_process_without_a_gpu_of_its_own_is_an_error():
+    with pytest.raises(ConfigError, match=r"a GPU for each process of this machine, got \d+ for at least 100; start"):
+        gpu_of(99)
 
 
 def test_0_workers_means_the_cores_of_a_machine_for_all_its_ranks(monkeypatch):

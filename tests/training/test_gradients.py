@@ -174,6 +174,8 @@ def test_0_means_one_process_on_other_devices(make_model, monkeypatch):
     assert processes(config) == 4
     with adding_gradients(make_model().to("meta"), config) as add:
         assert add.func is add_gradients
+    monkeypatch.setattr("glassformer.training.gradients.device_of", lambda name, setting: torch.device("meta"))
+    assert processes(config) == 1
 
 
 def test_every_pair_of_a_batch_is_in_one_share(make_examples):

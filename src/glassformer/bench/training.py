@@ -64,7 +64,7 @@ def training_speed(
     busy = psutil.cpu_percent(0.3) / 100
     check_memory(count_parameters(config), psutil.virtual_memory().available)
     training = sample.configuration.training
-    others = dict(_others(training))
+    others = dict(_others(training, device))
     job = partial(_job, config, sample, seconds / (len(others) + 2))
     on_progress("training as configured")
     before = measured(job(training, profile=True, validate=True))
@@ -102,12 +102,12 @@ def _job(
     )
 
 
-def _others(training: TrainingConfig) -> Iterator[tuple[str, TrainingConfig]]:
+def _others(training: TrainingConfig, device: torch.device) -> Iterator[tuple[str, TrainingConfig]]:
     """Yield the settings worth trying on this machine."""
     other: Literal["fp32", "bf16"] = "bf16" if training.precision == "fp32" else "fp32"
     yield f'training.precision = "{other}"', replace(training, precision=other)
     workers = 1 if processes(training) > 1 else cores()
-    if workers != processes(training):
+    if device.type == "cpu" and workers != processes(training):
         yield f"training.workers = {workers}", replace(training, workers=workers)
     for size in (2 * training.batch_tokens, training.batch_tokens // 2):
         yield f"training.batch_tokens = {size}", replace(training, batch_tokens=size, workers=processes(training))

@@ -27,12 +27,12 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
 from glassformer.corpus.batching import Batch
-from glassformer.errors import DivergenceError, GlassformerError, RankError
+from glassformer.errors import ConfigError, DivergenceError, GlassformerError, RankError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.gradients import AddGradients
 from glassformer.training.sums import make_sum
 
-__all__ = ["ALONE", "Ranks", "hash_of_weights", "joined"]
+__all__ = ["ALONE", "Ranks", "gpu_of", "hash_of_weights", "joined"]
 
 BEATS = 4
 """Number of signs of life that rank 0 sends per time-out while the other ranks wait for its work."""
@@ -74,7 +74,11 @@ class Ranks:
         return self.number == 0
 
     def place(self, device: torch.device) -> torch.device:
-        """Return the device of this rank: of several GPUs, each rank of a machine has its own."""
+        """Return the device of this rank: of several GPUs, each rank of a machine has its own.
+
+        Raises:
+            ConfigError: this machine has fewer GPUs than processes.
+        """
         return device
 
     def sharing(self, model: nn.Module, config: TrainingConfig, add_gradients: AddGradients) -> AddGradients:  # noqa: ARG002 – a group uses them
@@ -162,7 +166,7 @@ class _Group(Ranks):
     def place(self, device: torch.device) -> torch.device:
         if device.type != "cuda" or device.index is not None:
             return device
-        own = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        own = gpu_of(int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(own)
         return own
 
@@ -337,6 +341,21 @@ def hash_of_weights(model: nn.Module) -> str:
     for weight in model.parameters():
         digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def gpu_of(place: int) -> torch.device:
+    """Return the GPU of the process with this place, from 0, among those of its machine.
+
+    Raises:
+        ConfigError: the machine has fewer GPUs than processes.
+    """
+    gpus = torch.cuda.device_count()
+    if place >= gpus:
+        raise ConfigError(
+            f"expected a GPU for each process of this machine, got {gpus} for at least {place + 1}; start torchrun "
+            f"with --nproc-per-node {gpus}, or train with --device cpu"
+        )
+    return torch.device("cuda", place)
 
 
 def _meet(store: dist.Store, number: int, count: int) -> list[str]:

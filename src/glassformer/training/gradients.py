@@ -27,7 +27,7 @@ from glassformer.errors import ConfigError
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.system.machine import MEMORY, cores, keep_memory, using_threads
+from glassformer.system.machine import MEMORY, cores, device_of, keep_memory, using_threads
 from glassformer.system.processes import Worker
 from glassformer.text.vocabulary import PAD_ID
 from glassformer.training.objective import Loss, Teachers, smoothed_cross_entropy
@@ -70,7 +70,9 @@ def adding_gradients(
 
 
 def processes(config: TrainingConfig) -> int:
-    """Return the number of processes that share an update, including this one."""
+    """Return the number of processes that share an update, including this one; with `workers = 0`, 1 on a GPU."""
+    if config.workers == 0 and device_of(config.device, "training.device").type != "cpu":
+        return 1
     ranks, here = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))  # set by torchrun
     return config.workers or max(1, min(cores() // here, config.batch_tokens * config.accumulate // ranks // SHARE))
 
