@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from glassformer.errors import ConfigError
 from glassformer.evaluation import tuning
 from glassformer.evaluation.metrics import METRICS
-from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, gains, oracle
 from profiles import scaled
 
 LETTERS = "abcde"
@@ -118,6 +118,25 @@ def test_cross_fitting_does_not_reward_noise():
         gains.append((seeming, before - table.value(cross_fitted(table, start))))
     seeming, honest = np.mean(gains, axis=0)
     assert seeming > 5 > honest + 2
+
+
+def test_held_weights_stay():
+    table = CandidateTable.of(*made(200, 7), "word_error")
+    start = (0.5, 1.0, 2.0)
+    first, second, third = fit_weights(table, start, held=(0, 2))
+    assert (first, third) == (0.5, 2.0)
+    assert second != 1.0
+    assert cross_fitted(table, start, held=(0, 1, 2)).tolist() == table.best(np.array(start)).tolist()
+
+
+def test_fitting_a_weight_gains_where_its_feature_informs():
+    table = CandidateTable.of(*made(400, 9), "word_error")
+    start = (1.0, 0.0, 0.0)
+    assert gains(table, start, 1)
+    assert not gains(table, start, 2)
+    exact = CandidateTable.of(*made(400, 9), "exact")  # of which more is better
+    assert gains(exact, start, 1)
+    assert not gains(exact, start, 2)
 
 
 def test_each_half_is_ranked_with_weights_from_the_other():

@@ -10,15 +10,16 @@ Papers: Smith and Eisner 2006, "Minimum risk annealing for training log-linear m
 training in statistical machine translation".
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.evaluation.metrics import METRICS, Counted, References, metrics_named
+from glassformer.evaluation.significance import LEVEL, randomisation
 
-__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle"]
+__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "gains", "oracle"]
 
 LARGEST_STEP, SMALLEST_STEP = 1.0, 1 / 32
 """The steps by which weights change, at first and at the end."""
@@ -85,7 +86,11 @@ class CandidateTable:
 
     def value(self, chosen: NDArray[np.intp]) -> float:
         """Return the metric of chosen candidates, in per cent."""
-        return self._valued(self.counts[np.arange(len(chosen)), chosen].sum(0))
+        return self.counted(chosen).value
+
+    def counted(self, chosen: NDArray[np.intp]) -> Counted:
+        """Return the metric's counts for chosen candidates."""
+        return replace(self.metric, lines=self.counts[np.arange(len(chosen)), chosen])
 
     def risk(self, weights: Matrix) -> float:
         """Return the expected metric of random candidates, in per cent, with the penalty of the weights.
@@ -102,16 +107,17 @@ class CandidateTable:
         return float(self.metric.values(sums[None])[0])
 
 
-def fit_weights(table: CandidateTable, start: Sequence[float]) -> tuple[float, ...]:
+def fit_weights(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> tuple[float, ...]:
     """Return the weights of the features with a low risk, found from these initial ones one weight at a time.
 
-    The same table and start always give the same weights.
+    The weights at the places `held` stay as they are. The same arguments always give the same weights.
     """
     weights, step = np.array(start, np.float64), LARGEST_STEP
+    free = [place for place in range(len(weights)) if place not in held]
     risk = table.risk(weights)
     while step >= SMALLEST_STEP:
         before = risk
-        for place in range(len(weights)):
+        for place in free:
             tried = np.repeat(weights[None], len(STEPS), 0)
             tried[:, place] += step * STEPS
             risks = [risk, *(table.risk(one) for one in tried[1:])]
@@ -123,15 +129,25 @@ def fit_weights(table: CandidateTable, start: Sequence[float]) -> tuple[float, .
     return tuple(weights.tolist())
 
 
-def cross_fitted(table: CandidateTable, start: Sequence[float]) -> NDArray[np.intp]:
-    """Return the index of each item's best candidate, with weights from the half of the items that it is not in."""
+def cross_fitted(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> NDArray[np.intp]:
+    """Return the index of each item's best candidate, with weights from the half of the items that it is not in.
+
+    The weights at the places `held` stay as they are.
+    """
     halves = (slice(0, None, 2), slice(1, None, 2))
     chosen = np.zeros(len(table.there), np.intp)
     for half, other in zip(halves, reversed(halves), strict=True):
         if len(table.there[half]) and len(table.there[other]):
-            weights = fit_weights(table.part(other), start)
+            weights = fit_weights(table.part(other), start, held)
             chosen[half] = table.part(half).best(np.array(weights))
     return chosen
+
+
+def gains(table: CandidateTable, start: Sequence[float], place: int) -> bool:
+    """Return whether fitting the weight at this place gains beyond chance over holding it, by cross-fitting."""
+    held, fitted = (table.counted(cross_fitted(table, start, still)) for still in ((place,), ()))
+    better = fitted.value > held.value if table.higher_is_better else fitted.value < held.value
+    return better and randomisation(held, fitted) < LEVEL
 
 
 def oracle(table: CandidateTable) -> float:

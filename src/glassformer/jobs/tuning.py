@@ -12,7 +12,7 @@ from glassformer.corpus.analogy import LEXICON, save_lexicon
 from glassformer.errors import DataError
 from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.significance import Comparison, compare_texts
-from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, gains, oracle
 from glassformer.jobs.preparation import prepared_folder, read_texts
 from glassformer.translating.system import System, SystemWeights
 from glassformer.translator import Translator
@@ -42,6 +42,9 @@ class Tuned:
 def tune(translator: Translator, system: System, items: Items, metric: str | None = None) -> Tuned:
     """Return the system with weights fitted to some items; it is not yet stored.
 
+    A weight of the length is fitted only where it gains beyond chance: otherwise it adapts to how free these references
+    are, and other texts of the same language have shorter or longer ones.
+
     Args:
         translator: the system, as `Translator.load` returns it.
         system: its models.
@@ -61,14 +64,16 @@ def tune(translator: Translator, system: System, items: Items, metric: str | Non
         )
     kept, references = [found[place] for place in places], [items.references[place] for place in places]
     table = CandidateTable.of([one.texts for one in kept], [one.features for one in kept], references, chosen)
-    start = SystemWeights.equal(len(system.rescore)).vector
-    best = cross_fitted(table, start)
+    equal = SystemWeights.equal(len(system.rescore))
+    start, length = equal.vector, equal.place_of_length
+    held = () if gains(table, start, length) else (length,)
+    best = cross_fitted(table, start, held)
     outputs = [one.texts[place] for one, place in zip(kept, best.tolist(), strict=True)]
     [comparison] = compare_texts([one.texts[0] for one in kept], outputs, references, metrics=[chosen])
     every = [""] * len(found)
     for place, output in zip(places, outputs, strict=True):
         every[place] = output
-    weights = SystemWeights.of(_without_idle(table, fit_weights(table, start)))
+    weights = SystemWeights.of(_without_idle(table, fit_weights(table, start, held)))
     limit = oracle(table)
     return Tuned(
         system=replace(

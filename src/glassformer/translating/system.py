@@ -51,6 +51,11 @@ class SystemWeights:
         """The weights in the order of `Candidates.features`."""
         return self.run, *self.rescore, self.length, self.confidence, self.listed
 
+    @property
+    def place_of_length(self) -> int:
+        """The index of `length` in `vector`."""
+        return 1 + len(self.rescore)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
