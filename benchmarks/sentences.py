@@ -68,8 +68,8 @@ def markdown(figures: dict[str, Any]) -> str:
     """Return the section: a table for each direction."""
     parts = [
         "## Sentences of Multi30k\n\nBLEU by sacrebleu (13a), cased, and lower-cased in brackets, with chrF2 after a "
-        "semicolon. Settings, weights and systems were chosen by val; the test sets were scored once. The weights of a "
-        "system are fitted on all of val, so its score there is optimistic. "
+        "semicolon. Settings, weights and systems were chosen by val; each entry was scored on the test sets once. The "
+        "weights of a system are fitted on all of val, so its score there is optimistic. "
         "[Quality: Multi30k](../benchmarks/README.md#quality-multi30k) has the trainings.\n"
     ]
     for direction, found in figures["directions"].items():
