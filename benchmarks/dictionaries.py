@@ -9,26 +9,32 @@ the second dictionary, and outside.tsv, the others. No word of DEV may be in TRA
 """
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.command import as_command
-from glassformer.corpus.files import opened
+from glassformer.corpus.readers import Corpus
 from glassformer.errors import DataError
+from glassformer.evaluation.items import read_items
 
 Pair = tuple[str, str]
+Dictionary = dict[str, tuple[str, ...]]
 
 
-def pairs_of(path: Path) -> list[Pair]:
-    """Return the words of a file, with their targets."""
-    with opened(str(path)) as file:
-        lines = file.read().decode("utf-8").split("\n")[:-1]
-    return [(word, target) for word, target, *_ in (line.split("\t") for line in lines)]
+def read(path: Path) -> Dictionary:
+    """Return the words of a file, each with its pronunciations."""
+    items = read_items(Corpus.of(str(path)))
+    return dict(zip(items.sources, items.references, strict=True))
 
 
-def with_second(pairs: Iterable[Pair], second: Mapping[str, list[str]], most: int | None = None) -> list[Pair]:
+def pairs_of(dictionary: Dictionary) -> list[Pair]:
+    """Return each pronunciation with its word."""
+    return [(word, target) for word, targets in dictionary.items() for target in targets]
+
+
+def with_second(pairs: Iterable[Pair], second: Dictionary, most: int | None = None) -> list[Pair]:
     """Return the pairs whose word is in the second dictionary, with up to `most` pronunciations, each in a pair."""
-    return [(f"{word} | {other}", target) for word, target in pairs for other in second.get(word, [])[:most]]
+    return [(f"{word} | {other}", target) for word, target in pairs for other in second.get(word, ())[:most]]
 
 
 def main() -> None:
@@ -38,12 +44,10 @@ def main() -> None:
     parser.add_argument("--second", type=Path, required=True, help="the dictionary with further pronunciations")
     parser.add_argument("--output", type=Path, required=True, help="folder to write")
     given = parser.parse_args()
-    train, dev = pairs_of(given.train), pairs_of(given.dev)
-    if both := {word for word, _ in train} & {word for word, _ in dev}:
+    known, asked, second = (read(path) for path in (given.train, given.dev, given.second))
+    if both := known.keys() & asked.keys():
         raise DataError(f"{given.dev}: expected words that are not in {given.train}, got {sorted(both)[:3]}")
-    second: dict[str, list[str]] = {}
-    for word, other in pairs_of(given.second):
-        second.setdefault(word, []).append(other)
+    train, dev = pairs_of(known), pairs_of(asked)
     inside, outside = with_second(dev, second, most=1), [pair for pair in dev if pair[0] not in second]
     found = {
         "train": [*train, *with_second(train, second)],

@@ -12,8 +12,8 @@ def run(folder, monkeypatch, train="dog\tD O\ncat\tC\n", dev="cats\tC S\nemu\tE\
     """Write the three dictionaries, and run the command on them."""
     files = {"train": train, "dev": dev, "second": "cats\tk s\ncats\tk z\ndog\td g\ndog\td o g\n"}
     for name, text in files.items():
-        (folder / f"{name}.txt").write_text(text)
-    options = [word for name in files for word in (f"--{name}", str(folder / f"{name}.txt"))]
+        (folder / f"{name}.tsv").write_text(text)
+    options = [word for name in files for word in (f"--{name}", str(folder / f"{name}.tsv"))]
     monkeypatch.setattr(sys, "argv", ["dictionaries", *options, "--output", str(folder / "out")])
     as_command(dictionaries.main)
 
@@ -31,7 +31,7 @@ def test_training_has_all_second_pronunciations_and_dev_the_first(tmp_path, monk
 
 def test_a_word_of_dev_in_training_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(
-        SystemExit, match=r"error: .*dev\.txt: expected words that are not in .*train\.txt, got \['dog'\]"
+        SystemExit, match=r"error: .*dev\.tsv: expected words that are not in .*train\.tsv, got \['dog'\]"
     ):
         run(tmp_path, monkeypatch, dev="dog\tD O\n")
     assert not (tmp_path / "out").exists()

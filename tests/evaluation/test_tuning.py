@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from glassformer.errors import ConfigError
 from glassformer.evaluation import tuning
 from glassformer.evaluation.metrics import METRICS
-from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, gains, oracle
+from glassformer.evaluation.significance import compare_texts
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
 from profiles import scaled
 
 LETTERS = "abcde"
@@ -129,14 +130,19 @@ def test_held_weights_stay():
     assert cross_fitted(table, start, held=(0, 1, 2)).tolist() == table.best(np.array(start)).tolist()
 
 
-def test_fitting_a_weight_gains_where_its_feature_informs():
-    table = CandidateTable.of(*made(400, 9), "word_error")
-    start = (1.0, 0.0, 0.0)
-    assert gains(table, start, 1)
-    assert not gains(table, start, 2)
-    exact = CandidateTable.of(*made(400, 9), "exact")  # of which more is better
-    assert gains(exact, start, 1)
-    assert not gains(exact, start, 2)
+@pytest.mark.parametrize("metric", ["word_error", "exact"])
+def test_fitting_a_weight_gains_where_its_feature_informs(metric):
+    texts, features, references = made(400, 9)
+    table, start = CandidateTable.of(texts, features, references, metric), (1.0, 0.0, 0.0)
+
+    def gains(place):
+        both = (cross_fitted(table, start, held) for held in ((place,), ()))
+        outputs = ([some[one] for some, one in zip(texts, best, strict=True)] for best in both)
+        [comparison] = compare_texts(*outputs, references, metrics=[metric])
+        return comparison.better == 2
+
+    assert gains(1)
+    assert not gains(2)
 
 
 def test_each_half_is_ranked_with_weights_from_the_other():

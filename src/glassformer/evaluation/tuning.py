@@ -11,15 +11,14 @@ training in statistical machine translation".
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.evaluation.metrics import METRICS, Counted, References, metrics_named
-from glassformer.evaluation.significance import LEVEL, randomisation
 
-__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "gains", "oracle"]
+__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle"]
 
 LARGEST_STEP, SMALLEST_STEP = 1.0, 1 / 32
 """The steps by which weights change, at first and at the end."""
@@ -86,11 +85,7 @@ class CandidateTable:
 
     def value(self, chosen: NDArray[np.intp]) -> float:
         """Return the metric of chosen candidates, in per cent."""
-        return self.counted(chosen).value
-
-    def counted(self, chosen: NDArray[np.intp]) -> Counted:
-        """Return the metric's counts for chosen candidates."""
-        return replace(self.metric, lines=self.counts[np.arange(len(chosen)), chosen])
+        return self._valued(self.counts[np.arange(len(chosen)), chosen].sum(0))
 
     def risk(self, weights: Matrix) -> float:
         """Return the expected metric of random candidates, in per cent, with the penalty of the weights.
@@ -141,13 +136,6 @@ def cross_fitted(table: CandidateTable, start: Sequence[float], held: Collection
             weights = fit_weights(table.part(other), start, held)
             chosen[half] = table.part(half).best(np.array(weights))
     return chosen
-
-
-def gains(table: CandidateTable, start: Sequence[float], place: int) -> bool:
-    """Return whether fitting the weight at this place gains beyond chance over holding it, by cross-fitting."""
-    held, fitted = (table.counted(cross_fitted(table, start, still)) for still in ((place,), ()))
-    better = fitted.value > held.value if table.higher_is_better else fitted.value < held.value
-    return better and randomisation(held, fitted) < LEVEL
 
 
 def oracle(table: CandidateTable) -> float:

@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glassformer.bundle import Bundle
 from glassformer.corpus.analogy import LEXICON, save_lexicon
 from glassformer.errors import DataError
 from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.significance import Comparison, compare_texts
-from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, gains, oracle
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
 from glassformer.jobs.preparation import prepared_folder, read_texts
+from glassformer.translating.rescoring import Candidates
 from glassformer.translating.system import System, SystemWeights
 from glassformer.translator import Translator
 
@@ -65,10 +67,10 @@ def tune(translator: Translator, system: System, items: Items, metric: str | Non
     kept, references = [found[place] for place in places], [items.references[place] for place in places]
     table = CandidateTable.of([one.texts for one in kept], [one.features for one in kept], references, chosen)
     equal = SystemWeights.equal(len(system.rescore))
-    start, length = equal.vector, equal.place_of_length
-    held = () if gains(table, start, length) else (length,)
-    best = cross_fitted(table, start, held)
-    outputs = [one.texts[place] for one, place in zip(kept, best.tolist(), strict=True)]
+    start, length = equal.vector, (equal.place_of_length,)
+    plain, weighed = (_outputs(kept, cross_fitted(table, start, held)) for held in (length, ()))
+    [gain] = compare_texts(plain, weighed, references, metrics=[chosen])
+    outputs, held = (weighed, ()) if gain.better == 2 else (plain, length)
     [comparison] = compare_texts([one.texts[0] for one in kept], outputs, references, metrics=[chosen])
     every = [""] * len(found)
     for place, output in zip(places, outputs, strict=True):
@@ -103,6 +105,11 @@ def keep_lexicon(run: Path) -> Path:
         configuration = replace(configuration, run=replace(configuration.run, directory=str(run)))
         save_lexicon(path, read_texts(configuration, prepared_folder(configuration)).train)
     return path
+
+
+def _outputs(found: Sequence[Candidates], chosen: NDArray[np.intp]) -> list[str]:
+    """Return the chosen candidate of each item."""
+    return [one.texts[place] for one, place in zip(found, chosen.tolist(), strict=True)]
 
 
 def _without_idle(table: CandidateTable, weights: Sequence[float]) -> list[float]:

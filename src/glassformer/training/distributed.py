@@ -344,7 +344,7 @@ def hash_of_weights(model: nn.Module) -> str:
 
 
 def gpu_of(place: int) -> torch.device:
-    """Return the GPU of the process with this place, from 0, among those of its machine.
+    """Return the GPU of a process; `place` is the process's number among those of its machine, from 0.
 
     Raises:
         ConfigError: the machine has fewer GPUs than processes.

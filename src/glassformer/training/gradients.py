@@ -57,8 +57,9 @@ def adding_gradients(
     Raises:
         ConfigError: several processes are configured, and the model is not on the CPU.
     """
-    count, device = processes(config), model.output.weight.device
-    if count == 1 or (config.workers == 0 and device.type != "cpu"):
+    device = model.output.weight.device
+    count = processes(config, device)
+    if count == 1:
         yield partial(add_gradients, model, config)
         return
     if device.type != "cpu":
@@ -69,9 +70,12 @@ def adding_gradients(
         yield team.add_gradients
 
 
-def processes(config: TrainingConfig) -> int:
-    """Return the number of processes that share an update, including this one; with `workers = 0`, 1 on a GPU."""
-    if config.workers == 0 and device_of(config.device, "training.device").type != "cpu":
+def processes(config: TrainingConfig, device: torch.device | None = None) -> int:
+    """Return the number of processes that share an update, including this one; with `workers = 0`, 1 on a GPU.
+
+    `device` is the model's; by default, the configured one.
+    """
+    if config.workers == 0 and (device or device_of(config.device, "training.device")).type != "cpu":
         return 1
     ranks, here = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))  # set by torchrun
     return config.workers or max(1, min(cores() // here, config.batch_tokens * config.accumulate // ranks // SHARE))
