@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
 
 HOST = "127.0.0.1"
 REFUSAL = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
@@ -94,14 +95,17 @@ def flaky_store(share: float) -> Iterator[FlakyProxy]:
     store.start()
     port = store.get_host_and_port()[1]
     _empty(port)
+    S3FileSystem.clear_instance_cache()  # fsspec would go on asking an earlier store of this process
     proxy = FlakyProxy(port, share)
     thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield proxy
-    proxy.shutdown()
-    proxy.server_close()
-    thread.join()
-    store.stop()
+    try:
+        yield proxy
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        thread.join()
+        store.stop()
 
 
 def _empty(port: int) -> None:
