@@ -23,7 +23,6 @@ from benchmarks.results import described, machine, number, read, spread, table, 
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
 from glassformer.decoding.options import EngineName, Quantization
-from glassformer.evaluation.significance import compare_texts
 from glassformer.jobs.shortlists import keep_shortlist_of
 from glassformer.translator import Translator
 
@@ -54,11 +53,7 @@ def measure(
             seconds[str(size)].append(time.process_time() - begun)
             outputs[str(size)] = [one.text for one in found]
     ordered = {name: outputs[name] for name in seconds}
-    scores: dict[str, dict[str, Any]] = {**compared(ordered, references)}
-    for name in ordered.keys() - {"0"}:
-        [change] = compare_texts(ordered["0"], ordered[name], references, metrics=["bleu"])
-        scores[name]["change"] = [change.difference, change.low, change.high]
-    return {"seconds": seconds, "scores": scores, "lines": len(lines)}
+    return {"seconds": seconds, "scores": compared(ordered, references), "lines": len(lines)}
 
 
 def markdown(figures: dict[str, Any]) -> str:
@@ -67,11 +62,10 @@ def markdown(figures: dict[str, Any]) -> str:
         "## Shortlists\n\nWith `decoding.shortlist = N`, a search chooses among the N most frequent tokens and the 20 "
         "that each source token suggests. This section measures what this saves with large vocabularies, and what it "
         "costs.\n\n*Speed* is the CPU time of a search among all tokens divided by that of the shortlist, in the same "
-        "round. *Change* is the difference of BLEU to a search among all tokens, with its 95 % interval by paired "
-        "bootstrap. *Equal texts* is the share of outputs that equal those among all tokens.\n\n"
+        "round. *Equal texts* is the share of outputs that equal those among all tokens.\n\n"
         f"`{figures['command']}`, {figures['day']}: medians (quartiles) of {figures['rounds']} rounds, one core."
     ]
-    head = ["shortlist", "ms of CPU per sentence", "speed", "BLEU", "change", "equal texts"]
+    head = ["shortlist", "ms of CPU per sentence", "speed", "BLEU", "equal texts"]
     for title, cell in figures["cells"].items():
         rows = []
         for size, seconds in cell["seconds"].items():
@@ -82,7 +76,6 @@ def markdown(figures: dict[str, Any]) -> str:
                 spread(each).text(2),
                 spread(ratios).text(2),
                 f"{score['bleu']:.2f}",
-                "{:+.2f} ({:+.2f} to {:+.2f})".format(*score["change"]) if "change" in score else "",
                 f"{score['equal']:.1f} %",
             ]
             rows.append([name, *figures_of])
