@@ -343,19 +343,19 @@ def hash_of_weights(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def gpu_of(place: int) -> torch.device:
-    """Return the GPU of a process; `place` is the process's number among those of its machine, from 0.
+def gpu_of(local_rank: int) -> torch.device:
+    """Return the GPU of the process with this local rank, as torchrun numbers the processes of one machine.
 
     Raises:
         ConfigError: the machine has fewer GPUs than processes.
     """
     gpus = torch.cuda.device_count()
-    if place >= gpus:
+    if local_rank >= gpus:
         raise ConfigError(
-            f"expected a GPU for each process of this machine, got {gpus} for at least {place + 1}; start torchrun "
-            f"with --nproc-per-node {gpus}, or train with --device cpu"
+            f"expected a GPU for each process of this machine, got {gpus} for at least {local_rank + 1}; start "
+            f"torchrun with --nproc-per-node {gpus}, or train with --device cpu"
         )
-    return torch.device("cuda", place)
+    return torch.device("cuda", local_rank)
 
 
 def _meet(store: dist.Store, number: int, count: int) -> list[str]:
