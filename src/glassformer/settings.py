@@ -42,7 +42,8 @@ class Setting:
     section: str
     name: str
     type: str
-    """"integer", "number", "true or false", "text", "list of texts", or the choices: "one of post, pre"."""
+    """"integer", "number", "true or false", "text", "list of texts", or the choices: "one of post, pre"; or two of
+    them, such as "number or auto"."""
     range: Range | None
     """The allowed range, if the setting is a number."""
     default: str
@@ -140,7 +141,8 @@ def _is_of(kind: Any, value: object, number_range: Range | None) -> bool:
 
 def _words(kind: Any) -> str:
     if get_origin(kind) is Literal:
-        return f"one of {', '.join(get_args(kind))}"
+        choices = get_args(kind)
+        return f"one of {', '.join(choices)}" if len(choices) > 1 else str(choices[0])
     return _WORDS[get_origin(kind) or kind]
 
 

@@ -75,11 +75,12 @@ def test_a_script_of_thousands_of_characters_gets_a_large_vocabulary():
 
 
 @pytest.mark.parametrize("rows", [SENTENCE_SIZES, WORD_SIZES], ids=["sentences", "words"])
-def test_more_pairs_never_lead_to_a_smaller_model_or_more_dropout(rows):
+def test_more_pairs_never_lead_to_a_smaller_model_or_more_regularisation(rows):
     assert [row.pairs for row in rows] == sorted({row.pairs for row in rows})
     assert rows[-1].pairs == float("inf")
     for smaller, larger in pairwise(rows):
-        assert smaller.model["dropout"] >= larger.model["dropout"]
+        assert (smaller.r_drop, smaller.model["dropout"]) >= (larger.r_drop, larger.model["dropout"])
+        assert smaller.sampling >= larger.sampling
         for name in ("d_model", "d_ff", "encoder_layers", "decoder_layers"):
             assert smaller.model[name] <= larger.model[name]
         assert smaller.vocab_size <= larger.vocab_size
@@ -94,13 +95,14 @@ def test_a_configuration_of_data_only_is_completed_by_the_corpus():
 
 
 OPEN = {
-    "tokenizer": [("kind", "bpe"), ("vocab_size", 300), ("byte_fallback", True), ("joint", False)],
+    "tokenizer": [("kind", "bpe"), ("vocab_size", 300), ("byte_fallback", True), ("joint", False), ("sampling", 0.1)],
     "model": [("d_model", 64), ("dropout", 0.25), ("norm", "pre"), ("activation", "gelu"), ("encoder_layers", 5)],
     "training": [
         ("batch_tokens", 700),
         ("warmup", 33),
         ("learning_rate", 0.02),
         ("metric", "chrf"),
+        ("r_drop", 1.5),
         ("steps", 9),
         ("optimiser", "adamw"),
     ],
@@ -169,8 +171,31 @@ def test_only_the_beginning_of_a_sample_is_read():
     assert len(list(sample)) == 10_000
 
 
+@pytest.mark.parametrize(
+    ("pairs", "sample", "overrides", "r_drop", "sampling"),
+    [
+        (14_000, SPOKEN, {}, 3, 0.3),
+        (29_000, SPOKEN, {}, 0, 0),
+        (14_000, PHONES, {}, 0, 0),
+        (14_000, SPOKEN, {"tokenizer.kind": "characters"}, 3, 0),
+        (14_000, SPOKEN, {"training.teachers": "runs/teacher"}, 3, 0),
+        (14_000, SPOKEN, {"model.dropout": 0.0}, 0, 0.3),
+        (14_000, SPOKEN, {"model.preset": "tiny"}, 3, 0.3),
+        (14_000, SPOKEN, {"training.r_drop": 0.0, "tokenizer.sampling": 0.0}, 0, 0),
+    ],
+    ids=["few sentences", "more sentences", "words", "characters", "teachers", "no dropout", "a preset", "given"],
+)
+def test_few_sentences_are_regularised_where_it_has_an_effect(pairs, sample, overrides, r_drop, sampling):
+    configuration = fit(translation(**overrides), pairs, sample)
+    assert (configuration.training.r_drop, configuration.tokenizer.sampling) == (r_drop, sampling)
+
+
 def test_the_chosen_settings_are_reported_in_words():
     before = translation()
+    assert describe_choice(before, fit(before, 14_000, SPOKEN), 14_000) == (
+        "14,000 pairs: unigram vocabulary of 4,000, subword sampling 0.3, 4 + 4 layers of width 128, dropout 0.2, "
+        "Muon, batches of 3,000 tokens, 400 steps of warm-up, learning rate 0.005, R-Drop 3, scored by bleu"
+    )
     assert describe_choice(before, fit(before, 29_000, SPOKEN), 29_000) == (
         "29,000 pairs: unigram vocabulary of 8,000, 4 + 4 layers of width 128, dropout 0.3, Muon, batches of 4,096 "
         "tokens, 400 steps of warm-up, learning rate 0.005, scored by bleu"

@@ -176,8 +176,9 @@ def _typical(configuration: Configuration, reason: str) -> Sample:
     if is_open(configuration):
         raise ConfigError(
             f"{reason}; the configuration leaves settings open that are chosen from the corpus: name its folder with "
-            "--data, or set all of tokenizer.kind, tokenizer.vocab_size, model.preset, training.batch_tokens, "
-            "training.warmup and training.metric (`glassformer recipes` shows complete ones)"
+            "--data, or set all of tokenizer.kind, tokenizer.vocab_size, tokenizer.sampling, model.preset, "
+            "training.batch_tokens, training.warmup, training.r_drop, training.optimiser and training.metric "
+            "(`glassformer recipes` shows complete ones)"
         )
     size, limit = configuration.tokenizer.vocab_size, configuration.data.max_length
     chance = np.random.default_rng(configuration.run.seed)

@@ -103,7 +103,7 @@ def _check(configuration: Configuration) -> None:
             f"data.replay_source: expected no value with training.teachers, got {quoted(data.replay_source)}; leave "
             "one of them out"
         )
-    if configuration.tokenizer.sampling:
+    if configuration.tokenizer.sampling not in (0, "auto"):
         raise ConfigError(
             f"tokenizer.sampling: expected 0 with training.teachers, which know only one way to cut a text, got "
             f"{configuration.tokenizer.sampling}; leave it out"

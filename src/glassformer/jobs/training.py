@@ -284,6 +284,7 @@ def _resampler(prepared: Prepared) -> Resampler | None:
     """Return the resampler that encodes each batch's texts anew, or None if `tokenizer.sampling` is off."""
     configuration, sides = prepared.configuration, (prepared.source_tokenizer, prepared.target_tokenizer)
     amount = configuration.tokenizer.sampling
+    assert amount != "auto", "`fit` chooses it"
     return Resampler(*sides, amount, configuration.data.max_length) if amount else None
 
 

@@ -222,9 +222,10 @@ class TrainingConfig:
     """Number of updates in which the learning rate rises linearly to its peak; 0 = chosen from the corpus."""
     label_smoothing: Annotated[float, Range(0, 0.999)] = 0.1
     """Share ε of the target's probability that is spread over the whole vocabulary (5.4)."""
-    r_drop: Annotated[float, Range(0, 1000)] = 0.0
+    r_drop: Annotated[float | Literal["auto"], Range(0, 1000)] = 0.0
     """Weight α of R-Drop: each pair passes through the model twice with different dropout, and the loss includes the
-    divergence between the two outputs. Steps take twice as long; models overfit small corpora later. 0 = off."""
+    divergence between the two outputs. Steps take twice as long; models overfit small corpora later. 0 = off; "auto" =
+    chosen from the corpus."""
     teachers: Files = ""
     """Folder of a run, or of several, with the same vocabularies: besides its targets, the model learns what these runs
     expect on average at each next token."""

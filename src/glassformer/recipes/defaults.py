@@ -34,6 +34,10 @@ class Sizes:
     """As in [training]."""
     rates: Mapping[Optimiser, float]
     """The learning rate of each optimiser; the first optimiser is the default."""
+    r_drop: float = 0.0
+    """As in [training]; 0 without dropout."""
+    sampling: float = 0.0
+    """As in [tokenizer]; 0 without subwords, and for a student of teachers, which cut each text in one way only."""
 
 
 _SMALL: Mapping[str, Any] = {"d_model": 128, "heads": 4, "encoder_layers": 4, "decoder_layers": 4, "norm": "pre"}
@@ -43,8 +47,8 @@ _BASE = {"d_model": 512, "heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder
 _MUON: Mapping[Optimiser, float] = {"muon": 5e-3, "adam": 2e-3}
 
 SENTENCE_SIZES = (
-    Sizes(8_000, 2_000, {**_SMALLEST, "d_ff": 256, "dropout": 0.3}, 1_500, 400, _MUON),
-    Sizes(20_000, 4_000, {**_SMALL, "d_ff": 256, "dropout": 0.3}, 3_000, 400, _MUON),
+    Sizes(8_000, 2_000, {**_SMALLEST, "d_ff": 256, "dropout": 0.2}, 1_500, 400, _MUON, r_drop=3.0, sampling=0.3),
+    Sizes(20_000, 4_000, {**_SMALL, "d_ff": 256, "dropout": 0.2}, 3_000, 400, _MUON, r_drop=3.0, sampling=0.3),
     Sizes(80_000, 8_000, {**_SMALL, "d_ff": 256, "dropout": 0.3}, 4_096, 400, _MUON),
     Sizes(400_000, 10_000, {**_WIDTH_512, "dropout": 0.3}, 4_096, 4_000, {"adam": 5e-4, "muon": 2e-3}),
     Sizes(2_000_000, 16_000, {**_BASE, "dropout": 0.2}, 4_096, 4_000, {"adam": 7e-4, "muon": 2e-3}),
@@ -66,19 +70,20 @@ def fit(configuration: Configuration, pairs: int, sample: Iterable[tuple[str, st
     """Return the configuration with its open settings chosen for a corpus of `pairs` pairs; other settings stay.
 
     `sample` yields pairs of the corpus, of which the first 10 000 are read. Open settings are: a tokenizer of kind
-    "auto"; a vocab_size of 0; a model with preset "auto", or with neither preset nor sizes; batch_tokens of 0; a warmup
-    of 0 with its learning rate; the optimiser "auto"; the metric "auto".
+    "auto"; a vocab_size of 0; sampling "auto"; a model with preset "auto", or with neither preset nor sizes;
+    batch_tokens of 0; a warmup of 0 with its learning rate; r_drop "auto"; the optimiser "auto"; the metric "auto".
 
     Raises:
         ConfigError: a setting has no effect with a chosen value.
     """
     kind = _Kind.of(list(islice(sample, PAIRS_LOOKED_AT)))
     sizes = next(row for row in (WORD_SIZES if kind.words else SENTENCE_SIZES) if pairs <= row.pairs)
+    model = _model(configuration.model, sizes)
     return replace(
         configuration,
-        tokenizer=_tokenizer(configuration.tokenizer, kind, sizes),
-        model=_model(configuration.model, sizes),
-        training=_training(configuration.training, kind, sizes),
+        tokenizer=_tokenizer(configuration.tokenizer, kind, sizes, taught=bool(configuration.training.teachers)),
+        model=model,
+        training=_training(configuration.training, kind, sizes, dropout=model.get("dropout") != 0),
     )
 
 
@@ -87,7 +92,7 @@ def is_open(configuration: Configuration) -> bool:
     tokenizer, training = configuration.tokenizer, configuration.training
     left = (tokenizer.kind == "auto", tokenizer.vocab_size == 0, _is_open_model(configuration.model))
     zero = 0 in (training.batch_tokens, training.warmup)
-    return any(left) or zero or "auto" in (training.metric, training.optimiser)
+    return any(left) or zero or "auto" in (training.metric, training.optimiser, training.r_drop, tokenizer.sampling)
 
 
 def describe_choice(before: Configuration, after: Configuration, pairs: int) -> str:
@@ -105,6 +110,8 @@ def describe_choice(before: Configuration, after: Configuration, pairs: int) -> 
         parts.append(f"{source if source == target else f'{source} to {target},'} vocabulary of {new.vocab_size:,}")
         if not all(TOKENIZER_KINDS[kind].subwords for kind in new.kinds):
             parts[-1] = f"{source} to {target}"
+        if new.sampling and new.sampling != old.sampling:
+            parts.append(f"subword sampling {new.sampling:g}")
     if _is_open_model(before.model):
         model = after.model
         layers = f"{model['encoder_layers']} + {model['decoder_layers']} layers"
@@ -120,9 +127,11 @@ def _chosen_for_training(before: TrainingConfig, after: TrainingConfig) -> list[
         "batch_tokens": f"batches of {after.batch_tokens:,} tokens",
         "warmup": f"{after.warmup:,} steps of warm-up",
         "learning_rate": f"learning rate {after.learning_rate:g}",
+        "r_drop": f"R-Drop {after.r_drop:g}",
         "metric": f"scored by {after.metric}",
     }
-    return [text for name, text in words.items() if getattr(before, name) != getattr(after, name)]
+    changed = [name for name in words if getattr(before, name) != getattr(after, name)]
+    return [words[name] for name in changed if name != "r_drop" or after.r_drop]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +167,15 @@ def _are_symbols(lines: Sequence[str]) -> bool:
     return len(symbols) >= 2 * len(lines) > 0 and sum(map(len, symbols)) <= 2.5 * len(symbols)
 
 
-def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes) -> TokenizerConfig:
+def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes, *, taught: bool) -> TokenizerConfig:
     if config.kind == "auto" and kind.words:
         target = config.target_kind or ("words" if kind.symbols else None)
         config = replace(config, kind="characters", joint=False, target_kind=target)
     elif config.kind == "auto":
         config = replace(config, kind="unigram")
+    if config.sampling == "auto":
+        subwords = any(TOKENIZER_KINDS[kind].subwords for kind in config.kinds)
+        config = replace(config, sampling=sizes.sampling if subwords and not taught else 0.0)
     if config.vocab_size:
         return config
     # A script with thousands of characters needs entries for them, and for combinations of them.
@@ -181,7 +193,7 @@ def _is_open_model(section: Mapping[str, Any]) -> bool:
     return section.get("preset") == "auto" or not any(name in section for name in _SIZE_FIELDS)
 
 
-def _training(config: TrainingConfig, kind: _Kind, sizes: Sizes) -> TrainingConfig:
+def _training(config: TrainingConfig, kind: _Kind, sizes: Sizes, *, dropout: bool) -> TrainingConfig:
     optimiser = next(iter(sizes.rates)) if config.optimiser == "auto" else config.optimiser
     rate = config.learning_rate or (0.0 if config.warmup else sizes.rates["muon" if optimiser == "muon" else "adam"])
     return replace(
@@ -190,5 +202,6 @@ def _training(config: TrainingConfig, kind: _Kind, sizes: Sizes) -> TrainingConf
         batch_tokens=config.batch_tokens or sizes.batch_tokens,
         warmup=config.warmup or sizes.warmup,
         learning_rate=rate,
+        r_drop=(sizes.r_drop if dropout else 0.0) if config.r_drop == "auto" else config.r_drop,
         metric=("exact" if kind.words else "bleu") if config.metric == "auto" else config.metric,
     )

@@ -194,10 +194,11 @@ class TokenizerConfig:
     """Subwords only: the share of the text's characters that get a token; rarer characters become `<unk>`, or bytes."""
     symbols: tuple[str, ...] = ()
     """Subwords only: strings without white space that always become one token, such as tags."""
-    sampling: Annotated[float, Range(0, 0.999)] = 0.0
+    sampling: Annotated[float | Literal["auto"], Range(0, 0.999)] = 0.0
     """Subwords only: cut the training text at random, anew in each epoch. With "bpe", the probability of skipping a
     merge (BPE-dropout, usually 0.1); with "unigram", the exponent α of subword regularisation (0.2 to 0.5; a lower α
-    varies more and makes more tokens: for German, 1.13 times as many with α = 0.3, 2.05 times with 0.1); 0 = off."""
+    varies more and makes more tokens: for German, 1.13 times as many with α = 0.3, 2.05 times with 0.1); 0 = off;
+    "auto" = chosen from the corpus."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
     placeholders: Annotated[float, Range(0, 0.9)] = 0.0
@@ -227,8 +228,9 @@ class TokenizerConfig:
                 f"tokenizer.placeholders: expected 0 with the kind {without[0]}, got {self.placeholders}; leave it "
                 f"out, or choose {_either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"
             )
+        any_subwords = any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds)
         for name, default in subwords_only.items():
-            if getattr(self, name) != default and not any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds):
+            if getattr(self, name) not in (default, "auto") and not any_subwords:
                 subwords = [kind for kind, row in TOKENIZER_KINDS.items() if row.subwords]
                 raise ConfigError(
                     f"tokenizer.{name}: expected its default with the kinds {' and '.join(self.kinds)}, got "

@@ -94,6 +94,7 @@ def products_to_keep(examples: Examples) -> int:
 
 def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[Batch], tokens: float) -> float:
     """Add the gradient of the batches' loss / `tokens` to the model's gradients; return loss / `tokens`."""
+    assert config.r_drop != "auto", "`glassformer.recipes.defaults.fit` chooses it"
     loss = 0.0
     for batch in batches:
         with rounding(config.precision, model.output.weight.device):
