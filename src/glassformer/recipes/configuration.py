@@ -331,7 +331,7 @@ class DecodingConfig:
     """Number of tokens by which an output may be longer than its source."""
     shortlist: Annotated[int, Range(0, 10**6)] = 0
     """Choose output tokens among the N most frequent tokens and the 20 that each source token suggests; 0 = among all.
-    This makes decoding faster, such as 1000 for 16,000 tokens or 2000 for 32,000. Explanations, and outputs that must
+    This makes decoding faster, such as 500 for 16,000 tokens or 2000 for 32,000. Explanations, and outputs that must
     begin with or contain given words, are searched among all tokens. Log probabilities count all tokens in any case."""
     window: Annotated[int, Range(1, 10**9)] = 2000
     """Number of lines of a stream that are read, sorted by length and translated together."""
