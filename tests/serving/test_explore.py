@@ -133,5 +133,6 @@ def test_why_opens_the_explorer_of_the_sentence(explored, browser):
         with window.expect_page() as opened:
             page.get_by_role("link", name="Why?").click()
         explorer = opened.value
+        explorer.wait_for_load_state()
         explorer.evaluate("() => glassformer.ready.then(() => null)")
         assert explorer.get_by_label("Source sentence").input_value() == SENTENCE
