@@ -156,7 +156,7 @@ def _tokenizers(configuration: Configuration, pairs: TextPairs, chosen: TextPair
         there = Bundle.load(folder)
         if there.configuration.tokenizer == configuration.tokenizer:
             return there.source_tokenizer, there.target_tokenizer, RUN
-    subwords = any(TOKENIZER_KINDS[kind].subwords for kind in configuration.tokenizer.kinds)
+    subwords = configuration.tokenizer.has_subwords
     used = chosen if subwords else pairs  # learning subwords from all pairs could take minutes
     source, target = train_tokenizers(
         [source for source, _ in used], [target for _, target in used], configuration.tokenizer

@@ -174,8 +174,7 @@ def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes, *, taught: bo
     elif config.kind == "auto":
         config = replace(config, kind="unigram")
     if config.sampling == "auto":
-        subwords = any(TOKENIZER_KINDS[kind].subwords for kind in config.kinds)
-        config = replace(config, sampling=sizes.sampling if subwords and not taught else 0.0)
+        config = replace(config, sampling=sizes.sampling if config.has_subwords and not taught else 0.0)
     if config.vocab_size:
         return config
     # A script with thousands of characters needs entries for them, and for combinations of them.

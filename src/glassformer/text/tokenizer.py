@@ -228,9 +228,8 @@ class TokenizerConfig:
                 f"tokenizer.placeholders: expected 0 with the kind {without[0]}, got {self.placeholders}; leave it "
                 f"out, or choose {_either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"
             )
-        any_subwords = any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds)
         for name, default in subwords_only.items():
-            if getattr(self, name) not in (default, "auto") and not any_subwords:
+            if getattr(self, name) not in (default, "auto") and not self.has_subwords:
                 subwords = [kind for kind, row in TOKENIZER_KINDS.items() if row.subwords]
                 raise ConfigError(
                     f"tokenizer.{name}: expected its default with the kinds {' and '.join(self.kinds)}, got "
@@ -255,6 +254,11 @@ class TokenizerConfig:
         """The kinds of the source's tokenizer and of the target's; "auto" counts as "unigram"."""
         kind: KindName = "unigram" if self.kind == "auto" else self.kind
         return self.source_kind or kind, self.target_kind or kind
+
+    @property
+    def has_subwords(self) -> bool:
+        """Whether a side is cut into subwords."""
+        return any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds)
 
 
 def _either(words: Sequence[str]) -> str:
