@@ -66,9 +66,9 @@ def markdown(figures: dict[str, Any]) -> str:
     parts = [
         "## Shortlists\n\nWith `decoding.shortlist = N`, a search chooses among the N most frequent tokens and the 20 "
         "that each source token suggests. This section measures what this saves with large vocabularies, and what it "
-        "costs.\n\n*Speed* is the CPU time of a search among all tokens divided by that of the shortlist, in the same "
-        "round. *Change* is the difference of BLEU to a search among all tokens, with its 95 % interval by paired "
-        "bootstrap. *Equal texts* is the share of outputs that equal those among all tokens.\n\n"
+        "costs.\n\n*Speed* divides the CPU time without a shortlist by the CPU time with it, in the same round. "
+        "*Change* is the BLEU with the shortlist minus the BLEU without it, with a 95 % interval by paired bootstrap. "
+        "*Equal texts* is the share of outputs that are the same with and without the shortlist.\n\n"
         f"`{figures['command']}`, {figures['day']}: medians (quartiles) of {figures['rounds']} rounds, one core."
     ]
     head = ["shortlist", "ms of CPU per sentence", "speed", "BLEU", "change", "equal texts"]
