@@ -46,6 +46,8 @@ FIELDS = ("name", "run", "ensemble", "beam_size", "options", "one_by_one")
 """Fields of a run in a list."""
 WARM_UP = 64
 """Lines that are translated before the clock starts."""
+NEAR = 0.03
+"""Share of the range of qualities within which the names of two points of like speed would cover each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,8 +226,14 @@ def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
         color="tab:orange",
         where="post",
     )
+    least = NEAR * (max(one.quality for one in points) - min(one.quality for one in points))
+    named: list[Point] = []
     for point in (point for point in timed if point in best or not point.ours):  # the table names the other points
-        axis.annotate(point.name, (_speed(point), point.quality), (4, 4), textcoords="offset points", fontsize=8)
+        alike = (one for one in named if abs(point.quality - one.quality) < least)
+        near = sum(0.5 < _speed(point) / _speed(one) < 2 for one in alike)
+        named.append(point)
+        where = (4, 4 - 12 * near)  # below the names that would cover it
+        axis.annotate(point.name, (_speed(point), point.quality), where, textcoords="offset points", fontsize=8)
     for point in (point for point in points if point not in timed):
         axis.axhline(point.quality, color=THEIRS, linewidth=1, linestyle=":")
         axis.text(0.01, point.quality, point.name, color=THEIRS, fontsize=8, transform=axis.get_yaxis_transform())
