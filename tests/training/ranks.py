@@ -9,6 +9,8 @@ which it computed, update by update, to FOLDER/NAME-rank-NUMBER.json, and how it
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -107,19 +109,47 @@ def ending(folder: Path, **case: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def main(folder: Path) -> None:
-    for case in json.load(sys.stdin):
-        count, children = case["ranks"], []
-        server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # torchrun serves the store, too
-        for number in range(count):
+@contextmanager
+def served_store() -> Iterator[int]:
+    """Yield the port of a store which, as with torchrun, another process than the ranks serves.
+
+    A thread of this process that served it could hold a lock of the C library at the moment of a fork, and the rank
+    would wait for that lock for ever.
+    """
+    (reading, writing), (ending, open_until) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(open_until)
+        server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        os.write(writing, str(server.port).encode())
+        os.read(ending, 1)  # returns when no process has the other end any more
+        os._exit(0)
+    os.close(writing)
+    port = int(os.read(reading, 9))
+    yield port
+    for end in (reading, ending, open_until):
+        os.close(end)
+    os.waitpid(child, 0)
+
+
+def train(folder: Path, case: dict[str, Any]) -> None:
+    """Fork the ranks of a case, and wait for their ends."""
+    children = []
+    with served_store() as port:
+        for number in range(case["ranks"]):
             children.append(os.fork())
             if not children[-1]:
-                start(number, count, server.port)
+                start(number, case["ranks"], port)
                 ended = ending(folder, **{name: value for name, value in case.items() if name != "ranks"})
                 (folder / f"{case['name']}-ended-{number}.txt").write_text(ended)
                 os._exit(0)
         for child in children:
             os.waitpid(child, 0)
+
+
+def main(folder: Path) -> None:
+    for case in json.load(sys.stdin):
+        train(folder, case)
 
 
 if __name__ == "__main__":
