@@ -8,6 +8,7 @@ import ast
 import inspect
 import json
 from dataclasses import Field, dataclass, fields
+from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -121,6 +122,7 @@ def settings_of(section: str, kind: "type[DataclassInstance]") -> list[Setting]:
     ]
 
 
+@cache
 def _parts(annotation: Any) -> tuple[tuple[Any, ...], Range | None]:
     """Return the types that an annotation allows, without None, and the range of its numbers."""
     kind, number_range = get_args(annotation) if get_origin(annotation) is Annotated else (annotation, None)
@@ -129,13 +131,14 @@ def _parts(annotation: Any) -> tuple[tuple[Any, ...], Range | None]:
 
 
 def _is_of(kind: Any, value: object, number_range: Range | None) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is tuple:
-        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
     if kind in (int, float):
         is_right = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
         return is_right and (number_range is None or value in number_range)  # type: ignore[operator]  # it is a number
+    origin = get_origin(kind)
+    if origin is Literal:
+        return value in get_args(kind)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
     return isinstance(value, kind)
 
 

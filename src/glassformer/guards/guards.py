@@ -5,7 +5,7 @@ guards.json          the thresholds, what is usual in the run's outputs, the sea
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -170,7 +170,7 @@ def suspicion(values: Mapping[str, float], thresholds: Mapping[str, float], medi
 def of_search(settings: DecodingConfig) -> dict[str, Any]:
     """Return the settings that decide the output of a search."""
     others = (*OF_SAMPLING, *OF_STREAMS)
-    return {name: value for name, value in asdict(settings).items() if name not in others}
+    return {one.name: getattr(settings, one.name) for one in fields(settings) if one.name not in others}
 
 
 def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:

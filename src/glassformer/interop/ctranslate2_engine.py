@@ -34,10 +34,10 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["CTranslate2Engine", "device_and_index"]
 
-BATCH_SENTENCES = 48
-"""Maximum number of texts in a worker's batch; larger batches do not fit into the processor's caches."""
-BATCH_ROWS = 80
-"""Maximum number of hypotheses in a worker's batch, for the same reason."""
+BATCH_SENTENCES = 20
+"""Maximum number of texts in a worker's batch on a CPU; larger batches do not fit into its caches."""
+BATCH_ROWS = 40
+"""Maximum number of hypotheses in a worker's batch on a CPU, for the same reason."""
 WORKER_SCORED_TOKENS = 100
 """Maximum number of target positions, padding included, that a worker scores at once: their logits fit into caches."""
 NEARLY_NONE = 1e-9
@@ -152,7 +152,9 @@ class CTranslate2Engine:
             DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
         _check(jobs, search, self.shortlist)
-        most = max(1, min(BATCH_SENTENCES, BATCH_ROWS // search.rows, math.ceil(len(jobs) / self.workers)))
+        share = math.ceil(len(jobs) / self.workers)
+        fitting = min(BATCH_SENTENCES, BATCH_ROWS // search.rows) if self.device == "cpu" else share
+        most = max(1, min(share, fitting))
         waiting: dict[int, Any] = {}
         for are_limited in (False, True):
             group = [place for place, job in enumerate(jobs) if job.is_limited == are_limited]
