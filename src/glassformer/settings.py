@@ -109,17 +109,21 @@ def is_number(annotation: Any) -> bool:
 def settings_of(section: str, kind: "type[DataclassInstance]") -> list[Setting]:
     """Return the settings of a section, in the order of its fields."""
     explanations = _explanations(kind)
-    return [
-        Setting(
-            section=section,
-            name=field.name,
-            type=" or ".join(_words(kind).removeprefix("an ").removeprefix("a ") for kind in _parts(field.type)[0]),
-            range=_parts(field.type)[1],
-            default="" if field.default is None else json.dumps(field.default, ensure_ascii=False),
-            explanation=explanations.get(field.name, ""),
+    found = []
+    for field in fields(kind):
+        annotation: Any = field.type
+        kinds, number_range = _parts(annotation)
+        found.append(
+            Setting(
+                section=section,
+                name=field.name,
+                type=" or ".join(_words(one).removeprefix("an ").removeprefix("a ") for one in kinds),
+                range=number_range,
+                default="" if field.default is None else json.dumps(field.default, ensure_ascii=False),
+                explanation=explanations.get(field.name, ""),
+            )
         )
-        for field in fields(kind)
-    ]
+    return found
 
 
 @cache
