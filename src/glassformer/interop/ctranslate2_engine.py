@@ -34,10 +34,11 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["CTranslate2Engine", "device_and_index"]
 
-BATCH_SENTENCES = 20
-"""Maximum number of texts in a worker's batch on a CPU; larger batches do not fit into its caches."""
-BATCH_ROWS = 40
-"""Maximum number of hypotheses in a worker's batch on a CPU, for the same reason."""
+OF_INTEGERS = (20, 40)
+"""Maximum numbers of texts and of hypotheses in a worker's batch on a CPU, if the matrices hold integers: larger
+batches do not fit into its caches."""
+OF_FLOATS = (96, 160)
+"""The same for matrices of floating-point numbers, whose products take less time per row in larger batches."""
 WORKER_SCORED_TOKENS = 100
 """Maximum number of target positions, padding included, that a worker scores at once: their logits fit into caches."""
 NEARLY_NONE = 1e-9
@@ -152,9 +153,7 @@ class CTranslate2Engine:
             DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
         _check(jobs, search, self.shortlist)
-        share = math.ceil(len(jobs) / self.workers)
-        fitting = min(BATCH_SENTENCES, BATCH_ROWS // search.rows) if self.device == "cpu" else share
-        most = max(1, min(share, fitting))
+        most = max(1, min(self._most(search.rows), math.ceil(len(jobs) / self.workers)))
         waiting: dict[int, Any] = {}
         for are_limited in (False, True):
             group = [place for place, job in enumerate(jobs) if job.is_limited == are_limited]
@@ -176,12 +175,19 @@ class CTranslate2Engine:
         weights of the step that predicts the token.
         """
         waiting = results_of_batches(
-            self._start_attention, pairs, lambda pair: longest(*pair), self.budget, BATCH_SENTENCES
+            self._start_attention, pairs, lambda pair: longest(*pair), self.budget, self._most(1)
         )
         return [
             tuple(map(tuple, one.result().attention[0][: len(target)]))
             for one, (_, target) in zip(waiting, pairs, strict=True)
         ]
+
+    def _most(self, rows: int) -> int:
+        """Return the maximum number of texts, each with so many hypotheses, in a worker's batch."""
+        if self.device != "cpu":
+            return self.budget
+        texts, hypotheses = OF_INTEGERS if self.quantization.startswith("int") else OF_FLOATS
+        return max(1, min(texts, hypotheses // rows))
 
     def _source(self, sources: Sources) -> list[str]:
         """Return the source's tokens without `<eos>`, which CTranslate2 adds."""
