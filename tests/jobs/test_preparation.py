@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -497,6 +498,15 @@ def test_open_settings_are_chosen_from_the_training_pairs(folder: Path) -> None:
     assert prepared.chosen.startswith(f"{len(prepared.train)} pairs: unigram vocabulary of")
     again = prepare(settings_of(folder, "tokenizer.kind=auto", "tokenizer.vocab_size=0", "tokenizer.joint=true"))
     assert again.configuration == prepared.configuration
+
+
+def test_a_run_finds_its_corpus_by_the_settings_that_were_chosen(folder: Path) -> None:
+    """A finished run keeps chosen settings, and later commands read its corpus, such as for its lexicon."""
+    prepared = prepare(settings_of(folder, "tokenizer.kind=auto", "tokenizer.vocab_size=0"))
+    assert not prepare(prepared.configuration).made
+    tokenizer = replace(prepared.configuration.tokenizer, vocab_size=9)
+    with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size = 0, not 9: choose another folder"):
+        prepare(replace(prepared.configuration, tokenizer=tokenizer))
 
 
 def test_progress_reaches_its_end(folder: Path, small_shards: None) -> None:

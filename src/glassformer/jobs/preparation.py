@@ -269,13 +269,30 @@ class _Preparation:
         files = self._known_files(names, there)
         if there is None:
             return Manifest(settings=settings, files=files)
-        problem = _difference(there, settings, files)
+        if problem := _difference(there, settings, files):
+            problem = _difference(there, {**settings, **self._left_open(there, settings)}, files)
         if problem:
             raise ConfigError(
                 f"{self.folder} holds a prepared corpus, but {problem}: choose another folder (run.directory or "
                 "data.prepared), or delete that folder"
             )
         return replace(there, files=files)
+
+    def _left_open(self, there: Manifest, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the folder's own value of each tokenizer setting that has the value chosen for this corpus.
+
+        A run keeps chosen values, such as "unigram", and its folder what they were chosen for, such as "auto".
+        """
+        if not (self.folder / _SAMPLE).is_file():
+            return {}
+        known = {f"tokenizer.{field.name}": field.name for field in fields(TokenizerConfig)}
+        then = {known[name]: value for name, value in there.settings.items() if name in known}
+        tokenizer = TokenizerConfig(**{**then, "symbols": tuple(then.get("symbols", ()))})
+        open_there = replace(self.configuration, tokenizer=tokenizer)
+        chosen = fit(open_there, there.pairs, _read_pairs(self.folder / _SAMPLE)).tokenizer
+        names = [name for name, field in known.items() if field in then]
+        values = _flat_section("tokenizer", asdict(chosen))
+        return {name: there.settings[name] for name in names if settings.get(name) == values[name]}
 
     def _corpora(self) -> Mapping[str, Corpus]:
         return corpora_of(self.data)
