@@ -92,7 +92,7 @@ def test_errors(served, changed, error):
 
 def test_ready_and_metrics(served):
     assert served.get("/ready").json == {"ready": True, "models": {"en-es": True}}
-    served.json("/v1/translate", {"texts": ["a secret cat"]})
+    served.json("/v1/translate", {"texts": [*TEXTS, "a secret cat"]})
     metrics = served.get("/metrics").body.decode()
     assert 'glassformer_requests_total{endpoint="/v1/translate",status="200"}' in metrics
     assert 'glassformer_texts_total{model="en-es",status="ok"}' in metrics
