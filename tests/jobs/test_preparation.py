@@ -507,6 +507,9 @@ def test_a_run_finds_its_corpus_by_the_settings_that_were_chosen(folder: Path) -
     tokenizer = replace(prepared.configuration.tokenizer, vocab_size=9)
     with pytest.raises(ConfigError, match=r"tokenizer\.vocab_size = 0, not 9: choose another folder"):
         prepare(replace(prepared.configuration, tokenizer=tokenizer))
+    (prepared.folder / "sample.jsonl").write_text("damaged")
+    with pytest.raises(ConfigError, match=r"tokenizer\.kind = 'auto', not 'unigram': choose another folder"):
+        prepare(prepared.configuration)
 
 
 def test_progress_reaches_its_end(folder: Path, small_shards: None) -> None:

@@ -116,18 +116,18 @@ def served_store() -> Iterator[int]:
     A thread of this process that served it could hold a lock of the C library at the moment of a fork, and the rank
     would wait for that lock for ever.
     """
-    (reading, writing), (ending, open_until) = os.pipe(), os.pipe()
+    (reading, writing), (waiting, open_until) = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
         os.close(open_until)
         server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         os.write(writing, str(server.port).encode())
-        os.read(ending, 1)  # returns when no process has the other end any more
+        os.read(waiting, 1)  # returns when no process has the other end any more
         os._exit(0)
     os.close(writing)
     port = int(os.read(reading, 9))
     yield port
-    for end in (reading, ending, open_until):
+    for end in (reading, waiting, open_until):
         os.close(end)
     os.waitpid(child, 0)
 

@@ -34,10 +34,10 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
 __all__ = ["CTranslate2Engine", "device_and_index"]
 
-OF_INTEGERS = (20, 40)
+BATCH_WITH_INTEGERS = (20, 40)
 """Maximum numbers of texts and of hypotheses in a worker's batch on a CPU, if the matrices hold integers: larger
 batches do not fit into its caches."""
-OF_FLOATS = (96, 160)
+BATCH_WITH_FLOATS = (96, 160)
 """The same for matrices of floating-point numbers, whose products take less time per row in larger batches."""
 WORKER_SCORED_TOKENS = 100
 """Maximum number of target positions, padding included, that a worker scores at once: their logits fit into caches."""
@@ -183,10 +183,10 @@ class CTranslate2Engine:
         ]
 
     def _most(self, rows: int) -> int:
-        """Return the maximum number of texts, each with so many hypotheses, in a worker's batch."""
+        """Return how many texts a worker's batch may have if each text has `rows` hypotheses."""
         if self.device != "cpu":
             return self.budget
-        texts, hypotheses = OF_INTEGERS if self.quantization.startswith("int") else OF_FLOATS
+        texts, hypotheses = BATCH_WITH_INTEGERS if self.quantization.startswith("int") else BATCH_WITH_FLOATS
         return max(1, min(texts, hypotheses // rows))
 
     def _source(self, sources: Sources) -> list[str]:

@@ -47,6 +47,7 @@ from glassformer.jobs.starting_run import StartingRun
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, DataConfig
 from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
+from glassformer.recipes.toml import changed_settings
 from glassformer.system.files import clear_temporaries, hash_of_bytes, hash_of_file, hash_of_folder, write_safely
 from glassformer.system.locks import locked
 from glassformer.system.pools import HERE, Pool
@@ -283,16 +284,15 @@ class _Preparation:
 
         A run keeps chosen values, such as "unigram", and its folder what they were chosen for, such as "auto".
         """
-        if not (self.folder / _SAMPLE).is_file():
+        sample = self.folder / _SAMPLE
+        if not sample.is_file() or hash_of_file(sample) != there.hashes.get(_SAMPLE):
             return {}
-        known = {f"tokenizer.{field.name}": field.name for field in fields(TokenizerConfig)}
-        then = {known[name]: value for name, value in there.settings.items() if name in known}
-        tokenizer = TokenizerConfig(**{**then, "symbols": tuple(then.get("symbols", ()))})
-        open_there = replace(self.configuration, tokenizer=tokenizer)
-        chosen = fit(open_there, there.pairs, _read_pairs(self.folder / _SAMPLE)).tokenizer
-        names = [name for name, field in known.items() if field in then]
-        values = _flat_section("tokenizer", asdict(chosen))
-        return {name: there.settings[name] for name in names if settings.get(name) == values[name]}
+        section = "tokenizer."
+        then = {name: there.settings[name] for name in settings if name.startswith(section) and name in there.settings}
+        changes = {name.removeprefix(section): value for name, value in then.items()}
+        before = replace(self.configuration, tokenizer=changed_settings("tokenizer", TokenizerConfig(), changes))
+        chosen = _settings(fit(before, there.pairs, _read_pairs(sample)))
+        return {name: value for name, value in then.items() if settings[name] == chosen[name]}
 
     def _corpora(self) -> Mapping[str, Corpus]:
         return corpora_of(self.data)
