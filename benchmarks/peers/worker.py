@@ -4,6 +4,7 @@ The process makes the peer for the task in FOLDER and prints a line when it is r
 on its standard input by a line on its standard output:
 
     {"do": "update", "batch": 3}                                one update of the weights on batch 3 of the list
+    {"do": "steps", "count": 8}                                 the next steps of a peer with batches of its own
     {"do": "read", "file": "…"}                                 replace the list of batches
     {"do": "translate", "texts": […], "beam_size": 5, "batch_size": 64}
     {"do": "quit"}
@@ -56,6 +57,7 @@ class Desk:
         """Return the answer to a question, or {"error": …}."""
         handlers: dict[str, Callable[..., dict[str, Any]]] = {
             "update": self.update,
+            "steps": self.steps,
             "read": self.read,
             "translate": self.translate,
         }
@@ -68,6 +70,11 @@ class Desk:
     def update(self, batch: int, rate: float | None = None) -> dict[str, Any]:
         begun = time.perf_counter()
         loss = self.peer.update(self.batches[batch], batch, rate)
+        return {"seconds": time.perf_counter() - begun, "loss": loss}
+
+    def steps(self, count: int) -> dict[str, Any]:
+        begun = time.perf_counter()
+        loss = self.peer.steps(count)
         return {"seconds": time.perf_counter() - begun, "loss": loss}
 
     def read(self, file: str) -> dict[str, Any]:

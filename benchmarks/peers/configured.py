@@ -1,0 +1,49 @@
+"""The training loop of a glassformer, of this checkout or another one, with any recipe or configuration."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from glassformer.bench.sample import read_sample
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.toml import load, model_config
+from glassformer.system.machine import keep_memory
+from glassformer.training import gradients
+from glassformer.training.loop import steps
+from glassformer.training.precision import decided
+from glassformer.training.reports import StepReport
+
+
+class Configured:
+    """Trains as `glassformer train` does, on a sample of the corpus, without validation."""
+
+    def __init__(self, configuration: str, settings: Sequence[str], data: str | None) -> None:
+        wanted = load(configuration, settings, data)
+        sample = read_sample(replace(wanted, training=decided(wanted.training, torch.device("cpu"))))
+        training = replace(sample.configuration.training, minutes=0.0, steps=10**9, validate_every=0, device="cpu")
+        training = replace(training, workers=gradients.processes(training))
+        # As `glassformer.jobs.training` does; older checkouts keep the same number for all corpora.
+        keep = getattr(gradients, "products_to_keep", None)
+        keep_memory(*([keep(sample.examples)] if keep else []))
+        torch.manual_seed(1)
+        model = Transformer(model_config(sample.configuration, sample.source_vocabulary, sample.target_vocabulary))
+        coming = steps(model, sample.examples, training, seed=1)
+        self.updates = (report for report in coming if isinstance(report, StepReport))
+
+    def steps(self, count: int) -> float:
+        """Take the next steps; return the last one's loss."""
+        *_, last = islice(self.updates, count)
+        return last.loss
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of Python and PyTorch."""
+        return {"python": sys.version.split()[0], "torch": version("torch")}
+
+
+def make(_: Path, precision: str, *, configuration: str, settings: Sequence[str], path: str | None) -> Configured:
+    return Configured(configuration, [*settings, f'training.precision="{precision}"'], path)
