@@ -36,7 +36,11 @@ def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tenso
     """Return the numbers by which dropout multiplies values on CPUs: 0 with probability p, otherwise 1 / (1 − p)."""
     size = math.prod(shape)
     words = torch.empty(-(-size * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
-    dropped = round(p * 2**BITS)  # out of the 2^16 values of a random number
-    kept = words.view(torch.int16)[:size] >= dropped - 2 ** (BITS - 1)
-    factors: Tensor = kept.view(torch.Size(shape)).to(dtype).mul_(2**BITS / (2**BITS - dropped))
-    return factors
+    dropped = max(round(p * 2**BITS), 1)  # out of the 2^16 values of a random number
+    scale, bound = 2**BITS / (2**BITS - dropped), dropped - 2 ** (BITS - 1)
+    # 1 where a number reaches the bound, otherwise 0. In place on integers, because comparing the numbers and
+    # converting the answers takes PyTorch longer than drawing them.
+    kept = words.view(torch.int16)[:size].clamp_(bound - 1, bound).sub_(bound - 1).view(torch.Size(shape))
+    if dtype.itemsize == kept.element_size():  # a product with the bits of the factor is the factor, or 0
+        return kept.mul_(int(torch.tensor(scale, dtype=dtype).view(kept.dtype))).view(dtype)
+    return kept.to(dtype).mul_(scale)
