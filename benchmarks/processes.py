@@ -42,6 +42,8 @@ class Entry:
     threads: int = field(default_factory=cores)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the adapter's `make`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further environment variables of the process."""
     checkout: Path = ROOT
     """The checkout whose glassformer runs; the adapter is always this checkout's."""
 
@@ -86,7 +88,7 @@ class Process:
         options = ["--precision", entry.precision, "--options", json.dumps(dict(entry.options))]
         command = [str(entry.environment), "-m", "benchmarks.peers.worker", entry.peer, str(self.folder), *options]
         paths = [str(ROOT), *([str(entry.checkout / "src")] if entry.peer in OURS else [])]
-        settings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(entry.threads)}
+        settings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(entry.threads), **entry.variables}
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -14,13 +14,15 @@ from pathlib import Path
 from benchmarks.command import as_command
 from benchmarks.processes import ROOT, Entry, Turns, take_turns
 from benchmarks.results import command, described, failures, machine, spread, table
+from glassformer.cli import SPINS
 from glassformer.recipes.toml import load
 
 
 def entries(given: argparse.Namespace) -> list[Entry]:
     """Return both checkouts, in each precision."""
     options = {"configuration": given.configuration, "settings": given.settings, "path": given.data}
-    here = [Entry(peer="configured", precision=precision, options=options) for precision in given.precision]
+    entry = Entry(peer="configured", options=options, variables={"GOMP_SPINCOUNT": SPINS})  # as the commands set it
+    here = [replace(entry, precision=precision) for precision in given.precision]
     return [*here, *(replace(entry, checkout=given.checkout.resolve()) for entry in here)]
 
 
