@@ -93,7 +93,7 @@ def keep_memory(products: int = 32) -> bool:
     default, every block is allocated anew by the kernel, which must clear it page by page.
 
     This function also limits the caches of oneDNN and of PyTorch's interface to oneDNN. Each matrix product of a new
-    shape is compiled, which takes about 50 µs; oneDNN keeps the last `products` ones, of about 0.4 MB each, PyTorch's
+    shape is compiled, which takes 0.3 to 2 ms; oneDNN keeps the last `products` ones, of about 0.4 MB each, PyTorch's
     interface the last 16. By default, both keep 1,024. The limits are environment variables, which are read once,
     before the first product, also by processes that this one starts; values set by the user are kept.
 
