@@ -66,6 +66,8 @@ def main() -> None:
     of, chosen = machine(), entries(given)
     questions = [{"do": "steps", "count": given.updates}] * (given.warm + given.rounds)
     turns = take_turns(chosen, ROOT, questions, warm=given.warm)
+    if not turns.answers:
+        raise SystemExit("\n".join(turns.failed.values()))
     print(f"`{command()}`\n\n{markdown(chosen, turns, given.updates)}\n{described(of)}.")
 
 

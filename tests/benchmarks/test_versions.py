@@ -45,3 +45,6 @@ def test_equal_checkouts_do_the_same_work(tmp_path):
 def test_mistakes_are_one_error(tmp_path):
     assert "expected a folder with src/glassformer" in versions(tmp_path, "copy").stderr
     assert versions(ROOT, "copi").stderr.startswith("error: CONFIG: expected a file or one of")
+    found = versions(ROOT, "cmudict", "--data", tmp_path / "absent")
+    assert found.returncode == 1
+    assert "train.tsv.gz does not exist" in found.stderr
