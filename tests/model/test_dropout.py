@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from glassformer.model.dropout import Dropout, dropout
+from glassformer.model.dropout import Dropout, dropout, dropout_factors
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.3, 0.5, 0.9])
@@ -46,6 +46,15 @@ def test_dropout_keeps_shape_and_dtype_and_scales_the_kept_values(shape, p, dtyp
     tolerance = 2**-6 if dtype == torch.bfloat16 else 2**-9
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], (x / (1 - p))[kept], rtol=tolerance, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("p", [1e-7, 0.1, 0.3, 0.999])
+def test_a_seed_drops_the_same_values_in_every_dtype(p, dtype):
+    torch.manual_seed(13)
+    expected = dropout_factors((101, 999), p, torch.float64)
+    torch.manual_seed(13)
+    assert torch.equal(dropout_factors((101, 999), p, dtype), expected.to(dtype))
 
 
 def test_the_gradient_is_dropped_with_its_value():
