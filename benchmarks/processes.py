@@ -18,7 +18,7 @@ from glassformer.system.machine import cores
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
-OURS = "ours", "configured"
+OWN = "ours", "configured"
 """The adapters that run glassformer."""
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_TOP_PAD_": str(64 << 20)}
 """The allocator setting of `keep_memory`, as environment variables that glibc reads when a process starts."""
@@ -42,8 +42,6 @@ class Entry:
     threads: int = field(default_factory=cores)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the adapter's `make`."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Further environment variables of the process."""
     checkout: Path = ROOT
     """The checkout whose glassformer runs; the adapter is always this checkout's."""
 
@@ -57,14 +55,14 @@ class Entry:
     @property
     def environment(self) -> Path:
         """The Python interpreter of the peer; a peer without requirements shares torch.nn.Transformer's."""
-        if self.peer in OURS:
+        if self.peer in OWN:
             return Path(sys.executable)
         path = python_of(self.peer if self.peer in ENVIRONMENTS else "torch_nn")
         return path if path.exists() or self.peer != "torch_nn" else Path(sys.executable)
 
     def as_json(self) -> dict[str, Any]:
         """Return all fields and the name."""
-        return {"name": self.name, **asdict(self), "checkout": str(self.checkout)}
+        return {"name": self.name, **asdict(self)}
 
 
 class Process:
@@ -87,8 +85,8 @@ class Process:
         self.errors = tempfile.TemporaryFile("w+", errors="replace")
         options = ["--precision", entry.precision, "--options", json.dumps(dict(entry.options))]
         command = [str(entry.environment), "-m", "benchmarks.peers.worker", entry.peer, str(self.folder), *options]
-        paths = [str(ROOT), *([str(entry.checkout / "src")] if entry.peer in OURS else [])]
-        settings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(entry.threads), **entry.variables}
+        paths = [str(ROOT), *([str(entry.checkout / "src")] if entry.peer in OWN else [])]
+        settings = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": str(entry.threads)}
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

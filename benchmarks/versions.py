@@ -14,15 +14,14 @@ from pathlib import Path
 from benchmarks.command import as_command
 from benchmarks.processes import ROOT, Entry, Turns, take_turns
 from benchmarks.results import command, described, failures, machine, spread, table
-from glassformer.cli import SPINS
+from glassformer.cli import share_cores
 from glassformer.recipes.toml import load
 
 
 def entries(given: argparse.Namespace) -> list[Entry]:
     """Return both checkouts, in each precision."""
     options = {"configuration": given.configuration, "settings": given.settings, "path": given.data}
-    entry = Entry(peer="configured", options=options, variables={"GOMP_SPINCOUNT": SPINS})  # as the commands set it
-    here = [replace(entry, precision=precision) for precision in given.precision]
+    here = [Entry(peer="configured", precision=precision, options=options) for precision in given.precision]
     return [*here, *(replace(entry, checkout=given.checkout.resolve()) for entry in here)]
 
 
@@ -63,6 +62,7 @@ def main() -> None:
     if not (given.checkout / "src/glassformer").is_dir():
         parser.error(f"CHECKOUT: expected a folder with src/glassformer, got {given.checkout}")
     load(given.configuration, given.settings, given.data)  # so that a mistake is one error
+    share_cores()  # as the commands do
     of, chosen = machine(), entries(given)
     questions = [{"do": "steps", "count": given.updates}] * (given.warm + given.rounds)
     turns = take_turns(chosen, ROOT, questions, warm=given.warm)

@@ -15,7 +15,6 @@ from glassformer.recipes.toml import load, model_config
 from glassformer.system.machine import keep_memory
 from glassformer.training import gradients
 from glassformer.training.loop import steps
-from glassformer.training.precision import decided
 from glassformer.training.reports import StepReport
 
 
@@ -23,10 +22,8 @@ class Configured:
     """Trains as `glassformer train` does, on a sample of the corpus, without validation."""
 
     def __init__(self, configuration: str, settings: Sequence[str], data: str | None) -> None:
-        wanted = load(configuration, settings, data)
-        sample = read_sample(replace(wanted, training=decided(wanted.training, torch.device("cpu"))))
-        training = replace(sample.configuration.training, minutes=0.0, steps=10**9, validate_every=0, device="cpu")
-        training = replace(training, workers=gradients.processes(training))
+        sample = read_sample(load(configuration, settings, data))
+        training = replace(sample.configuration.training, minutes=0.0, steps=10**9, validate_every=0)
         # As `glassformer.jobs.training` does; older checkouts keep the same number for all corpora.
         keep = getattr(gradients, "products_to_keep", None)
         keep_memory(*([keep(sample.examples)] if keep else []))

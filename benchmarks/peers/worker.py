@@ -68,28 +68,25 @@ class Desk:
             return {"error": f"{type(error).__name__}: {error}"[:500]}
 
     def update(self, batch: int, rate: float | None = None) -> dict[str, Any]:
-        begun = time.perf_counter()
-        loss = self.peer.update(self.batches[batch], batch, rate)
-        return {"seconds": time.perf_counter() - begun, "loss": loss}
+        return timed("loss", lambda: self.peer.update(self.batches[batch], batch, rate))
 
     def steps(self, count: int) -> dict[str, Any]:
-        begun = time.perf_counter()
-        loss = self.peer.steps(count)
-        return {"seconds": time.perf_counter() - begun, "loss": loss}
+        return timed("loss", lambda: self.peer.steps(count))
 
     def read(self, file: str) -> dict[str, Any]:
         self.batches = read_batches(Path(file))
         return {"batches": len(self.batches)}
 
     def translate(self, texts: list[str], beam_size: int, batch_size: int) -> dict[str, Any]:
-        begun = time.perf_counter()
         if hasattr(self.peer, "translate_texts"):  # ours, which brings its tokenizer
-            found = self.peer.translate_texts(texts, beam_size, batch_size)
-        else:
-            sources = [[*ids, EOS] for ids in self.pieces.encode(texts)]
-            outputs = self.peer.translate(sources, beam_size, batch_size)
-            found = self.pieces.decode([[id for id in output if id >= UNK] for output in outputs])
-        return {"seconds": time.perf_counter() - begun, "texts": found}
+            return timed("texts", lambda: self.peer.translate_texts(texts, beam_size, batch_size))
+        return timed("texts", lambda: self._by_pieces(texts, beam_size, batch_size))
+
+    def _by_pieces(self, texts: list[str], beam_size: int, batch_size: int) -> list[str]:
+        sources = [[*ids, EOS] for ids in self.pieces.encode(texts)]
+        outputs = self.peer.translate(sources, beam_size, batch_size)
+        found: list[str] = self.pieces.decode([[id for id in output if id >= UNK] for output in outputs])
+        return found
 
     @property
     def pieces(self) -> Any:
@@ -99,6 +96,13 @@ class Desk:
 
             self.tokenizer = SentencePieceProcessor(model_file=str(self.folder / TOKENIZER))
         return self.tokenizer
+
+
+def timed(name: str, work: Callable[[], Any]) -> dict[str, Any]:
+    """Return what the work returns, by this name, and the seconds that it took."""
+    begun = time.perf_counter()
+    result = work()
+    return {"seconds": time.perf_counter() - begun, name: result}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from glassformer.cli.hidden_options import log_details, show_traceback, with_hid
 from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
 from glassformer.errors import GlassformerError, RankError
 
-__all__ = ["BARE", "COMMANDS", "GROUPS", "BareOptions", "GroupedCommands", "application", "main"]
+__all__ = ["BARE", "COMMANDS", "GROUPS", "BareOptions", "GroupedCommands", "application", "main", "share_cores"]
 
 SPINS = "3000"
 """The number of times that a waiting OpenMP thread checks the other threads before it sleeps."""
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), "")
     flags: dict[str, bool] = {}  # filled by `--debug`
-    _share_cores()
+    share_cores()
     try:
         prepare_streams()
         try:
@@ -163,7 +163,7 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _share_cores() -> None:
+def share_cores() -> None:
     """Let waiting threads sleep soon, unless the user sets how threads wait.
 
     By default a waiting thread occupies its core for milliseconds, which other threads may need. Beside one busy
