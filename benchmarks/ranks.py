@@ -11,10 +11,7 @@ Speed: the demo's training, as one process with and without torchrun, and as two
 `training.workers` or torchrun starts. The processes take turns, so noise of the machine affects all alike; a ratio
 compares two processes of the same round. A speed follows from the median duration of an update.
 
-Estimates: the demo's training by 1, 2 and 4 processes, as `glassformer estimate --processes` predicts the duration of a
-step, and as torchrun trains it. Estimates and trainings take turns.
-
-Writes results/ranks-kills.json, ranks-losses.json, ranks-speed.json and ranks-estimates.json.
+Writes results/ranks-kills.json, ranks-losses.json and ranks-speed.json.
 """
 
 import argparse
@@ -32,21 +29,16 @@ from statistics import mean, median, stdev
 from typing import Any
 
 import psutil
-import torch
 
 from benchmarks.command import as_command
 from benchmarks.processes import rotated
 from benchmarks.results import described, machine, read, spread, table, write
-from glassformer.bench.estimate import estimate
-from glassformer.bench.ranks import Network, estimate_ranks
-from glassformer.bench.sample import read_sample
 from glassformer.jobs import METRICS_FILE, read_log
 from glassformer.jobs.verify_resume import difference_between_runs
-from glassformer.recipes.toml import load
 
-KILLS, SEEDS, ROUNDS, ESTIMATES = 100, 3, 7, 2
+KILLS, SEEDS, ROUNDS = 100, 3, 7
 COUNTS = (1, 2, 4)
-"""Numbers of ranks whose losses are compared, and whose steps are estimated."""
+"""Numbers of ranks whose losses are compared."""
 LEARNING = 600
 """Number of updates of a run whose loss is compared."""
 APART = 40
@@ -55,8 +47,6 @@ EVERY = 10
 """Steps from one checkpoint to the next, in the run that is killed."""
 UPDATES, WARM = 60, 10
 """Number of timed updates, and of updates before them."""
-MEASURED = 6.0
-"""Seconds for which an estimate measures."""
 SMALL = ("model.d_model=16", "model.d_ff=24", "model.heads=2", "model.dropout=0.1", "training.batch_tokens=400")
 RATIOS = {
     "one process under torchrun, against none": ("one rank", "one process"),
@@ -184,29 +174,6 @@ def seconds_of_step(run: Path) -> float:
     return float(median(after - before for before, after in pairwise(times)))
 
 
-# Estimates
-
-
-def estimates(folder: Path, rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Return the estimated and the measured seconds of a step for each number of ranks, by round."""
-    found: dict[str, dict[str, list[float]]] = {f"{count}": {"estimated": [], "measured": []} for count in COUNTS}
-    configuration = load("demo", [f"run.directory={json.dumps(str(folder / 'none'))}"])
-    torch.set_num_threads(1)  # as one of the ranks
-    sample = read_sample(configuration)
-    whole = estimate(sample, seconds=MEASURED)
-    network = Network(bandwidth=1.0, latency=1.0)  # between machines, of which there is one
-    for number in range(rounds):
-        for name in rotated(list(found), number):
-            count = int(name)
-            made = estimate_ranks(whole, sample, 1, count, network, seconds=MEASURED)
-            run = f"estimated-{count}-{number}"
-            finish(start(settings(folder, run, UPDATES // 2 + WARM, "training.checkpoint_every=100000"), count))
-            found[name]["estimated"].append(made.seconds_per_step)
-            found[name]["measured"].append(seconds_of_step(folder / run))
-        print(f"round {number + 1} of {rounds}", file=sys.stderr)
-    return found
-
-
 def kills_text(kills: dict[str, Any]) -> str:
     end = "bit-identical to a run left alone" if kills["difference"] is None else f"NOT exact: {kills['difference']}"
     return (
@@ -233,20 +200,10 @@ def speed_text(found: dict[str, list[float]]) -> str:
     return f"{table(['', 'updates/s, or their ratio: median (quartiles)'], rows)}\n{rounds}"
 
 
-def estimates_text(found: dict[str, dict[str, list[float]]]) -> str:
-    rows = []
-    for count, of in found.items():
-        ratios = [one / other for one, other in zip(of["estimated"], of["measured"], strict=True)]
-        seconds = [spread(of[name]).text(3) for name in ("estimated", "measured")]
-        rows.append([count, *seconds, spread(ratios).text(2)])
-    return table(["processes", "estimated seconds a step: median (quartiles)", "measured", "ratio"], rows)
-
-
 PARTS: dict[str, tuple[Callable[[Path, int], dict[str, Any]], Callable[[dict[str, Any]], str]]] = {
     "kills": (killed, kills_text),
     "losses": (losses, losses_text),
     "speed": (speeds, speed_text),
-    "estimates": (estimates, estimates_text),
 }
 
 
@@ -257,12 +214,11 @@ def main() -> None:
         "--seeds", type=int, default=SEEDS, help="number of seeds whose losses are compared, from 2; 0 = none"
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of the speed; 0 = none")
-    parser.add_argument("--estimates", type=int, default=ESTIMATES, help="rounds of the estimates; 0 = none")
     given = parser.parse_args()
     of = machine()
     with tempfile.TemporaryDirectory(prefix="glassformer-ranks-") as temporary:
         for (name, (measure, text_of)), number in zip(
-            PARTS.items(), (given.kills, given.seeds, given.rounds, given.estimates), strict=True
+            PARTS.items(), (given.kills, given.seeds, given.rounds), strict=True
         ):
             if number:
                 write(f"ranks-{name}", {name: measure(Path(temporary), number)}, of)

@@ -6,7 +6,7 @@
 2. A billion lines on 100 and on 1 000 nodes, for several sizes of parts.
 3. The paper's big model on 1, 8 and 64 GPUs, 300 000 steps.
 
-The figures go into `results/simulation.json` and a picture; the tables of docs/guide/15_plan.md are written from them.
+The figures go into `results/simulation.json` and a picture; the tables of benchmarks/plan.md are written from them.
 The speeds of GPUs and the prices are assumptions, which the options replace.
 """
 
@@ -26,12 +26,12 @@ from benchmarks import results
 from benchmarks.command import as_command
 from benchmarks.two_nodes import NAME as OBSERVED
 from glassformer.bench.estimate import count_parameters
-from glassformer.bench.ranks import Network, ring_seconds
 from glassformer.model.config import ModelConfig
 from glassformer.translating.translation import Translation, status_entry
 
 __all__ = [
     "Cluster",
+    "Network",
     "Outcome",
     "Training",
     "calibrated",
@@ -42,6 +42,7 @@ __all__ = [
     "plan_training",
     "plan_translation",
     "predictions",
+    "ring_seconds",
     "simulate",
     "simulate_training",
     "tables",
@@ -49,7 +50,7 @@ __all__ = [
 ]
 
 NAME = "simulation"
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "15_plan.md"
+PAGE = Path(__file__).parent / "plan.md"
 BEGIN, END = "<!-- python -m benchmarks.simulation writes this table: {} -->", "<!-- end -->"
 HOUR = 3600.0
 LINES = 10**9
@@ -60,8 +61,6 @@ PREDICTIONS = range(200)
 GPUS, PER_MACHINE = (1, 8, 64), 8
 STEPS, TOKENS_PER_STEP, VOCABULARY = 300_000, 25_000, 32_000
 """The recipe wmt14-big-en-fr."""
-NETWORK = Network(bandwidth=12.5e9, latency=5e-6)
-"""100 Gbit/s (assumed), also between the GPUs of one machine."""
 CHECKPOINT_SPEED = 91e6 / 0.256
 """Bytes per second of a checkpoint that is waited for: measured by benchmarks.checkpoints."""
 LINE_BYTES = 100
@@ -346,6 +345,28 @@ def plan_translation(
 
 
 # Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """The connection of each machine to the others."""
+
+    bandwidth: float
+    """Bytes per second, in each direction."""
+    latency: float
+    """Seconds for the smallest message."""
+
+
+NETWORK = Network(bandwidth=12.5e9, latency=5e-6)
+"""100 Gbit/s (assumed), also between the GPUs of one machine."""
+
+
+def ring_seconds(size: float, ranks: int, network: Network) -> float:
+    """Return the time of an all-reduce of `size` bytes in a ring: 2(n − 1)/n · size/bandwidth + 2(n − 1) · latency.
+
+    Each machine sends and receives one stream, however many ranks it has.
+    """
+    return 2 * (ranks - 1) / ranks * size / network.bandwidth + 2 * (ranks - 1) * network.latency
 
 
 @dataclass(frozen=True, kw_only=True)

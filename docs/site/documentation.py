@@ -198,7 +198,7 @@ def contents(executed: list[str]) -> Parts:
     `executed` are the guide's notebooks.
     """
     names = [*REFERENCE, *documents().values(), *executed]
-    project = ["benchmarks", "measuring", "architecture", "contributing", "changelog"]
+    project = ["benchmarks", "measuring", "plan", "architecture", "contributing", "changelog"]
     return [
         ("Guide", [name for name in names if name.startswith("guide/")]),
         ("Reference", [name for name in names if name.startswith("reference/")]),

@@ -137,6 +137,7 @@ def documents() -> dict[Path, str]:
         DOCS / "files.md": "reference/files",
         DOCS / "benchmarks.md": "benchmarks",
         ROOT / "benchmarks" / "README.md": "measuring",
+        ROOT / "benchmarks" / "plan.md": "plan",
         DOCS / "architecture.md": "architecture",
         ROOT / "CONTRIBUTING.md": "contributing",
         ROOT / "CHANGELOG.md": "changelog",

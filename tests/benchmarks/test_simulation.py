@@ -3,7 +3,16 @@ import math
 from pathlib import Path
 
 import pytest
-from benchmarks.simulation import Cluster, Training, fitted, simulate, simulate_training, young_interval
+from benchmarks.simulation import (
+    Cluster,
+    Network,
+    Training,
+    fitted,
+    ring_seconds,
+    simulate,
+    simulate_training,
+    young_interval,
+)
 
 from benchmarks import results, simulation, two_nodes
 
@@ -91,6 +100,14 @@ def test_kills_are_drawn_at_the_rate_of_the_seed():
     kills = two_nodes.kills_of(1, mtbf=60, until=60_000)
     assert kills == two_nodes.kills_of(1, mtbf=60, until=60_000)
     assert len(kills) == pytest.approx(2000, abs=4 * math.sqrt(2000))
+
+
+def test_a_ring_sends_each_number_about_twice():
+    """N ranks pass on 1/n of the numbers 2(n − 1) times."""
+    network = Network(bandwidth=1e9, latency=1e-5)
+    assert ring_seconds(4e9, 2, network) == pytest.approx(4.0 + 2e-5)
+    assert ring_seconds(4e9, 5, network) == pytest.approx(8 * (0.8 + 1e-5))
+    assert ring_seconds(4e9, 1, network) == 0
 
 
 def test_the_page_and_the_stored_figures_are_those_of_the_simulation():

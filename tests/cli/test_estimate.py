@@ -56,21 +56,3 @@ def test_the_presets_are_listed(glassformer):
 )
 def test_times_are_printed_in_a_suitable_unit(seconds, text):
     assert clock(seconds) == text
-
-
-@pytest.mark.long
-def test_several_processes_are_estimated_as_well(glassformer, corpus):
-    common = ("estimate", "small.toml", "--seconds", 0.1)
-    found = json.loads(glassformer(*common, "--nodes", 2, "--latency", "5us", "--json").out)["ranks"]
-    assert (found["nodes"], found["processes"]) == (2, 1)
-    assert found["network"] == {"bandwidth": 1.25e9, "latency": pytest.approx(5e-6)}
-    text = glassformer(*common, "--processes", 2).out
-    assert "2 of one thread each" in text
-    assert "assumed" not in text
-
-
-@pytest.mark.parametrize(("option", "value"), [("--bandwidth", "fast"), ("--bandwidth", "0Gbit"), ("--latency", "5")])
-def test_an_impossible_network_is_one_line(glassformer, option, value):
-    result = glassformer("estimate", "copy", "--nodes", 2, option, value)
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert f"{option}: expected" in result.err
