@@ -47,13 +47,14 @@ def test_a_tuned_system_is_used_like_a_run(glassformer, two):
 
 @pytest.mark.slow
 def test_a_system_is_evaluated_and_compared(glassformer, two):
-    glassformer("tune", "run", "valid.tsv", "--rescore", "other", "--output", "both.json", "--json")
+    tune = ("tune", "run", "valid.tsv", "--rescore", "other", "--output", "both.json", "--metric", "exact", "--json")
+    glassformer(*tune)
     [exact] = json.loads(glassformer("evaluate", "both.json", "valid.tsv", "--metric", "exact", "--json").out)
     [option] = json.loads(
         glassformer("evaluate", "run", "valid.tsv", "--metric", "exact", "--rescore", "other", "--json").out
     )
     assert exact["name"] == "exact"
-    assert exact["value"] == pytest.approx(option["value"], abs=5)
+    assert exact["value"] >= option["value"]  # on the texts that it was tuned on, whatever the model learned
     compared = glassformer("compare", "run", "both.json", "valid.tsv", "--metric", "exact", "--json")
     assert json.loads(compared.out)[0]["metrics"][0]["second"] == exact["value"]
 

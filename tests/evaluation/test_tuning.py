@@ -11,7 +11,7 @@ from glassformer.errors import ConfigError
 from glassformer.evaluation import tuning
 from glassformer.evaluation.metrics import METRICS
 from glassformer.evaluation.significance import compare_texts
-from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle, useful_weights
 from profiles import scaled
 
 LETTERS = "abcde"
@@ -76,6 +76,26 @@ def test_fitting_never_raises_the_risk_and_is_repeatable(seed):
             other = np.array(weights)
             other[place] += step
             assert table.risk(other) >= table.risk(np.array(weights)) - tuning.LEAST_GAIN
+
+
+@scaled(30)
+@given(st.integers(0, 10**6), st.sampled_from(["word_error", "exact"]))
+def test_useful_weights_never_choose_worse_candidates_than_the_initial_ones(seed, metric):
+    table = CandidateTable.of(*made(12, seed, informative=(0.1, 0.0, 0.0)), metric)
+    start = (1.0, 1.0, 0.0)
+    useful, fitted = useful_weights(table, start), fit_weights(table, start)
+    assert not table.is_better(start, useful)
+    assert useful == (start if table.is_better(start, fitted) else fitted)
+
+
+def test_initial_weights_stay_where_the_lowest_risk_chooses_worse_candidates():
+    # The feature is right about ten items, by little, and wrong about three, by much, which decide the risk.
+    features = [np.array([[0.1], [0.0]])] * 10 + [np.array([[0.0], [10.0]])] * 3
+    table = CandidateTable.of([["right", "wrong"]] * 13, features, [["right"]] * 13, "exact")
+    [fitted] = fit_weights(table, (1.0,))
+    assert fitted < 0
+    assert table.value(table.best(np.array([fitted]))) == pytest.approx(100 * 3 / 13)
+    assert useful_weights(table, (1.0,)) == (1.0,)
 
 
 def test_informative_features_get_weights_and_noise_does_not():

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from glassformer.evaluation.metrics import METRICS, Counted, References, metrics_named
 
-__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle"]
+__all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle", "useful_weights"]
 
 LARGEST_STEP, SMALLEST_STEP = 1.0, 1 / 32
 """The steps by which weights change, at first and at the end."""
@@ -87,6 +87,11 @@ class CandidateTable:
         """Return the metric of chosen candidates, in per cent."""
         return self._valued(self.counts[np.arange(len(chosen)), chosen].sum(0))
 
+    def is_better(self, weights: Sequence[float], other: Sequence[float]) -> bool:
+        """Return whether some weights choose candidates with a better metric than other weights do."""
+        value, against = (self.value(self.best(np.array(one))) for one in (weights, other))
+        return value > against if self.higher_is_better else value < against
+
     def risk(self, weights: Matrix) -> float:
         """Return the expected metric of random candidates, in per cent, with the penalty of the weights.
 
@@ -124,6 +129,16 @@ def fit_weights(table: CandidateTable, start: Sequence[float], held: Collection[
     return tuple(weights.tolist())
 
 
+def useful_weights(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> tuple[float, ...]:
+    """Return what `fit_weights` returns, or the initial weights if these choose better candidates.
+
+    The risk can fall while the metric gets worse: where the features of a weak model hardly tell good candidates from
+    bad ones, the lowest risk can have a negative weight of this model.
+    """
+    weights = fit_weights(table, start, held)
+    return tuple(start) if table.is_better(start, weights) else weights
+
+
 def cross_fitted(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> NDArray[np.intp]:
     """Return the index of each item's best candidate, with weights from the half of the items that it is not in.
 
@@ -133,7 +148,7 @@ def cross_fitted(table: CandidateTable, start: Sequence[float], held: Collection
     chosen = np.zeros(len(table.there), np.intp)
     for half, other in zip(halves, reversed(halves), strict=True):
         if len(table.there[half]) and len(table.there[other]):
-            weights = fit_weights(table.part(other), start, held)
+            weights = useful_weights(table.part(other), start, held)
             chosen[half] = table.part(half).best(np.array(weights))
     return chosen
 

@@ -13,7 +13,7 @@ from glassformer.corpus.analogy import LEXICON, save_lexicon
 from glassformer.errors import DataError
 from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.significance import Comparison, compare_texts
-from glassformer.evaluation.tuning import CandidateTable, cross_fitted, fit_weights, oracle
+from glassformer.evaluation.tuning import CandidateTable, cross_fitted, oracle, useful_weights
 from glassformer.jobs.preparation import prepared_folder, read_texts
 from glassformer.translating.rescoring import Candidates
 from glassformer.translating.system import System, SystemWeights
@@ -75,7 +75,7 @@ def tune(translator: Translator, system: System, items: Items, metric: str | Non
     every = [""] * len(found)
     for place, output in zip(places, outputs, strict=True):
         every[place] = output
-    weights = SystemWeights.of(_without_idle(table, fit_weights(table, start, held)))
+    weights = SystemWeights.of(_without_idle(table, useful_weights(table, start, held)))
     limit = oracle(table)
     return Tuned(
         system=replace(
