@@ -17,8 +17,9 @@ from glassformer.corpus.readers import read_lines
 from glassformer.decoding.beam import beam_search
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.interop.imports.hugging_face import hugging_face_tokenizers, import_hugging_face
+from glassformer.interop.imports.hugging_face import import_hugging_face
 from glassformer.text.tokenizer import Tokenizer
+from interop.small_weights import add_small_model
 
 pytestmark = pytest.mark.client
 
@@ -189,7 +190,11 @@ def test_two_published_tokenizers_cut_and_join_as_there(ask, tmp_path, name):
     files = [REAL.parent / "multi30k" / f"train.{language}.gz" for language in ("en", "fr")]
     texts = [*NASTY, *(line for file in files for line in [*read_lines(file)][:1000])]
     [theirs] = ask("transformers", "hugging_face", questions=[{"folder": str(REAL / name), "texts": texts}])
-    source, target = hugging_face_tokenizers(REAL / name)
+    folder = shutil.copytree(REAL / name, tmp_path / "theirs", copy_function=shutil.copyfile)
+    folder.chmod(0o755)
+    add_small_model(folder, tmp_path)
+    run = import_hugging_face(folder, tmp_path / "imported").bundle
+    source, target = run.source_tokenizer, run.target_tokenizer
     ids = in_ids_of(target, json.loads((REAL / name / "vocab.json").read_text()))
     for tokenizer, key in ((source, "ids"), (target, "target_ids")):
         for text, expected in zip(texts, theirs[key], strict=True):

@@ -17,8 +17,9 @@ from glassformer.inspection.check import check
 from glassformer.interop.ctranslate2_export import export_ctranslate2
 from glassformer.interop.export import EXPORTER, ExportOptions
 from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.interop.imports.hugging_face import hugging_face_tokenizers, import_hugging_face, is_hugging_face
+from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
 from glassformer.translator import Translator
+from interop.small_weights import add_small_model
 from interop.test_hugging_face_export import a_run
 
 LARGEST = 30e6
@@ -241,9 +242,10 @@ def test_damaged_folders_end_in_one_sentence(tmp_path):
 
 def test_a_folder_with_pegasus_own_tokenizer_has_its_ids(tmp_path):
     """The ids are those of transformers' PegasusTokenizer: 105 special tokens, then the pieces from the third on."""
+    (folder := tmp_path / "theirs").mkdir()
     SentencePieceTrainer.train(
         sentence_iterator=iter(["the cat sees a black dog", "a dog sleeps"]),
-        model_prefix=str(tmp_path / "spiece"),
+        model_prefix=str(folder / "spiece"),
         vocab_size=40,
         hard_vocab_limit=False,
         pad_id=0,
@@ -252,10 +254,12 @@ def test_a_folder_with_pegasus_own_tokenizer_has_its_ids(tmp_path):
         bos_id=-1,
         minloglevel=2,
     )
-    processor = SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    processor = SentencePieceProcessor(model_file=str(folder / "spiece.model"))
     rows = processor.get_piece_size() + 103
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "pegasus", "vocab_size": rows}))
-    source, target = hugging_face_tokenizers(tmp_path)
+    (folder / "config.json").write_text(json.dumps({"model_type": "pegasus", "vocab_size": rows}))
+    add_small_model(folder, tmp_path)
+    run = import_hugging_face(folder, tmp_path / "imported").bundle
+    source, target = run.source_tokenizer, run.target_tokenizer
     assert source is target
     assert len(source) == rows + 1  # and <bos>
     names = source.tokens(range(len(source)))

@@ -35,7 +35,7 @@ from glassformer.text.subwords import SentencePieceTokenizer, load_processor
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
 
-__all__ = ["hugging_face_tokenizers", "import_hugging_face", "is_hugging_face"]
+__all__ = ["import_hugging_face", "is_hugging_face"]
 
 T = TypeVar("T")
 
@@ -308,20 +308,6 @@ def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:
         case {"model": {"vocab": dict(ids)}, "post_processor": {"special_tokens": dict(added)}}:
             return [*map(str, ids)], {"with_bos": SPECIALS[BOS_ID] in added, "with_eos": SPECIALS[EOS_ID] in added}
     raise CheckpointError(f"{path}: expected a vocabulary and the ends of texts; copy the file again")
-
-
-def hugging_face_tokenizers(source: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Return the tokenizers of source and target of a folder, whose weights are not read.
-
-    Raises:
-        the errors of `import_hugging_face`.
-    """
-    config = _checked_config(source)
-    rows: Any = config.get("vocab_size")
-    target_rows: Any = config.get("decoder_vocab_size", rows)
-    for size in (rows, target_rows):
-        _check_type(source / _CONFIG, "vocab_size", size, 0)
-    return _tokenizers(source, _sides(source, config, (rows, target_rows)))
 
 
 def _sides(source: Path, config: Mapping[str, Any], sizes: tuple[int, int]) -> tuple[_Side, _Side]:
