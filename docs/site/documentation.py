@@ -12,6 +12,7 @@ from pathlib import Path
 from shutil import copyfile
 
 import typer
+from all_settings import all_settings
 from chapters import ROOT
 from pages import Parts, addresses, documents, with_links
 from typer.cli import get_docs_for_click
@@ -19,7 +20,6 @@ from typer.cli import get_docs_for_click
 import glassformer as gf
 from glassformer.cli import application
 from glassformer.model.points import named_points
-from glassformer.recipes.reference import all_settings
 from glassformer.settings import Setting
 
 REFERENCE: dict[str, Callable[[], str]] = {}

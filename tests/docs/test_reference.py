@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from all_settings import all_settings
 from documentation import MODULES, REFERENCE
 from pages import ROOT, documents
 
 import glassformer as gf
 from glassformer.cli import COMMANDS
-from glassformer.recipes.reference import all_settings
 
 MARKDOWN = [path for path in documents() if path.name != "CHANGELOG.md"]
 

@@ -1,13 +1,13 @@
-"""The reference of settings is complete, and matches what configurations accept."""
+"""The list of settings is complete, and matches what configurations accept."""
 
 from dataclasses import fields
 
 import pytest
+from all_settings import all_settings
 
 from glassformer.errors import ConfigError
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
-from glassformer.recipes.reference import all_settings
 from glassformer.recipes.toml import from_dict
 
 SETTINGS = {f"{one.section}.{one.name}": one for one in all_settings()}

@@ -6,8 +6,6 @@ from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import Configuration
 from glassformer.settings import Setting, settings_of
 
-__all__ = ["all_settings"]
-
 _PRESET = Setting(
     section="model",
     name="preset",
