@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
 from pathlib import Path
 from shutil import copyfile, copytree, ignore_patterns, rmtree
 from time import perf_counter
@@ -20,7 +19,6 @@ from time import perf_counter
 import nbformat
 from chapters import CHAPTERS, INSIDE, ROOT, Chapter, executed
 from documentation import contents, documentation
-from items import items_page
 from links import broken_links
 from maps import MAPS, map_page
 from pages import SUMMARIES, addresses, localised, notebook_page, source_page, with_contents, with_links
@@ -31,8 +29,6 @@ HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 SITE = ROOT / "src" / "glassformer" / "site"
 DEMO = ROOT / "runs" / "demo"
-TABLES = {**{name: partial(map_page, name) for name in MAPS}, "items": items_page}
-"""What writes each page of the reading maps."""
 LANGUAGES = {"en": "", "zh": "zh"}
 """Each language's folder in the site."""
 
@@ -62,7 +58,7 @@ def main() -> None:
             for chapter in chosen
             if (page := localised(chapter, notebooks[chapter.name], language)) is not None
         }
-        maps = () if asked.only else [name for name in TABLES if language == "en" or is_translated(f"maps/{name}")]
+        maps = () if asked.only else [name for name in MAPS if language == "en" or is_translated(f"maps/{name}")]
         if pages:
             build_site(pages, language, out / folder, maps=maps, beside=language == "en" and not asked.only)
     if (DEMO / "explorer.html").exists():
@@ -114,7 +110,7 @@ def build_site(
         files |= linked
         write(source / f"{name}.ipynb", nbformat.writes(page))
     for name in maps:
-        page, linked = TABLES[name](names, language)
+        page, linked = map_page(name, names, language)
         files |= linked
         write(source / f"maps/{name}.md", page)
     if beside:
