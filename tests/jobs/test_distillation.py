@@ -265,7 +265,6 @@ def test_sorting_by_nearness_is_stable():
         (TeacherSearch(), {"target": "new.fr"}, "target: expected source to be given, too"),
         (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
         (TeacherSearch(), {"labelled": True}, "labelled: expected source"),
-        (TeacherSearch(), {"labelled": True, "source": "new.en", "level": "token"}, "no effect at token level"),
         (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
         (TeacherSearch(sample=True), {"settings": {"beam_size": 2}}, "beam_size chooses among the outputs of a beam"),
         (TeacherSearch(sample=True, best_of_reference="bleu"), {}, "bleu chooses among the outputs of a beam"),
@@ -278,7 +277,6 @@ def test_sorting_by_nearness_is_stable():
         "target",
         "data",
         "labels",
-        "tokens",
         "no references",
         "beam",
         "nearest sample",
@@ -311,21 +309,19 @@ def test_a_system_of_models_may_teach(folder, tmp_path, files):
     System(run=folder / "run", rescore=(folder / "run",), beam_size=4, weights=SystemWeights.equal(1)).save(path)
     with pytest.raises(ConfigError, match="holds a corpus that was distilled with different weights"):
         distil([path], tmp_path / "d4", source=source)
-    with pytest.raises(ConfigError, match="is a system, which only ranks whole outputs"):
-        distil([path], tmp_path / "e", level="token", source=source)
 
 
 @pytest.mark.slow
 def test_the_teachers_own_pairs_may_be_taught_beside_new_sources(folder, tmp_path):
     new = tmp_path / "new.en"
     valid = read_valid_pairs(prepare(Bundle.load(folder / "run").configuration).folder)
-    known = {"labelled": (folder / "train.en").read_text().splitlines()[0], "valid": valid[0][0], "ok": "a cat " * 6}
+    labelled, test = ((folder / f"{name}.en").read_text().splitlines()[0] for name in ("train", "test"))
+    known = {"labelled": labelled, "valid": f"  {valid[0][0]} ", "test": test, "ok": "a cat " * 6}
     new.write_text("".join(f"{line}\n" for line in known.values()))
     corpus = distil([folder / "run"], tmp_path / "d", source=str(new), data=folder, labelled=True)
-    assert (corpus.labelled, corpus.lines, corpus.pairs) == (187, 3, 1)
+    assert (corpus.labelled, corpus.lines, corpus.pairs) == (187, 4, 1)
     made = [record for record in records(corpus) if "line" in record]
-    assert {record["status"] for record in made} <= {"labelled", "valid", "ok"}
-    assert sum(record["status"] == "ok" for record in made) == 1
+    assert [record["status"] for record in made] == list(known)
     configuration = prepare_student(corpus, folder / "small.toml")
     pairs = list(read_texts(configuration, tmp_path / "texts").train)
     own = list(read_texts(Bundle.load(folder / "run").configuration, tmp_path / "own").train)
@@ -333,6 +329,14 @@ def test_the_teachers_own_pairs_may_be_taught_beside_new_sources(folder, tmp_pat
     assert distil([folder / "run"], tmp_path / "d", source=str(new), data=folder, labelled=True).made == 0
     with pytest.raises(ConfigError, match="holds a corpus that was distilled with labelled"):
         distil([folder / "run"], tmp_path / "d", source=str(new))
+
+
+@pytest.mark.slow
+def test_validation_sources_are_left_out_of_new_sources(folder, tmp_path):
+    valid = read_valid_pairs(prepare(Bundle.load(folder / "run").configuration).folder)
+    (tmp_path / "new.en").write_text(f"a cat\n  {valid[0][0]} \n")
+    corpus = distil([folder / "run"], tmp_path / "d", source=str(tmp_path / "new.en"))
+    assert (corpus.labelled, corpus.lines, corpus.untranslated["valid"]) == (0, 2, 1)
 
 
 @pytest.mark.slow

@@ -178,12 +178,11 @@ def test_only_the_beginning_of_a_sample_is_read():
         (29_000, SPOKEN, {}, 0, 0),
         (14_000, PHONES, {}, 0, 0),
         (14_000, SPOKEN, {"tokenizer.kind": "characters"}, 3, 0),
-        (14_000, SPOKEN, {"training.teachers": "runs/teacher"}, 3, 0),
         (14_000, SPOKEN, {"model.dropout": 0.0}, 0, 0.3),
         (14_000, SPOKEN, {"model.preset": "tiny"}, 3, 0.3),
         (14_000, SPOKEN, {"training.r_drop": 0.0, "tokenizer.sampling": 0.0}, 0, 0),
     ],
-    ids=["few sentences", "more sentences", "words", "characters", "teachers", "no dropout", "a preset", "given"],
+    ids=["few sentences", "more sentences", "words", "characters", "no dropout", "a preset", "given"],
 )
 def test_few_sentences_are_regularised_where_it_has_an_effect(pairs, sample, overrides, r_drop, sampling):
     configuration = fit(translation(**overrides), pairs, sample)

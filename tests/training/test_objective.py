@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from glassformer.errors import ConfigError
 from glassformer.training import objective
-from glassformer.training.objective import ROWS, Teachers, smoothed_cross_entropy
+from glassformer.training.objective import ROWS, smoothed_cross_entropy
 
 SMOOTHINGS = [0.0, 0.1, 0.37]
 
@@ -216,53 +216,3 @@ def test_an_entry_that_the_bias_rules_out_counts_as_removed(make_inputs, smoothi
         torch.testing.assert_close(loss.smoothed, reference, rtol=1e-12, atol=1e-12)
     assert not gradients[2][3]
     assert not gradients[1][3].any()
-
-
-def random_teachers(n):
-    """Return teachers that name 3 of 11 entries, and their distributions, (n, 11), with weights from 0 to 1."""
-    ids = torch.stack([torch.randperm(11)[:3] for _ in range(n)])
-    shares = torch.rand(n, 4).softmax(1)[:, :3]
-    dense = ((1 - shares.sum(1, keepdim=True)) / 11).repeat(1, 11).scatter_add(1, ids, shares)
-    torch.testing.assert_close(dense.sum(1), torch.ones(n))
-    return Teachers(ids, shares, torch.linspace(0, 1, n)), dense
-
-
-@pytest.mark.parametrize("r_drop", [0.0, 3.0])
-@pytest.mark.parametrize("smoothing", SMOOTHINGS)
-@pytest.mark.parametrize("n", [1, 7, ROWS + 1])
-def test_teachers_mix_their_distribution_into_the_target(make_inputs, n, smoothing, r_drop):
-    hidden, weight, _ = make_inputs(2 * n if r_drop else n)
-    target = torch.randint(11, (n,))
-    teachers, dense = random_teachers(n)
-    loss = smoothed_cross_entropy(hidden, weight, target, smoothing, r_drop, teachers=teachers)
-    gradients = torch.autograd.grad(3 * loss.smoothed, (hidden, weight))
-    own = (1 - smoothing) * F.one_hot(target, 11) + smoothing / 11
-    trust = teachers.trust[:, None]
-    mixed = (1 - trust) * own + trust * dense
-    passes = (hidden @ weight.t()).chunk(2 if r_drop else 1)
-    expected = sum(F.cross_entropy(logits, mixed, reduction="sum") for logits in passes) / len(passes)
-    if r_drop:
-        p, q = (logits.log_softmax(-1) for logits in passes)
-        divergences = [F.kl_div(x, y, log_target=True, reduction="sum") for x, y in ((p, q), (q, p))]
-        expected = expected + r_drop / 4 * sum(divergences)
-    expected_gradients = torch.autograd.grad(3 * expected, (hidden, weight))
-    torch.testing.assert_close(loss.smoothed, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(gradients, expected_gradients, rtol=1e-12, atol=1e-12)
-    plain = smoothed_cross_entropy(hidden, weight, target, smoothing, r_drop).plain
-    torch.testing.assert_close(loss.plain, plain, rtol=1e-12, atol=0)
-
-
-def test_teachers_give_no_share_to_an_entry_that_the_bias_rules_out(make_inputs):
-    hidden, weight, target = make_inputs(7)
-    target = torch.where(target == 3, 4, target)
-    teachers, _ = random_teachers(7)
-    bias = torch.randn(11)
-    bias[3] = -1e9
-    loss = smoothed_cross_entropy(hidden, weight, target, 0.1, bias=bias, teachers=teachers).smoothed
-    rest, trust = [0, 1, 2, *range(4, 11)], teachers.trust[:, None]
-    named = torch.zeros(7, 11).scatter_add(1, teachers.ids, teachers.shares)[:, rest]
-    dense = named + (1 - named.sum(1, keepdim=True)) / 10
-    own = 0.9 * F.one_hot(target, 11)[:, rest] + 0.1 / 10
-    logits = hidden @ weight[rest].t() + bias[rest]
-    expected = F.cross_entropy(logits, (1 - trust) * own + trust * dense, reduction="sum")
-    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)

@@ -1,6 +1,6 @@
 """Encoded sentence pairs, and batches of pairs of about equal length.
 
-B: pairs of a batch · S: source positions · T: target positions · K: tokens of the teachers. Padding is id 0.
+B: pairs of a batch · S: source positions · T: target positions. Padding is id 0.
 """
 
 import math
@@ -17,7 +17,6 @@ from glassformer.text.vocabulary import BOS_ID, PAD_ID
 
 __all__ = [
     "BLOCK",
-    "TEACHERS",
     "Batch",
     "Examples",
     "Position",
@@ -30,10 +29,6 @@ __all__ = [
 
 IdArray = NDArray[np.integer[Any]]
 Rows = NDArray[np.int64]
-TeacherTokens = NDArray[Any]
-"""(…, K) the tokens that the teachers find likeliest as the next one, of the type `TEACHERS`."""
-TEACHERS = np.dtype([("id", np.int32), ("share", np.float16)])
-"""A token's id, and how much more probable it is than the tokens that are left out, which are equally probable."""
 
 SORTED_PAIRS = 32768
 """Number of random pairs sorted by length together: few enough that batches vary, enough to keep padding low."""
@@ -53,10 +48,6 @@ class Examples:
     """The ids of each source sentence, ending with `<eos>`."""
     target: Sequence[IdArray]
     """The ids of each target sentence, ending with `<eos>`."""
-    teachers: Sequence[TeacherTokens] = ()
-    """(T, K) what the teachers expect at each id of each target; empty without teachers."""
-    trust: NDArray[np.float32] | None = None
-    """(pairs) the weight of the teachers beside each pair's own target, from 0 to 1; None without teachers."""
     far: bool = False
     """Whether reading takes long, so that the next pairs are best read while a model trains on these."""
 
@@ -99,10 +90,6 @@ class Batch:
     """(B, T) the decoder's expected output: the target with `<eos>`, then padding."""
     rows: Rows
     """(B) indices of the examples."""
-    teachers: TeacherTokens | None = None
-    """(B, T, K) what the teachers expect at each position, undefined in the padding; None without teachers."""
-    trust: NDArray[np.float32] | None = None
-    """(B) the weight of the teachers beside each pair's target; None without teachers."""
 
     @property
     def source_tokens(self) -> int:
@@ -127,8 +114,6 @@ class Batch:
             target_input=self.target_input[rows],
             target_output=self.target_output[rows],
             rows=self.rows[rows],
-            teachers=None if self.teachers is None else self.teachers[rows],
-            trust=None if self.trust is None else self.trust[rows],
         )
 
 
@@ -208,7 +193,7 @@ def plan_batches(examples: Examples, batch_tokens: int, *, seed: int, epoch: int
 
 def make_batch(examples: Examples, rows: Rows) -> Batch:
     """Return the batch of these examples."""
-    return _batch(examples, rows, rows)
+    return _batch([examples.source[row] for row in rows], [examples.target[row] for row in rows], rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,8 +207,8 @@ class _Window:
 
     rows: Rows
     """Indices of the window's examples."""
-    pairs: Examples
-    """The window's examples, in the order of `rows`."""
+    sources: Sequence[IdArray]
+    targets: Sequence[IdArray]
     plan: list[Rows]
     """For each batch, the indices of its pairs in this window."""
 
@@ -235,19 +220,17 @@ class _Window:
         runs = _runs(len(examples), seed, epoch, window)
         sources: Sequence[IdArray] = [ids for run in runs for ids in examples.source[run.start : run.stop]]
         targets: Sequence[IdArray] = [ids for run in runs for ids in examples.target[run.start : run.stop]]
-        teachers = [tokens for run in runs for tokens in examples.teachers[run.start : run.stop]]
         if resample:
             sources, targets = resample(sources, targets, _resampling_seed(seed, epoch, window))
         random = np.random.default_rng([seed, epoch] if len(examples) <= SORTED_PAIRS else [seed, epoch, window])
         plan = _plan(_lengths(sources), _lengths(targets), batch_tokens, random)
         rows = np.concatenate([np.arange(run.start, run.stop) for run in runs])
-        trust = None if examples.trust is None else examples.trust[rows]
-        return cls(rows, Examples(source=sources, target=targets, teachers=teachers, trust=trust), plan)
+        return cls(rows, sources, targets, plan)
 
     def batch(self, number: int) -> Batch:
         """Return a planned batch."""
-        places = self.plan[number]
-        return _batch(self.pairs, places, self.rows[places])
+        places = self.plan[number].tolist()
+        return _batch([self.sources[one] for one in places], [self.targets[one] for one in places], self.rows[places])
 
 
 def _runs(count: int, seed: int, epoch: int, window: int) -> list[range]:
@@ -273,30 +256,12 @@ def _plan(sources: Rows, targets: Rows, batch_tokens: int, random: np.random.Gen
     return [plan[place] for place in random.permutation(len(plan))]
 
 
-def _batch(examples: Examples, places: Rows, rows: Rows) -> Batch:
-    """Return the batch of the examples at these places, which are known as `rows` outside."""
-    chosen = places.tolist()
-    target_output = _padded([examples.target[one] for one in chosen])
+def _batch(sources: Sequence[IdArray], targets: Sequence[IdArray], rows: Rows) -> Batch:
+    target_output = _padded(targets)
     target_input = np.full_like(target_output, BOS_ID)
     # The decoder's input is the output shifted right by one position, with padding in the same rows.
     target_input[:, 1:] = np.where(target_output[:, 1:] == PAD_ID, PAD_ID, target_output[:, :-1])
-    batch = Batch(
-        source=_padded([examples.source[one] for one in chosen]),
-        target_input=target_input,
-        target_output=target_output,
-        rows=rows,
-    )
-    if examples.trust is None:
-        return batch
-    teachers = _in_places([examples.teachers[one] for one in chosen], target_output != PAD_ID)
-    return replace(batch, teachers=teachers, trust=examples.trust[places])
-
-
-def _in_places(teachers: Sequence[TeacherTokens], real: NDArray[np.bool_]) -> TeacherTokens:
-    """Return the teachers' tokens at the real positions (B, T) of a batch."""
-    padded = np.zeros((*real.shape, teachers[0].shape[1]), TEACHERS)
-    padded[real] = np.concatenate(teachers)
-    return padded
+    return Batch(source=_padded(sources), target_input=target_input, target_output=target_output, rows=rows)
 
 
 def _lengths(sentences: Sequence[IdArray]) -> Rows:

@@ -1,17 +1,15 @@
-"""Epochs that mix pairs with pairs of another corpus, such as an earlier corpus, or the outputs of teachers."""
+"""Epochs that mix pairs with pairs of another corpus, such as an earlier one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.corpus.batching import Examples
+from glassformer.corpus.batching import Examples, IdArray
 
 __all__ = ["MixedExamples", "drawn"]
-
-Array = TypeVar("Array", bound=NDArray[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +17,7 @@ class MixedExamples(Examples):
     """Pairs, to which each epoch adds pairs of another corpus; the length is the number of the former."""
 
     other: Examples
-    """The pairs of the other corpus; both corpora have teachers, or neither has."""
+    """The pairs of the other corpus."""
     share: float
     """Share of an epoch's pairs that come from the other corpus, in [0, 1)."""
 
@@ -32,11 +30,7 @@ class MixedExamples(Examples):
         """Return an epoch's pairs: all own pairs, then the added ones, drawn by `seed` and `epoch` alone."""
         rows = drawn(len(self.other), self.added, seed, epoch)
         source, target = _Joined(self.source, self.other.source, rows), _Joined(self.target, self.other.target, rows)
-        if self.trust is None or self.other.trust is None:
-            return Examples(source=source, target=target)
-        trust = np.concatenate([self.trust, self.other.trust[rows]])
-        teachers = _Joined(self.teachers, self.other.teachers, rows)
-        return Examples(source=source, target=target, teachers=teachers, trust=trust)
+        return Examples(source=source, target=target)
 
 
 def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
@@ -50,23 +44,23 @@ def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Joined(Sequence[Array]):
+class _Joined(Sequence[IdArray]):
     """The arrays of `own`, then the arrays of `other` in these rows."""
 
-    own: Sequence[Array]
-    other: Sequence[Array]
+    own: Sequence[IdArray]
+    other: Sequence[IdArray]
     rows: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.own) + len(self.rows)
 
     @overload
-    def __getitem__(self, row: SupportsIndex) -> Array: ...
+    def __getitem__(self, row: SupportsIndex) -> IdArray: ...
 
     @overload
-    def __getitem__(self, row: slice) -> list[Array]: ...
+    def __getitem__(self, row: slice) -> list[IdArray]: ...
 
-    def __getitem__(self, row: SupportsIndex | slice) -> Array | list[Array]:
+    def __getitem__(self, row: SupportsIndex | slice) -> IdArray | list[IdArray]:
         if isinstance(row, slice):
             begin, end, _ = row.indices(len(self))
             first = len(self.own)

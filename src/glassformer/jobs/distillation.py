@@ -1,19 +1,16 @@
-"""Knowledge distillation: train a student on a teacher's translations or distributions.
+"""Knowledge distillation: train a student on a teacher's translations.
 
     distillation.json          the teachers and their search settings
     texts/                     the split that says which pairs the teacher was trained on (jobs/preparation.py)
     corpus/00000.jsonl         the student's corpus: at least one record per line, {line, source, target, status}
-    corpus/labelled.jsonl      the pairs that the teacher was trained on, if wanted; at token level, labelled.jsonl
+    corpus/labelled.jsonl      the pairs that the teacher was trained on, if wanted
     valid.*, test.*            pairs that the teacher was not trained on, with their original references
     student/                   the student's run, unless its configuration names another folder
 
 Each file is written only when it is complete, so that a second call makes only the missing files.
 
-At sequence level, the student learns only the outputs. At token level, it learns the teacher's training pairs, and what
-the teachers expect at each token of these pairs and of the outputs (jobs/teachers.py).
-
-Paper: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", §3.1 (each token), §3.2 (the best hypothesis of the
-beam) and §3.3 (the hypothesis of the beam nearest to the reference).
+Paper: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", §3.2 (the best hypothesis of the beam)
+and §3.3 (the hypothesis of the beam nearest to the reference).
 """
 
 import glob
@@ -25,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from glassformer.bundle import TOKENIZER, WEIGHTS, Bundle
 from glassformer.corpus.files import format_of
@@ -55,7 +52,6 @@ __all__ = [
     "DISTILLATION",
     "PART_LINES",
     "DistilledCorpus",
-    "Level",
     "StudentCorpus",
     "TeacherSearch",
     "check_place",
@@ -80,8 +76,6 @@ CORPUS = "corpus"
 _TEXTS, _STUDENT, _LABELLED = "texts", "student", "labelled"
 
 Pair = tuple[str, str]
-Level = Literal["sequence", "token"]
-"""What a student learns: only the teachers' outputs, or also their distributions of each next token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +106,6 @@ class StudentCorpus:
 class DistilledCorpus(StudentCorpus):
     """A corpus translated by a teacher."""
 
-    level: Level
-    teachers: tuple[Path, ...]
     lines: int
     """Number of lines to translate; each has at least one record."""
     pairs: int
@@ -130,7 +122,6 @@ def distil(
     teachers: Sequence[str | Path],
     folder: str | Path,
     *,
-    level: Level = "sequence",
     search: TeacherSearch | None = None,
     settings: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
@@ -142,7 +133,7 @@ def distil(
 ) -> DistilledCorpus:
     """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
 
-    The first teacher may be a file that `tune` wrote: its system of several models then translates, at sequence level.
+    The first teacher may be a file that `tune` wrote: its system of several models then translates.
 
     The corpus is the first teacher's training corpus (`data` names its current folder) or, if `source` is given, the
     files `source` and `target`. Without `target`, the source lines have no references, unless `source` has both sides
@@ -150,7 +141,7 @@ def distil(
 
     With `labelled`, the student also trains on the first teacher's training pairs as they are (self-training). Then
     only `source` is translated, and its lines that are sources of the teacher's training, validation or test pairs are
-    left out. At token level, this is always so.
+    left out.
 
     `settings` are decoding settings by name; they take the place of the first teacher's own. A second call translates
     only the lines that the first one did not reach.
@@ -165,14 +156,14 @@ def distil(
         CheckpointError: a teacher is missing or damaged, or a file cannot be written.
     """
     search, folder = search or TeacherSearch(), Path(folder)
-    _check(teachers, folder, search, source, target, data, level, labelled)
+    _check(teachers, folder, search, source, target, data, labelled)
     if translations:
         _check_given(source, search, settings or {})
     with locked(folder):
         for place in (folder, folder / CORPUS):
             clear_temporaries(place)
         distillation = _Distillation(
-            list(map(Path, teachers)), folder, level, search, settings or {}, translations, labelled, on_progress
+            list(map(Path, teachers)), folder, search, settings or {}, translations, labelled, on_progress
         )
         return distillation.run(data, source, target)
 
@@ -190,12 +181,8 @@ def prepare_student(
         ConfigError: a setting is unknown or impossible, or an override contradicts the teacher's tokenizer.
         CheckpointError: the tokenizer cannot be written.
     """
-    of_tokens = corpus if isinstance(corpus, DistilledCorpus) and corpus.level == "token" else None
-    if new_tokenizer and of_tokens:
-        raise ConfigError("new_tokenizer has no meaning at token level, which compares tokens: leave it out")
     teachers = corpus.teacher.configuration.tokenizer
-    changes = [*_data_overrides(corpus.folder), *(_teaching(of_tokens) if of_tokens else ())]
-    changes += [f"run.directory={_toml(str(corpus.folder / _STUDENT))}"]
+    changes = [*_data_overrides(corpus.folder), f"run.directory={_toml(str(corpus.folder / _STUDENT))}"]
     if not new_tokenizer:
         changes += [f"tokenizer.{name}={_toml(value)}" for name, value in asdict(teachers).items() if value is not None]
     configuration = load(config, [*changes, *overrides])
@@ -242,7 +229,7 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
         return
-    older: dict[str, Any] = {"level": "sequence", "sample": False, "labelled": False}
+    older: dict[str, Any] = {"sample": False, "labelled": False}
     there = older | read_json(path)  # older folders lack these settings
     if difference := difference_of_settings(there, settings):
         raise ConfigError(
@@ -284,7 +271,6 @@ def _check(
     source: str,
     target: str,
     data: str | Path | None,
-    level: Level,
     labelled: bool,
 ) -> None:
     """Raise an error for impossible arguments before any model is loaded."""
@@ -297,31 +283,13 @@ def _check(
         metrics_named([search.best_of_reference])
     if target and not source:
         raise ConfigError("target: expected source to be given, too, got none; give both or neither")
-    if labelled and level == "token":
-        raise ConfigError("labelled has no effect at token level, where a student always learns these pairs, too")
     if labelled and not source:
         raise ConfigError("labelled: expected source, a file without labels, to be given, too; give it")
-    if level == "token":
-        _check_token_level(search, source, target)
-    elif source and data is not None and not labelled:
+    if source and data is not None and not labelled:
         raise ConfigError(
             f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
             "names the teacher's own corpus, source replaces it: leave one of them out"
         )
-
-
-def _check_token_level(search: TeacherSearch, source: str, target: str) -> None:
-    """Raise an error for arguments that mean references, or outputs of the teacher for its own corpus."""
-    given: dict[str, object] = {
-        "target": target,
-        "best_of_reference": search.best_of_reference,
-        "keep_reference": search.keep_reference,
-    }
-    if not source:
-        given |= {"n_best": search.n_best > 1, "sample": search.sample}
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{name} has no effect at token level, where only a source without labels is translated")
 
 
 def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]) -> None:
@@ -341,20 +309,15 @@ class _Distillation:
         self,
         teachers: list[Path],
         folder: Path,
-        level: Level,
         search: TeacherSearch,
         settings: Mapping[str, Any],
         translations: str,
         labelled: bool,
         on_progress: OnProgress,
     ) -> None:
-        self.teachers, self.folder, self.level, self.search = teachers, folder, level, search
-        self.labelled, self.on_progress = labelled or level == "token", on_progress
+        self.teachers, self.folder, self.search = teachers, folder, search
+        self.labelled, self.on_progress = labelled, on_progress
         self.system = System.named(teachers[0])
-        if self.system.run != teachers[0] and level == "token":
-            raise ConfigError(
-                f"{teachers[0]} is a system, which only ranks whole outputs: at token level, name the runs that teach"
-            )
         self.bundle = Bundle.load(self.system.run)
         self.settings = changed_decoding(self.bundle.configuration.decoding, self.system.settings | dict(settings))
         self.translations = translations
@@ -396,8 +359,6 @@ class _Distillation:
         untranslated = {status: count for status, count in counts.items() if status not in ("ok", "reference")}
         return DistilledCorpus(
             folder=self.folder,
-            level=self.level,
-            teachers=tuple(self.teachers),
             teacher=self.bundle,
             labelled=texts.pairs if texts and self.labelled else 0,
             lines=lines,
@@ -447,8 +408,7 @@ class _Distillation:
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
             "teachers": self._hashes,
-            "level": self.level,
-            "labelled": self.labelled and self.level == "sequence",
+            "labelled": self.labelled,
             **rescored_by(self.system),
             **settings_of_outputs(self.settings),
             **({name: getattr(self.settings, name) for name in OF_SAMPLING} if self.search.sample else {}),
@@ -460,8 +420,7 @@ class _Distillation:
 
     def _write_labelled(self, pairs: Iterable[Pair]) -> dict[str, str]:
         """Write the teacher's training pairs; return their sources, each with the reason to translate it no more."""
-        place, pairs = self.folder if self.level == "token" else self.folder / CORPUS, list(pairs)
-        path = place / f"{_LABELLED}.jsonl"
+        path, pairs = self.folder / CORPUS / f"{_LABELLED}.jsonl", list(pairs)
         if not path.exists():
             write_records(path, [{"source": one, "target": other, "status": _LABELLED} for one, other in pairs])
         return _sources({_LABELLED: pairs})
@@ -630,7 +589,7 @@ def _data_overrides(folder: Path) -> list[str]:
         "task": "",
         "directory": "",
         "prepared": "",
-        "source": _outputs(folder),
+        "source": f"{glob.escape(str(folder / CORPUS))}/*.jsonl",
         "target": "",
         "source_column": "source",
         "target_column": "target",
@@ -640,19 +599,6 @@ def _data_overrides(folder: Path) -> list[str]:
         values[f"{name}_source"] = str(both if both.exists() else source) if both.exists() or source.exists() else ""
         values[f"{name}_target"] = str(target) if target.exists() else ""
     return [f"data.{name}={_toml(value)}" for name, value in values.items()]
-
-
-def _teaching(corpus: DistilledCorpus) -> list[str]:
-    """Return the overrides with which a student learns labelled pairs and the teachers' distributions."""
-    teachers = _toml([str(teacher) for teacher in corpus.teachers])
-    changes = [f"data.source={_toml(glob.escape(str(corpus.folder / f'{_LABELLED}.jsonl')))}"]
-    if corpus.pairs:
-        changes.append(f"data.unlabelled_source={_toml(_outputs(corpus.folder))}")
-    return [*changes, f"training.teachers={teachers}"]
-
-
-def _outputs(folder: Path) -> str:
-    return f"{glob.escape(str(folder / CORPUS))}/*.jsonl"
 
 
 def _toml(value: Any) -> str:

@@ -602,8 +602,7 @@ def _cache(configuration: Configuration) -> Path:
 def _settings(configuration: Configuration) -> dict[str, Any]:
     """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
     data = configuration.data
-    shares = ("replay_share", "unlabelled_share")
-    without = {"data": (*NOT_CONTENT, *shares), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
+    without = {"data": (*NOT_CONTENT, "replay_share"), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
     flat = {
         name: value
         for section, names in without.items()

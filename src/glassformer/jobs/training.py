@@ -38,7 +38,6 @@ from glassformer.jobs.run_reports import (
 )
 from glassformer.jobs.shortlists import keep_shortlist
 from glassformer.jobs.starting_run import START, check_start, keep_start
-from glassformer.jobs.teachers import with_teachers
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration, TrainingConfig
 from glassformer.recipes.toml import load, model_config
@@ -135,7 +134,6 @@ def training_run(
             prepared = prepare(configuration, on_progress, whole=not ranks.leads)
             keep_memory(products_to_keep(prepared.train))
             device = ranks.place(device_of(configuration.training.device, "training.device"))
-            prepared = with_teachers(prepared, device, on_progress, whole=not ranks.leads)
             prepared = with_replay(prepared, on_progress, whole=not ranks.leads)
             bundle = _bundle(prepared, folder, device)
             _check_validation(bundle.configuration.training, prepared.valid)

@@ -32,7 +32,7 @@ NOT_CONTENT = ("directory", "prepared", "cache", "cache_gigabytes", "source_lang
 
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
 
-OTHER_SPLITS = ("valid", "test", "replay", "unlabelled")
+OTHER_SPLITS = ("valid", "test", "replay")
 """The corpora of [data] beside the training pairs, by the prefix of their fields."""
 _SIDES = ("source", *(f"{split}_source" for split in OTHER_SPLITS))
 
@@ -97,13 +97,6 @@ class DataConfig:
     """Target of the replayed corpus; without it, the run in training.start_from translates `replay_source` once."""
     replay_share: Annotated[float, Range(0, 0.99)] = 0.3
     """Share of the pairs of an epoch that are replayed, drawn anew in each epoch."""
-    unlabelled_source: Files = ""
-    """Source without labels, from which a student learns what `training.teachers` expect; a .jsonl or .tsv file also
-    has the target, an output of the teachers. `glassformer distil --level token` writes such files."""
-    unlabelled_target: Files = ""
-    """Outputs of the teachers for `unlabelled_source`, if that file has no target."""
-    unlabelled_share: Annotated[float, Range(0, 0.99)] = 0.5
-    """Share of the pairs of an epoch that are unlabelled, drawn anew in each epoch."""
     source_language: str = ""
     """Language of the source, as a BCP 47 tag such as "en" or "pt-BR"; only exported models use it."""
     target_language: str = ""
@@ -226,11 +219,6 @@ class TrainingConfig:
     """Weight α of R-Drop: each pair passes through the model twice with different dropout, and the loss includes the
     divergence between the two outputs. Steps take twice as long; models overfit small corpora later. 0 = off; "auto" =
     chosen from the corpus."""
-    teachers: Files = ""
-    """Folder of a run, or of several, with the same vocabularies: besides its targets, the model learns what these runs
-    expect on average at each next token."""
-    teacher_weight: Annotated[float, Range(0, 1)] = 0.5
-    """Weight of the teachers' distributions beside the smoothed target; pairs without labels have only the former."""
     optimiser: Optimiser = "adam"
     """Adam as in the paper (5.3), AdamW with `weight_decay`, or Muon, which learns more per step and leaves all weights
     but matrices to Adam; "auto" = chosen from the corpus."""

@@ -37,7 +37,7 @@ class Sizes:
     r_drop: float = 0.0
     """As in [training]; 0 without dropout."""
     sampling: float = 0.0
-    """As in [tokenizer]; 0 without subwords, and for a student of teachers, which cut each text in one way only."""
+    """As in [tokenizer]; 0 without subwords."""
 
 
 _SMALL: Mapping[str, Any] = {"d_model": 128, "heads": 4, "encoder_layers": 4, "decoder_layers": 4, "norm": "pre"}
@@ -81,7 +81,7 @@ def fit(configuration: Configuration, pairs: int, sample: Iterable[tuple[str, st
     model = _model(configuration.model, sizes)
     return replace(
         configuration,
-        tokenizer=_tokenizer(configuration.tokenizer, kind, sizes, taught=bool(configuration.training.teachers)),
+        tokenizer=_tokenizer(configuration.tokenizer, kind, sizes),
         model=model,
         training=_training(configuration.training, kind, sizes, dropout=model.get("dropout") != 0),
     )
@@ -167,14 +167,14 @@ def _are_symbols(lines: Sequence[str]) -> bool:
     return len(symbols) >= 2 * len(lines) > 0 and sum(map(len, symbols)) <= 2.5 * len(symbols)
 
 
-def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes, *, taught: bool) -> TokenizerConfig:
+def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes) -> TokenizerConfig:
     if config.kind == "auto" and kind.words:
         target = config.target_kind or ("words" if kind.symbols else None)
         config = replace(config, kind="characters", joint=False, target_kind=target)
     elif config.kind == "auto":
         config = replace(config, kind="unigram")
     if config.sampling == "auto":
-        config = replace(config, sampling=sizes.sampling if config.has_subwords and not taught else 0.0)
+        config = replace(config, sampling=sizes.sampling if config.has_subwords else 0.0)
     if config.vocab_size:
         return config
     # A script with thousands of characters needs entries for them, and for combinations of them.

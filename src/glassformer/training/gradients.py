@@ -29,8 +29,7 @@ from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import MEMORY, cores, device_of, keep_memory, using_threads
 from glassformer.system.processes import Worker
-from glassformer.text.vocabulary import PAD_ID
-from glassformer.training.objective import Loss, Teachers, smoothed_cross_entropy
+from glassformer.training.objective import Loss, smoothed_cross_entropy
 from glassformer.training.optimiser import Muon, turned
 from glassformer.training.precision import rounding
 
@@ -116,19 +115,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
     output = model.decoder_output(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
     weight, bias = model.output.weight, model.output.bias
-    teachers = _teachers(batch, device)
-    return smoothed_cross_entropy(output[positions], weight, target_output[real], smoothing, r_drop, bias, teachers)
-
-
-def _teachers(batch: Batch, device: torch.device) -> Teachers | None:
-    """Return what the teachers expect at the real target positions of a batch; None without teachers."""
-    if batch.teachers is None or batch.trust is None:
-        return None
-    real = batch.target_output != PAD_ID
-    tokens = batch.teachers[real]
-    trust = np.broadcast_to(batch.trust[:, None], real.shape)[real]
-    ids, shares = tokens["id"].astype(np.int64), tokens["share"].astype(np.float32)
-    return Teachers(_placed(ids, device), _placed(shares, device), _placed(trust, device))
+    return smoothed_cross_entropy(output[positions], weight, target_output[real], smoothing, r_drop, bias)
 
 
 def _placed(array: Shaped[np.ndarray, "*N"], device: torch.device) -> Shaped[Tensor, "*N"]:

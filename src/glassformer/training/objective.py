@@ -3,7 +3,7 @@
 The logits of a whole batch, (tokens, vocabulary), would be by far the largest tensor of a training step. They are never
 stored whole: loss and gradient are computed together, a few rows at a time, at the real target positions only.
 
-Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary · K tokens of the teachers.
+Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from glassformer.errors import ConfigError
 from glassformer.model.linear import linear, transposed_product
 
-__all__ = ["Loss", "Teachers", "smoothed_cross_entropy"]
+__all__ = ["Loss", "smoothed_cross_entropy"]
 
 ROWS = 512
 """Rows of logits computed at a time: few enough for memory, enough for fast products."""
@@ -31,16 +31,6 @@ class Loss(NamedTuple):
     plain: Float[Tensor, ""]
 
 
-class Teachers(NamedTuple):
-    """What teachers expect at each target position: some tokens, and all others with equal probabilities."""
-
-    ids: Int[Tensor, "N K"]
-    shares: Float[Tensor, "N K"]
-    """How much more probable each of these tokens is than the others, ≥ 0; with the others, the sum is 1."""
-    trust: Float[Tensor, "N"]
-    """The weight of the teachers beside the reference, from 0 to 1."""
-
-
 def smoothed_cross_entropy(
     hidden: Float[Tensor, "R D"],
     weight: Float[Tensor, "V D"],
@@ -48,7 +38,6 @@ def smoothed_cross_entropy(
     smoothing: float,
     r_drop: float = 0.0,
     bias: Float[Tensor, "V"] | None = None,
-    teachers: Teachers | None = None,
 ) -> Loss:
     """Return the loss of logits = hidden · weightᵀ + bias, summed over positions.
 
@@ -60,9 +49,6 @@ def smoothed_cross_entropy(
     other. The minimised loss is then the mean of both plus α/2 = `r_drop`/2 times the mean of their divergences from
     each other (Wu et al. 2021, R-Drop, equation 4, divided by 2).
 
-    With `teachers`, the target is the mean of the smoothed target and the teachers' distribution, weighted by `trust`
-    (Hinton et al. 2015, §2; Kim and Rush 2016, §3.1).
-
     An entry whose bias is below `ABSENT`, as imported models have one for `<bos>`, is left out as if the vocabulary did
     not contain it: it gets no share of ε and no gradient. `target` must not contain such an entry.
 
@@ -73,45 +59,17 @@ def smoothed_cross_entropy(
     """
     if bias is not None and bool((bias.detach() < ABSENT).any()):
         present = bias.detach() >= ABSENT
-        place = present.cumsum(0) - 1
-        weight, bias, target = weight[present], bias[present], place[target]
-        if teachers is not None:
-            shares = teachers.shares * present[teachers.ids]
-            teachers = teachers._replace(ids=place[teachers.ids].clamp(min=0), shares=shares)
+        weight, bias, target = weight[present], bias[present], (present.cumsum(0) - 1)[target]
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
-    expected = _target(target, smoothing, teachers, torch.promote_types(hidden.dtype, torch.float32))
-    arguments = hidden, weight, bias, expected, r_drop, _product_dtype(hidden)
+    arguments = hidden, weight, bias, target, smoothing, r_drop, _product_dtype(hidden)
     with torch.autocast(hidden.device.type, enabled=False):  # the dtypes are chosen here; autocast's softmax is float32
         sums: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
     return Loss(*sums)
 
 
-class _Target(NamedTuple):
-    """The distributions that the loss compares with: some entries' own shares, and a share spread over all entries."""
-
-    ids: Int[Tensor, "N E"]
-    """The entries with a share of their own; the first one is the reference."""
-    shares: Float[Tensor, "N E"]
-    even: Float[Tensor, "N 1"]
-    """The share that is spread over the vocabulary."""
-
-
-def _target(reference: Tensor, smoothing: float, teachers: Teachers | None, dtype: torch.dtype) -> _Target:
-    """Return the smoothed target, mixed with what the teachers expect, if there are teachers."""
-    ids = reference[:, None]
-    if teachers is None:
-        own, even = (torch.full_like(ids, share, dtype=dtype) for share in (1 - smoothing, smoothing))
-        return _Target(ids, own, even)
-    trust = teachers.trust[:, None].to(dtype)
-    expected = teachers.shares.to(dtype)
-    shares = torch.cat([(1 - smoothing) * (1 - trust), trust * expected], 1)
-    even = smoothing * (1 - trust) + trust * (1 - expected.sum(1, keepdim=True))
-    return _Target(torch.cat([ids, teachers.ids], 1), shares, even)
-
-
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """With p = softmax(z) and y the expected distribution: loss = −Σ y log p, and its gradient by z is p − y."""
+    """With p = softmax(z) and y the smoothed target: loss = −Σ y log p, and its gradient by z is p − y."""
 
     @staticmethod
     def forward(
@@ -119,12 +77,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        target: _Target,
+        target: Tensor,
+        smoothing: float,
         r_drop: float,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         passes = 2 if r_drop else 1
-        count, vocabulary = len(target.ids), len(weight)
+        count, vocabulary = len(target), len(weight)
         rows = hidden.detach().to(dtype).view(passes, count, hidden.shape[1])
         precise = torch.promote_types(hidden.dtype, torch.float32)
         matrix = weight.detach().to(dtype)
@@ -136,14 +95,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         mean_entry = matrix.mean(0, dtype=precise)
         mean_bias = 0.0 if added is None else added.mean(dtype=precise)
         means = (rows.to(precise) @ mean_entry + mean_bias)[..., None]  # (passes, N, 1)
-        smoothed = -(target.even * means).sum() / passes
+        smoothed = -(smoothing * means).sum() / passes
         plain = torch.zeros_like(smoothed)
         for start in range(0, count, ROWS):
             part = slice(start, start + ROWS)
             chunk = rows[:, part].flatten(0, 1)  # (passes · rows, D)
-            ids, shares = (one[part].repeat(passes, 1) for one in (target.ids, target.shares))  # (passes · rows, E)
             logits = linear(chunk, matrix, added)  # (passes · rows, V)
-            losses, grad = _loss_and_gradient(logits, ids, shares, r_drop)
+            losses, grad = _loss_and_gradient(logits, target[part].repeat(passes), smoothing, r_drop)
             smoothed += losses.smoothed
             plain += losses.plain
             if hidden_grad is not None:
@@ -155,13 +113,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             del logits, grad  # before the next ones, which then take their place in the processor's cache
         if hidden_grad is not None:
             # The gradient of the share that all entries have, which is not subtracted from each probability.
-            share = target.even / passes
+            share = torch.tensor(smoothing / passes, dtype=precise)
             hidden_grad -= share * mean_entry
             if weight_grad is None:  # no rows
                 weight_grad = torch.zeros_like(weight, dtype=precise)
-            weight_grad -= (share / vocabulary * rows).sum((0, 1), dtype=precise)
+            weight_grad -= (share / vocabulary * rows.to(precise)).sum((0, 1))
             if bias_grad is not None:
-                bias_grad -= target.even.sum() / vocabulary
+                bias_grad -= smoothing * count / vocabulary
         ctx.save_for_backward(None if hidden_grad is None else hidden_grad.flatten(0, 1), weight_grad, bias_grad)
         ctx.dtypes = hidden.dtype, weight.dtype
         ctx.mark_non_differentiable(plain)
@@ -174,10 +132,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         hidden_dtype, weight_dtype = ctx.dtypes
         of_hidden, of_weight = (hidden_grad * grad).to(hidden_dtype), (weight_grad * grad).to(weight_dtype)
         of_bias = None if bias_grad is None else (bias_grad * grad).to(weight_dtype)
-        return of_hidden, of_weight, of_bias, None, None, None
+        return of_hidden, of_weight, of_bias, None, None, None, None
 
 
-def _loss_and_gradient(logits: Tensor, ids: Tensor, shares: Tensor, r_drop: float) -> tuple[Loss, Tensor]:
+def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop: float) -> tuple[Loss, Tensor]:
     """Return the loss of these logits z (R, V) and its gradient by them, both without the even share.
 
     The probabilities have the dtype of the logits. In bf16, this rounds them by 0.2 % at most, far less than the
@@ -186,20 +144,19 @@ def _loss_and_gradient(logits: Tensor, ids: Tensor, shares: Tensor, r_drop: floa
     """
     passes = 2 if r_drop else 1
     precise = torch.promote_types(logits.dtype, torch.float32)
-    places = torch.arange(len(ids), device=ids.device)[:, None], ids
-    expected = logits[places].to(precise)
+    reference = target[:, None]
+    correct = logits.gather(1, reference).to(precise)  # (R, 1)
     probs = logits.softmax(-1, dtype=precise if r_drop else None)
     largest, its_prob = (some.amax(-1, keepdim=True).to(precise) for some in (logits, probs))
     log_total = largest - its_prob.log()  # (R, 1)
-    plain = (log_total - expected[:, :1]).sum() / passes
-    smoothed = (log_total.sum() - (shares * expected).sum()) / passes
+    plain = (log_total - correct).sum() / passes
+    smoothed = (log_total.sum() - ((1 - smoothing) * correct).sum()) / passes
     apart: Tensor | float = 0.0
     if r_drop:
         ratio = torch.sub(*logits.to(precise).chunk(2)) - torch.sub(*log_total.chunk(2))  # log(p/q) of the passes
         divergence, apart = _divergence(probs.view(2, *ratio.shape), ratio)
         smoothed, apart = smoothed + r_drop / 4 * divergence, r_drop / 4 * apart.flatten(0, 1)
-    same = (ids[:, :, None] == ids[:, None]).to(precise)  # an entry's share is the sum over the places that name it
-    probs[places] = ((expected - log_total).exp() - (same @ shares[..., None])[..., 0]).to(probs.dtype)
+    probs.scatter_(1, reference, ((correct - log_total).exp() - (1 - smoothing)).to(probs.dtype))
     gradient = probs.div_(passes).add_(apart) if r_drop else probs
     return Loss(smoothed, plain), gradient.to(logits.dtype)
 

@@ -1,7 +1,7 @@
 """`glassformer distil`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,15 +32,6 @@ def distil_command(
         ),
     ],
     output: StudentFolder,
-    level: Annotated[
-        Literal["sequence", "token"],
-        typer.Option(
-            "--level",
-            metavar="LEVEL",
-            help="Learn the teacher's outputs (sequence); or its training pairs, and what it expects at each token of "
-            "these pairs and of its outputs for --source (token).",
-        ),
-    ] = "sequence",
     data: Data = None,
     source: Annotated[
         str,
@@ -96,7 +87,7 @@ def distil_command(
     settings = decoding_changes(of_search, beam_size=beam_size, sampling=sample)
     with TrainingProgress() as show, stop_on_signal(show):
         files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
-        how: dict[str, Any] = {"level": level, "search": search, "settings": settings, "labelled": labelled}
+        how: dict[str, Any] = {"search": search, "settings": settings, "labelled": labelled}
         corpus = distil(runs, output, **files, **how, on_progress=show)
     typer.echo(_in_words(corpus))
     train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
