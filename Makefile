@@ -38,7 +38,7 @@ test-exhaustive: .venv/developer ## fail or be killed at every write, and try ev
 
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
-CLIENTS := transformers argos onnx node http toolkit
+CLIENTS := transformers argos onnx node http
 clients: $(CLIENTS:%=.clients/%/installed) .clients/serve/installed ## install other people's programs for the tests marked "client" (about 2 GB)
 
 .clients/%/installed: tests/clients/requirements/%.txt tests/clients/requirements/%-alone.txt | .venv/python

@@ -61,7 +61,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tokens = ["<unk>", "<pad>", "<bos>", "<eos>", *(f"{side[0]}{number}" for number in range(1, 6))]
         (folder / f"{side}.txt").write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
     (folder / "page.html").write_text("<p>The <b>cat</b> slept.</p>\n", encoding="utf-8")
-    (folder / "messages.po").write_text('msgid "The cat slept."\nmsgstr ""\n', encoding="utf-8")
     (folder / "mine.toml").write_text(blocks(GUIDE[0], "toml")[0], encoding="utf-8")
     run(folder, f"glassformer demo {' '.join(SMALL)} > demo.txt")
     shutil.copytree(folder / "runs/demo", folder / "runs/mine")  # for pages whose tests another process may begin with

@@ -1,8 +1,7 @@
 """Files that are hard to read and to rebuild, made of pieces."""
 
-import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from glassformer.documents.document import Document
@@ -25,38 +24,6 @@ CHUNKS = {
         "é 日本。",
         "\x0cpage",
         "&amp; <b>",
-    ],
-    ".md": [
-        *("# Head *em* #", "Set", "===", "* item", "- [ ] task", "> quote **bold", "> on** end", "1. `code` and text"),
-        *(
-            "```py",
-            "x = 1",
-            "```",
-            "    indented code",
-            "| a | b\\|c |",
-            "|---|:-:|",
-            "| `x` | **y** z |",
-            "",
-            "",
-            "  ",
-        ),
-        *(
-            '[link *x*](http://a.b "t") end',
-            "![alt](i.png) <b>x</b> &eacute;",
-            "[ref]: http://a.b",
-            "a\\",
-            "b  ",
-            "***",
-        ),
-        *(
-            "snake_case * 2 ~~gone~~ \\*",
-            "<div>",
-            "</div>",
-            "<!-- note -->",
-            "\ttab",
-            "***both** x*",
-            "[a][ref] <http://x.y>",
-        ),
     ],
     ".html": [
         *(
@@ -93,96 +60,18 @@ CHUNKS = {
         ),
     ],
 }
-CUE = "{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{text}\n\n"
-CUES = ["<i>One line\nand two</i>", "- Who?\n- Me.", "{\\an8}Up", "", "♪", "One <b>bold</b> &amp; x", "日本語\nです"]
-VTT = [
-    "NOTE a\nb\n\n",
-    "STYLE\n::cue { color: red }\n\n",
-    "id 1\n00:01.000 --> 00:02.000 line:1 align:end\n<v Bob>Hi &lt;b\n\n",
-    "00:01.000 --> 00:02.000\na <00:01.500>b <c.x>c</c>\n\n",
-    "REGION\nid:x\n\n",
-    "\n",
-]
-ENTRIES = [
-    *('# c\n#. x\n#: a.py:1\n#, c-format\nmsgid "one %d"\nmsgid_plural "many %d"\nmsgstr[0] ""\nmsgstr[1] ""\n\n',),
-    *('#~ msgid "old"\n#~ msgstr "alt"\n\n', '#| msgid "before"\n#, fuzzy\nmsgid "now {x}"\nmsgstr "jetzt"\n\n'),
-    *(
-        'msgctxt "menu"\nmsgid "open \\"it\\""\nmsgstr ""\n',
-        'msgid ""\n"wrapped "\n"and\\n"\n"long"\nmsgstr ""\n\n',
-        "\n",
-    ),
-    *('msgid   "  spaced\\t"  \nmsgstr ""\n\n',),
-]
-HEADER = (
-    'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
-    '"Plural-Forms: nplurals={n}; plural={p};\\n"\n\n'
-)
-XLIFF = [
-    '<trans-unit id="1"><source>One &amp; <g id="1">two</g> <x id="2"/></source></trans-unit>',
-    '<trans-unit id="2" translate="no"><source>keep</source></trans-unit>',
-    '<trans-unit id="3">\n  <source>x <![CDATA[<y>]]></source>\n  <target state="new"></target>\n </trans-unit>',
-    '<trans-unit id="4"><source>a<ph id="1">&lt;br&gt;</ph>b</source><target/></trans-unit>',
-    '<trans-unit id="5"><source>é日本 &#233;</source><target>done</target></trans-unit><!-- x --><?pi y?>',
-]
 
 
-def xliff(units: list[str]) -> str:
-    return f'<?xml version="1.0"?>\n<xliff version="1.2"><file><body>\n{"".join(units)}\n</body></file></xliff>\n'
-
-
-MESSAGES = {
-    "greeting": "Hi {{name}}, it is {time}",
-    "count_one": "one %d",
-    "count_other": 'many %d "quoted" <b>',
-    "nested": {"back\\slash": "a\\b", "@note": "stays", "list": ["first\tone", "2nd $x$", "\u2028", 3.0, None, True]},
-    "é日本": "Été — “quoted” 😀",
-    "": "",
-}
-
-
-def _lines(suffix: str) -> Callable[[random.Random], str]:
-    def text(chance: random.Random) -> str:
-        front = chance.choice(["", "---\ntitle: x\n---\n"]) if suffix == ".md" else ""
-        return front + "".join(f"{one}{chance.choice(['', chr(10)])}\n" for one in _some(chance, CHUNKS[suffix]))
-
-    return text
-
-
-def _some(chance: random.Random, pieces: Sequence[str]) -> list[str]:
-    return chance.choices(pieces, k=chance.randint(2, 12))
-
-
-def _subtitles(chance: random.Random) -> str:
-    return "".join(CUE.format(n=n, text=text) for n, text in enumerate(_some(chance, CUES)[:9]))
-
-
-def _messages(chance: random.Random) -> str:
-    keys = chance.sample(list(MESSAGES), k=chance.randint(1, len(MESSAGES)))
-    shape = {"indent": chance.choice([None, 2, "\t"]), "ensure_ascii": chance.random() < 0.5}
-    return json.dumps({key: MESSAGES[key] for key in keys}, **shape)
-
-
-def _gettext(chance: random.Random) -> str:
-    return HEADER.format(n=2, p="(n!=1)") + "\n".join(chance.sample(ENTRIES, k=chance.randint(1, len(ENTRIES))))
-
-
-MAKERS: dict[str, Callable[[random.Random], str]] = {
-    ".txt": _lines(".txt"),
-    ".md": _lines(".md"),
-    ".html": _lines(".html"),
-    ".srt": _subtitles,
-    ".vtt": lambda chance: "WEBVTT - x\n\n" + "".join(_some(chance, VTT)),
-    ".po": _gettext,
-    ".xlf": lambda chance: xliff(_some(chance, XLIFF)),
-    ".json": _messages,
-}
+def _text(chance: random.Random, suffix: str) -> str:
+    pieces = chance.choices(CHUNKS[suffix], k=chance.randint(2, 12))
+    return "".join(f"{one}{chance.choice(['', chr(10)])}\n" for one in pieces)
 
 
 def nasty_files(count: int = 200) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the bytes of each file; the formats take turns, and the files never change."""
     for number in range(count):
-        chance, suffix = random.Random(number), list(MAKERS)[number % len(MAKERS)]
-        text, ending = MAKERS[suffix](chance), chance.choice(["\n", "\n", "\r\n"])
+        chance, suffix = random.Random(number), list(CHUNKS)[number % len(CHUNKS)]
+        text, ending = _text(chance, suffix), chance.choice(["\n", "\n", "\r\n"])
         mark, last = chance.choice(["", "", "\ufeff"]), chance.choice(["", "\n"])
         yield f"{number}{suffix}", f"{mark}{text.rstrip(chr(10))}{last}".replace("\n", ending).encode()
 

@@ -49,7 +49,7 @@ def test_what_cannot_be_translated_is_refused_in_its_words(served):
     for body, message in (
         (form(b"x", "a.doc"), "Invalid request: file format not supported"),
         (form(b"x", source="zz"), "zz is not supported"),
-        (form(b"{", "a.json"), "a.json, line 1, column 2: expected JSON"),
+        (form(b"\xff", "a.txt"), "a.txt, line 1: expected utf-8"),
         (form(b"x", lines="true"), "Invalid request: lines parameter is for .txt files"),
         (form(b"x", "a.txt", lines="yes"), "Invalid request: lines parameter is not true or false"),
     ):
@@ -62,7 +62,7 @@ def test_what_cannot_be_translated_is_refused_in_its_words(served):
         assert served.get(path).status == 404
     settings = served.get("/frontend/settings").json
     assert settings["filesTranslation"]
-    assert ".po" in settings["supportedFilesFormat"]
+    assert settings["supportedFilesFormat"] == [".txt", ".html", ".htm"]
 
 
 def test_a_file_is_forgotten_after_its_time():

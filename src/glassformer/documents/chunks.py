@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple
 
 from glassformer.text.edits import Replacement, edited
 
-__all__ = ["Chunk", "Role", "Unit", "closings_of", "has_text", "unit_of"]
+__all__ = ["Chunk", "Role", "Unit", "closings_of", "unit_of"]
 
 Role = Literal["text", "open", "close", "point"]
 
 
 class Chunk(NamedTuple):
-    """A chunk of a unit: text, or a mark such as a tag, a code span or a placeholder."""
+    """A chunk of a unit: text, or a mark such as a tag or an image."""
 
     role: Role
     text: str
@@ -25,13 +25,9 @@ class Chunk(NamedTuple):
     """The name of a tag, by which closing tags find their opening tags."""
 
 
-def _unwrapped(content: str, is_suspicious: bool) -> str:  # noqa: ARG001 – most formats do not mark suspicious units
-    return content
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A part of a document that is translated as a whole, such as a paragraph or a message."""
+    """A part of a document that is translated as a whole, such as a paragraph."""
 
     begin: int
     end: int
@@ -39,25 +35,16 @@ class Unit:
     chunks: tuple[Chunk, ...]
     escape: Callable[[str], str] = str
     """Writes text so that the format reads it as text."""
-    writable: Callable[[Iterable[Chunk]], Iterable[Chunk]] = iter
-    """Returns the chunks without marks that the format cannot write, such as emphasis of nothing in Markdown."""
-    compose: Callable[[str, bool], str] = _unwrapped
-    """Returns what replaces the characters, from the escaped content and from whether the translation is suspicious."""
-    edits: tuple[Replacement, ...] = ()
-    """Further replacements, such as a state, that a translation of the unit requires."""
-    doubts: tuple[Replacement, ...] = ()
-    """Further replacements that a suspicious translation requires, such as a flag."""
+    compose: Callable[[str], str] = str
+    """Returns what replaces the characters, from the escaped content."""
 
-    def edit(
-        self, chunks: Iterable[Chunk], is_suspicious: bool, inner: Iterable[Replacement], document: str
-    ) -> Replacement:
+    def edit(self, chunks: Iterable[Chunk], inner: Iterable[Replacement], document: str) -> Replacement:
         """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
         known = tuple(inner)
         content = "".join(
-            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document)
-            for chunk in self.writable(chunks)
+            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
         )
-        return Replacement(self.begin, self.end, self.compose(content, is_suspicious))
+        return Replacement(self.begin, self.end, self.compose(content))
 
 
 def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
@@ -71,12 +58,12 @@ def unit_of(document: str, chunks: Sequence[Chunk], escape: Callable[[str], str]
     Marks and white space at either end stay where they are and do not belong to the unit.
     """
     kept = _without_ends(document, [chunk for chunk in chunks if chunk.text])
-    if not has_text(kept):
+    if not _has_text(kept):
         return None
     return Unit(begin=kept[0].begin, end=kept[-1].end, chunks=tuple(kept), escape=escape)
 
 
-def has_text(chunks: Iterable[Chunk]) -> bool:
+def _has_text(chunks: Iterable[Chunk]) -> bool:
     """Return whether the text of some chunks contains a letter or a digit."""
     return any(character.isalnum() for chunk in chunks if chunk.role == "text" for character in chunk.text)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from glassformer.documents.chunks import Chunk, Unit, unit_of
 
-__all__ = ["html_units"]
+__all__ = ["html_charset", "html_units"]
 
 INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img", "ins"}
@@ -26,6 +26,7 @@ VOID = frozenset(
 """Elements without an end tag."""
 SEEN = ("alt", "title", "placeholder")
 """Attributes that are translated."""
+_CHARSET = re.compile(r"<meta[^>]+charset\s*=\s*[\"']?([\w-]+)", flags=re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""(?<=[\s"'/])([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
 
 
@@ -83,6 +84,12 @@ class _Reader(HTMLParser):
 
     def unknown_decl(self, _: str) -> None:
         self._note("declaration")
+
+
+def html_charset(head: str) -> str | None:
+    """Return the encoding that the first characters of a page declare, or None."""
+    found = _CHARSET.search(head)
+    return found[1] if found else None
 
 
 def html_units(document: str) -> list[Unit]:
@@ -155,7 +162,7 @@ def _attributes(document: str, begin: int, end: int) -> Iterator[Unit]:
             chunk = Chunk("text", html.unescape(document[first:last]), first, last)
             unit = unit_of(document, [chunk], partial(_value, quote))
             if unit:
-                yield unit if quote else replace(unit, compose=lambda content, _: f'"{content}"')
+                yield unit if quote else replace(unit, compose=lambda content: f'"{content}"')
 
 
 def _value(quote: str, text: str) -> str:

@@ -76,7 +76,7 @@ class DocumentSentences:
             status = next((one.status for one in renderings if one.status != "ok"), None)
             if status:
                 doubts[place] = Doubt(self.document.line(place), status)
-        data = self.document.rebuilt(changed, doubts)
+        data = self.document.rebuilt(changed)
         return data, DocumentReport(units=len(self._units), doubts=tuple(doubts.values()))
 
 

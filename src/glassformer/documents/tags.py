@@ -1,7 +1,7 @@
 """Tags by detagging and projection: a model translates plain text, and the tags follow the words that they belonged to.
 
 A tag goes to the target words that are aligned to its source words, as a whole: it is never repeated, lost or invented,
-and tags stay nested as in the source. A point, such as an image or a placeholder, goes before the target word aligned
+and tags stay nested as in the source. A point, such as an image, goes before the target word aligned
 to the source word that followed it. What finds no word goes to the end of the tag around it.
 """
 
@@ -125,10 +125,10 @@ class _PlainText:
         before, after = self._parts[-1][-1] if self._parts else "", self._next[place]
         if self._skips_space or not (before or after):
             return "kept"
-        if before in ("", " ", "\n") and after == " ":
+        if before in ("", " ") and after == " ":
             self._skips_space = True
             return "taken"
-        if before == " " and after in ("", "\n") and self._chunks[place - 1].role == "text":
+        if before == " " and not after and self._chunks[place - 1].role == "text":
             last = self._parts.pop()
             self._parts += [last[:-1]] if len(last) > 1 else []
             self.size -= 1
@@ -196,23 +196,13 @@ class _Projection:
 
     def _point(self, index: int, tag: Tag, ranges: Mapping[int, Span], around: Span, words: _Words) -> Span:
         """Return the place of a point, or of a tag that no word belongs to, outside the ranges of its neighbours."""
-        begin, end = self._within_line(tag.begin, around)
+        begin, end = around
         following = (word.begin for word in words.after(tag.begin) if begin < word.end and word.begin < end)
         place = min(max(next(following, end), begin), end)
         for other, (first, last) in ranges.items():
             if first < place < last:
                 place = first if index < other else last
         return place, place
-
-    def _within_line(self, place: int, around: Span) -> Span:
-        """Return the part of some characters that is in the target's line for a place in the source."""
-        if "\n" not in self.source or self.source.count("\n") != self.target.count("\n"):
-            return around
-        lines = self.target.split("\n")
-        number = self.source.count("\n", 0, place)
-        first = sum(len(line) + 1 for line in lines[:number])
-        begin, end = (min(max(first + size, around[0]), around[1]) for size in (0, len(lines[number].rstrip())))
-        return begin, end
 
 
 def _run(tag: Tag, words: _Words, taken: set[int], siblings: Sequence[Tag]) -> range:

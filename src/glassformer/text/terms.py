@@ -19,8 +19,6 @@ from glassformer.text.vocabulary import PLACEHOLDERS
 from glassformer.text.word_edges import is_apart
 
 __all__ = [
-    "ADDRESS",
-    "PLACEHOLDER",
     "Terms",
     "TextPiece",
     "as_fragment",
@@ -30,9 +28,9 @@ __all__ = [
     "without_spans",
 ]
 
-ADDRESS = r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]}'»”’]"
+_ADDRESS = r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]}'»”’]"
 """The pattern of an address of a page."""
-PLACEHOLDER = (
+_PLACEHOLDER = (
     r"%\([\w.]+\)[#0 +-]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
     r"|%(?:\d+\$)?[#0+-]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|L|q|j|z|t)?[diouxXeEfFgGaAcspn@](?![a-zA-Z])"  # C
     r"|%%"
@@ -40,12 +38,12 @@ PLACEHOLDER = (
 )
 """The pattern of placeholders that programs fill, without those in braces."""
 _PROTECTED = re.compile(
-    rf"(?P<address>{ADDRESS}|www\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}}'»”’])?)"
+    rf"(?P<address>{_ADDRESS}|www\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}}'»”’])?)"
     r"|(?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
     r"|(?P<tag></?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>)"
     r"|(?P<braces>\{\{[^{}\n]*\}\}|\{[\w.:!-]*\})"
     rf"|(?P<token>{'|'.join(PLACEHOLDERS)})"  # so that one in a text cannot be confused with those of our own
-    rf"|(?P<placeholder>{PLACEHOLDER})"
+    rf"|(?P<placeholder>{_PLACEHOLDER})"
     r"|(?P<number>\d{1,3}(?: \d{3})+(?!\d)|\d(?:[\d.,:/'’\u00a0\u202f]*\d)?)",
 )
 _PERHAPS = re.compile(r"[\d@{%$<]|://|www\.")

@@ -88,8 +88,7 @@ def translate_command(
     Each input line gives one output line, which is empty if the line cannot be translated. The number of untranslated
     lines is printed to stderr, by reason.
 
-    Documents are .html, .json, .md, .po, .srt, .vtt and .xliff files and, with --output, .txt files; everything but
-    their text stays byte for byte.
+    Documents are .html files and, with --output, .txt files; everything but their text stays byte for byte.
     """
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
