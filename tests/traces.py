@@ -21,7 +21,6 @@ from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.sampling import draw
 from glassformer.decoding.transformer_step import TransformerStep
-from glassformer.explorer.figure import weights_figure
 from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
 from glassformer.explorer.payload import mistake_data, point_data, recorded_payload, rounded
 from glassformer.inspection import MISTAKES, plant
@@ -456,28 +455,6 @@ def sampling() -> dict[str, Any]:
     return {"logProbs": log_probs.tolist(), "cases": cases}
 
 
-def figures() -> dict[str, Any]:
-    """Return weights with words, masks and captions, and Python's picture of each."""
-    generator = torch.Generator().manual_seed(7)
-    made = {}
-    for kind, (rows, columns, masked) in {
-        "square": (7, 7, True),
-        "wide": (3, 41, False),
-        "one word": (1, 1, False),
-    }.items():
-        weights = torch.rand(rows, columns, generator=generator).pow(6)
-        weights[0, 0], weights[-1, -1] = 0.0625, 0.0  # a tie of rounding, and an exact zero
-        blocked = torch.ones(rows, columns).triu(1).bool() if masked else torch.zeros(rows, columns).bool()
-        words = [f"<wort{number}> 中文" for number in range(columns)]
-        caption = [f"{kind}, head 1", "a & b → c", "glassformer · demo"]
-        figure = weights_figure(
-            weights.numpy(), words[:rows], words, caption, about="#text=a&b", blocked=blocked.numpy()
-        )
-        picture = {"values": weights.flatten().tolist(), "blocked": blocked.tolist(), "words": words}
-        made[kind] = {**picture, "rows": rows, "columns": columns, "caption": caption, "svg": figure.svg}
-    return made
-
-
 def main(folder: Path) -> None:
     """Write a file for each test of `web/tests` that compares with Python."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -491,7 +468,6 @@ def main(folder: Path) -> None:
         reasons,
         sentences,
         recorded,
-        figures,
         numbers,
         sampling,
         tokenizers,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glassformer import pictures
-from glassformer.errors import ShapeError
+from glassformer.errors import ConfigError, ShapeError
 
 WORDS = ["The", "cat", "<slept>"]
 
@@ -77,6 +77,11 @@ def test_boxes_lead_to_their_chapters():
 
 def test_words_stay_text():
     assert "&lt;slept&gt;" in DRAWN["heat map"].svg
+    words = ["$x_1$", "中文", "\x01"]
+    svg = pictures.heat_map([[1.0]] * 3, words, ["$"], alt="\x02", title="$5 or $6", column_label="a$^$").svg
+    assert {*words[:2], "\ufffd", "$", "$5 or $6", "a$^$"} <= {
+        one.text for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    }
 
 
 @pytest.mark.parametrize(
@@ -107,8 +112,15 @@ def test_a_player_has_every_frame_and_its_caption():
 
 
 def test_a_saved_picture_is_an_svg_file(tmp_path):
-    DRAWN["bars"].save(tmp_path / "bars.svg")
-    assert ElementTree.parse(tmp_path / "bars.svg").getroot().tag.endswith("svg")
+    path = DRAWN["bars"].save(tmp_path / "bars.svg")
+    assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_a_picture_is_saved_as_svg_only(tmp_path):
+    with pytest.raises(ConfigError, match=r"expected a name that ends with \.svg, got 'a.png'"):
+        DRAWN["bars"].save(tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="cannot be written: No such file or directory; choose another path"):
+        DRAWN["bars"].save(tmp_path / "nowhere" / "a.svg")
 
 
 @pytest.mark.slow

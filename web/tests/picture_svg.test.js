@@ -1,11 +1,9 @@
-// Pictures as files: the same bytes as Python's, in the colours of the page.
+// Pictures as files, in the colours of the page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { INK_NAMES, matrixSvg } from "../ui/picture_svg.js";
-import { traces } from "./traces.js";
 
-const FIGURES = await traces("figures");
 const css = readFileSync(new URL("../ui/styles.css", import.meta.url), "utf8");
 
 /** @param {string} name */
@@ -16,23 +14,47 @@ const inks = /** @type {import("../ui/picture_svg.js").Inks} */ (
   )
 );
 
-for (const [kind, { values, blocked, words, rows, columns, caption, svg }] of Object.entries(FIGURES)) {
-  test(`a picture of weights has the bytes of Python's: ${kind}`, () => {
-    const picture = {
-      values: Float32Array.from(values),
-      offset: 0,
-      rows,
-      columns,
-      rowLabels: words.slice(0, rows),
-      columnLabels: words,
-      scale: /** @type {const} */ ("probability"),
-      largest: 1,
-      blocked: (/** @type {number} */ row, /** @type {number} */ column) => blocked[row][column],
-      hidden: () => false,
-    };
-    assert.equal(matrixSvg(picture, caption, "#text=a&b", inks), svg);
-  });
+/**
+ * Returns a picture of weights whose cells above the diagonal are blocked.
+ * @param {number[]} values
+ * @param {number} rows
+ * @param {number} columns
+ */
+function weights(values, rows, columns) {
+  const words = Array.from({ length: columns }, (_, at) => `<wort${at}> 中文`);
+  return {
+    values: Float32Array.from(values),
+    offset: 0,
+    rows,
+    columns,
+    rowLabels: words.slice(0, rows),
+    columnLabels: words,
+    scale: /** @type {const} */ ("probability"),
+    largest: 1,
+    blocked: (/** @type {number} */ row, /** @type {number} */ column) => column > row,
+    hidden: () => false,
+  };
 }
+
+test("weights have their colours and numbers, blocked cells a line, and texts are escaped", () => {
+  const svg = matrixSvg(weights([1, 0, 0.0625, 0.004], 2, 2), ["a & b", "<c>\u0001"], "#text=a&b", inks);
+  const stops = inks.probability.split(", ");
+  const cells = [...svg.matchAll(/width="34" height="34" fill="(#\w+)"/g)].map(([, fill]) => fill);
+  assert.equal(cells[0], stops[4]);
+  assert.equal(cells[1], inks.blocked);
+  const numbers = [...svg.matchAll(/font-size="10" fill="[^"]+">([^<]+)</g)].map(([, number]) => number);
+  assert.deepEqual(numbers, ["1.00", "–∞", ".063"]);
+  assert.equal(svg.split(`stroke="${inks.hatching}"`).length, 2);
+  for (const part of ["<title>a &amp; b</title>", "<desc>#text=a&amp;b</desc>", ">&lt;c&gt;\ufffd<"])
+    assert.ok(svg.includes(part), part);
+  assert.equal(svg.split(">&lt;wort1&gt; 中文<").length, 3);
+});
+
+test("the cells of a wide picture are small and have no numbers", () => {
+  const svg = matrixSvg(weights(Array(41).fill(0.5), 1, 41), ["wide"], "", inks);
+  assert.equal(svg.split('width="18" height="18"').length, 42);
+  assert.ok(!svg.includes('font-size="10"'));
+});
 
 test("signed numbers, missing cells and hidden rows are drawn as in the grid", () => {
   const picture = {

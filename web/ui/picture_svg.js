@@ -1,5 +1,4 @@
-// A matrix as an SVG picture that stands alone, for a paper, a slide or a colleague. explorer/figure.py writes the same
-// bytes for weights.
+// A matrix as an SVG picture that stands alone, for a paper, a slide or a colleague.
 import { numberText, probabilityText } from "../engine/number_text.js";
 /** @import { Picture, Scale } from "./types.js" */
 

@@ -2,17 +2,20 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 
 from glassformer.errors import GlassformerError
-from glassformer.explorer.figure import AttentionFamily, Figure
 from glassformer.explorer.module import explorer_module
 from glassformer.explorer.packing import number_bytes
 from glassformer.explorer.remote import Remote
 from glassformer.explorer.widget import StaticExplorer
 from glassformer.translator import Translator
+
+if TYPE_CHECKING:
+    from glassformer.explorer.figure import AttentionFamily
+    from glassformer.pictures import Picture
 
 __all__ = ["LiveExplorer"]
 
@@ -37,7 +40,7 @@ class LiveExplorer(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return repr(self._static)
 
-    def figure(self, family: AttentionFamily, layer: int = -1, head: int = 0) -> Figure:
+    def figure(self, family: "AttentionFamily", layer: int = -1, head: int = 0) -> "Picture":
         """Return one head's weights for the first sentence as an SVG picture, as `StaticExplorer.figure` does."""
         return self._static.figure(family, layer, head)
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.errors import DataError, MissingDependencyError, install_command
-from glassformer.explorer.figure import AttentionFamily, Figure, head_figure
 from glassformer.explorer.page import page_html, translation
 from glassformer.explorer.payload import MOST_CHECKPOINTS, payload, recorded_payload
 from glassformer.translator import Translator
 
 if TYPE_CHECKING:
+    from glassformer.explorer.figure import AttentionFamily
     from glassformer.explorer.notebook import LiveExplorer
+    from glassformer.pictures import Picture
 
 __all__ = ["StaticExplorer", "explore", "somebody_watches"]
 
@@ -34,7 +35,7 @@ class StaticExplorer:
         self._translator = translator
         self._shown, self._translation, self._problem = shown, translation, problem
 
-    def figure(self, family: AttentionFamily, layer: int = -1, head: int = 0) -> Figure:
+    def figure(self, family: "AttentionFamily", layer: int = -1, head: int = 0) -> "Picture":
         """Return one head's weights for the first sentence as an SVG picture, which `save` writes to a file.
 
         Args:
@@ -48,6 +49,8 @@ class StaticExplorer:
 
         >>> gf.explore("runs/demo", "A cat sleeps.").figure("cross", 1, 3).save("cross.svg")    # doctest: +SKIP
         """
+        from glassformer.explorer.figure import head_figure  # imports matplotlib, which a page does not need
+
         return head_figure(self._translator, self._shown, self._translation, family, layer, head)
 
     def __repr__(self) -> str:

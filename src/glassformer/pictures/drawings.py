@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
+from matplotlib.text import Text
 from numpy.typing import NDArray
 
 from glassformer.errors import ShapeError
@@ -65,6 +66,8 @@ def heat_map(
         if not np.isnan(matrix[row, column]):
             text = _minus(format(matrix[row, column], shape))
             axes.text(column, row, text, ha="center", va="center", fontsize=9)
+    for words in figure.findobj(Text):
+        words.set_parse_math(False)  # "$" in a sentence is no formula
     return picture(figure, alt)
 
 

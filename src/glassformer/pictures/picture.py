@@ -6,10 +6,13 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, filterwarnings
 from zlib import crc32
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+
+from glassformer.errors import ConfigError, quoted
 
 __all__ = ["BLUE", "GREEN", "GREY", "ORANGE", "PALETTE", "PURPLE", "RED", "Picture", "canvas", "picture"]
 
@@ -30,9 +33,20 @@ class Picture:
     def _repr_html_(self) -> str:
         return f'<div class="gf-picture" style="overflow-x: auto">{self.svg}</div>'
 
-    def save(self, path: str | Path) -> None:
-        """Write the picture as an SVG file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+    def save(self, path: str | Path) -> Path:
+        """Write the picture as an SVG file, and return its path.
+
+        Raises:
+            ConfigError: the name does not end with .svg, or the file cannot be written.
+        """
+        path = Path(path)
+        if path.suffix != ".svg":
+            raise ConfigError(f"{path}: expected a name that ends with .svg, got {quoted(path.name)}")
+        try:
+            path.write_text(self.svg, encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be written: {error.strerror}; choose another path") from error
+        return path
 
 
 def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure, Any]:
@@ -63,7 +77,8 @@ def picture(figure: Figure, alt: str) -> Picture:
     if not alt.strip():
         raise ValueError("alt: expected a sentence that says what the picture shows, got a blank text")
     file = StringIO()
-    with rc_context({"svg.fonttype": "none", "image.composite_image": False, "svg.hashsalt": alt}):
+    with rc_context({"svg.fonttype": "none", "image.composite_image": False, "svg.hashsalt": alt}), catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing")  # the reader's font draws the words
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return Picture(_adapted(file.getvalue(), figure.get_figwidth(), figure.get_figheight(), alt), alt)
 
@@ -90,4 +105,5 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
         f'aspect-ratio: {width:.2f} / {height:.2f}">'
         f"<title>{escape(alt)}</title>"
     )
-    return re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1).strip()
+    svg = re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1).strip()
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", svg)  # XML has no control characters
