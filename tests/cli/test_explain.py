@@ -73,7 +73,7 @@ def test_lines_fit_the_width_of_the_terminal(explain, columns):
 def test_lines_without_a_translation_say_why(explain, tmp_path):
     status = tmp_path / "status.jsonl"
     lines = b"\nthe cat\n\xff\n" + b"cat " * 50 + b"\n"
-    shown = explain("--max-source", 20, "--status", status, stdin=lines)
+    shown = explain("--set", "decoding.max_source=20", "--status", status, stdin=lines)
     assert shown.status == 0
     for number, reason in ((1, "blank: there is nothing"), (3, "undecodable: its bytes"), (4, "too long: it has more")):
         assert f"line {number}  {reason}" in shown.out
@@ -84,7 +84,7 @@ def test_lines_without_a_translation_say_why(explain, tmp_path):
 
 
 def test_the_options_of_the_search_apply(explain):
-    shown = explain("--beam-size", 1, "--length-penalty", 0, "--prefix", "grand")
+    shown = explain("--beam-size", 1, "--set", "decoding.length_penalty=0", "--prefix", "grand")
     assert "the beam, of size 1: the best 2 candidates" in shown.out
     assert "by score = log p / ((5 + tokens) / 6)^0" in shown.out
     assert re.search(r"^1 → +\S+ grand *$", shown.out, re.MULTILINE)

@@ -23,12 +23,10 @@ def test_a_recorded_page_of_a_small_model_is_for_sharing_a_sentence(glassformer,
     assert '"recorded":true' in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_playback_without_snapshots_is_reported(glassformer, trained, tmp_path):
+def test_a_page_without_the_snapshots_asked_for_reports_it(glassformer, trained, tmp_path):
     left_out = "left out: the training: the run has no snapshots; train with training.snapshots = 6 to keep some"
     result = glassformer("explore", trained, "--html", tmp_path / "page.html", "--snapshots", 3)
     assert (result.out.splitlines()[1], result.err) == (left_out, "")
-    result = glassformer("explore", trained, "--html", tmp_path / "page.html", "--playback")
-    assert (result.out.splitlines()[1], result.err) == (left_out, "--playback has moved: use --snapshots 6\n")
 
 
 def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_path):

@@ -18,7 +18,7 @@ DESIGN = {
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),
     "train": ("--set", "--data", "--verify-resume"),
     "bulk": ("--output", "--part", "--ray", "--finish", "--column"),
-    "translate": ("--beam-size", "--n-best", "--prefix", "--sample", "--engine", "--status", "--max-source"),
+    "translate": ("--beam-size", "--n-best", "--prefix", "--sample", "--engine", "--status"),
     "evaluate": (),
     "score": (),
     "trace": ("--json",),

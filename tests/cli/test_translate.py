@@ -251,28 +251,6 @@ def test_runs_with_different_vocabularies_cannot_form_an_ensemble(glassformer, t
 # Decoding settings
 
 
-@pytest.mark.parametrize(
-    ("kept", "options", "settings"),
-    [
-        (["--n-best", 3], ["--length-penalty", 0], ["decoding.length_penalty=0.0"]),
-        ([], ["--max-source", 3], ["decoding.max_source=3"]),
-        (
-            ["--sample"],
-            ["--temperature", 3, "--top-k", 5, "--top-p", 0.9, "--seed", 7],
-            ["decoding.temperature=3.0", "decoding.top_k=5", "decoding.top_p=0.9", "decoding.seed=7"],
-        ),
-    ],
-    ids=["length penalty", "longest source", "sampling"],
-)
-def test_a_moved_option_works_and_names_its_new_spelling(glassformer, trained, kept, options, settings):
-    text = b"the big cat sees\na dog\nthe cat\n"
-    old = glassformer("translate", trained, *kept, *options, stdin=text)
-    assert [line.partition("use --set ")[2] for line in old.err.splitlines() if "has moved" in line] == settings
-    new = glassformer("translate", trained, *kept, *(word for one in settings for word in ("--set", one)), stdin=text)
-    assert (old.status, old.out) == (0, new.out)
-    assert "has moved" not in new.err
-
-
 def test_a_setting_overrides_the_runs_own(glassformer, trained):
     for size, status in ((2, 1), (3, 0)):
         options = ["--n-best", 3, "--set", f"decoding.beam_size={size}"]

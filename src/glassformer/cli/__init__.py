@@ -32,12 +32,6 @@ GROUPS = {
 }
 """The commands by group, in the order of the help: `trace` is the function `trace_command` in look_inside/trace.py."""
 
-MOVED = {
-    "translate": ("length_penalty", "max_source", "temperature", "top_k", "top_p", "seed"),
-    **dict.fromkeys(("evaluate", "compare", "score", "distil"), ("length_penalty",)),
-}
-"""Options of version 0.1.0 that are decoding settings now, by command."""
-
 BARE = {"--ray": "local"}
 """Options that may be given without a value, with the value that they then have."""
 
@@ -89,7 +83,7 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command(name, cls=BareOptions)(with_hidden_options(command, MOVED.get(name, ())))
+            app.command(name, cls=BareOptions)(with_hidden_options(command))
     return app
 
 

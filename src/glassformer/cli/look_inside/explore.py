@@ -29,7 +29,6 @@ def explore_command(
         int,
         typer.Option(min=0, max=6, metavar="N", help="With --html: include N snapshots, to play the training back."),
     ] = 0,
-    playback: Annotated[bool, typer.Option("--playback/--no-playback", hidden=True)] = False,
     recorded: Annotated[
         bool,
         typer.Option(
@@ -52,9 +51,6 @@ def explore_command(
     """
     if recorded and file is None:
         raise ConfigError("--recorded has no effect without --html FILE: give the file to write")
-    if playback:
-        typer.echo("--playback has moved: use --snapshots 6", err=True)
-        snapshots = 6
     if recorded and snapshots:
         raise ConfigError(
             "--snapshots has no effect with --recorded, because a recording has no weights: leave one of them out"

@@ -17,7 +17,6 @@ def report_command(
         typer.Option("--output", metavar="FILE", help="Write the page to FILE.  [default: report.html in the run]"),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = False,
-    show: Annotated[bool, typer.Option("--open", hidden=True)] = False,
 ) -> None:
     """Write a page about a run: curves, outputs, attention, corpus.
 
@@ -27,9 +26,7 @@ def report_command(
 
     path = write_report(run, output)
     typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB; open it in a browser, no network is needed")
-    if show:  # the spelling of version 0.1.0, which the next version drops
-        typer.echo("--open has moved: use --browser", err=True)
-    if browser or show:
+    if browser:
         import webbrowser
 
         webbrowser.open(path.resolve().as_uri())
