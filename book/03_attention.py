@@ -544,15 +544,15 @@ torch.testing.assert_close(by_loops, output, atol=1e-12, rtol=0)
 from glassformer.model.attention import attention_scores, attention_weights
 
 attended = gf.attention(q, k, v)
-with_mask = gf.attention(q, k, v, mask).output
+with_mask = gf.attention(q, k, v, mask).weighted_values
 attended
 
 # %% tags=["hide-input", "check"]
 torch.testing.assert_close(attention_scores(q, k), scores, atol=1e-12, rtol=0)
 torch.testing.assert_close(attention_weights(scores), weights, atol=1e-12, rtol=0)
 torch.testing.assert_close(attended.weights, weights, atol=1e-12, rtol=0)
-torch.testing.assert_close(attended.output, output, atol=1e-12, rtol=0)
-torch.testing.assert_close(attended.output, by_loops, atol=1e-12, rtol=0)
+torch.testing.assert_close(attended.weighted_values, output, atol=1e-12, rtol=0)
+torch.testing.assert_close(attended.weighted_values, by_loops, atol=1e-12, rtol=0)
 torch.testing.assert_close(with_mask, causal, atol=1e-12, rtol=0)
 
 # %% [markdown]
@@ -576,7 +576,7 @@ cross.weights  # a row for each target word, a column for each source word
 
 # %% tags=["hide-input", "check"]
 assert cross.weights.shape == (2, 3)
-assert cross.output.shape == (2, 3)
+assert cross.weighted_values.shape == (2, 3)
 
 # %% [markdown]
 # ## Why the scores are divided
@@ -787,7 +787,7 @@ pictures.heat_map(
 # %%
 wrong_weights = ((q * k.T) / math.sqrt(3) * v).softmax(dim=-1)
 wrong_output = wrong_weights @ v
-for name, one, other in (("wrong", wrong_weights, wrong_output), ("right", attended.weights, attended.output)):
+for name, one, other in (("wrong", wrong_weights, wrong_output), ("right", attended.weights, attended.weighted_values)):
     in_percent = ", ".join(f"{100 * weight:.4f} %" for weight in one[0].tolist())
     result = ", ".join(f"{number:.2f}" for number in other[0].tolist())
     print(f"{name}: “set” attends {in_percent} and becomes ({result})")
@@ -851,7 +851,7 @@ assert cosines.max() <= 1
 # raises an error:
 
 # %%
-swapped = gf.attention(v, k, q).output
+swapped = gf.attention(v, k, q).weighted_values
 query, key, value = torch.ones(2, 3), torch.ones(5, 3), torch.ones(5, 7)
 try:
     gf.attention(value, key, query)
@@ -861,7 +861,7 @@ except gf.ShapeError as error:
 # %% tags=["hide-input", "check"]
 assert swapped.shape == output.shape
 assert (swapped - output).abs().max() > 1
-assert gf.attention(query, key, value).output.shape == (2, 7)
+assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 
 # %% [markdown]
 # ## Exercises
@@ -872,7 +872,7 @@ assert gf.attention(query, key, value).output.shape == (2, 7)
 # %% tags=["hide-cell"]
 v_zero = v.clone()
 v_zero[2] = 0
-answer = gf.attention(q, k, v_zero).output[0]
+answer = gf.attention(q, k, v_zero).weighted_values[0]
 # 5.3 % of the value (8, 9, 3) of "yourself" is what is left: about (0.42, 0.48, 0.16).
 torch.testing.assert_close(answer, 0.0528 * v[1], atol=1e-3, rtol=0)
 answer
@@ -890,8 +890,8 @@ print(verdict("attention.2", answer))
 answer = gf.attention(torch.zeros(1, 3, dtype=torch.float64), k, v)
 # All scores are 0, so all weights are equal, and the output is the plain average of the values.
 torch.testing.assert_close(answer.weights, torch.full((1, 3), 1 / 3, dtype=torch.float64))
-torch.testing.assert_close(answer.output[0], v.mean(0))
-answer.output
+torch.testing.assert_close(answer.weighted_values[0], v.mean(0))
+answer.weighted_values
 
 # %% [markdown]
 # **3.** Shuffle the three source words (the rows of keys and values, both alike). How do the outputs change? What
@@ -899,7 +899,7 @@ answer.output
 
 # %% tags=["hide-cell"]
 shuffled = [2, 0, 1]
-torch.testing.assert_close(gf.attention(q, k[shuffled], v[shuffled]).output, output)
+torch.testing.assert_close(gf.attention(q, k[shuffled], v[shuffled]).weighted_values, output)
 # They do not change: a sum does not know the order of its terms. Attention alone cannot tell "dog bites man" from
 # "man bites dog". That is why positions are added to the words (the chapter before this one).
 

@@ -151,8 +151,8 @@ first = torch.stack([dog, chased, cat])  # dog chased cat
 second = torch.stack([cat, chased, dog])  # cat chased dog
 all_at_once = torch.tensor([[8.0, 8.0, 8.0]])  # one head asks for all three at once
 one_by_one = 8 * torch.eye(3)  # three heads: for the subject, the verb, the object
-one = [gf.attention(all_at_once, role, value).output for value in (first, second)]
-three = [gf.attention(one_by_one, role, value).output for value in (first, second)]
+one = [gf.attention(all_at_once, role, value).weighted_values for value in (first, second)]
+three = [gf.attention(one_by_one, role, value).weighted_values for value in (first, second)]
 print("one head,    dog chased cat:", one[0])
 print("one head,    cat chased dog:", one[1])
 print("three heads, dog chased cat:")
@@ -291,7 +291,7 @@ for i in range(heads):
     columns = slice(i * d_k, (i + 1) * d_k)
     own_q, own_k, own_v = Wq[:, columns], Wk[:, columns], Wv[:, columns]
     assert own_q.shape == (512, 64)
-    z_i = gf.attention(x @ own_q, x @ own_k, x @ own_v).output
+    z_i = gf.attention(x @ own_q, x @ own_k, x @ own_v).weighted_values
     assert z_i.shape == (30, 10, 64)
     outputs.append(z_i)
 
@@ -370,7 +370,7 @@ pictures.picture(
 # %%
 from glassformer.model.attention import MultiHeadAttention, join_heads, split_heads
 
-from_library = gf.attention(q_heads, k_heads, v_heads).output
+from_library = gf.attention(q_heads, k_heads, v_heads).weighted_values
 
 # %% tags=["hide-input", "check"]
 assert torch.equal(split_heads(q, heads), q_heads)
@@ -431,7 +431,7 @@ with torch.no_grad():
     whole = [join_heads(part) for part in (q, k, v)]  # the same projections, not split
     raw_sum = (q @ k.mT).sum(dim=1)  # over the heads
     torch.testing.assert_close(raw_sum, whole[0] @ whole[1].mT, atol=1e-10, rtol=0)
-    one_head = gf.attention(*whole).output
+    one_head = gf.attention(*whole).weighted_values
     print("largest difference:", (one_head - joined).abs().max().item())
     assert (one_head - joined).abs().max() > 0.1
 
@@ -849,8 +849,8 @@ torch.testing.assert_close(join_heads(off) @ layer.output_projection.weight.T, j
 order = [5, 1, 2, 3, 4, 0, 6, 7]
 columns = torch.cat([torch.arange(64 * i, 64 * (i + 1)) for i in order])
 swapped = [split_heads(x @ W[:, columns], 8) for W in (Wq, Wk, Wv)]
-answer = join_heads(gf.attention(*swapped).output) @ Wo[columns]  # the rows of W_O, in the same order
-expected = join_heads(gf.attention(q_heads, k_heads, v_heads).output) @ Wo
+answer = join_heads(gf.attention(*swapped).weighted_values) @ Wo[columns]  # the rows of W_O, in the same order
+expected = join_heads(gf.attention(q_heads, k_heads, v_heads).weighted_values) @ Wo
 torch.testing.assert_close(answer, expected, atol=1e-12, rtol=0)
 # A head's number means nothing: after another training run, a different head, or several, may do the same work.
 

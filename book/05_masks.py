@@ -295,7 +295,7 @@ assert torch.equal(right[0] > 0, may_attend)
 
 # %%
 query, key, value = torch.randn(3, 1, 1, 5, 4, dtype=torch.float64)
-ours = gf.attention(query, key, value, both).output
+ours = gf.attention(query, key, value, both).weighted_values
 fused = F.scaled_dot_product_attention(query, key, value, attn_mask=both)
 
 # %% tags=["hide-input", "check"]

@@ -146,7 +146,7 @@ print(f"200 queries and keys: the additive form takes {ratio:.0f} times as long"
 
 # %% tags=["hide-input", "check"]
 assert additive(q, k).shape == dot_product(q, k).shape == (200, 200)
-torch.testing.assert_close(dot_product(q, k).softmax(-1) @ v, gf.attention(q, k, v).output)
+torch.testing.assert_close(dot_product(q, k).softmax(-1) @ v, gf.attention(q, k, v).weighted_values)
 
 # %% [markdown]
 # ### Cross-attention is self-attention with another memory

@@ -392,7 +392,7 @@ columns, turned = real[None, :].expand(5, 5), real[:, None].expand(5, 5)
 words = torch.randn(5, 8)
 other = torch.where(real[:, None], words, torch.randn(5, 8))  # the same words, other padding
 for name, mask in {"columns": columns, "rows": turned}.items():
-    one, two = (gf.attention(each, each, each, mask).output[:3] for each in (words, other))
+    one, two = (gf.attention(each, each, each, mask).weighted_values[:3] for each in (words, other))
     print(f"{name} masked: the three words' outputs change by {(one - two).abs().max():.2f}")
     assert torch.equal(one, two) == (name == "columns")
 
@@ -504,7 +504,7 @@ print("wrong: weights", short(wrong_weights[0]), "output", short(wrong[0]))
 print("right: weights", short(fixed_weights[0]), "output", short(fixed[0]))
 
 # %% tags=["hide-input", "check"]
-torch.testing.assert_close(fixed, gf.attention(q, k, v).output)
+torch.testing.assert_close(fixed, gf.attention(q, k, v).weighted_values)
 assert [f"{100 * weight:.4f}" for weight in wrong_weights[0]] == ["0.0003", "99.9995", "0.0002"]
 assert [f"{100 * weight:.1f}" for weight in fixed_weights[0]] == ["0.0", "5.3", "94.7"]
 assert short(wrong[0]) == [8.0, 9.0, 3.0]  # the value of "yourself"
@@ -1193,7 +1193,7 @@ assert joined.device.type == "meta"
 # swap raises an error:
 
 # %%
-fixed, swapped = gf.attention(q, k, v).output, gf.attention(v, k, q).output
+fixed, swapped = gf.attention(q, k, v).weighted_values, gf.attention(v, k, q).weighted_values
 print(f"largest difference, no error: {(fixed - swapped).abs().max():.1f}")
 
 query, key, value = torch.ones(2, 3), torch.ones(5, 3), torch.ones(5, 7)
@@ -1205,7 +1205,7 @@ except gf.ShapeError as error:
 # %% tags=["hide-input", "check"]
 assert fixed.shape == swapped.shape
 torch.testing.assert_close(fixed, F.scaled_dot_product_attention(q[None], k[None], v[None])[0])
-assert gf.attention(query, key, value).output.shape == (2, 7)
+assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 
 # %% [markdown]
 # **Caught by** `model/test_attention.py`: `test_attention_equals_a_loop_over_plain_numbers` and

@@ -50,11 +50,6 @@ class Attended(NamedTuple):
     weighted_values: Tensor
     weights: Tensor
 
-    @property
-    def output(self) -> Tensor:
-        """The former name of `weighted_values`; `MultiHeadAttention` records a different value as `output`."""
-        return self.weighted_values
-
 
 def attention_scores(query: Float[Tensor, "... T K"], key: Float[Tensor, "... S K"]) -> Float[Tensor, "... T S"]:
     """Return how well each query fits each key: their dot product, divided by √d_k.
