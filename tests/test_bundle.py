@@ -281,8 +281,8 @@ def test_a_configuration_that_contradicts_its_tokenizer_is_damaged(run):
 
 def test_a_run_of_a_newer_version_is_refused(run):
     text = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(text.replace("format_version = 2", "format_version = 3"))
-    with pytest.raises(CheckpointVersionError, match="expected at most 2, got 3; upgrade"):
+    (run / "config.toml").write_text(text.replace("format_version = 1", "format_version = 2"))
+    with pytest.raises(CheckpointVersionError, match="expected at most 1, got 2; upgrade"):
         Bundle.load(run)
 
 

@@ -181,15 +181,14 @@ def test_the_stream_of_a_corpus_in_one_window_equals_its_epochs() -> None:
     assert all(equal(a, b) for a, (b, _) in zip(planned, epochs(sizes, 64, 3, 2), strict=True))
 
 
-def test_the_order_of_a_corpus_in_one_window_is_the_same_as_in_format_1() -> None:
-    """Runs from before windows of blocks resume exactly."""
+def test_the_order_of_a_corpus_in_one_window_never_changes() -> None:
+    """Otherwise, a run would not resume exactly with the next version."""
     sizes = [(1 + row % 5, 1 + row % 3) for row in range(17)]
     plan = plan_batches(examples_of(sizes), 13, seed=7, epoch=2)
     assert [rows.tolist() for rows in plan] == [[15, 0, 6, 1, 16, 10], [12, 7, 5, 2], [8, 9], [11, 3, 13], [4, 14]]
 
 
 def test_a_position_after_the_last_batch_is_the_next_epoch() -> None:
-    """A checkpoint of format 1 may store the end of an epoch in this way."""
     sizes = [(3, 2)] * 7
     count = len(plan_batches(examples_of(sizes), 9, seed=1, epoch=0))
     behind = next(stream(examples_of(sizes), 9, seed=1, start=Position(batch=count)))

@@ -326,16 +326,6 @@ def test_an_export_of_a_different_configuration_is_refused(run, tmp_path):
         Translator.load(tmp_path / "out", engine="auto")
 
 
-def test_an_export_of_an_earlier_version_is_loaded(run, tmp_path):
-    export_ctranslate2(run, tmp_path / "out", "float32")
-    path = tmp_path / "out" / "export.json"
-    values = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({name: values[name] for name in ("format_version", "quantization", "positions", "weights")})
-    )
-    assert Translator.load(tmp_path / "out", engine="auto").engine.name == "ctranslate2"
-
-
 @pytest.mark.parametrize("exported", [True, False], ids=["export", "run"])
 def test_a_file_is_hashed_once_after_a_copy(run, tmp_path, monkeypatch, exported):
     hashed = []
@@ -377,6 +367,9 @@ def test_a_damaged_description_of_an_export_is_quoted_shortly(tmp_path):
                 "quantization": "int8",
                 "positions": 9,
                 "weights": "x",
+                "model": {},
+                "run": {},
+                "shortlist": 0,
                 "files": {"model.bin": {"y" * 100_000: 1}},
             }
         )

@@ -318,7 +318,7 @@ def test_shards_of_a_different_tokenizer_are_made_again(folder: Path, small_shar
 
 
 @pytest.mark.parametrize("name", ["cleaning.copies", "cleaning.leakage", "tokenizer.byte_fallback", "data.max_length"])
-def test_a_folder_older_than_a_setting_has_its_neutral_value(folder: Path, name: str) -> None:
+def test_a_folder_older_than_a_setting_need_not_be_made_again(folder: Path, name: str) -> None:
     prepared = prepare(settings_of(folder))
     values = json.loads((prepared.folder / MANIFEST).read_text())
     del values["settings"][name]
@@ -330,10 +330,10 @@ def test_a_folder_older_than_a_setting_has_its_neutral_value(folder: Path, name:
     ("override", "message"),
     [
         ("cleaning.copies=drop", r"cleaning\.copies = 'keep', not 'drop'"),
-        ("cleaning.max_ratio=5", r"cleaning\.max_ratio = 0, not 5\.0"),
+        ("cleaning.max_ratio=5", r"cleaning\.max_ratio = 9\.0, not 5\.0"),
     ],
 )
-def test_a_folder_older_than_a_setting_was_not_cleaned_by_it(folder: Path, override: str, message: str) -> None:
+def test_a_folder_older_than_a_setting_was_made_with_its_default(folder: Path, override: str, message: str) -> None:
     prepared = prepare(settings_of(folder))
     values = json.loads((prepared.folder / MANIFEST).read_text())
     del values["settings"][override.partition("=")[0]]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.errors import CheckpointVersionError, ConfigError
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import Configuration, DataConfig, RunConfig, TrainingConfig
@@ -185,15 +184,6 @@ def test_several_files_can_be_a_list_on_the_command_line(write_config, text):
     assert (configuration.data.source, configuration.data.target) == (("a.gz", "b.gz"), ("c.gz",))
 
 
-def test_a_run_of_the_first_format_is_cleaned_as_it_was(write_config):
-    old, new = (from_dict({"format_version": version, **TASK}).cleaning for version in (1, 2))
-    assert new == CleaningConfig() == from_dict(TASK).cleaning
-    assert (old.duplicates, old.control_characters, old.copies) == ("keep", "keep", "keep")
-    assert (old.max_characters, old.max_ratio, old.on_invalid) == (0, 0, "error")
-    given = {"format_version": 1, **TASK, "cleaning": {"duplicates": "drop"}}
-    assert from_dict(given).cleaning == CleaningConfig()
-
-
 # Mistakes
 
 WRONG = {
@@ -308,8 +298,8 @@ def test_a_value_that_is_not_a_section_cannot_be_overridden(write_config, option
 
 
 def test_a_newer_format_is_refused(write_config):
-    with pytest.raises(CheckpointVersionError, match="format_version: expected at most 2, got 3; upgrade glassformer"):
-        load(write_config("format_version = 3\n[data]\nunheard_of = 3"))
+    with pytest.raises(CheckpointVersionError, match="format_version: expected at most 1, got 2; upgrade glassformer"):
+        load(write_config("format_version = 2\n[data]\nunheard_of = 3"))
 
 
 @pytest.mark.parametrize("text", ["[data", "data = ", "[data]\nsource = 'a'\nsource = 'b'", "<html>"])

@@ -135,7 +135,7 @@ def test_a_run_that_has_just_begun_is_reported(copy, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_of_format_1_is_reported(tmp_path):
+def test_a_run_without_its_corpus_is_reported(tmp_path):
     page = Page(write_report(GOLDEN, tmp_path / "page.html"))
     assert sections(page) == ["training", "configuration"]
     assert "the run did not keep them" in page.text

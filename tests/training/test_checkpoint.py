@@ -346,14 +346,6 @@ def test_an_error_after_the_end_is_only_logged(saved, monkeypatch, caplog):
 # Versions
 
 
-def test_a_checkpoint_of_format_1_is_restored(saved):
-    model, optimiser, checkpoints = saved
-    state = {"step": 3, "epoch": 1, "batch": 5, "seconds": 7.5, "best": 2.5, "since_best": 2}
-    (checkpoints.paths()[-1] / "state.json").write_text(json.dumps(state))
-    expected = TrainingState(step=3, epoch=1, batch=5, seconds=7.5, best=2.5, since_best=2, validated=3)
-    assert checkpoints.restore(model, optimiser) == expected
-
-
 def test_every_field_of_the_state_is_restored(saved):
     model, optimiser, checkpoints = saved
     watch = LossWatch(first=9.5, smoothed=3.25, lowest=2.125, high=3)
@@ -379,8 +371,8 @@ def test_every_field_of_the_state_is_restored(saved):
 def test_a_checkpoint_of_a_newer_glassformer_is_not_set_aside(saved):
     model, optimiser, checkpoints = saved
     path = checkpoints.paths()[-1] / "state.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 3}))
-    with pytest.raises(CheckpointVersionError, match=r"state\.json: expected at most format version 2, got 3; upgrade"):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 2}))
+    with pytest.raises(CheckpointVersionError, match=r"state\.json: expected at most format version 1, got 2; upgrade"):
         checkpoints.restore(model, optimiser)
     assert len(checkpoints.paths()) == 3
 

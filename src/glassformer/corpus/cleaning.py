@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from glassformer.errors import ConfigError
 from glassformer.settings import Range, check_fields
 
-__all__ = ["UNCLEANED", "CleaningConfig"]
+__all__ = ["CleaningConfig"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,3 @@ class CleaningConfig:
         check_fields("cleaning", self)
         if 0 < self.max_ratio < 1:
             raise ConfigError(f"cleaning.max_ratio: expected at least 1, or 0 for no limit, got {self.max_ratio}")
-
-
-UNCLEANED = CleaningConfig(
-    max_characters=0, max_ratio=0, duplicates="keep", copies="keep", control_characters="keep", leakage="warn"
-)
-"""The values with which no setting leaves pairs out. A folder that was prepared before a setting existed counts as
-prepared with the setting's value here."""

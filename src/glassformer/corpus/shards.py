@@ -41,7 +41,7 @@ __all__ = [
 SHARD = 1 << 18
 """Kept line pairs per shard: few enough to be held in memory while they are encoded."""
 ARRAYS = ("source", "target", "ends", "checks")
-"""The arrays of a shard; version 0.1.0 wrote no checks."""
+"""The arrays of a shard."""
 _READ_AT_ONCE = 1 << 12
 
 Ends = NDArray[np.int64]
@@ -110,10 +110,13 @@ class Shard:
     hashes: tuple[str, ...]
     """xxh3 (128 bits) of each of its files."""
 
+    def __post_init__(self) -> None:
+        if not len(self.sizes) == len(self.hashes) == len(ARRAYS):
+            raise ValueError(f"expected {len(ARRAYS)} sizes and hashes, got {len(self.sizes)} and {len(self.hashes)}")
+
     def is_whole(self, folder: Path) -> bool:
         """Return whether the shard's files exist and are unchanged."""
-        paths = _paths(folder, self.name)[: len(self.sizes)]
-        files = zip(paths, self.sizes, self.hashes, strict=True)
+        files = zip(_paths(folder, self.name), self.sizes, self.hashes, strict=True)
         return all(_has_size(path, size) and hash_of_file(path) == hash for path, size, hash in files)
 
 

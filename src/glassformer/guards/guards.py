@@ -89,7 +89,7 @@ class Guards:
                 close=_calibration(content["close"]),
                 medians={str(name): float(value) for name, value in content["medians"].items()},
                 search=dict(content["search"]),
-                unfitted=dict(content.get("unfitted", {})),  # an older file lacks it
+                unfitted=dict(content["unfitted"]),
                 **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

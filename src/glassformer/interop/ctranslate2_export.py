@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,20 +40,20 @@ CACHE = "ctranslate2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """The content of `export.json`. Exports of earlier versions have neither `model` nor fingerprints."""
+    """The content of `export.json`."""
 
     quantization: Quantization
     positions: int
     """Maximum number of positions of a source or an output."""
     weights: str
     """The hash of the converted weights."""
-    model: Mapping[str, Any] = field(default_factory=dict)
+    model: Mapping[str, Any]
     """The model's configuration when it was converted."""
-    run: Mapping[str, Fingerprint] = field(default_factory=dict)
+    run: Mapping[str, Fingerprint]
     """Fingerprints of the run's weights, alignment and tokenizers when they were converted, by file name."""
-    shortlist: int = 0
+    shortlist: int
     """The setting `decoding.shortlist` for which the export has a vocabulary map; 0 = it has none."""
-    files: Mapping[str, Fingerprint] = field(default_factory=dict)
+    files: Mapping[str, Fingerprint]
     """Fingerprints of the export's files, except config.toml and export.json, by file name."""
 
 
@@ -76,12 +76,12 @@ def read_export(folder: Path) -> Export:
                     quantization=cast(Quantization, quantization),
                     positions=positions,
                     weights=weights,
-                    model=dict(values.get("model", {})),
-                    shortlist=int(values.get("shortlist", 0)),  # an older file lacks it
-                    run=_parsed_fingerprints(values.get("run", {})),
-                    files=_parsed_fingerprints(values.get("files", {})),
+                    model=dict(values["model"]),
+                    shortlist=int(values["shortlist"]),
+                    run=_parsed_fingerprints(values["run"]),
+                    files=_parsed_fingerprints(values["files"]),
                 )
-    except (TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{folder / EXPORT} is damaged ({shortened(str(error))}); export the run again"
         ) from error
@@ -97,9 +97,6 @@ def check_export(bundle: Bundle) -> None:
         CheckpointError: a file is missing or has changed, or the configuration describes a different model.
     """
     export = read_export(bundle.folder)
-    if not export.files:
-        _log.info("%s was exported by an earlier version, without hashes: its files are not checked", bundle.folder)
-        return
     if problem := _other_model(export, bundle.model_config) or _touched(bundle.folder, export, None):
         raise CheckpointError(f"{bundle.folder} is not what was exported: {problem}; export the run again")
 
@@ -160,8 +157,6 @@ def _why_convert(bundle: Bundle, folder: Path) -> str:
         return "not converted yet"
     try:
         export = read_export(folder)
-        if not (export.run and export.files):
-            return "converted by an earlier version"
         return _other_model(export, bundle.model_config) or _touched(folder, export, bundle.folder)
     except CheckpointError as error:
         return str(error)

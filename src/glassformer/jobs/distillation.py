@@ -229,9 +229,7 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
         return
-    older: dict[str, Any] = {"sample": False, "labelled": False}
-    there = older | read_json(path)  # older folders lack these settings
-    if difference := difference_of_settings(there, settings):
+    if difference := difference_of_settings(read_json(path), settings):
         raise ConfigError(
             f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
             "that folder"

@@ -83,7 +83,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
 
 
 def _entry(line: Any) -> dict[str, Any]:
-    """Return an entry of the log; entries of earlier versions may lack values.
+    """Return an entry of the log.
 
     Raises:
         ValueError: the entry lacks its type or step, or a value has the wrong type.

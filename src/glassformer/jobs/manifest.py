@@ -56,8 +56,8 @@ class Manifest:
     """All settings that decide the folder's contents, by "section.field"."""
     files: tuple[CorpusFile, ...] = ()
     """The files of the corpus."""
-    always_left_out: tuple[str, ...] = ("blank",)
-    """Problems that left pairs out whatever the settings; older manifests lack this field."""
+    always_left_out: tuple[str, ...] = ()
+    """Problems that left pairs out whatever the settings."""
     report: Mapping[str, Any] | None = None
     """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
     pairs: int = 0

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from glassformer.bundle import TOKENIZER
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.block_cache import BlockCache
-from glassformer.corpus.cleaning import UNCLEANED
+from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
@@ -38,7 +38,7 @@ from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_tran
 from glassformer.corpus.pool import processes_for
 from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.corpus.remote_shards import open_remote_shards
-from glassformer.corpus.shards import ARRAYS, SHARD, open_shards, save_array, write_shard
+from glassformer.corpus.shards import SHARD, open_shards, save_array, write_shard
 from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
 from glassformer.jobs.manifest import MANIFEST, CorpusFile, Manifest
 from glassformer.jobs.prepared_at_url import download, names_at, upload
@@ -543,11 +543,6 @@ class _RemotePreparation(_Preparation):
     ) -> None:
         super().__init__(configuration, folder, on_progress)
         self.storage = storage
-        if old := next((shard.name for shard in self.manifest.shards if len(shard.sizes) < len(ARRAYS)), None):
-            raise CheckpointError(
-                f"{storage.place}: {old} was prepared by an older version, which wrote no checks of its blocks; "
-                "prepare the corpus again, with a different data.prepared"
-            )
 
     def _corpora(self) -> Mapping[str, Corpus]:
         """Return the corpora; none if this machine does not have their files."""
@@ -613,15 +608,11 @@ def _settings(configuration: Configuration) -> dict[str, Any]:
 
 
 def _settings_of_old_folders() -> dict[str, Any]:
-    """Return the values of settings that a manifest lacks because its folder is older than the setting.
-
-    A missing setting has its default value; in [cleaning], the value that keeps all pairs.
-    """
-    defaults = {
+    """Return the default values of settings, which count where the manifest of an older folder lacks a setting."""
+    sections = {
         section: {field.name: field.default for field in fields(config) if field.default is not MISSING}
-        for section, config in (("data", DataConfig), ("tokenizer", TokenizerConfig))
+        for section, config in (("data", DataConfig), ("cleaning", CleaningConfig), ("tokenizer", TokenizerConfig))
     }
-    sections = {**defaults, "cleaning": asdict(UNCLEANED)}
     return {name: value for one, values in sections.items() for name, value in _flat_section(one, values).items()}
 
 

@@ -76,7 +76,7 @@ def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda
     wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith(".jsonl")}
     sizes = dict.fromkeys(wanted, 0)
     for shard in manifest.shards:
-        for kind, size, hash in list(zip(ARRAYS, shard.sizes, shard.hashes, strict=False))[2:]:
+        for kind, size, hash in list(zip(ARRAYS, shard.sizes, shard.hashes, strict=True))[2:]:
             wanted[f"{shard.name}.{kind}.npy"], sizes[f"{shard.name}.{kind}.npy"] = hash, size
     done, total = 0, sum(sizes.values())
     for name, hash in wanted.items():

@@ -285,7 +285,7 @@ class TrainingConfig:
             )
 
     def check_limit(self) -> None:
-        """Check that training has a limit; the configuration of an older run may have none.
+        """Check that training has a limit; the configuration of an imported run has none.
 
         Raises:
             ConfigError: `steps`, `minutes` and `patience` are all 0.

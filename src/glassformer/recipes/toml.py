@@ -7,7 +7,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from glassformer.corpus.cleaning import UNCLEANED
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
@@ -28,7 +27,7 @@ __all__ = [
     "without_none",
 ]
 
-CONFIG_VERSION = 2
+CONFIG_VERSION = 1
 
 T = TypeVar("T")
 
@@ -62,10 +61,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
     values = dict(values)
-    version = values.pop("format_version", CONFIG_VERSION)
-    _check_version(version)
-    if version == 1:
-        values.setdefault("cleaning", asdict(UNCLEANED))
+    _check_version(values.pop("format_version", CONFIG_VERSION))
     _check_sections(values)
     if "data" not in values:
         raise ConfigError("data: expected a section [data], got none")

@@ -67,7 +67,7 @@ class Content:
 
 
 def gather(folder: str | Path) -> Content:
-    """Return the content of a run's report, even of a run that is in progress, or of an earlier version.
+    """Return the content of a run's report, even of a run that is in progress.
 
     Raises:
         CheckpointError: the folder is not a run, or its configuration is damaged.

@@ -33,8 +33,7 @@ __all__ = ["CHECKPOINTS", "Checkpoints", "TrainingState", "average_weights", "re
 CHECKPOINTS = "checkpoints"
 """The folder of the checkpoints in a run."""
 
-CHECKPOINT_VERSION = 2
-"""Version 1 had no window, no step of the best validation, and no history of losses."""
+CHECKPOINT_VERSION = 1
 
 _log = logging.getLogger(__name__)
 _OPTIMISER, _AVERAGE, _STATE = "optimiser.safetensors", "average.safetensors", "state.json"
@@ -379,14 +378,11 @@ def _names(model: nn.Module, optimiser: Optimizer) -> list[str]:
 def _read_state(path: Path) -> TrainingState:
     try:
         values = _read_object(path)
-        if values.get("format_version", 1) > CHECKPOINT_VERSION:
+        if values["format_version"] > CHECKPOINT_VERSION:
             raise CheckpointVersionError(
                 f"{path}: expected at most format version {CHECKPOINT_VERSION}, got {values['format_version']}; "
                 "upgrade glassformer"
             )
-        if "format_version" not in values:
-            values = {"window": 0, "best_step": 0, "validated": values["step"], "watch": {}, **values}
-        values = {"loss_scale": TrainingState().loss_scale, "unscaled": 0, **values}  # older files lack these fields
         values["watch"] = _checked(LossWatch(**values["watch"]))
         return _checked(TrainingState(**{field.name: values[field.name] for field in fields(TrainingState)}))
     except CheckpointError:
