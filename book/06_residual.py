@@ -214,7 +214,7 @@ from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
 for placement, expected in (("post", post), ("pre", pre)):
-    residual = Residual(d_model=4, norm=placement, dropout=0.0, tap=Tap()).double()
+    residual = Residual(nn.LayerNorm(4), placement, dropout=0.0, tap=Tap()).double()
     torch.testing.assert_close(residual(batch, sublayer), expected)
 
 # %% [markdown]
@@ -536,7 +536,7 @@ pictures.curves(
 
 # %%
 torch.manual_seed(1)
-residual = Residual(d_model=8, norm="pre", dropout=0.5, tap=Tap()).double()
+residual = Residual(nn.LayerNorm(8), "pre", dropout=0.5, tap=Tap()).double()
 ones = torch.ones(1, 1, 8, dtype=torch.float64)
 
 

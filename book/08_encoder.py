@@ -495,6 +495,7 @@ assert memory.shape == (30, 10, 512)
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.encoder import EncoderLayer
 from glassformer.model.feed_forward import FeedForward
+from glassformer.model.residual import Residual
 
 
 def fill(theirs, ours):
@@ -514,7 +515,7 @@ def fill(theirs, ours):
 
 attention = MultiHeadAttention(d_model, heads, d_k=64, d_v=64, dropout=0.0)
 network = FeedForward(d_model, d_ff, "relu", dropout=0.0)
-library_layer = EncoderLayer(attention, network, d_model, norm="pre", dropout=0.1)
+library_layer = EncoderLayer(attention, network, lambda tap: Residual(nn.LayerNorm(d_model), "pre", 0.1, tap))
 library_layer.eval().requires_grad_(False)
 fill(library_layer, layers[0])
 

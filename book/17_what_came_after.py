@@ -29,6 +29,7 @@ import glassformer as gf
 from glassformer.model.attention import attention, attention_scores, attention_weights
 from glassformer.model.encoder import EncoderLayer
 from glassformer.model.masks import causal_mask
+from glassformer.model.residual import Residual
 
 _ = torch.manual_seed(1)
 
@@ -486,7 +487,8 @@ torch.testing.assert_close(own, attention_scores(query, key).diagonal(dim1=-2, d
 model = gf.Transformer(gf.ModelConfig(**sizes, norm="pre")).eval()
 decoder_layer = model.decoder.layers[0]
 nn.init.zeros_(decoder_layer.cross_attention.output_projection.weight)  # and its bias is 0: nothing is added
-alone = EncoderLayer(decoder_layer.self_attention, decoder_layer.feed_forward, 32, "pre", 0.0).eval()
+parts = decoder_layer.self_attention, decoder_layer.feed_forward
+alone = EncoderLayer(*parts, lambda tap: Residual(nn.LayerNorm(32), "pre", 0.0, tap)).eval()
 source, x = torch.randn(2, 5, 32), torch.randn(2, 6, 32)
 cache = model.decoder.start(source)[0]
 with torch.no_grad():

@@ -134,7 +134,7 @@ def right(x, norm, sublayer):
     return x + sublayer(norm(x))
 
 
-residual = Residual(4, "pre", dropout=0.0, tap=Tap())
+residual = Residual(nn.LayerNorm(4), "pre", dropout=0.0, tap=Tap())
 x = 100 * torch.randn(1, 1, 4)
 print("comes in:   ", short(x))
 print("right:      ", short(right(x, residual.norm, torch.zeros_like)))
@@ -175,7 +175,7 @@ for attended in (attend(x), torch.zeros_like(x)):
     fixed = x + dropout(attended)
     print(f"first number of the output: wrong {wrong[0, 0, 0]:.4f}, fixed {fixed[0, 0, 0]:.4f}")
 
-residual = Residual(512, "pre", dropout=0.1, tap=Tap()).eval()
+residual = Residual(nn.LayerNorm(512), "pre", dropout=0.1, tap=Tap()).eval()
 
 # %% tags=["hide-input", "check"]
 torch.testing.assert_close(joined(heads), join_heads(heads))  # its purpose
@@ -1424,7 +1424,7 @@ pictures.bars(
 
 # %%
 x, sublayer = torch.randn(1, 2, 4), torch.tanh
-post, pre = (Residual(4, norm, dropout=0.0, tap=Tap()) for norm in ("post", "pre"))
+post, pre = (Residual(nn.LayerNorm(4), place, dropout=0.0, tap=Tap()) for place in ("post", "pre"))
 
 demo, sentence = gf.Translator.load("../runs/demo"), "The black cat sat on the couch."
 [fixed] = demo.translate([sentence])

@@ -111,7 +111,7 @@ MISTAKES = [
     ),
     Mistake(
         "fused scores are not divided by √d_k",
-        "model/attention.py",
+        "model/fast/attention.py",
         "return F.scaled_dot_product_attention(Q, K, V, M, P)",
         "return F.scaled_dot_product_attention(Q, K, V, M, P, scale=1.0)",
         "tests/model/test_attention.py",
@@ -126,8 +126,8 @@ MISTAKES = [
     Mistake(
         "fused scores are divided by √d_model",
         "model/attention.py",
-        "_weighted_values(query, A, B, C, D)",
-        "_weighted_values(query * (query.shape[-1] / self.output_projection.out_features) ** 0.5, A, B, C, D)",
+        "weighted_values(query, A, B, C, D)",
+        "weighted_values(query * (query.shape[-1] / self.output_projection.out_features) ** 0.5, A, B, C, D)",
         "tests/model/test_parity.py",
     ),
     Mistake(
@@ -197,8 +197,8 @@ MISTAKES = [
     Mistake(
         "query and key are swapped",
         "model/attention.py",
-        'self._heads("query", query), self._heads("key", key), X',
-        'self._heads("key", key), self._heads("query", query), X',
+        'self.tap("query", split_heads(query, self.heads)), self.tap("key", split_heads(key, self.heads)), X',
+        'self.tap("query", split_heads(key, self.heads)), self.tap("key", split_heads(query, self.heads)), X',
         "tests/model/test_parity.py",
     ),
     Mistake(
@@ -226,8 +226,8 @@ MISTAKES = [
     Mistake(
         "the embedding is not scaled",
         "model/embedding.py",
-        "self._lookup(ids) * self.scale",
-        "self._lookup(ids)",
+        'self.tap("embedding", rows * self.scale)',
+        'self.tap("embedding", rows)',
         "tests/model/test_embedding.py",
     ),
     Mistake(
@@ -290,8 +290,8 @@ MISTAKES = [
     Mistake(
         "post-norm and pre-norm are swapped",
         "model/residual.py",
-        'self.pre = norm == "pre"',
-        'self.pre = norm == "post"',
+        'self.pre = place == "pre"',
+        'self.pre = place == "post"',
         "tests/model/test_residual.py",
     ),
     Mistake(
@@ -334,15 +334,15 @@ MISTAKES = [
     Mistake(
         "pre-norm stacks end without a norm",
         "model/transformer.py",
-        "nn.LayerNorm(config.d_model) if config.final_norm else None",
-        "None",
+        "_norm(config) if config.final_norm else nn.Identity()",
+        "nn.Identity()",
         "tests/model/test_parity.py",
     ),
     Mistake(
         "post-norm stacks end with one norm more",
         "model/transformer.py",
-        "nn.LayerNorm(config.d_model) if config.final_norm else None",
-        "nn.LayerNorm(config.d_model)",
+        "_norm(config) if config.final_norm else nn.Identity()",
+        "_norm(config)",
         "tests/model/test_transformer.py",
     ),
     Mistake(

@@ -159,7 +159,7 @@ def sublayer(y):
 
 
 for norm in ("post", "pre"):
-    residual = Residual(64, norm, 0.0, Tap())
+    residual = Residual(nn.LayerNorm(64), norm, 0.0, Tap())
     by_hand = residual.norm(x + sublayer(x)) if norm == "post" else x + sublayer(residual.norm(x))
     torch.testing.assert_close(residual(x, sublayer), by_hand)
 

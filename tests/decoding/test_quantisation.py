@@ -7,7 +7,7 @@ from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.quantisation import IntegerLinear, RoundedLinear, quantise
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError
-from glassformer.model.linear import Linear
+from glassformer.model.fast.linear import Linear
 
 SHAPES = [(1,), (61,), (7, 11)]
 WIDTHS = [31, 64]

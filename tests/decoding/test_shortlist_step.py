@@ -10,7 +10,7 @@ import torch
 from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.quantisation import QUANTIZED_LINEARS
 from glassformer.decoding.torch_engine import TorchEngine
-from glassformer.model.linear import Linear
+from glassformer.model.fast.linear import Linear
 from glassformer.recipes.configuration import DecodingConfig
 from models import random_model
 

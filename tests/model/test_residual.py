@@ -24,7 +24,7 @@ def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
 
 
 def residual(norm: str, dropout: float = 0.0) -> Residual:
-    module = Residual(5, norm, dropout, Tap()).eval()
+    module = Residual(nn.LayerNorm(5), norm, dropout, Tap()).eval()
     nn.init.normal_(module.norm.weight)
     nn.init.normal_(module.norm.bias)
     return module

@@ -10,7 +10,7 @@ from torch import nn
 from torch.autograd.profiler import profile, record_function
 
 from glassformer.model.attention import MultiHeadAttention
-from glassformer.model.dropout import Dropout
+from glassformer.model.fast.dropout import Dropout
 
 __all__ = ["OVERHEAD", "WAITING", "WORK_KINDS", "Work", "kind_of", "profiled", "shares", "table"]
 

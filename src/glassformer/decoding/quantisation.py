@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
-from glassformer.model.linear import Linear
+from glassformer.model.fast.linear import Linear
 from glassformer.model.transformer import Transformer
 
 __all__ = ["IntegerLinear", "RoundedLinear", "quantise"]

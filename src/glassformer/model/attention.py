@@ -1,8 +1,8 @@
 """Attention: each query's output is an average of values, weighted by how well their keys fit the query.
 
 `attention` computes equation 1 of the paper step by step. `MultiHeadAttention` projects its input, attends with all
-heads at once, and joins the heads. Unless its intermediate steps are recorded or changed, it computes the same
-faster, usually with PyTorch's fused kernel.
+heads at once, and joins the heads. Unless its intermediate steps are recorded or changed, `fast/attention.py` computes
+the same without them.
 
 Axes: B batch · R rows (hypotheses; R = B unless a beam is decoded) · T query positions · S key positions · D d_model ·
 H heads · K width of a head's query and key · W width of a head's value.
@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from glassformer.errors import ShapeError
 from glassformer.model.cache import KeyValues, LayerCache
-from glassformer.model.dropout import dropout
-from glassformer.model.linear import Linear
+from glassformer.model.fast.attention import weighted_values
+from glassformer.model.fast.dropout import dropout
+from glassformer.model.fast.linear import Linear
 from glassformer.model.points import ATTENTION, RESIDUAL, names
-from glassformer.model.short_attention import short_attention
 from glassformer.model.taps import Tap
 
 __all__ = [
@@ -33,11 +32,6 @@ __all__ = [
     "join_heads",
     "split_heads",
 ]
-
-
-SHORT = {2: 256, 4: 48, 8: 48}
-"""Maximum number of keys for which `short_attention` is faster than PyTorch's fused kernel in training on CPUs; by
-bytes per number: 2 for bf16 and fp16, 4 for float32, 8 for float64."""
 
 
 class Attended(NamedTuple):
@@ -57,7 +51,7 @@ def attention_scores(query: Float[Tensor, "... T K"], key: Float[Tensor, "... S 
     Paper: §3.2.1, footnote 4. If the components of query and key are independent, with mean 0 and variance 1, the
     division keeps the variance of a score at 1.
     """
-    return query @ key.mT / math.sqrt(query.shape[-1])
+    return query @ key.mT / math.sqrt(query.shape[-1])  # (…, T, K) @ (…, K, S) -> (…, T, S)
 
 
 def attention_weights(
@@ -96,7 +90,7 @@ def attention(
     """
     _check_shapes(query, key, value, mask)
     weights = attention_weights(attention_scores(query, key), mask)
-    return Attended(weights.to(value.dtype) @ value, weights)
+    return Attended(weights.to(value.dtype) @ value, weights)  # (…, T, S) @ (…, S, W) -> (…, T, W)
 
 
 def split_heads(x: Float[Tensor, "B T width"], heads: int) -> Float[Tensor, "B H T K"]:
@@ -125,7 +119,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.widths = [heads * d_k, heads * d_k, heads * d_v]
-        self.input_projection = Linear(d_model, sum(self.widths))
+        self.input_projection = Linear(d_model, sum(self.widths))  # rows: W_Q of all heads, then W_K, then W_V
         self.output_projection = Linear(heads * d_v, d_model)
         self.tap = Tap()
         self.reset_parameters()
@@ -150,7 +144,7 @@ class MultiHeadAttention(nn.Module):
         With a cache, x contains only the newest positions. Their keys and values are appended to the cache, and x
         attends to all cached positions.
         """
-        if memory is not None:
+        if memory is not None:  # cross-attention: x asks, the encoder's output answers
             return self.attend(self.query(x), memory.key, memory.value, mask)
         query, key, value = self.query_key_value(x)
         if cache is not None:
@@ -161,18 +155,26 @@ class MultiHeadAttention(nn.Module):
         self, x: Float[Tensor, "R T D"]
     ) -> tuple[Float[Tensor, "R H T K"], Float[Tensor, "R H T K"], Float[Tensor, "R H T W"]]:
         """Return the heads' queries, keys and values of x, computed by one matrix product."""
-        query, key, value = self.input_projection(x).split(self.widths, dim=-1)
-        return self._heads("query", query), self._heads("key", key), self._heads("value", value)
+        query, key, value = self.input_projection(x).split(self.widths, dim=-1)  # (R, T, D) -> (R, T, H·K or H·W)
+        return (
+            self.tap("query", split_heads(query, self.heads)),
+            self.tap("key", split_heads(key, self.heads)),
+            self.tap("value", split_heads(value, self.heads)),
+        )
 
     def query(self, x: Float[Tensor, "R T D"]) -> Float[Tensor, "R H T K"]:
         """Return the heads' queries of x."""
-        return self._heads("query", self.input_projection.part(x, slice(self.widths[0])))
+        query = self.input_projection.part(x, slice(self.widths[0]))  # (R, T, D) -> (R, T, H·K)
+        return self.tap("query", split_heads(query, self.heads))
 
     def key_value(self, memory: Float[Tensor, "B S D"]) -> KeyValues:
         """Return the heads' keys (B, H, S, K) and values (B, H, S, W) of the encoder's output."""
-        both = self.input_projection.part(memory, slice(self.widths[0], None))
+        both = self.input_projection.part(memory, slice(self.widths[0], None))  # (B, S, D) -> (B, S, H·K + H·W)
         key, value = both.split(self.widths[1:], dim=-1)
-        return KeyValues(self._heads("key", key), self._heads("value", value))
+        return KeyValues(
+            key=self.tap("key", split_heads(key, self.heads)),
+            value=self.tap("value", split_heads(value, self.heads)),
+        )
 
     def attend(
         self,
@@ -186,20 +188,22 @@ class MultiHeadAttention(nn.Module):
         In cross-attention, the rows (hypotheses) of a sentence share the sentence's keys and values, so the rows are
         computed as further query positions of the sentence.
         """
-        rows, positions = query.shape[0], query.shape[2]
-        query = _gather_rows(query, key.shape[0])
+        rows, positions, sentences = query.shape[0], query.shape[2], key.shape[0]
+        if rows != sentences:
+            query = _gathered(query, sentences)
+        p = self.dropout if self.training else 0.0
         if self.tap.heard():
-            heads = self._explained(query, key, value, mask)
+            heads = self._explained(query, key, value, mask, p)
         else:
-            heads = _weighted_values(query, key, value, mask, self._dropout())
-        joined = self.tap("joined", join_heads(heads).view(rows, positions, -1))
-        return self.tap("output", self.output_projection(joined))
+            heads = weighted_values(query, key, value, mask, p)
+        joined = join_heads(heads).view(rows, positions, -1)  # gathered rows apart again: (B, N·T, H·W) -> (R, T, H·W)
+        return self.tap("output", self.output_projection(self.tap("joined", joined)))  # -> (R, T, D)
 
-    def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+    def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
         """Return the heads' weighted values, computed step by step so that each step can be recorded."""
         scores = self.tap("scores", attention_scores(query, key))
-        weights = self.tap("weights", dropout(self.weights(scores, mask), self._dropout()))
-        return self.tap("heads", weights.to(value.dtype) @ value)
+        weights = self.tap("weights", dropout(self.weights(scores, mask), p))
+        return self.tap("heads", weights.to(value.dtype) @ value)  # (B, H, T, S) @ (B, H, S, W) -> (B, H, T, W)
 
     def weights(
         self, scores: Float[Tensor, "B H T S"], mask: Bool[Tensor, "#B #H #T #S"] | None
@@ -210,29 +214,14 @@ class MultiHeadAttention(nn.Module):
         """
         return attention_weights(scores, mask)
 
-    def _heads(self, point: str, x: Tensor) -> Tensor:
-        return self.tap(point, split_heads(x, self.heads))
-
-    def _dropout(self) -> float:
-        return self.dropout if self.training else 0.0
-
     if TYPE_CHECKING:
         __call__ = forward
 
 
-def _weighted_values(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:
-    """Return the weighted values of `attention`, with dropout of the weights, by the fastest method on this device."""
-    if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= SHORT[query.dtype.itemsize]:
-        return short_attention(query, key, value, mask, p)
-    return F.scaled_dot_product_attention(query, key, value, mask, p)
-
-
-def _gather_rows(query: Float[Tensor, "R H T K"], sentences: int) -> Float[Tensor, "B H NT K"]:
+def _gathered(query: Float[Tensor, "R H T K"], sentences: int) -> Float[Tensor, "B H NT K"]:
     """Return the queries with the N rows of each sentence laid out as N · T positions."""
-    if query.shape[0] == sentences:
-        return query
     rows = query.view(sentences, -1, *query.shape[1:])  # (R, H, T, K) -> (B, N, H, T, K)
-    return rows.transpose(1, 2).flatten(2, 3)  # -> (B, H, N·T, K)
+    return rows.transpose(1, 2).flatten(2, 3)  # -> (B, H, N, T, K) -> (B, H, N·T, K)
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:

@@ -49,6 +49,7 @@ class LayerCache:
     def extend(self, key: Float[Tensor, "R H T K"], value: Float[Tensor, "R H T W"]) -> KeyValues:
         """Append the newest positions' keys and values; return the keys and values of all target positions."""
         if self.past is not None:
+            # (R, H, T − 1, K) and (R, H, 1, K) -> (R, H, T, K)
             key, value = torch.cat([self.past.key, key], dim=2), torch.cat([self.past.value, value], dim=2)
         self.past = KeyValues(key, value)
         return self.past

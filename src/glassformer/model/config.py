@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.settings import Range, check_fields
 
-__all__ = ["PRESETS", "Activation", "ModelConfig", "Norm", "PositionKind"]
+__all__ = ["PRESETS", "Activation", "ModelConfig", "NormPlace", "PositionKind"]
 
 Activation = Literal["relu", "gelu", "silu"]
-Norm = Literal["post", "pre"]
+NormPlace = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
 # The default of the fields that __post_init__ fills in if the caller leaves them out. Their types exclude None, because
@@ -62,7 +62,7 @@ class ModelConfig:
     """Dropout probability of the feed-forward network's inner values; the paper has none."""
     activation: Activation = "relu"
     """Non-linearity of the feed-forward network; the paper's is relu (equation 2)."""
-    norm: Norm = "post"
+    norm: NormPlace = "post"
     """Place of the layer norm: "post", after the residual sum (the paper, 3.1), or "pre", before the sub-layer."""
     final_norm: bool = _DERIVED
     """End each stack with one more layer norm; by default, only with pre-norm."""

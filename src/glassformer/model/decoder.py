@@ -4,7 +4,7 @@ Axes: B sentences · R rows (R = B unless a beam is decoded) · T target positio
 cache's · S source positions · D d_model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from jaxtyping import Bool, Float
@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from glassformer.model.attention import MultiHeadAttention
 from glassformer.model.cache import LayerCache
-from glassformer.model.config import Norm
 from glassformer.model.feed_forward import FeedForward
 from glassformer.model.points import DECODER, names
 from glassformer.model.residual import Residual
@@ -22,18 +21,19 @@ __all__ = ["Decoder", "DecoderLayer"]
 
 
 class Decoder(nn.Module):
-    """A stack of layers over the target. Paper: §3.1. `norm` is one more norm at the end, as in the encoder."""
+    """A stack of layers over the target; `norm` comes after the last one, as in the encoder. Paper: §3.1."""
 
     POINTS = names(DECODER)
 
-    def __init__(self, layers: Iterable["DecoderLayer"], norm: nn.LayerNorm | None = None) -> None:
+    def __init__(self, layers: Iterable["DecoderLayer"], norm: nn.Module) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.norm = norm or nn.Identity()
+        self.norm = norm
         self.tap = Tap()
 
     def start(self, memory: Float[Tensor, "B S D"]) -> tuple[LayerCache, ...]:
         """Return an empty cache for each layer, with the layer's keys and values of the memory."""
+        # Once per source: the memory does not change while the target grows.
         return tuple(
             LayerCache(layer.cross_attention.key_value(memory)) for layer in cast("Iterable[DecoderLayer]", self.layers)
         )
@@ -62,17 +62,15 @@ class DecoderLayer(nn.Module):
         self_attention: MultiHeadAttention,
         cross_attention: MultiHeadAttention,
         feed_forward: FeedForward,
-        d_model: int,
-        norm: Norm,
-        dropout: float,
+        residual: Callable[[Tap], Residual],
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
-        self.self_attention_residual = Residual(d_model, norm, dropout, self_attention.tap)
+        self.self_attention_residual = residual(self_attention.tap)
         self.cross_attention = cross_attention
-        self.cross_attention_residual = Residual(d_model, norm, dropout, cross_attention.tap)
+        self.cross_attention_residual = residual(cross_attention.tap)
         self.feed_forward = feed_forward
-        self.feed_forward_residual = Residual(d_model, norm, dropout, feed_forward.tap)
+        self.feed_forward_residual = residual(feed_forward.tap)
 
     def forward(
         self,

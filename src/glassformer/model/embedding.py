@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from glassformer.errors import ShapeError, VocabularyError
-from glassformer.model.dropout import Dropout
+from glassformer.model.fast.dropout import Dropout
 from glassformer.model.points import EMBEDDING, names
 from glassformer.model.positions import Positions
 from glassformer.model.taps import Tap
@@ -43,8 +43,12 @@ class InputEmbedding(nn.Module):
         Raises:
             VocabularyError: an id is not in the vocabulary.
         """
-        embedding = self.tap("embedding", self._lookup(ids) * self.scale)
-        positions = self.tap("positions", self.positions(start, ids.shape[1], embedding))
+        try:
+            rows = self.tokens(ids)  # (B, T) -> (B, T, D)
+        except IndexError as error:
+            raise self._unknown(ids) from error
+        embedding = self.tap("embedding", rows * self.scale)
+        positions = self.tap("positions", self.positions(start, ids.shape[1], embedding))  # (T, D), or (B, T, D)
         return self.tap("input", self.dropout(embedding + positions))
 
     def load_vectors(self, vectors: Float[Tensor, "V D"], found: Bool[Tensor, "V"], *, freeze: bool = False) -> None:
@@ -65,15 +69,11 @@ class InputEmbedding(nn.Module):
             weight[found] = vectors[found].to(weight)
         weight.requires_grad_(not freeze)
 
-    def _lookup(self, ids: Tensor) -> Tensor:
-        try:
-            rows: Tensor = self.tokens(ids)
-        except IndexError as error:
-            size, low, high = self.tokens.num_embeddings, int(ids.min()), int(ids.max())
-            raise VocabularyError(
-                f"ids: expected 0 to {size - 1}, the vocabulary's {size} entries, got ids from {low} to {high}"
-            ) from error
-        return rows
+    def _unknown(self, ids: Tensor) -> VocabularyError:
+        size, low, high = self.tokens.num_embeddings, int(ids.min()), int(ids.max())
+        return VocabularyError(
+            f"ids: expected 0 to {size - 1}, the vocabulary's {size} entries, got ids from {low} to {high}"
+        )
 
     if TYPE_CHECKING:
         __call__ = forward

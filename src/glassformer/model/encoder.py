@@ -3,14 +3,13 @@
 Axes: B batch · S source positions · D d_model.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from glassformer.model.attention import MultiHeadAttention
-from glassformer.model.config import Norm
 from glassformer.model.feed_forward import FeedForward
 from glassformer.model.points import ENCODER, names
 from glassformer.model.residual import Residual
@@ -22,22 +21,21 @@ __all__ = ["Encoder", "EncoderLayer"]
 class Encoder(nn.Module):
     """A stack of layers, whose output is the memory. Paper: §3.1.
 
-    `norm` is one more norm at the end, which the paper does not have: pre-norm needs it, because its last sum is not
-    normalised.
+    `norm` comes after the last layer. The paper has none there, but pre-norm needs it, because no sum was normalised.
     """
 
     POINTS = names(ENCODER)
 
-    def __init__(self, layers: Iterable["EncoderLayer"], norm: nn.LayerNorm | None = None) -> None:
+    def __init__(self, layers: Iterable["EncoderLayer"], norm: nn.Module) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
-        self.norm = norm or nn.Identity()
+        self.norm = norm
         self.tap = Tap()
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
         """Return the memory of a source: one vector per position."""
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, mask)  # (B, S, D) throughout, so that every layer can add to the same stream
         return self.tap("output", self.norm(x))
 
     if TYPE_CHECKING:
@@ -48,13 +46,13 @@ class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with its residual connection. Paper: §3.1, Figure 1 left."""
 
     def __init__(
-        self, self_attention: MultiHeadAttention, feed_forward: FeedForward, d_model: int, norm: Norm, dropout: float
+        self, self_attention: MultiHeadAttention, feed_forward: FeedForward, residual: Callable[[Tap], Residual]
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
-        self.self_attention_residual = Residual(d_model, norm, dropout, self_attention.tap)
+        self.self_attention_residual = residual(self_attention.tap)
         self.feed_forward = feed_forward
-        self.feed_forward_residual = Residual(d_model, norm, dropout, feed_forward.tap)
+        self.feed_forward_residual = residual(feed_forward.tap)
 
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
         """Return the residual stream after both sub-layers."""

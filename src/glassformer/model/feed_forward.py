@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.model.config import Activation
-from glassformer.model.dropout import Dropout
-from glassformer.model.linear import Linear
+from glassformer.model.fast.dropout import Dropout
+from glassformer.model.fast.linear import Linear
 from glassformer.model.points import FEED_FORWARD, RESIDUAL, names
 from glassformer.model.taps import Tap
 

@@ -15,7 +15,7 @@ __all__ = ["causal_mask", "entry_mask", "padding_mask", "target_mask"]
 
 def padding_mask(ids: Int[Tensor, "B S"], pad_id: int) -> Bool[Tensor, "B 1 1 S"]:
     """Return the mask that hides padding: every query may attend to every real position."""
-    return (ids != pad_id)[:, None, None, :]
+    return (ids != pad_id)[:, None, None, :]  # (B, S) -> (B, 1, 1, S): the same for every head and query
 
 
 def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor, "1 1 T T"]:
@@ -23,12 +23,12 @@ def causal_mask(length: int, device: torch.device | None = None) -> Bool[Tensor,
 
     Paper: §3.2.3, third point.
     """
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]  # (T, T) -> (1, 1, T, T)
 
 
 def target_mask(ids: Int[Tensor, "B T"], pad_id: int) -> Bool[Tensor, "B 1 T T"]:
     """Return the decoder's mask, which hides padding and the future."""
-    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], ids.device)
+    return padding_mask(ids, pad_id) & causal_mask(ids.shape[1], ids.device)  # (B, 1, 1, T) & (1, 1, T, T)
 
 
 def entry_mask(entered: Int[Tensor, "B"], length: int) -> Bool[Tensor, "B 1 1 S"]:

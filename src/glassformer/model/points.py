@@ -12,7 +12,7 @@ key · W width of a head's value · V target vocabulary.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from glassformer.model.config import ModelConfig, Norm
+from glassformer.model.config import ModelConfig, NormPlace
 
 __all__ = [
     "ATTENTION",
@@ -272,7 +272,7 @@ def _all_points(config: ModelConfig) -> Iterator[Point]:
     yield from _at("", "output", TRANSFORMER, "T")
 
 
-def _sublayer(inner: tuple[Point, ...], norm: Norm) -> tuple[Point, ...]:
+def _sublayer(inner: tuple[Point, ...], norm: NormPlace) -> tuple[Point, ...]:
     """Return a sub-layer's points, enclosed by the points of its residual connection."""
     entering, added, normed = RESIDUAL
     if norm == "pre":

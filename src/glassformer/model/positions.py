@@ -41,9 +41,9 @@ def sinusoids(
     if layout not in ("interleaved", "halves"):
         raise ConfigError(f"layout: expected 'interleaved' or 'halves', got {quoted(layout)}")
     exponent = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model  # 2i/d_model
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.pow(10000.0, -exponent)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.pow(10000.0, -exponent)  # (T, D/2)
     if layout == "interleaved":
-        table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
+        table = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]  # (T, D/2, 2) -> (T, D)
     else:
         table = torch.cat([angles.sin(), angles.cos()[:, : d_model // 2]], dim=-1)
     return table.to(dtype or torch.get_default_dtype())
@@ -80,7 +80,8 @@ class Positions(nn.Module):
             ShapeError: a learned table has fewer positions.
         """
         if self.kind != "learned":
-            return _sinusoid_table(_table_length(end), self.d_model, self.kind, like.dtype, like.device)
+            length = max(256, 1 << (end - 1).bit_length())  # a power of two, so that few tables are computed and kept
+            return _sinusoid_table(length, self.d_model, self.kind, like.dtype, like.device)
         if end > self.max_length:
             raise ShapeError(
                 f"the sequence has {end} positions, but the learned table ends at {self.max_length}: shorten the "
@@ -90,11 +91,6 @@ class Positions(nn.Module):
 
     if TYPE_CHECKING:
         __call__ = forward
-
-
-def _table_length(length: int) -> int:
-    """Return the smallest power of two, at least 256, that is ≥ `length`, to limit the number of tables computed."""
-    return max(256, 1 << (length - 1).bit_length())
 
 
 @lru_cache(maxsize=16)

@@ -9,32 +9,30 @@ from typing import TYPE_CHECKING
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from glassformer.model.config import Norm
-from glassformer.model.dropout import Dropout
+from glassformer.model.config import NormPlace
+from glassformer.model.fast.dropout import Dropout
 from glassformer.model.taps import Tap
 
 __all__ = ["Residual"]
 
 
 class Residual(nn.Module):
-    """x + Dropout(Sublayer(x)), with the layer norm after the sum ("post") or before the sub-layer ("pre").
+    """x + Dropout(Sublayer(x)), with the norm after the sum ("post") or before the sub-layer ("pre").
 
-    Paper: §3.1 and §5.4 have post-norm, LayerNorm(x + Sublayer(x)). Pre-norm differs: x + Sublayer(LayerNorm(x)). Both
-    add the unchanged x. LayerNorm divides by √(biased variance + 1e-5). Values pass through the sub-layer's tap, so
-    that their full names begin with the sub-layer's path.
+    Paper: §3.1 and §5.4 have post-norm, LayerNorm(x + Sublayer(x)). Pre-norm differs: x + Sublayer(LayerNorm(x)).
     """
 
-    def __init__(self, d_model: int, norm: Norm, dropout: float, tap: Tap) -> None:
+    def __init__(self, norm: nn.Module, place: NormPlace, dropout: float, tap: Tap) -> None:
         super().__init__()
-        self.pre = norm == "pre"
-        self.norm = nn.LayerNorm(d_model)
+        self.pre = place == "pre"
+        self.norm = norm
         self.dropout = Dropout(dropout)
-        self.tap = tap
+        self.tap = tap  # the sub-layer's, so that the full names of these points begin with the sub-layer's path
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
         """Return the residual stream after this sub-layer."""
         x = self.tap("input", x)
-        if self.pre:
+        if self.pre:  # no norm divides the stream itself, so every layer gets its gradient undivided
             normed = self.tap("normed", self.norm(x))
             return self.tap("added", self.add(x, sublayer(normed)))
         added = self.tap("added", self.add(x, sublayer(x)))

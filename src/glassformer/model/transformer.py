@@ -4,6 +4,7 @@ Axes: B sentences · R rows (hypotheses; R = B unless a beam is decoded) · S so
 D d_model · V target vocabulary.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jaxtyping import Float, Int
@@ -16,11 +17,12 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.decoder import Decoder, DecoderLayer
 from glassformer.model.embedding import InputEmbedding
 from glassformer.model.encoder import Encoder, EncoderLayer
+from glassformer.model.fast.linear import Linear
 from glassformer.model.feed_forward import FeedForward
-from glassformer.model.linear import Linear
 from glassformer.model.masks import padding_mask, target_mask
 from glassformer.model.points import TRANSFORMER, names
 from glassformer.model.positions import Positions
+from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
 __all__ = ["Transformer"]
@@ -51,6 +53,7 @@ class Transformer(nn.Module):
         nn.init.xavier_uniform_(self.output.weight)
         if config.output_bias:
             nn.init.zeros_(self.output.bias)
+        # One matrix for up to three uses (3.4): a token's row is its vector, and its direction among the outputs.
         if config.tie_embeddings:
             self.target.tokens.weight = self.source.tokens.weight
         if config.tie_output:
@@ -97,8 +100,8 @@ class Transformer(nn.Module):
 
     def logits(self, decoder_output: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """Return the projection of the decoder's output onto the vocabulary, before the softmax. Paper: §3.4."""
-        logits = self.tap("logits", self.output(decoder_output))
-        if not self.tap.heard():
+        logits = self.tap("logits", self.output(decoder_output))  # (…, D) -> (…, V)
+        if not self.tap.heard():  # the softmax is for listeners only: the loss and the search compute their own
             return logits
         log_probs = logits.log_softmax(-1)
         edited = self.tap("log_probs", log_probs)
@@ -123,7 +126,8 @@ class Transformer(nn.Module):
         following = cache.next(1)
         x = self.target(tokens[:, None], start=cache.start)  # (R,) -> (R, 1, D)
         memory_mask = cache.memory_mask if cache.padded else None
-        return self.decoder(x, following.target_mask, following.layers, memory_mask)[:, 0], following
+        output = self.decoder(x, following.target_mask, following.layers, memory_mask)
+        return output[:, 0], following  # (R, 1, D) -> (R, D)
 
     if TYPE_CHECKING:
         __call__ = forward
@@ -135,17 +139,11 @@ def _input_embedding(config: ModelConfig, vocab_size: int) -> InputEmbedding:
 
 
 def _encoder_layer(config: ModelConfig) -> EncoderLayer:
-    return EncoderLayer(_attention(config), _feed_forward(config), config.d_model, config.norm, config.dropout)
+    return EncoderLayer(_attention(config), _feed_forward(config), partial(_residual, config))
 
 
 def _decoder_layer(config: ModelConfig) -> DecoderLayer:
-    return DecoderLayer(
-        _attention(config), _attention(config), _feed_forward(config), config.d_model, config.norm, config.dropout
-    )
-
-
-def _final_norm(config: ModelConfig) -> nn.LayerNorm | None:
-    return nn.LayerNorm(config.d_model) if config.final_norm else None
+    return DecoderLayer(_attention(config), _attention(config), _feed_forward(config), partial(_residual, config))
 
 
 def _attention(config: ModelConfig) -> MultiHeadAttention:
@@ -154,6 +152,19 @@ def _attention(config: ModelConfig) -> MultiHeadAttention:
 
 def _feed_forward(config: ModelConfig) -> FeedForward:
     return FeedForward(config.d_model, config.d_ff, config.activation, config.activation_dropout)
+
+
+def _residual(config: ModelConfig, tap: Tap) -> Residual:
+    return Residual(_norm(config), config.norm, config.dropout, tap)
+
+
+def _final_norm(config: ModelConfig) -> nn.Module:
+    return _norm(config) if config.final_norm else nn.Identity()
+
+
+def _norm(config: ModelConfig) -> nn.Module:
+    """Return a norm of the residual stream, (x − mean) / √(biased variance + 1e-5) · γ + β; all norms are made here."""
+    return nn.LayerNorm(config.d_model)
 
 
 def _check_ids(name: str, ids: Tensor) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from glassformer.errors import ConfigError
-from glassformer.model.linear import linear, transposed_product
+from glassformer.model.fast.linear import linear, transposed_product
 
 __all__ = ["Loss", "smoothed_cross_entropy"]
 

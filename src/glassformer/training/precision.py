@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.model.linear import linear
+from glassformer.model.fast.linear import linear
 from glassformer.recipes.configuration import Precision, TrainingConfig
 from glassformer.system.machine import using_threads
 
@@ -46,7 +46,7 @@ def matrix_speed(
 ) -> float:
     """Return the best floating-point operations per second of a large matrix product, measured for some seconds.
 
-    In float32, both PyTorch's product and the model's own (see `model.linear`) are measured, and the faster one counts.
+    In float32, both PyTorch's product and the model's own (`model/fast/linear.py`) are measured; the faster one counts.
     The precision must not be "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]

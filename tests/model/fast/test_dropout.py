@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from glassformer.model.dropout import Dropout, dropout, dropout_factors
+from glassformer.model.fast.dropout import Dropout, dropout, dropout_factors
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.3, 0.5, 0.9])

@@ -34,10 +34,10 @@ class Linear(nn.Linear):
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
         """Return only these columns of x Wᵀ + b, computed from their rows of W."""
-        return self.of_columns(outputs)(x)
+        return linear(x, self.weight[outputs], None if self.bias is None else self.bias[outputs])
 
-    def of_columns(self, outputs: slice | Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
-        """Return a function from x to these columns of x Wᵀ + b; rows of W chosen by ids are copied once."""
+    def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
+        """Return a function from x to these columns of x Wᵀ + b; their rows of W are copied once."""
         weight, bias = self.weight[outputs], None if self.bias is None else self.bias[outputs]
         return lambda x: linear(x, weight, bias)
 
@@ -49,12 +49,14 @@ def linear(x: Float[Tensor, "*N I"], weight: Float[Tensor, "O I"], bias: Tensor 
     AVX-512 on processors not made by Intel. On these processors, this function uses oneDNN, which is part of PyTorch
     and uses the full width. On Intel processors, MKL is faster.
     """
-    if not _onednn_is_faster(x, weight):
-        return _few_rows(x, weight, bias) if _few_rows_are_slow(x, weight) else F.linear(x, weight, bias)
-    if not torch.is_grad_enabled():
-        return _product(x, weight, bias)
-    result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
-    return result
+    if _onednn_is_faster(x, weight):
+        if not torch.is_grad_enabled():
+            return _product(x, weight, bias)
+        result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
+        return result
+    if len(weight) >= WIDE_OUTPUT and not torch.is_grad_enabled() and _few_rows_are_slow(x, weight):
+        return _few_rows(x, weight, bias)
+    return F.linear(x, weight, bias)
 
 
 def transposed_product(a: Float[Tensor, "N O"], b: Float[Tensor, "N I"]) -> Float[Tensor, "O I"]:
@@ -81,12 +83,10 @@ def _onednn_is_faster(x: Tensor, weight: Tensor) -> bool:
 
 def _few_rows_are_slow(x: Tensor, weight: Tensor) -> bool:
     return (
-        len(weight) >= WIDE_OUTPUT
-        and x[..., 0].numel() in FEW_ROWS
+        x[..., 0].numel() in FEW_ROWS
         and x.dtype == weight.dtype == torch.float32
         and x.device.type == "cpu"
         and not is_intel()
-        and not torch.is_grad_enabled()
         and not torch.is_autocast_enabled("cpu")
     )
 

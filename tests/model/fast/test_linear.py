@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from glassformer.model import linear as module
-from glassformer.model.linear import Linear, linear
+from glassformer.model.fast import linear as module
+from glassformer.model.fast.linear import Linear, linear
 
 SHAPES = [(1,), (61,), (7, 11), (2, 3, 5)]
 

@@ -1,4 +1,4 @@
-"""Equation 1 for training on short sequences on CPUs, with its gradient, in few passes over the weights.
+"""Equation 1 in one step: by PyTorch's fused kernel, or, for few keys in training on CPUs, by a faster function.
 
 Axes: B batch · H heads · T query positions · S key positions · K width of a head's query and key · W width of a head's
 value · N = B · H.
@@ -13,33 +13,43 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from glassformer.model.dropout import dropout_factors
+from glassformer.model.fast.dropout import dropout_factors
 
-__all__ = ["short_attention"]
+__all__ = ["weighted_values"]
+
+FEW_KEYS = {2: 256, 4: 48, 8: 48}
+"""Maximum number of keys for which `_FewKeys` is faster than PyTorch's fused kernel; by bytes per number: 2 for bf16
+and fp16, 4 for float32, 8 for float64."""
 
 VECTOR = 16
 """Minimum row length for which PyTorch computes a softmax with vector instructions; a shorter row takes ten times as
 long for each number."""
 
 
-def short_attention(
+def weighted_values(
     query: Float[Tensor, "B H T K"],
     key: Float[Tensor, "B H S K"],
     value: Float[Tensor, "B H S W"],
     mask: Bool[Tensor, "#B #H #T #S"] | None,
     p: float,
 ) -> Float[Tensor, "B H T W"]:
-    """Return the weighted values of `attention`, with dropout of the weights with probability p.
+    """Return the weighted values of `model.attention.attention`, with dropout of the weights with probability p.
+
+    With few keys, the result can be differentiated once. Paper: §3.2.1, equation 1.
+    """
+    # Only where a gradient may follow: decoding uses one kernel, so that outputs do not depend on the batch.
+    if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= FEW_KEYS[query.dtype.itemsize]:
+        result: Tensor = _FewKeys.apply(query, key, value, mask, p)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
+        return result
+    return F.scaled_dot_product_attention(query, key, value, mask, p)
+
+
+class _FewKeys(torch.autograd.Function):
+    """Equation 1 and its gradient, in few passes over the weights.
 
     Scores, weights and their gradients are rounded to the type of the inputs for products; the softmax is computed in
-    float32 or better. The result can be differentiated once. Paper: §3.2.1, equation 1.
+    float32 or better. With weights a = softmax(s) and their gradient g, the gradient of the scores s is a (g − Σ a g).
     """
-    result: Tensor = _ShortAttention.apply(query, key, value, mask, p)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
-    return result
-
-
-class _ShortAttention(torch.autograd.Function):
-    """With weights a = softmax(s) and their gradient g, the gradient of the scores s is a (g − Σ a g)."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:

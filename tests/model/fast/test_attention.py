@@ -1,4 +1,4 @@
-"""Attention for training on short sequences, compared with equation 1 computed step by step."""
+"""Attention over few keys in training, compared with equation 1 computed step by step."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 import glassformer as gf
-from glassformer.model.short_attention import VECTOR, short_attention
+from glassformer.model.fast.attention import VECTOR, weighted_values
 from profiles import scaled
 
 pytestmark = pytest.mark.usefixtures("float64", "seed")
@@ -34,7 +34,7 @@ def test_it_equals_equation_1_and_its_gradient(keys, kind):
     found, expected = inputs(keys), inputs(keys)
     for one, other in zip(found, expected, strict=True):
         one.data.copy_(other.detach())
-    output, reference = short_attention(*found, mask, 0.0), gf.attention(*expected, mask).weighted_values
+    output, reference = weighted_values(*found, mask, 0.0), gf.attention(*expected, mask).weighted_values
     torch.testing.assert_close(output, reference, rtol=0, atol=1e-12)
     grad = torch.randn_like(output)
     output.backward(grad)
@@ -46,13 +46,13 @@ def test_it_equals_equation_1_and_its_gradient(keys, kind):
 @pytest.mark.parametrize("kind", ["none", "causal"])
 def test_gradients_equal_finite_differences(kind):
     mask = mask_of(kind, 6)
-    assert gradcheck(lambda *qkv: short_attention(*qkv, mask, 0.0), inputs(6))
+    assert gradcheck(lambda *qkv: weighted_values(*qkv, mask, 0.0), inputs(6))
 
 
 def test_gradients_with_dropout_equal_finite_differences():
     def again(*qkv):
         torch.manual_seed(5)
-        return short_attention(*qkv, mask, 0.4)
+        return weighted_values(*qkv, mask, 0.4)
 
     mask = mask_of("padding", 6)
     assert gradcheck(again, inputs(6))
@@ -65,7 +65,7 @@ def test_dropout_keeps_the_mean_and_drops_whole_weights(p, number):
     query, key, _ = (one.detach() for one in inputs(6))
     one_hot = torch.eye(6).expand(B, H, 6, 6)  # the output is the dropped weights
     weights = gf.attention(query, key, one_hot).weights
-    dropped = short_attention(query, key, one_hot, None, p)
+    dropped = weighted_values(query, key, one_hot, None, p)
     kept = dropped != 0
     factor = 1 / (1 - round(p * 2**16) / 2**16)
     torch.testing.assert_close(dropped[kept], (weights * factor)[kept], rtol=1e-12, atol=0)
@@ -78,7 +78,7 @@ def test_lower_precision_stays_near_float64(dtype, tolerance):
     for one, other in zip(precise, rounded, strict=True):
         one.data.copy_(other.detach())
     mask = mask_of("padding", 8)
-    exact, output = gf.attention(*precise, mask).weighted_values, short_attention(*rounded, mask, 0.0)
+    exact, output = gf.attention(*precise, mask).weighted_values, weighted_values(*rounded, mask, 0.0)
     assert output.dtype == dtype
     # A bf16 number has 8 significant bits, and each of the two products and the softmax rounds once.
     torch.testing.assert_close(output.double(), exact, rtol=tolerance, atol=tolerance)
