@@ -24,8 +24,8 @@ class FlakyProxy(ThreadingHTTPServer):
         super().__init__((HOST, 0), _Handler)
         self.port, self.share, self.chance = port, share, random.Random(4)
         self.passed, self.refused = 0, 0
-        self.ranges: list[tuple[str, str]] = []
-        """The path and the range of each request for a part of a file that was answered whole."""
+        self.read: list[str] = []
+        """The path of each request for a file, or for the rest of one, that was answered whole."""
         self.turn = threading.Lock()
 
     def refuses(self) -> str:
@@ -55,8 +55,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fails and content:
             self._send(answer.status, dict(answer.getheaders()), content, cut=True)
             return
-        if self.headers.get("Range"):
-            self.server.ranges.append((self.path, self.headers["Range"]))
+        if self.command == "GET":
+            self.server.read.append(self.path.partition("?")[0])
         self._send(answer.status, dict(answer.getheaders()), content)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer  # noqa: N815 (names that http.server calls)

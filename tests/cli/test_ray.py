@@ -158,4 +158,4 @@ def test_a_corpus_prepared_on_two_nodes_has_the_same_bytes(tmp_path, glassformer
         for name in ("alone", "nodes")
     )
     assert here == there
-    assert len([name for name in there if name.endswith(".checks.npy")]) == 2
+    assert len([name for name in there if name.endswith(".ends.npy")]) == 2

@@ -112,7 +112,7 @@ def test_a_shard_describes_its_content(tmp_path) -> None:
     [shard] = written(tmp_path, PAIRS)
     assert (shard.pairs, shard.source_tokens, shard.target_tokens) == (5, 13, 14)
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert files == [f"train-00000.{part}.npy" for part in ("checks", "ends", "source", "target")]
+    assert files == [f"train-00000.{part}.npy" for part in ("ends", "source", "target")]
     paths = [tmp_path / f"train-00000.{part}.npy" for part in ARRAYS]
     assert shard.sizes == tuple(path.stat().st_size for path in paths)
     assert shard.hashes == tuple(map(hash_of_file, paths))

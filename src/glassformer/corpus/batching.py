@@ -5,9 +5,8 @@ B: pairs of a batch · S: source positions · T: target positions. Padding is id
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,6 @@ SORTED_PAIRS = 32768
 BLOCK = 1024
 """Number of neighbouring pairs that stay together when a large corpus is shuffled, for fast reading from disk."""
 
-T = TypeVar("T")
 Resample = Callable[[Sequence[IdArray], Sequence[IdArray], int], tuple[Sequence[IdArray], Sequence[IdArray]]]
 """Encodes the sources and targets of some pairs anew; the same seed gives the same tokens."""
 
@@ -48,8 +46,6 @@ class Examples:
     """The ids of each source sentence, ending with `<eos>`."""
     target: Sequence[IdArray]
     """The ids of each target sentence, ending with `<eos>`."""
-    far: bool = False
-    """Whether reading takes long, so that the next pairs are best read while a model trains on these."""
 
     @classmethod
     def encode(
@@ -145,8 +141,7 @@ def stream(
     Neither side of a batch has more than `batch_tokens` ids, including padding, unless the batch is a single longer
     pair.
     """
-    windows = _windows(examples, batch_tokens, seed, start, resample)
-    for here, following, window in _ahead(windows) if examples.far else windows:
+    for here, following, window in _windows(examples, batch_tokens, seed, start, resample):
         for batch in range(here.batch, len(window.plan)):
             after = replace(here, batch=batch + 1) if batch + 1 < len(window.plan) else following
             yield window.batch(batch), after
@@ -163,15 +158,6 @@ def _windows(
         following = Position(here.epoch + 1) if last else Position(here.epoch, here.window + 1)
         yield here, following, _Window.read(pairs, batch_tokens, seed, here.epoch, here.window, resample)
         here = following
-
-
-def _ahead(items: Iterator[T]) -> Iterator[T]:
-    """Yield these items; while one is in use, a thread makes the next one."""
-    with ThreadPoolExecutor(1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
 
 
 def batches(examples: Examples, batch_tokens: int, *, seed: int, epoch: int, start: int = 0) -> Iterator[Batch]:

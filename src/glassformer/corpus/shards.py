@@ -3,7 +3,6 @@
     train-00000.source.npy    the ids of the sources, concatenated, each ending with `<eos>`
     train-00000.target.npy    the ids of the targets, likewise
     train-00000.ends.npy      (2, pairs) the ends of each source and each target in these arrays
-    train-00000.checks.npy    (2, blocks) xxh3 (64 bits) of the ids of each `BLOCK` sources and targets
 
 The format is NumPy's own: `numpy.load(file, mmap_mode="r")` reads it.
 """
@@ -12,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, SupportsIndex, overload, runtime_checkable
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
-from glassformer.corpus.batching import BLOCK, Examples, IdArray
+from glassformer.corpus.batching import Examples, IdArray
 from glassformer.errors import CheckpointError
 from glassformer.system.files import hash_of_file, write_safely
 
@@ -28,11 +26,7 @@ __all__ = [
     "Encoded",
     "Sentences",
     "Shard",
-    "SlicedIds",
-    "block_bounds",
-    "check_of",
     "id_type",
-    "mapped",
     "open_shards",
     "save_array",
     "write_shard",
@@ -40,19 +34,11 @@ __all__ = [
 
 SHARD = 1 << 18
 """Kept line pairs per shard: few enough to be held in memory while they are encoded."""
-ARRAYS = ("source", "target", "ends", "checks")
+ARRAYS = ("source", "target", "ends")
 """The arrays of a shard."""
 _READ_AT_ONCE = 1 << 12
 
 Ends = NDArray[np.int64]
-
-
-@runtime_checkable
-class SlicedIds(Protocol):
-    """The concatenated ids of one side of a shard: an array, or what reads one piece by piece."""
-
-    def __getitem__(self, places: slice, /) -> IdArray:
-        """Return some of the ids."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +109,7 @@ class Shard:
 class Sentences(Sequence[IdArray]):
     """One side of the pairs of some shards: a sequence of id arrays, read from the disk on access."""
 
-    def __init__(self, parts: Sequence[tuple[SlicedIds, Ends]]) -> None:
+    def __init__(self, parts: Sequence[tuple[IdArray, Ends]]) -> None:
         """Join parts, each given as concatenated ids and the end of each sentence."""
         self._parts = parts
         self._first = np.cumsum([0, *(len(ends) for _, ends in parts)]).tolist()
@@ -183,9 +169,7 @@ def write_shard(folder: Path, name: str, encoded: Encoded, *, too_long: int) -> 
         CheckpointError: a file cannot be written.
     """
     paths = _paths(folder, name)
-    ends = encoded.ends
-    checks = np.array([_checks_of(encoded.source, ends[0]), _checks_of(encoded.target, ends[1])], np.uint64)
-    for path, array in zip(paths, (encoded.source, encoded.target, ends, checks), strict=True):
+    for path, array in zip(paths, (encoded.source, encoded.target, encoded.ends), strict=True):
         save_array(path, array)
     return Shard(
         name=name,
@@ -204,27 +188,11 @@ def open_shards(folder: Path, shards: Sequence[Shard]) -> Examples:
     Raises:
         CheckpointError: a file is missing or damaged.
     """
-    arrays = [tuple(map(mapped, _paths(folder, shard.name)[:3])) for shard in shards if shard.pairs]
+    arrays = [tuple(map(_mapped, _paths(folder, shard.name))) for shard in shards if shard.pairs]
     return Examples(
         source=Sentences([(source, ends[0]) for source, _, ends in arrays]),
         target=Sentences([(target, ends[1]) for _, target, ends in arrays]),
     )
-
-
-def block_bounds(ends: Ends) -> Ends:
-    """Return where each block of `BLOCK` sentences begins, and where the last one ends."""
-    last = ends[-1:] if len(ends) % BLOCK else ends[:0]
-    return np.concatenate([np.zeros(1, np.int64), ends[BLOCK - 1 :: BLOCK], last])
-
-
-def _checks_of(ids: IdArray, ends: Ends) -> list[int]:
-    """Return xxh3 (64 bits) of the ids of each block."""
-    return [check_of(ids[begin:end]) for begin, end in pairwise(block_bounds(ends).tolist())]
-
-
-def check_of(ids: IdArray) -> int:
-    """Return xxh3 (64 bits) of some ids, as they are stored."""
-    return xxhash.xxh3_64_intdigest(np.ascontiguousarray(ids).data)
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
@@ -241,7 +209,7 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     write_safely(path, write)
 
 
-def mapped(path: Path) -> NDArray[Any]:
+def _mapped(path: Path) -> NDArray[Any]:
     """Return the array in a file, memory-mapped.
 
     Raises:

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from glassformer.bundle import TOKENIZER
 from glassformer.corpus.batching import Examples
-from glassformer.corpus.block_cache import BlockCache
 from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.duplicates import first_bits
 from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
@@ -37,7 +36,6 @@ from glassformer.corpus.kept import KeptBlock, PairsWithSources, kept_blocks, ke
 from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_translations
 from glassformer.corpus.pool import processes_for
 from glassformer.corpus.readers import Corpus, TextPairs
-from glassformer.corpus.remote_shards import open_remote_shards
 from glassformer.corpus.shards import SHARD, open_shards, save_array, write_shard
 from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
 from glassformer.jobs.manifest import MANIFEST, CorpusFile, Manifest
@@ -240,7 +238,7 @@ class _Preparation:
             configuration=configuration,
             source_tokenizer=source,
             target_tokenizer=target,
-            train=self._training_examples(),
+            train=open_shards(self.folder, self.manifest.shards),
             valid=valid.encoded.examples(),
             valid_pairs=valid_pairs,
             dropped={reason: count for reason, count in dropped.items() if count},
@@ -248,9 +246,6 @@ class _Preparation:
             made=self.made,
             chosen=describe_choice(self.configuration, configuration, self.manifest.pairs),
         )
-
-    def _training_examples(self) -> Examples:
-        return open_shards(self.folder, self.manifest.shards)
 
     def corpus_texts(self) -> CorpusTexts:
         self._ensure_texts()
@@ -536,13 +531,7 @@ class _Preparation:
 
 
 class _RemotePreparation(_Preparation):
-    """A corpus prepared at a URL: the folder has all of it but the ids, and nothing is made."""
-
-    def __init__(
-        self, configuration: Configuration, folder: Path, on_progress: OnProgress, storage: RemoteStorage
-    ) -> None:
-        super().__init__(configuration, folder, on_progress)
-        self.storage = storage
+    """A corpus that was downloaded: nothing is made, and this machine need not have the corpus files."""
 
     def _corpora(self) -> Mapping[str, Corpus]:
         """Return the corpora; none if this machine does not have their files."""
@@ -564,10 +553,6 @@ class _RemotePreparation(_Preparation):
     def _ensure_shards(self, configuration: Configuration) -> None:
         pass
 
-    def _training_examples(self) -> Examples:
-        cache = BlockCache(_cache(self.configuration) / "blocks", int(self.data.cache_gigabytes * 1e9))
-        return open_remote_shards(self.storage, cache, self.folder, self.manifest.shards)
-
 
 def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress, pool: Pool | None) -> Prepared:
     """Return the corpus at the URL in `data.prepared`; if there is none, prepare it in `folder` and upload it."""
@@ -587,7 +572,7 @@ def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress,
         _Preparation(configuration, folder, on_progress, pool=pool).run()
         upload(storage, folder, saying("uploading"))
     download(storage, folder, saying("downloading"))
-    return replace(_RemotePreparation(configuration, folder, on_progress, storage).run(), made=made)
+    return replace(_RemotePreparation(configuration, folder, on_progress).run(), made=made)
 
 
 def _cache(configuration: Configuration) -> Path:

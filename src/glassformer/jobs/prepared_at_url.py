@@ -1,7 +1,4 @@
-"""Upload a prepared corpus to an object store, and download what each machine needs of it.
-
-A machine needs all of it but the ids, which training reads block by block (`corpus/remote_shards.py`).
-"""
+"""Upload a prepared corpus to an object store, and download it to a folder of each machine that trains."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +11,6 @@ from glassformer.system.files import hash_of_file, hash_of_folder, remove, write
 from glassformer.system.storage import RemoteStorage, using
 
 __all__ = ["download", "names_at", "upload"]
-
-_IDS = ARRAYS[:2]
 
 OnBytes = Callable[[int, int], object]
 
@@ -31,7 +26,7 @@ def names_at(storage: RemoteStorage) -> set[str]:
 
 
 def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
-    """Upload a prepared folder, the manifest last, so that no reader sees a part of it; then remove its ids here.
+    """Upload a prepared folder, the manifest last, so that no reader sees a part of it.
 
     Raises:
         CheckpointError: a file cannot be uploaded.
@@ -49,13 +44,12 @@ def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *
                 file.write(block)
         done += path.stat().st_size
         on_progress(done, total)
-    for kind in _IDS:
-        for path in folder.glob(f"train-*.{kind}.npy"):
-            path.unlink()
 
 
 def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
-    """Bring a folder up to date with a storage: everything but ids and the bits of the kept pairs.
+    """Bring a folder up to date with a storage: everything but the bits of the kept pairs.
+
+    Files that the folder has, with the hashes that the manifest lists, are not downloaded. The caller locks the folder.
 
     Raises:
         CheckpointError: a file is missing, or not the one that the manifest names.
@@ -76,7 +70,7 @@ def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda
     wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith(".jsonl")}
     sizes = dict.fromkeys(wanted, 0)
     for shard in manifest.shards:
-        for kind, size, hash in list(zip(ARRAYS, shard.sizes, shard.hashes, strict=True))[2:]:
+        for kind, size, hash in zip(ARRAYS, shard.sizes, shard.hashes, strict=True):
             wanted[f"{shard.name}.{kind}.npy"], sizes[f"{shard.name}.{kind}.npy"] = hash, size
     done, total = 0, sum(sizes.values())
     for name, hash in wanted.items():
@@ -91,8 +85,8 @@ def _fetch(storage: RemoteStorage, name: str, folder: Path, hash: str | None) ->
     path.parent.mkdir(parents=True, exist_ok=True)
 
     def write(temporary: Path) -> None:
-        with using(where), temporary.open("wb") as file:
-            file.writelines(storage.read(name))
+        with using(where):
+            storage.download(name, temporary)
         if hash and hash_of_file(temporary) != hash:
             raise CheckpointError(
                 f"{where} is not the file that was prepared, or is cut short; upload it again, or prepare the corpus "

@@ -27,7 +27,7 @@ __all__ = [
 Files = str | tuple[str, ...]
 """One file, glob or URL, or several."""
 
-NOT_CONTENT = ("directory", "prepared", "cache", "cache_gigabytes", "source_language", "target_language")
+NOT_CONTENT = ("directory", "prepared", "cache", "source_language", "target_language")
 """Fields of [data] that say where a corpus lies and what its languages are called, but not what it contains."""
 
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
@@ -105,10 +105,7 @@ class DataConfig:
     """Folder for the prepared corpus, which several runs may share, or its URL, such as "s3://bucket/corpus"; by
     default, "prepared" in the run's folder."""
     cache: str = ""
-    """Folder on this machine for what is read from a URL in `prepared`; by default, "~/.cache/glassformer"."""
-    cache_gigabytes: Annotated[float, Range(1e-6, 10**6)] = 20.0
-    """Maximum size of the token ids in `cache`, in GB. The blocks that have not been used for the longest time are
-    removed."""
+    """Folder of this machine for copies of corpora whose `prepared` is a URL; by default, "~/.cache/glassformer"."""
     valid_lines: Annotated[int, Range(1, 10**12)] = 500
     """Number of training pairs held out for validation, at most a tenth of all, if no validation files are given."""
     max_length: Annotated[int, Range(2, 10**7)] = 256

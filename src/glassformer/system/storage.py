@@ -166,13 +166,13 @@ class RemoteStorage:
             while block := file.read(_BUFFER):
                 yield block
 
-    def read_range(self, name: str, begin: int, end: int) -> bytes:
-        """Return these bytes of a file; there are fewer if it ends before.
+    def download(self, name: str, path: Path) -> None:
+        """Write a file to a path of this machine.
 
         Raises:
             OSError: the file is missing or cannot be read.
         """
-        return bytes(self._files.cat_file(self._path(name), start=begin, end=end))
+        self._files.get_file(self._path(name), str(path))
 
     def rename(self, name: str, new: str) -> None:
         """Copy a file to a different name, and remove the old one.
