@@ -33,18 +33,18 @@ from benchmarks.results import table
 from glassformer.bundle import Bundle, save_weights
 from glassformer.errors import GlassformerError
 from glassformer.interop.choice import EngineRequest, load_engine
-from glassformer.interop.ctranslate2_export import converted, export_ctranslate2
+from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2
 from glassformer.jobs.averaging import average
 from glassformer.jobs.log import read_log
 from glassformer.jobs.manifest import Manifest
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
-from glassformer.report.history import History
 from glassformer.system.machine import saturates_int8
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.optimiser import make_optimiser
 from glassformer.translator import Translator
+from glassformer.watch.report.history import History
 
 CASES = 2000
 SECONDS = 10

@@ -35,7 +35,7 @@ from benchmarks.results import Spread, described, machine, number, read, spread,
 from glassformer.bundle import Bundle
 from glassformer.corpus.readers import read_lines
 from glassformer.decoding.options import EngineName, Quantization
-from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from glassformer.translator import Translator
 
 NAME = "engines"

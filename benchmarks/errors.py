@@ -34,7 +34,7 @@ from glassformer.jobs.evaluation import corpus_of
 from glassformer.jobs.log import METRICS_FILE, read_log
 from glassformer.jobs.tuning import keep_lexicon, tune
 from glassformer.system.machine import cores
-from glassformer.translating.system import System
+from glassformer.translating.tuned_system import System
 from glassformer.translator import Translator
 
 NAME = "errors"

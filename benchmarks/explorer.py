@@ -19,11 +19,11 @@ from playwright.sync_api import sync_playwright
 import glassformer as gf
 from benchmarks.command import as_command
 from glassformer.bundle import Bundle
-from glassformer.explorer.page import page_html
-from glassformer.explorer.payload import payload
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.tokenizer import train_tokenizers
 from glassformer.translator import Translator
+from glassformer.watch.explorer.payload import payload
+from glassformer.watch.explorer.standalone import page_html
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 HOVER = """async () => {

@@ -29,13 +29,13 @@ import numpy as np
 from benchmarks.command import as_command
 from benchmarks.results import described, machine, read, table, write
 from glassformer.corpus.readers import read_lines
+from glassformer.corpus.tasks import TASKS
 from glassformer.decoding.engine import AttentionRows
+from glassformer.evaluation.confidence import calibration_error
+from glassformer.evaluation.guards import Guards, of_search
 from glassformer.evaluation.metrics import sentence_scores
-from glassformer.guards.confidence import calibration_error
-from glassformer.guards.guards import Guards, of_search
-from glassformer.guards.signals import SIGNALS, ModelOutput, signals
+from glassformer.evaluation.signals import SIGNALS, ModelOutput, signals
 from glassformer.jobs.calibration import guards_of
-from glassformer.tasks import TASKS
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 

@@ -24,14 +24,14 @@ import glassformer as gf
 from benchmarks.command import as_command
 from benchmarks.explorer import FLAGS, HOVER
 from glassformer.bundle import Bundle
-from glassformer.explorer.server import serve
+from glassformer.corpus.tasks import english_french
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.system.protobuf import field
-from glassformer.tasks import english_french
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.subword_model import NORMAL, read_subword_model
 from glassformer.text.vocabulary import SPECIALS
 from glassformer.translator import Translator
+from glassformer.watch.explorer.server import serve
 
 TOKENS, PIECES = 60_000, 32_000
 SENTENCE = "the big black cat sees a dog and sleeps ."

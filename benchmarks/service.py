@@ -48,9 +48,9 @@ from benchmarks.explorer import FLAGS
 from benchmarks.processes import rotated
 from benchmarks.results import Spread, described, machine, number, read, spread, table, write
 from glassformer.bundle import Bundle
-from glassformer.interop.argos_export import export_argos
-from glassformer.interop.export import ExportOptions
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
+from glassformer.interop.argos.writer import export_argos
+from glassformer.interop.exporting import ExportOptions
 from glassformer.translator import Translator
 
 NAME = "service"

@@ -25,7 +25,7 @@ import simpy
 from benchmarks import results
 from benchmarks.command import as_command
 from benchmarks.two_nodes import NAME as OBSERVED
-from glassformer.bench.estimate import count_parameters
+from glassformer.jobs.speed.estimate import count_parameters
 from glassformer.model.config import ModelConfig
 from glassformer.translating.translation import Translation, status_entry
 

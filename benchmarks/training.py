@@ -41,7 +41,7 @@ from benchmarks.results import (
     write,
 )
 from benchmarks.work import WORK, make_work
-from glassformer.bench.estimate import forward_flops
+from glassformer.jobs.speed.estimate import forward_flops
 from glassformer.system.machine import cores
 
 NAME = "training"

@@ -14,8 +14,8 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.command import as_command
 from benchmarks.explorer import FLAGS, HOVER
-from glassformer.explorer.module import explorer_module
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
+from glassformer.watch.explorer.module import explorer_module
 
 FIRST_SCENE = """
   const look = () => {

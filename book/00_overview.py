@@ -36,8 +36,8 @@
 # compute it, or *numbers* to see its values in the explorer.
 
 # %% tags=["hide-input"]
-from glassformer import pictures
-from glassformer.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, Box
+from glassformer.watch import pictures
+from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, Box
 
 
 def box(text, column, row, colour, chapter, code, step, width=1.5):

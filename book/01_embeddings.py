@@ -27,7 +27,7 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 torch.manual_seed(1)
 translator = gf.Translator.load("../runs/demo")
@@ -401,7 +401,7 @@ pictures.bars(
 # thing each of them is, and the gender of its French translation. So we can count:
 
 # %%
-from glassformer.tasks.world.nouns import NOUNS
+from glassformer.corpus.tasks.world.nouns import NOUNS
 
 known = {noun.english: noun for noun in NOUNS}
 near = [known[word] for word in nearest("cat", 20) if word in known][:10]
@@ -647,7 +647,7 @@ pictures.bars(
 # factor fails without it. `plant` makes the demo forget the factor for a moment:
 
 # %%
-from glassformer.inspection import plant
+from glassformer.watch.inspection import plant
 
 with plant(model, "no_embedding_scale"):
     [broken] = translator.translate([sentence])
@@ -710,7 +710,7 @@ torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
 # 496 parameters is that?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the number of numbers
 print(verdict("embeddings.1", answer))

@@ -24,8 +24,8 @@ from textwrap import fill
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import Changes, changed, plant
+from glassformer.watch import pictures
+from glassformer.watch.inspection import Changes, changed, plant
 
 torch.manual_seed(1)
 torch.set_printoptions(sci_mode=False)  # 0.0030 instead of 3.0000e-03
@@ -514,7 +514,7 @@ torch.testing.assert_close(added @ W_x, one_word @ W_x + p @ W_x)
 # split "longer" has sentences of 23 to 30 words, made from the same words by the same grammar. Here are 60 of them:
 
 # %%
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
 
 sizes = {"train": 0, "valid": 1, "unseen": 1, "pairs": 1, "senses": 1}  # not needed here
 task = english_french(seed=1, test=200, longer=60, **sizes)
@@ -747,7 +747,7 @@ assert not torch.equal(by_position[1, 0], by_position[1, 8])
 # **1.** With $d_\mathrm{model} = 8$, what are dimensions 2 and 3 of position 5? Use a pocket calculator, then check.
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: [dimension 2, dimension 3]
 print(verdict("positions.1", answer))

@@ -40,7 +40,7 @@ import math
 import torch
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
@@ -731,7 +731,7 @@ bank_lines(drove, ("drove", "road"))
 # heads.
 
 # %%
-from glassformer.inspection import without_heads
+from glassformer.watch.inspection import without_heads
 
 tokens, all_weights = encoder_weights(swam)
 layer, clue_head, _ = looks_hardest(tokens, all_weights, "bank", "swam")
@@ -814,7 +814,7 @@ assert f"{100 * attended.weights[0, 2]:.1f}" == "94.7"  # on "free"
 # `gf.check` finds it:
 
 # %%
-from glassformer.inspection import plant
+from glassformer.watch.inspection import plant
 
 tokens, right = encoder_weights(swam)
 with plant(model, "scale_d_model"):
@@ -881,7 +881,7 @@ answer
 # **2.** A query is the zero vector. What are its weights, and its output?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the three weights, as a list
 print(verdict("attention.2", answer))

@@ -34,7 +34,7 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
@@ -717,7 +717,7 @@ assert wrong[0, 0].tolist() == [[10, 11], [12, 13], [20, 21]]
 # planted in the demo:
 
 # %%
-from glassformer.inspection import plant
+from glassformer.watch.inspection import plant
 
 with plant(model, "no_transpose"):
     print(translator.translate([tired])[0].text)
@@ -801,7 +801,7 @@ assert own_q.shape == (512, 64)
 # the shape of the scores for 2 sentences of 7 words?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the width of a head
 print(verdict("heads.1", answer))

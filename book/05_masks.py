@@ -77,7 +77,7 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 words = ["<pad>", "<bos>", "<eos>", "hello", "world", "big"]  # id 0 is padding
 sentences = [[3, 5, 4, 2], [3, 4, 2]]  # hello big world <eos>; hello world <eos>
@@ -509,16 +509,16 @@ torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 # thousand](errata.py#minus-ten-thousand), [no causal mask](errata.py#no-causal-mask), [the target's padding in
 # cross-attention](errata.py#targets-padding-in-cross-attention).
 #
-# [`plant`](../src/glassformer/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We
+# [`plant`](../src/glassformer/watch/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We
 # take the demo model, which was trained with the right masks, and measure its loss on 100 test sentences. (The loss is
 # in nats per token: −log of the probability that the model gives to the right next token.) Then it translates
 # sentences, one at a time. A [cache](12_decoding.py) would hide the mistake, because it never recomputes earlier
 # positions; `decoding` recomputes everything written so far at each step.
 
 # %%
+from glassformer.corpus.tasks import english_french
 from glassformer.decoding.greedy_search import greedy
-from glassformer.inspection import MISTAKES, Changes, decoding, plant
-from glassformer.tasks import english_french
+from glassformer.watch.inspection import MISTAKES, Changes, decoding, plant
 
 translator = gf.Translator.load("../runs/demo")
 tokenizer = translator.bundle.source_tokenizer
@@ -704,7 +704,7 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 # look-ahead mask of length $T$ without padding?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the number of allowed cells of both
 print(verdict("masks.1", answer))

@@ -79,7 +79,7 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 x = torch.tensor([2.0, 4.0, 4.0, 10.0], dtype=torch.float64)
 mean = x.sum() / 4
@@ -692,7 +692,7 @@ print(forgetful(torch.ones(8)).tolist())
 # planted, one at a time:
 
 # %%
-from glassformer.inspection import plant
+from glassformer.watch.inspection import plant
 
 sentence = "The black cat sat on the couch."
 right = translator.translate([sentence])[0].text
@@ -720,7 +720,7 @@ print("the translation stays the same with:", ", ".join(same) or "none of them")
 # **1.** (Two minutes.) Normalise $(1, 1, 1, 5)$ by hand, with eps 0, gain 1 and bias 0.
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the four numbers, as a list
 print(verdict("residual.1", answer))

@@ -63,7 +63,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 x = torch.tensor([1.0, 2, 0, -1], dtype=torch.float64)
 W_1 = torch.tensor(
@@ -344,8 +344,8 @@ pictures.curves(
 # %%
 from functools import partial
 
-from glassformer.tasks import english_french
-from glassformer.tasks.world.nouns import NOUNS
+from glassformer.corpus.tasks import english_french
+from glassformer.corpus.tasks.world.nouns import NOUNS
 
 translator = gf.Translator.load("../runs/demo")
 tokenizer = translator.bundle.source_tokenizer
@@ -566,7 +566,7 @@ assert output.min() < 0  # the right output may be negative
 # feed-forward networks have?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the number of parameters
 print(verdict("feed_forward.1", answer))

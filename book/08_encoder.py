@@ -87,7 +87,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 torch.set_default_dtype(torch.float64)
 torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
@@ -815,7 +815,7 @@ assert table.shape == (11, 512)
 assert torch.equal(table[5], list(table)[6 - 1])
 
 # %% [markdown]
-# To see two of these mistakes at work in a trained model, plant them with `glassformer.inspection`:
+# To see two of these mistakes at work in a trained model, plant them with `glassformer.watch.inspection`:
 # `plant(model, "residual_normed")` and `plant(model, "unbiased_norm")`. `gf.check(model)` names such a mistake in a
 # `gf.Transformer` that has it.
 #
@@ -891,7 +891,7 @@ assert (ours.config.positions, doubled.config.positions) == ("interleaved", "lea
 # "A layer's weights" (do not forget the biases), then check with the library.
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the number of numbers in one layer
 print(verdict("encoder.1", answer))

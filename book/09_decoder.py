@@ -79,7 +79,7 @@ import math
 import torch
 
 import glassformer as gf
-from glassformer import inspection, pictures
+from glassformer.watch import inspection, pictures
 
 torch.set_default_dtype(torch.float64)
 torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
@@ -832,7 +832,7 @@ assert unshifted > 5 * right
 # has been fed 15 target tokens. How many numbers does its cache hold?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the number of numbers
 print(verdict("decoder.1", answer))

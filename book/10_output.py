@@ -72,7 +72,7 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import inspection, pictures
+from glassformer.watch import inspection, pictures
 
 torch.set_default_dtype(torch.float64)
 torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
@@ -651,7 +651,7 @@ plain, plain.exp(), smooth
 # **2.** A translation of 20 tokens, `<eos>` included, has `log_prob` = −3. What is its perplexity?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the perplexity
 print(verdict("output.2", answer))

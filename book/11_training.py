@@ -34,16 +34,16 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import pictures
 from glassformer.bundle import put_weights, read_weights
 from glassformer.corpus.batching import Examples, batches, make_batch, plan_batches
+from glassformer.corpus.tasks import english_french
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.tasks import english_french
 from glassformer.training.checkpoint import TrainingState, average_weights
 from glassformer.training.objective import smoothed_cross_entropy
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.schedule import learning_rate, paper_peak
 from glassformer.training.snapshots import Snapshots
+from glassformer.watch import pictures
 
 torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
@@ -841,7 +841,7 @@ assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 # 1. After `warmup` steps the rate falls with $1/\sqrt{t}$. At which step is the base model's rate half of its peak?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the step
 print(verdict("training.1", answer))

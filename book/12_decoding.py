@@ -31,7 +31,6 @@ from types import SimpleNamespace
 import torch
 
 import glassformer as gf
-from glassformer import pictures
 from glassformer.bundle import put_weights, read_weights
 from glassformer.decoding import SearchTree, beam_search, greedy, length_penalty
 from glassformer.decoding.beam import search_tree
@@ -39,6 +38,7 @@ from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.sampling import draw
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.training.snapshots import Snapshots
+from glassformer.watch import pictures
 
 torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
@@ -753,7 +753,7 @@ cold.max(), hot.min(), hot.max()
 #    with the paper's $\alpha = 0.6$, and which one wins?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: both scores, as a list
 print(verdict("decoding.5", answer))

@@ -562,7 +562,7 @@ pencil("L", f"({total(losses)})/2", loss)
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from glassformer import pictures
+from glassformer.watch import pictures
 
 # name, column, height of its lower edge, rows, values, colour, stage
 STAGES = ["embedding + position", "the encoder's self-attention", "the encoder's feed-forward network: memory",
@@ -786,7 +786,7 @@ for decimals in (4, 3, 2, 1):
 # columns do you need?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the score
 print(verdict("by_hand.1", answer))

@@ -64,7 +64,7 @@ import numpy as np
 import torch
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 
 # %% tags=["hide-input"]
@@ -688,7 +688,7 @@ for what, (bad, good) in wrong.items():
 # have, and why?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the gradient
 print(verdict("by_hand_backward.1", answer))

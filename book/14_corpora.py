@@ -85,8 +85,8 @@ import numpy as np
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
+from glassformer.watch import pictures
 
 torch.manual_seed(1)
 task = english_french(seed=1, train=9000, valid=10, test=400, unseen=10, pairs=4, senses=2, longer=4)
@@ -569,8 +569,8 @@ assert "did you mean 'learning_rate'" in refusal(load, folder / "mine.toml", ove
 # `glassformer estimate` trains for some seconds, in separate processes, and extrapolates. From Python:
 
 # %%
-from glassformer.bench.estimate import estimate
-from glassformer.bench.sample import read_sample
+from glassformer.jobs.speed.estimate import estimate
+from glassformer.jobs.speed.sample import read_sample
 
 result = estimate(read_sample(configuration), seconds=6)
 print(f"{result.parameters:,} parameters, {result.weights_bytes / 1e6:.1f} MB of weights")

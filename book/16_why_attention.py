@@ -28,8 +28,8 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer import pictures
 from glassformer.model.attention import MultiHeadAttention
+from glassformer.watch import pictures
 
 _ = torch.manual_seed(1)
 
@@ -256,7 +256,7 @@ pictures.curves(
 # by Table 1?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the largest such length
 print(verdict("why_attention.1", answer))

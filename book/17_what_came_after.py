@@ -460,7 +460,7 @@ assert abs(rotated(halves, place) - rotated(query, place)).max() > 0.1
 # How many words may each word see?
 
 # %%
-from glassformer.capstone import verdict
+from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: six numbers, as a list
 print(verdict("what_came_after.1", answer))

@@ -83,11 +83,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import MISTAKES, plant
 from glassformer.model.attention import MultiHeadAttention, attention_weights, join_heads, split_heads
 from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
+from glassformer.watch import pictures
+from glassformer.watch.inspection import MISTAKES, plant
 
 torch.manual_seed(1)
 model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double().eval()

@@ -27,11 +27,11 @@ import torch
 from IPython.display import Markdown
 
 import glassformer as gf
-from glassformer import pictures
 from glassformer.bundle import put_weights, read_weights
-from glassformer.inspection import without_heads
-from glassformer.pictures import BLUE, GREEN, GREY, ORANGE, Box
 from glassformer.training.snapshots import Snapshots
+from glassformer.watch import pictures
+from glassformer.watch.inspection import without_heads
+from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, Box
 
 translator = gf.Translator.load("../runs/demo")
 model, bundle = translator.model.eval().requires_grad_(False), translator.bundle

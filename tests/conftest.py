@@ -90,7 +90,7 @@ def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 @pytest.fixture
 def serving() -> Iterator[Callable[..., Any]]:
     """Return a function that serves the explorer of a translator, until the test ends."""
-    from glassformer.explorer.server import serve
+    from glassformer.watch.explorer.server import serve
 
     servers = []
 

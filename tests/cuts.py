@@ -9,7 +9,7 @@ from typing import Any
 
 from sentencepiece import SentencePieceTrainer
 
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.subword_model import CONTROL, UNKNOWN, read_subword_model
 from glassformer.text.subwords import SentencePieceTokenizer

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
 from interop.tutorials import TorchTutorial
 
 ROOT = Path(__file__).parent.parent

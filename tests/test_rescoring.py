@@ -10,7 +10,7 @@ from glassformer.errors import CheckpointError, ConfigError, DecodingError
 from glassformer.recipes.configuration import DataConfig
 from glassformer.text.reversal import in_writing_order
 from glassformer.translating.rescoring import Rescorer, Rescoring, is_backward
-from glassformer.translating.system import SYSTEM, System, SystemWeights
+from glassformer.translating.tuned_system import SYSTEM, System, SystemWeights
 from glassformer.translator import Translator
 from models import random_translator
 

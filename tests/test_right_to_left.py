@@ -9,7 +9,7 @@ import glassformer as gf
 import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
-from glassformer.interop.export import ExportOptions
+from glassformer.interop.exporting import ExportOptions
 from glassformer.interop.formats import FORMATS
 from glassformer.jobs import train
 from glassformer.jobs.preparation import prepare

@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 import glassformer as gf
 import word_by_word
 from glassformer.bundle import Bundle
+from glassformer.corpus.tasks import TASKS, Example, Task, copy_task
 from glassformer.errors import CheckpointError, ConfigError, DataError
+from glassformer.evaluation.guards import GUARDS, Guards
 from glassformer.evaluation.metrics import bleu, exact_match
-from glassformer.guards.guards import GUARDS, Guards
-from glassformer.inspection.alignment import choose_alignment
 from glassformer.jobs import (
     AlignmentReport,
     AverageReport,
@@ -32,7 +32,7 @@ from glassformer.jobs.preparation import prepare
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.model.masks import padding_mask
 from glassformer.recipes.toml import load
-from glassformer.tasks import TASKS, Example, Task, copy_task
+from glassformer.training.alignment_heads import choose_alignment
 from glassformer.training.checkpoint import Checkpoints, average_weights
 from glassformer.training.reports import StepReport, ValidationReport
 from glassformer.translator import Translator

@@ -10,7 +10,7 @@ import torch
 import glassformer as gf
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.placeholder_pairs import PlaceholderPairs
-from glassformer.interop.export import ExportOptions
+from glassformer.interop.exporting import ExportOptions
 from glassformer.interop.formats import FORMATS
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict

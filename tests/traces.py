@@ -21,13 +21,13 @@ from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
 from glassformer.decoding.sampling import draw
 from glassformer.decoding.transformer_step import TransformerStep
-from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
-from glassformer.explorer.payload import mistake_data, point_data, recorded_payload, rounded
-from glassformer.inspection import MISTAKES, plant
-from glassformer.inspection.changes import Changes, changed
-from glassformer.inspection.edits import attentions
 from glassformer.model.taps import points
 from glassformer.recipes.configuration import DecodingConfig
+from glassformer.watch.explorer.packing import as_base64, dequantised, pack, quantised
+from glassformer.watch.explorer.payload import mistake_data, point_data, recorded_payload, rounded
+from glassformer.watch.inspection import MISTAKES, plant
+from glassformer.watch.inspection.changes import Changes, changed
+from glassformer.watch.inspection.edits import attentions
 from models import random_model, random_translator
 
 Trace = dict[str, Tensor]

@@ -52,8 +52,8 @@ const page = bundled("translate/page.js", {
 });
 
 for (const [name, text] of [
-  ["explorer/explorer.js", await explorer],
-  ["explorer/explorer.css", await styles(["ui/styles.css", "ui/story.css"])],
+  ["watch/explorer/explorer.js", await explorer],
+  ["watch/explorer/explorer.css", await styles(["ui/styles.css", "ui/story.css"])],
   ["serving/page.js", await page],
   ["serving/page.css", await styles(["translate/page.css"])],
 ]) {

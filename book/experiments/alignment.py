@@ -32,9 +32,9 @@ from statistics import fmean
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.tasks import CLASSIC, english_french
+from glassformer.corpus.tasks import CLASSIC, english_french
 from glassformer.text.words import split_words
+from glassformer.watch import pictures
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle

@@ -30,8 +30,8 @@ from textwrap import fill
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.tasks import english_french
+from glassformer.corpus.tasks import english_french
+from glassformer.watch import pictures
 
 translator = gf.Translator.load("../../runs/demo")
 splits = english_french(1, train=0).splits

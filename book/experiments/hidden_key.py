@@ -30,9 +30,9 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import Changes, changed, combine, with_mask
-from glassformer.tasks import CLASSIC, english_french
+from glassformer.corpus.tasks import CLASSIC, english_french
+from glassformer.watch import pictures
+from glassformer.watch.inspection import Changes, changed, combine, with_mask
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle
@@ -171,7 +171,7 @@ for room, names in rooms.items():
 # adjective and, as a control, the verb before the place. First we have to find these words.
 
 # %%
-from glassformer.tasks.world.coreference import PAIRS
+from glassformer.corpus.tasks.world.coreference import PAIRS
 
 animals, places = ({pair[side].english for pair in PAIRS} for side in (0, 1))
 splits = english_french(bundle.configuration.run.seed, train=0, valid=0, test=0, unseen=0, longer=0).splits

@@ -30,10 +30,10 @@ from statistics import fmean
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import Changes, changed, outputs
-from glassformer.tasks import CLASSIC
+from glassformer.corpus.tasks import CLASSIC
 from glassformer.text.words import split_words
+from glassformer.watch import pictures
+from glassformer.watch.inspection import Changes, changed, outputs
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle
@@ -349,7 +349,7 @@ assert all(seed["most_important_is_origin"] < seed["most_attended_is_origin"] fo
 # A head that looks very sharply, with nearly all its weight on one token, is sometimes called *confident*, and
 # confident heads have been found to be the important ones (Voita et al. 2019). Sharpness is the mean of the largest
 # weight of each row. The effect of a head is the loss of log probability of the reference, in nats per sentence, when
-# the head is taken away ([`head_study`](../../src/glassformer/inspection/studies.py#head_study)).
+# the head is taken away ([`head_study`](../../src/glassformer/watch/inspection/studies.py#head_study)).
 
 
 # %%

@@ -31,8 +31,8 @@ import torch
 from torch import nn
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.tasks import copy_pairs
+from glassformer.corpus.tasks import copy_pairs
+from glassformer.watch import pictures
 
 # %% [markdown]
 # ## The intuition

@@ -30,7 +30,7 @@ from statistics import fmean, stdev
 import torch
 
 import glassformer as gf
-from glassformer import pictures
+from glassformer.watch import pictures
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle

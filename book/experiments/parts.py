@@ -31,8 +31,8 @@ from statistics import fmean, stdev
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import plant, without_positions
+from glassformer.watch import pictures
+from glassformer.watch.inspection import plant, without_positions
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle
@@ -164,7 +164,7 @@ assert abs(right[0] / wrong[0] - math.sqrt(model.config.d_model)) < 1e-3
 # %% [markdown]
 # ## The same from the library
 #
-# `glassformer.inspection.plant(model, mistake)` makes a model commit a classic mistake for a while, and the
+# `glassformer.watch.inspection.plant(model, mistake)` makes a model commit a classic mistake for a while, and the
 # experiment trains its models while a mistake is planted. `"no_scale"` undoes the division:
 
 # %%

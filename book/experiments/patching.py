@@ -33,9 +33,9 @@ import numpy as np
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import Changes, Patch, changed, grid, patched, patching_study
-from glassformer.tasks import CLASSIC, english_french
+from glassformer.corpus.tasks import CLASSIC, english_french
+from glassformer.watch import pictures
+from glassformer.watch.inspection import Changes, Patch, changed, grid, patched, patching_study
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle
@@ -216,7 +216,7 @@ pictures.heat_map(
 # place differ). Positions differ from sentence to sentence, so the effects are sorted by the role of the word.
 
 # %%
-from glassformer.tasks.world.coreference import PAIRS
+from glassformer.corpus.tasks.world.coreference import PAIRS
 
 animals, places = ({pair[side].english for pair in PAIRS} for side in (0, 1))
 splits = english_french(bundle.configuration.run.seed, train=0, valid=0, test=0, unseen=0, longer=0).splits

@@ -39,9 +39,9 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import head_study, without_heads
-from glassformer.tasks import CLASSIC, english_french
+from glassformer.corpus.tasks import CLASSIC, english_french
+from glassformer.watch import pictures
+from glassformer.watch.inspection import head_study, without_heads
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model, translator.bundle

@@ -29,9 +29,9 @@ import torch
 from nnsight import NNsight
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import without_heads
-from glassformer.tasks import CLASSIC
+from glassformer.corpus.tasks import CLASSIC
+from glassformer.watch import pictures
+from glassformer.watch.inspection import without_heads
 
 torch.set_grad_enabled(False)
 translator = gf.Translator.load("../../runs/demo")

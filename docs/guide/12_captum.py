@@ -27,9 +27,9 @@ import torch
 from captum.attr import IntegratedGradients, LayerIntegratedGradients
 
 import glassformer as gf
-from glassformer import pictures
-from glassformer.inspection import Changes, changed
-from glassformer.tasks import CLASSIC
+from glassformer.corpus.tasks import CLASSIC
+from glassformer.watch import pictures
+from glassformer.watch.inspection import Changes, changed
 
 translator = gf.Translator.load("../../runs/demo")
 model, bundle = translator.model.requires_grad_(False), translator.bundle

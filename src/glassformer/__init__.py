@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer import inspection, training
+    from glassformer import training
     from glassformer.errors import (
         CheckpointError,
         CheckpointVersionError,
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
         ShapeError,
         VocabularyError,
     )
-    from glassformer.explorer.widget import explore
-    from glassformer.inspection.check import check
-    from glassformer.interop.imports.state_dicts import import_module
+    from glassformer.interop.torch.state_dicts import import_module
     from glassformer.jobs import train
     from glassformer.model.attention import attention
     from glassformer.model.config import ModelConfig
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
     from glassformer.model.taps import intervene, points, record
     from glassformer.model.transformer import Transformer
     from glassformer.translator import Translator
+    from glassformer.watch import inspection
+    from glassformer.watch.explorer.widget import explore
+    from glassformer.watch.inspection.check import check
 
 __version__ = "0.1.0"
 
@@ -60,15 +61,16 @@ __all__ = [
     "training",
 ]
 
+_PACKAGES = {"inspection": "glassformer.watch.inspection", "training": "glassformer.training"}
 _MODULES = {
-    "glassformer.explorer.widget": ("explore",),
-    "glassformer.inspection.check": ("check",),
+    "glassformer.watch.explorer.widget": ("explore",),
+    "glassformer.watch.inspection.check": ("check",),
     "glassformer.model.attention": ("attention",),
     "glassformer.model.config": ("ModelConfig",),
     "glassformer.model.positions": ("sinusoids",),
     "glassformer.model.taps": ("intervene", "points", "record"),
     "glassformer.model.transformer": ("Transformer",),
-    "glassformer.interop.imports.state_dicts": ("import_module",),
+    "glassformer.interop.torch.state_dicts": ("import_module",),
     "glassformer.jobs": ("train",),
     "glassformer.translator": ("Translator",),
 }
@@ -77,8 +79,8 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """Return a public name, importing its module now."""
-    if name in ("inspection", "training"):
-        return importlib.import_module(f"glassformer.{name}")
+    if name in _PACKAGES:
+        return importlib.import_module(_PACKAGES[name])
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     if name in __all__:

@@ -17,8 +17,8 @@ from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources,
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
-from glassformer.guards.guards import Guards, of_search
-from glassformer.guards.signals import ModelOutput
+from glassformer.evaluation.guards import Guards, of_search
+from glassformer.evaluation.signals import ModelOutput
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
 from glassformer.text.glossary import Glossary, Term
@@ -34,8 +34,8 @@ from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Proposal, Rescorer, Rescoring, is_backward
 from glassformer.translating.retrying import SecondSearches
-from glassformer.translating.system import System
 from glassformer.translating.translation import Explanation, Status, Translation
+from glassformer.translating.tuned_system import System
 
 if TYPE_CHECKING:
     from glassformer.corpus.shortlist import Shortlist

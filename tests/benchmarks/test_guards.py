@@ -9,7 +9,7 @@ from benchmarks.guards import FAILURES, auroc, swapped
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.guards.signals import longest_repetition, numbers_of
+from glassformer.evaluation.signals import longest_repetition, numbers_of
 
 PAIRS = [(f"ein Hund {n} läuft über den Hof", f"a dog number {n} runs across the yard") for n in range(30)]
 

@@ -26,9 +26,9 @@ from pages import (
     summaries,
     translations,
 )
-
-from glassformer.pictures import curves, player
 from pictures import TABLE, chinese_label, chinese_picture, labels
+
+from glassformer.watch.pictures import curves, player
 
 RESULTS = BOOK / "experiments" / "results"
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]

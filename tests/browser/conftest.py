@@ -26,8 +26,8 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
 @pytest.fixture
 def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that opens a translator's page from its file, and returns the tab when the view is ready."""
-    from glassformer.explorer.page import page_html
-    from glassformer.explorer.payload import payload
+    from glassformer.watch.explorer.payload import payload
+    from glassformer.watch.explorer.standalone import page_html
 
     def open_page(
         translator: Any,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.explorer.payload import recorded_payload
+from glassformer.watch.explorer.payload import recorded_payload
 
 SENTENCE = "the big black dog sees a cat ."
 OTHER = "a cat sleeps ."

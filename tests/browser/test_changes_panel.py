@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
-from glassformer.inspection import MISTAKES
+from glassformer.watch.inspection import MISTAKES
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.1.cross_attention"

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from browser.engine import PageEngine, assert_same
-from glassformer.explorer.packing import number_bytes
-from glassformer.explorer.payload import PageLimits, payload, recorded_payload, rounded
-from glassformer.explorer.remote import Remote
 from glassformer.translator import Translator
+from glassformer.watch.explorer.packing import number_bytes
+from glassformer.watch.explorer.payload import PageLimits, payload, recorded_payload, rounded
+from glassformer.watch.explorer.remote import Remote
 from traces import python_trace
 
 SENTENCE = "the black cat sleeps ."

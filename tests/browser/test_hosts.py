@@ -11,13 +11,13 @@ import torch
 import glassformer as gf
 from browser.test_why_panel import PLACE, Word
 from browser.test_why_panel import numbers as table
-from glassformer.explorer.module import explorer_module
-from glassformer.explorer.packing import dequantised, quantised
-from glassformer.explorer.page import write_page
-from glassformer.explorer.remote import Remote, unbatched
-from glassformer.inspection.changes import Changes, changed
 from glassformer.model.taps import Trace
 from glassformer.training.snapshots import Snapshots
+from glassformer.watch.explorer.module import explorer_module
+from glassformer.watch.explorer.packing import dequantised, quantised
+from glassformer.watch.explorer.remote import Remote, unbatched
+from glassformer.watch.explorer.standalone import write_page
+from glassformer.watch.inspection.changes import Changes, changed
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"

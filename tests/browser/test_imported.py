@@ -3,9 +3,9 @@
 import pytest
 
 from cuts import trained
-from glassformer.explorer.payload import payload, recorded_payload
 from glassformer.text.vocabulary import SPECIALS, Vocabulary
 from glassformer.text.words import WordTokenizer
+from glassformer.watch.explorer.payload import payload, recorded_payload
 
 IDS = "() => glassformer.app.result.current.sourceIds"
 TRANSLATED = "(text) => glassformer.app.translate(text).then(({ text }) => text)"

@@ -9,7 +9,7 @@ from torch import Tensor
 import glassformer as gf
 from browser.test_story import SENTENCE
 from browser.test_view import problems
-from glassformer.explorer.payload import recorded_payload, rounded
+from glassformer.watch.explorer.payload import recorded_payload, rounded
 
 OTHER = "the black dog sleeps ."
 KINDS: list[dict[str, Any]] = [

@@ -7,9 +7,9 @@ from urllib.parse import quote
 import pytest
 
 from browser.test_view import problems
-from glassformer.explorer.module import explorer_module
-from glassformer.explorer.page import page_html
-from glassformer.explorer.payload import payload
+from glassformer.watch.explorer.module import explorer_module
+from glassformer.watch.explorer.payload import payload
+from glassformer.watch.explorer.standalone import page_html
 
 SENTENCE = "the black cat sleeps ."
 SELF, CROSS = "encoder.layers.0.self_attention", "decoder.layers.1.cross_attention"

@@ -16,7 +16,7 @@ def weights(translator: Any, page: Any, name: str) -> Any:
     """Return PyTorch's weights of an attention for the sentence on the page, by head."""
     import torch
 
-    from glassformer.explorer.payload import rounded
+    from glassformer.watch.explorer.payload import rounded
 
     model = rounded(translator.model)
     source, target = page.evaluate(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
-from glassformer.explorer.payload import recorded_payload
+from glassformer.watch.explorer.payload import recorded_payload
 
 MANY_WORDS = " ".join(f"w{number}" for number in range(300))
 PANELS = ("numbers", "beam", "positions")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from glassformer.report import write_report
+from glassformer.watch.report import write_report
 from models import random_translator
 
 SENTENCES = [("the cat sees a dog", "le chat voit un chien"), ("a big dog <b>sleeps", "un grand chien dort")]

@@ -9,8 +9,8 @@ import torch
 
 import glassformer as gf
 from browser.test_view import problems
-from glassformer.explorer.payload import recorded_payload, rounded
-from glassformer.inspection import without_heads
+from glassformer.watch.explorer.payload import recorded_payload, rounded
+from glassformer.watch.inspection import without_heads
 
 SENTENCE = "the cat sees a big black dog ."
 PAIR = ["the big cat sleeps .", "the black dog sleeps ."]

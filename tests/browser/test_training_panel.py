@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from glassformer.explorer.module import explorer_module
-from glassformer.explorer.packing import as_base64, dequantised, pack, quantised
-from glassformer.explorer.payload import payload, rounded
+from glassformer.watch.explorer.module import explorer_module
+from glassformer.watch.explorer.packing import as_base64, dequantised, pack, quantised
+from glassformer.watch.explorer.payload import payload, rounded
 
 SENTENCE = "the black cat sleeps ."
 SEEDS = {8: 27, 64: 34, 512: 28}

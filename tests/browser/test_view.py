@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from glassformer.explorer.module import explorer_module
-from glassformer.explorer.payload import payload
+from glassformer.watch.explorer.module import explorer_module
+from glassformer.watch.explorer.payload import payload
 
 SENTENCE = "the big black dog sees a cat and sleeps ."
 HOSTILE = ["</script><!--<script>\"'&", "<img/src=x/onerror=alert(1)>", "שלום", "مرحبا", "$&", "$1"]

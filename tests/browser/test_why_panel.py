@@ -11,8 +11,8 @@ import torch
 import glassformer as gf
 from browser.test_story import ATTENTIONS, SENTENCE
 from browser.test_view import problems
-from glassformer.explorer.payload import fits_page, recorded_payload, rounded
-from glassformer.inspection import without_heads
+from glassformer.watch.explorer.payload import fits_page, recorded_payload, rounded
+from glassformer.watch.inspection import without_heads
 from traces import direct_parts
 
 PLACE = 1

@@ -9,7 +9,7 @@ import torch
 import glassformer as gf
 import word_by_word
 from glassformer.bundle import Bundle
-from glassformer.inspection import plant
+from glassformer.watch.inspection import plant
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import glassformer as gf
-from glassformer.interop.argos_export import export_argos
-from glassformer.interop.export import ExportOptions
+from glassformer.interop.argos.writer import export_argos
+from glassformer.interop.exporting import ExportOptions
 from interop.small_runs import some, write_run
 
 pytestmark = pytest.mark.client

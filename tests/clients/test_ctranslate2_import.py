@@ -7,9 +7,9 @@ import ctranslate2
 import pytest
 import torch
 
-from glassformer.interop.export import ExportOptions
-from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run
+from glassformer.interop.ctranslate2.reader import ForeignTexts, import_ctranslate2_run
+from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.recipes.toml import from_dict, without_none
 from glassformer.text.tokenizer import SentencePieceTokenizer
 from models import new_bundle, random_model

@@ -9,12 +9,12 @@ import pytest
 import glassformer as gf
 from end_to_end.test_demo import train_demo
 from glassformer.bundle import Bundle
-from glassformer.interop.argos_export import export_argos
-from glassformer.interop.ctranslate2_export import export_ctranslate2
-from glassformer.interop.export import ExportOptions
-from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.interop.onnx.export import export_onnx
-from glassformer.tasks import CLASSIC, english_french
+from glassformer.corpus.tasks import CLASSIC, english_french
+from glassformer.interop.argos.writer import export_argos
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
+from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.huggingface.writer import export_hugging_face
+from glassformer.interop.onnx.writer import export_onnx
 from glassformer.translator import Translator
 
 pytestmark = [pytest.mark.client, pytest.mark.long]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from glassformer.translator import Translator
 from models import random_translator
 

@@ -6,9 +6,9 @@ import pytest
 
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.inspection import Diagnosis, diagnose
-from glassformer.interop.imports.importing import read_state_dict
-from glassformer.interop.imports.state_dicts import import_state_dict
+from glassformer.interop.importing import read_state_dict
+from glassformer.interop.torch.state_dicts import import_state_dict
+from glassformer.watch.inspection import Diagnosis, diagnose
 
 pytestmark = pytest.mark.client
 

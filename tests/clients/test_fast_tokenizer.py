@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from cuts import KINDS, LEANING, ODD, sentences, trained
-from glassformer.interop.fast_tokenizer import fast_tokenizer
+from glassformer.interop.huggingface.fast_tokenizer import fast_tokenizer
 
 pytestmark = pytest.mark.client
 

@@ -8,9 +8,9 @@ import torch
 
 import glassformer as gf
 from glassformer.bundle import Bundle
-from glassformer.interop.argos_export import export_argos
-from glassformer.interop.export import ExportOptions
-from glassformer.interop.hugging_face_export import export_hugging_face
+from glassformer.interop.argos.writer import export_argos
+from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.huggingface.writer import export_hugging_face
 from interop.small_runs import some, write_run
 
 pytestmark = pytest.mark.foreign

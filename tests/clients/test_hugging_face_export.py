@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from glassformer.decoding.torch_engine import TorchEngine
-from glassformer.interop.export import ExportOptions
-from glassformer.interop.hugging_face_export import export_hugging_face
+from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.huggingface.writer import export_hugging_face
 from glassformer.recipes.toml import from_dict, without_none
 from interop.small_runs import some, write_run
 from models import new_bundle, random_model

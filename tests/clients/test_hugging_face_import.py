@@ -17,7 +17,7 @@ from glassformer.corpus.readers import read_lines
 from glassformer.decoding.beam import beam_search
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.interop.imports.hugging_face import import_hugging_face
+from glassformer.interop.huggingface.reader import import_hugging_face
 from glassformer.text.tokenizer import Tokenizer
 from interop.small_weights import add_small_model
 

@@ -10,8 +10,8 @@ import torch
 from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, max_length
 from glassformer.decoding.torch_engine import TorchEngine
-from glassformer.interop.export import ExportOptions
-from glassformer.interop.onnx.export import export_onnx
+from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.onnx.writer import export_onnx
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import from_dict
 from interop.small_runs import KINDS, SIZES, WORDS, some, write_run

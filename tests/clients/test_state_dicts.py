@@ -12,8 +12,8 @@ import glassformer as gf
 from glassformer.cli import main
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.interop.imports.importing import read_state_dict, read_vocabulary, special_ids
-from glassformer.interop.imports.state_dicts import import_state_dict
+from glassformer.interop.importing import read_state_dict, read_vocabulary, special_ids
+from glassformer.interop.torch.state_dicts import import_state_dict
 
 pytestmark = pytest.mark.client
 

@@ -6,7 +6,7 @@ import pytest
 from glassformer.corpus import encoding
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.encoding import PairEncoder, encode
-from glassformer.corpus.kept import KeptBlock
+from glassformer.corpus.kept_pairs import KeptBlock
 from glassformer.corpus.shards import Encoded
 from glassformer.system.machine import cores
 from glassformer.text.tokenizer import TOKENIZER_KINDS, TokenizerConfig, train_tokenizers

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.corpus.encoding import PairEncoder
-from glassformer.corpus.kept import KeptBlock
+from glassformer.corpus.kept_pairs import KeptBlock
 from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_translations
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS

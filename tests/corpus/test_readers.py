@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.corpus.kept import kept_pairs
+from glassformer.corpus.kept_pairs import kept_pairs
 from glassformer.corpus.readers import (
     Corpus,
     PairReader,

@@ -63,7 +63,7 @@ class Launch:
 def main() -> None:
     import torch.distributed.run  # noqa: F401 – once, for all agents
 
-    import glassformer.report  # noqa: F401 – once, for all ranks
+    import glassformer.watch.report  # noqa: F401 – once, for all ranks
 
     preload()
     answer(pid=os.getpid())

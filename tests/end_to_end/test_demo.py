@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from glassformer.bundle import Bundle
+from glassformer.corpus.tasks import TASKS, Example
 from glassformer.decoding.options import EngineName
-from glassformer.documents.chunks import Chunk, closings_of
-from glassformer.documents.tags import detagged, projected
-from glassformer.explorer.page import write_page
-from glassformer.explorer.payload import rounded
-from glassformer.inspection.alignment import choose_alignment
-from glassformer.tasks import TASKS, Example
 from glassformer.text.links import Span, word_spans
 from glassformer.text.words import split_words
+from glassformer.training.alignment_heads import choose_alignment
+from glassformer.translating.documents.chunks import Chunk, closings_of
+from glassformer.translating.documents.tags import detagged, projected
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
+from glassformer.watch.explorer.payload import rounded
+from glassformer.watch.explorer.standalone import write_page
 
 SENTENCES = 200
 TAGGED = 600

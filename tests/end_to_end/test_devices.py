@@ -10,11 +10,11 @@ import torch
 
 import glassformer as gf
 from glassformer.decoding.transformer_step import padded
-from glassformer.explorer.payload import payload, recorded_payload
-from glassformer.explorer.remote import Remote
-from glassformer.inspection.diagnosis import diagnose
-from glassformer.inspection.mistakes import MISTAKES, plant
 from glassformer.model.taps import record
+from glassformer.watch.explorer.payload import payload, recorded_payload
+from glassformer.watch.explorer.remote import Remote
+from glassformer.watch.inspection.diagnosis import diagnose
+from glassformer.watch.inspection.mistakes import MISTAKES, plant
 from models import random_translator
 
 SOURCES, TARGETS = [[4, 5, 6, 7, 2], [8, 9, 2]], [[1, 4, 5], [1, 6]]

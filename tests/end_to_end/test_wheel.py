@@ -33,7 +33,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
 
 @pytest.mark.slow
 def test_the_installed_explorer_is_the_same(wheel):
-    code = "from glassformer.explorer import module; print(module.__file__); print(module.explorer_module())"
+    code = "from glassformer.watch.explorer import module; print(module.__file__); print(module.explorer_module())"
     texts = []
     for path in (wheel, ROOT / "src"):
         done = subprocess.run(

@@ -9,11 +9,11 @@ import pytest
 
 from glassformer.bundle import Bundle
 from glassformer.cli import main
-from glassformer.inspection.check import check
 from glassformer.jobs import average, evaluate, train
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import load
 from glassformer.translator import Translator
+from glassformer.watch.inspection.check import check
 
 RUNS = sorted(Path(__file__).parent.glob("format-*"))
 WORDS = {"le": "the", "chat": "cat", "voit": "sees", "un": "a", "grand": "big", "chien": "dog", "et": "and"}

@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from glassformer.interop.export import ExportOptions
-from glassformer.interop.hugging_face_export import export_hugging_face
-from interop.test_hugging_face_export import a_run
+from glassformer.interop.exporting import ExportOptions
+from glassformer.interop.huggingface.writer import export_hugging_face
+from interop.huggingface.test_writer import a_run
 
 NORMS = {"marian": "post", "pegasus": "pre"}
 SIZES = (

@@ -8,7 +8,7 @@ import pytest
 
 from glassformer.errors import ConfigError, MissingDependencyError
 from glassformer.interop.choice import EngineRequest, load_engine
-from glassformer.interop.ctranslate2_export import converted, export_ctranslate2
+from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2
 from glassformer.translator import Translator
 from interop.small_runs import some
 

@@ -12,8 +12,8 @@ import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.cli import main
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError
-from glassformer.guards.guards import Guards
-from glassformer.interop.imports.importing import (
+from glassformer.evaluation.guards import Guards
+from glassformer.interop.importing import (
     ForeignTokens,
     SpecialIds,
     import_run,
@@ -22,7 +22,7 @@ from glassformer.interop.imports.importing import (
     reordered,
     special_ids,
 )
-from glassformer.interop.imports.state_dicts import norm_difference
+from glassformer.interop.torch.state_dicts import norm_difference
 from interop.tutorials import Annotated, TorchTutorial, Trevett
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")

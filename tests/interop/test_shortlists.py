@@ -13,8 +13,8 @@ from glassformer.corpus.shortlist import Shortlist
 from glassformer.decoding.engine import Job, Search
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.choice import EngineRequest, load_engine
-from glassformer.interop.ctranslate2_export import converted, export_ctranslate2, read_export
-from glassformer.interop.ctranslate2_model import import_ctranslate2
+from glassformer.interop.ctranslate2.model import import_ctranslate2
+from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2, read_export
 from glassformer.recipes.toml import from_dict, to_toml
 from glassformer.translator import Translator
 from interop.small_runs import some

@@ -6,7 +6,7 @@ import pytest
 
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError
 from glassformer.interop import verification
-from glassformer.interop.export import ExportOptions
+from glassformer.interop.exporting import ExportOptions
 from glassformer.interop.verification import verify_outside
 from glassformer.translator import Translator
 from interop.small_runs import some
@@ -30,10 +30,11 @@ ROUNDING = 1e-5
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """Return a function that verifies a run by a program with this code, which reads these answers."""
-    monkeypatch.setattr(verification, "PROBES", tmp_path)
+    monkeypatch.setattr(verification, "PROGRAMS", tmp_path)
 
     def verified(run, code=ANSWERS, answers=None, **options):
-        (tmp_path / "toy.py").write_text(code)
+        (tmp_path / "toy").mkdir(exist_ok=True)
+        (tmp_path / "toy" / "probe.py").write_text(code)
         (tmp_path / "answers.json").write_text(json.dumps(answers))
         options = ExportOptions(probes=[*(answers or some(3))], **options)
         return verify_outside("toy", "toy-package", run, tmp_path / "answers.json", options)
@@ -121,6 +122,8 @@ def test_a_python_that_does_not_exist_is_named(run, program, tmp_path):
 
 
 def test_probe_programs_import_nothing_of_glassformer():
-    for file in verification.PROBES.glob("*.py"):
+    probes = list(verification.PROGRAMS.glob("*/probe.py"))
+    assert len(probes) == 3
+    for file in probes:
         assert "import glassformer" not in file.read_text()
         assert "from glassformer" not in file.read_text()

@@ -28,7 +28,7 @@ from glassformer.jobs.distillation import (
 from glassformer.jobs.preparation import prepare, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import load
-from glassformer.translating.system import System, SystemWeights
+from glassformer.translating.tuned_system import System, SystemWeights
 
 CONFIG = f"""
 [data]

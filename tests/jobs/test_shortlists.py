@@ -7,7 +7,7 @@ import pytest
 import glassformer as gf
 from glassformer.bundle import SHORTLIST
 from glassformer.cli import main
-from glassformer.guards.guards import GUARDS
+from glassformer.evaluation.guards import GUARDS
 from glassformer.recipes.toml import from_dict
 
 pytestmark = pytest.mark.slow

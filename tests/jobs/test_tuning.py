@@ -11,7 +11,7 @@ from glassformer.evaluation.metrics import METRICS
 from glassformer.jobs import train
 from glassformer.jobs.tuning import keep_lexicon, tune
 from glassformer.recipes.toml import load
-from glassformer.translating.system import SYSTEM, System
+from glassformer.translating.tuned_system import SYSTEM, System
 from glassformer.translator import Translator
 
 CONFIG = """

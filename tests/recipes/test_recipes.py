@@ -86,7 +86,7 @@ TABLE_3 = {
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_models_of_the_papers_recipes_follow_table_3(name):
-    from glassformer.bench.estimate import count_parameters
+    from glassformer.jobs.speed.estimate import count_parameters
 
     configuration = load(name)
     size = configuration.tokenizer.vocab_size

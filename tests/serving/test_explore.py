@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from glassformer.bundle import Bundle
-from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from serving.conftest import Served, service
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from glassformer.bundle import Bundle
-from glassformer.interop.ctranslate2_export import export_ctranslate2
-from glassformer.translating.system import System, SystemWeights
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
+from glassformer.translating.tuned_system import System, SystemWeights
 from glassformer.translator import Translator
 from serving.conftest import Served, port_of, until
 

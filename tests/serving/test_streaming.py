@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from glassformer.bundle import Bundle
-from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from models import random_translator
 from serving.conftest import Served, service, until
 

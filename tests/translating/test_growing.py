@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from glassformer.interop.ctranslate2_export import export_ctranslate2
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
 from glassformer.text.marian import MarianTokenizer
 from glassformer.text.subwords import SentencePieceTokenizer
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, train_tokenizers

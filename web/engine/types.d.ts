@@ -208,7 +208,7 @@ export type Changes = ChangesWith<Patch>;
 /** Changes as the reader makes them, including the sentence and the forced beginning of its output. */
 export type TextChanges = ChangesWith<TextPatch> & { source?: string; prefix?: string };
 
-/** A classic mistake, as the table of Python's `inspection/mistakes.toml` has it. */
+/** A classic mistake, as the table of Python's `watch/inspection/mistakes.toml` has it. */
 export interface Mistake {
   id: string;
   /** The first point that differs in this model; null if none differs. */

@@ -5,7 +5,7 @@ import { checkChanges } from "../engine/changes.js";
 /** @import { Changes, Engine, Explained, Sentence, Tensor } from "../engine/types.js" */
 
 const strings = JSON.parse(
-  await readFile(new URL("../../src/glassformer/explorer/strings.json", import.meta.url), "utf8"),
+  await readFile(new URL("../../src/glassformer/watch/explorer/strings.json", import.meta.url), "utf8"),
 );
 const PLACES = Array.from({ length: 200 }, (_, place) => `t${place}`);
 

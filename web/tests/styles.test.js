@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 const UI = new URL("../ui/", import.meta.url);
 const css = readFileSync(new URL("styles.css", UI), "utf8");
-const report = readFileSync(new URL("../../src/glassformer/report/style.css", UI), "utf8");
+const report = readFileSync(new URL("../../src/glassformer/watch/report/style.css", UI), "utf8");
 const page = readFileSync(new URL("../translate/page.css", UI), "utf8");
 const COLOUR = /#[0-9a-f]{3,8}\b|\b(rgb|hsl|hwb|lab|lch|oklab|oklch|color)a?\(/i;
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.tasks import Example
+from glassformer.corpus.tasks import Example
 from glassformer.text.words import split_words
 from laboratory import arguments, say, trained, write
 from quality import splits

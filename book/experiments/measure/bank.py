@@ -8,8 +8,8 @@ from torch import Tensor
 
 import glassformer as gf
 from choices import Choices, attentions, hidden, senses, share, task_examples
-from glassformer.inspection import combine, heads_of, without_heads
-from glassformer.tasks.world.ambiguous import AMBIGUOUS
+from glassformer.corpus.tasks.world.ambiguous import AMBIGUOUS
+from glassformer.watch.inspection import combine, heads_of, without_heads
 from laboratory import arguments, say, trained, write
 
 WORDS = tuple(AMBIGUOUS)

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 import glassformer as gf
+from glassformer.corpus.tasks import Example
 from glassformer.decoding.beam import beam_search
 from glassformer.decoding.hypothesis import Hypothesis, length_penalty, max_length
 from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.evaluation.metrics import bleu
-from glassformer.inspection import outputs
-from glassformer.tasks import Example
+from glassformer.watch.inspection import outputs
 from laboratory import arguments, say, trained, write
 from quality import splits
 

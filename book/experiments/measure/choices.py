@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
+from glassformer.corpus.tasks import Example, english_french
+from glassformer.corpus.tasks.world.ambiguous import AMBIGUOUS
+from glassformer.corpus.tasks.world.coreference import PAIRS
 from glassformer.decoding.transformer_step import padded
-from glassformer.inspection import edits, heads_of
-from glassformer.inspection.edits import HeadSet
 from glassformer.model.taps import Edit
-from glassformer.tasks import Example, english_french
-from glassformer.tasks.world.ambiguous import AMBIGUOUS
-from glassformer.tasks.world.coreference import PAIRS
+from glassformer.watch.inspection import edits, heads_of
+from glassformer.watch.inspection.edits import HeadSet
 
 ANIMALS, PLACES = ({pair[side].english for pair in PAIRS} for side in (0, 1))
 

@@ -1,7 +1,7 @@
 """Hide the key of one word: is the pronoun still right, and where must the key be hidden for it to matter?"""
 
 from choices import attentions, hidden, pronouns, share, task_examples
-from glassformer.inspection import combine
+from glassformer.watch.inspection import combine
 from laboratory import arguments, say, trained, write
 
 HIDDEN = {"place": "place", "animal": "animal", "adjective": "adjective", "verb": "verb", "it": "it", "none": ""}

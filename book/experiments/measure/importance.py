@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.inspection import head_study, outputs
-from glassformer.tasks import Example
+from glassformer.corpus.tasks import Example
+from glassformer.watch.inspection import head_study, outputs
 from laboratory import arguments, say, trained, write
 from quality import splits
 

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 import glassformer as gf
-from glassformer.inspection import plant
 from glassformer.jobs import read_log, train
 from glassformer.recipes.toml import load
+from glassformer.watch.inspection import plant
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "build" / "experiments"

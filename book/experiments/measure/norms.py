@@ -1,6 +1,6 @@
 """Measure pre-norm and post-norm, with and without warm-up, in models of 6 + 6 layers that learn to copy."""
 
-from glassformer.inspection.split_study import split_examples, split_measure
+from glassformer.watch.inspection.split_study import split_examples, split_measure
 from laboratory import VARIANTS, arguments, curve, say, trained, write
 
 MODELS = ("post-warm-up", "post", "pre-warm-up", "pre")

@@ -5,7 +5,7 @@ from statistics import fmean
 import torch
 
 import glassformer as gf
-from glassformer.tasks import Example
+from glassformer.corpus.tasks import Example
 from laboratory import VARIANTS, arguments, curve, say, trained, write
 from quality import per_seed, quality, splits
 

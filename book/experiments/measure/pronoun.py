@@ -7,9 +7,9 @@ import torch
 
 import glassformer as gf
 from choices import Choices, attentions, pronouns, share, task_examples
-from glassformer.inspection import head_study, without_heads
-from glassformer.inspection.split_study import split_measure
-from glassformer.tasks import Example
+from glassformer.corpus.tasks import Example
+from glassformer.watch.inspection import head_study, without_heads
+from glassformer.watch.inspection.split_study import split_measure
 from laboratory import arguments, say, trained, write
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 import glassformer as gf
-from glassformer.inspection.split_study import split_measure
-from glassformer.tasks import Example, english_french
+from glassformer.corpus.tasks import Example, english_french
+from glassformer.watch.inspection.split_study import split_measure
 
 SPLITS = ("test", "unseen-combinations", "coreference", "senses")
 

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, pad
 import glassformer as gf
 from glassformer.bundle import Bundle
 from glassformer.corpus.batching import Examples, batches, stream
-from glassformer.tasks import Example, english_french
+from glassformer.corpus.tasks import Example, english_french
 from glassformer.training.schedule import learning_rate
 from laboratory import DEMO, arguments, say, write
 

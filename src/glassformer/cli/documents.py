@@ -9,8 +9,8 @@ import typer
 from glassformer.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from glassformer.documents.document import Document, DocumentOptions
-    from glassformer.documents.sentences import DocumentReport
+    from glassformer.translating.documents.document import Document, DocumentOptions
+    from glassformer.translating.documents.sentences import DocumentReport
     from glassformer.translating.translation import Translation
     from glassformer.translator import Translator
 
@@ -34,7 +34,13 @@ def document_of(
         DataError: the file does not have the suffix of a document, is missing, or is damaged.
     """
     from glassformer.corpus.files import raw_lines
-    from glassformer.documents.document import DOCUMENT_SECTION, SUFFIXES, Document, DocumentOptions, is_document
+    from glassformer.translating.documents.document import (
+        DOCUMENT_SECTION,
+        SUFFIXES,
+        Document,
+        DocumentOptions,
+        is_document,
+    )
 
     is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
     if output is None and not is_marked:
@@ -67,8 +73,8 @@ def translate_document(
         CheckpointError: the output cannot be written.
         DataError: the encoding of the document lacks a character of a translation.
     """
-    from glassformer.documents.sentences import DocumentSentences
     from glassformer.system.files import write_safely
+    from glassformer.translating.documents.sentences import DocumentSentences
 
     language = translator.bundle.configuration.data.source_language or "en"
     sentences = DocumentSentences(document, language, lines=lines)

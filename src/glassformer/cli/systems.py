@@ -29,7 +29,7 @@ def load_system(
 
         keep_lexicon(run)
     translator = Translator.load(run, *members, rescore=scorers, lexicon=lexicon, **options)
-    from glassformer.translating.system import System
+    from glassformer.translating.tuned_system import System
 
     if not System.of(run, ensemble=members, rescore=scorers, lexicon=lexicon).tuned:
         typer.echo("all models count alike; `glassformer tune` with the same models fits their weights", err=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.corpus.batching import IdArray
-from glassformer.corpus.kept import KeptBlock
+from glassformer.corpus.kept_pairs import KeptBlock
 from glassformer.corpus.placeholder_pairs import PlaceholderPairs
 from glassformer.corpus.shards import Encoded, id_type
 from glassformer.text.tokenizer import Tokenizer

@@ -11,9 +11,9 @@ from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.decoding.engine import Engine, Need
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, GlassformerError, install_command
-from glassformer.interop.ctranslate2_engine import CTranslate2Engine, device_and_index
-from glassformer.interop.ctranslate2_export import check_export, converted, is_export, read_export
-from glassformer.interop.ctranslate2_model import check_convertible, import_ctranslate2
+from glassformer.interop.ctranslate2.engine import CTranslate2Engine, device_and_index
+from glassformer.interop.ctranslate2.model import check_convertible, import_ctranslate2
+from glassformer.interop.ctranslate2.writer import check_export, converted, is_export, read_export
 from glassformer.system.files import remove
 from glassformer.system.machine import device_of
 

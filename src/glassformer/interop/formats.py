@@ -8,11 +8,11 @@ from typing import get_args
 from glassformer.bundle import Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, nearest, quoted
-from glassformer.interop.argos_export import argos_remarks, export_argos
-from glassformer.interop.ctranslate2_export import export_ctranslate2
-from glassformer.interop.export import ExportOptions, placeholder_remarks
-from glassformer.interop.hugging_face_export import export_hugging_face
-from glassformer.interop.onnx.export import export_onnx, onnx_remarks
+from glassformer.interop.argos.writer import argos_remarks, export_argos
+from glassformer.interop.ctranslate2.writer import export_ctranslate2
+from glassformer.interop.exporting import ExportOptions, placeholder_remarks
+from glassformer.interop.huggingface.writer import export_hugging_face
+from glassformer.interop.onnx.writer import export_onnx, onnx_remarks
 from glassformer.interop.verification import Verification
 
 __all__ = ["FORMATS", "ExportFormat", "export_format"]

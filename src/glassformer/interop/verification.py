@@ -24,9 +24,9 @@ from glassformer.decoding.engine import Ids, Job, Search
 from glassformer.decoding.hypothesis import EXTRA_LENGTH, Hypothesis, max_length
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, ConfigError, MissingDependencyError, shortened
-from glassformer.interop.ctranslate2_engine import CTranslate2Engine
-from glassformer.interop.ctranslate2_model import positions_of
-from glassformer.interop.export import ExportOptions
+from glassformer.interop.ctranslate2.engine import CTranslate2Engine
+from glassformer.interop.ctranslate2.model import positions_of
+from glassformer.interop.exporting import ExportOptions
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.system.files import parse_json
 from glassformer.system.machine import saturates_int8
@@ -49,7 +49,7 @@ CUT_ALIKE = 0.5
 normalisation, which changes few texts, but a wrong vocabulary changes nearly all."""
 
 GREEDY = DecodingConfig(beam_size=1)
-PROBES = Path(__file__).parent / "probes"
+PROGRAMS = Path(__file__).parent
 _PROGRAM_NEEDS = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", flags=re.MULTILINE)
 
 
@@ -146,7 +146,7 @@ def _until(theirs: object, ours: str, cut: bool) -> object:
 
 
 def _asked(program: str, packages: str, path: Path, python: str, questions: Mapping[str, Any]) -> _Answers:
-    command = [python or sys.executable, "-I", str(PROBES / f"{program}.py"), str(path)]
+    command = [python or sys.executable, "-I", str(PROGRAMS / program / "probe.py"), str(path)]
     offline = {"HF_HUB_OFFLINE": "1"}
     try:
         finished = subprocess.run(

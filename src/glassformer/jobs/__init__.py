@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         RunReport,
         Summary,
     )
-    from glassformer.jobs.training import train, training_run
+    from glassformer.jobs.training_run import train, training_run
     from glassformer.training.snapshots import SNAPSHOTS
 
 __all__ = [
@@ -61,7 +61,7 @@ _MODULES = {
         "RunReport",
         "Summary",
     ),
-    "jobs.training": ("train", "training_run"),
+    "jobs.training_run": ("train", "training_run"),
     "training.snapshots": ("SNAPSHOTS",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

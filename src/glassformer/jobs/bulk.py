@@ -29,7 +29,7 @@ from glassformer.corpus.files import expand, stored_bytes
 from glassformer.corpus.ranges import FileRange, check_column, count_texts, ranges_of
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
-from glassformer.guards.guards import GUARDS
+from glassformer.evaluation.guards import GUARDS
 from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
 from glassformer.jobs.options import PART_BYTES
 from glassformer.jobs.run_reports import ProgressReport
@@ -38,8 +38,8 @@ from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
 from glassformer.text.glossary import Glossary
-from glassformer.translating.system import System
 from glassformer.translating.translation import Translation, score_line, status_entry
+from glassformer.translating.tuned_system import System
 from glassformer.translator import Translator
 
 __all__ = [

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import DataError
+from glassformer.evaluation.confidence import Calibration, fit_calibration, too_few
+from glassformer.evaluation.guards import GUARDS, Guards, above, common_thresholds, medians_of, of_search
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
-from glassformer.guards.confidence import Calibration, fit_calibration, too_few
-from glassformer.guards.guards import GUARDS, Guards, above, common_thresholds, medians_of, of_search
-from glassformer.guards.signals import ModelOutput, Usual, signals
+from glassformer.evaluation.signals import ModelOutput, Usual, signals
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 from glassformer.system.files import remove
 from glassformer.translating.translation import Translation

@@ -43,8 +43,8 @@ from glassformer.system.locks import locked
 from glassformer.system.machine import cores
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import save_tokenizers
-from glassformer.translating.system import System
 from glassformer.translating.translation import Translation
+from glassformer.translating.tuned_system import System
 from glassformer.translator import Translator
 
 __all__ = [

@@ -6,13 +6,13 @@ from typing import Any
 
 from glassformer.corpus.files import files_of, format_of
 from glassformer.corpus.readers import Corpus
+from glassformer.corpus.tasks import TASKS, Example
 from glassformer.errors import ConfigError, shortened
 from glassformer.evaluation.items import Items, read_items
 from glassformer.evaluation.metrics import References, Score, metrics_named, score_texts
 from glassformer.evaluation.significance import score_texts_with_intervals
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.corpora import corpus_for
-from glassformer.tasks import TASKS, Example
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 

@@ -32,11 +32,12 @@ from glassformer.corpus.doctor.examine import Examination, examine, examine_held
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
 from glassformer.corpus.encoding import PairEncoder, Part, encode, joined_parts
 from glassformer.corpus.files import is_url
-from glassformer.corpus.kept import KeptBlock, PairsWithSources, kept_blocks, kept_pairs, only
+from glassformer.corpus.kept_pairs import KeptBlock, PairsWithSources, kept_blocks, kept_pairs, only
 from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_translations
 from glassformer.corpus.pool import processes_for
 from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.corpus.shards import SHARD, open_shards, save_array, write_shard
+from glassformer.corpus.tasks import TASKS
 from glassformer.errors import CheckpointError, ConfigError, DataError, quoted
 from glassformer.jobs.manifest import MANIFEST, CorpusFile, Manifest
 from glassformer.jobs.prepared_at_url import download, names_at, upload
@@ -51,7 +52,6 @@ from glassformer.system.locks import locked
 from glassformer.system.pools import HERE, Pool
 from glassformer.system.processes import Worker
 from glassformer.system.storage import RemoteStorage, storage_of
-from glassformer.tasks import TASKS
 from glassformer.text.normalisation import normalise
 from glassformer.text.placeholders import has_placeholders
 from glassformer.text.reversal import in_writing_order

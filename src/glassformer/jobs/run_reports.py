@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glassformer.corpus.doctor.examination import CorpusReport
-from glassformer.guards.guards import Guards
+from glassformer.evaluation.guards import Guards
 from glassformer.model.alignment import Alignment
 from glassformer.training.reports import Ending, Measured, TrainingReport
 

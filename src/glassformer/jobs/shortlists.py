@@ -8,7 +8,7 @@ from typing import Any
 from glassformer.bundle import SHORTLIST, Bundle
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.shortlist import Shortlist
-from glassformer.interop.ctranslate2_export import is_export
+from glassformer.interop.ctranslate2.writer import is_export
 from glassformer.jobs.preparation import prepare
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import changed_decoding

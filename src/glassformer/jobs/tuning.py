@@ -16,7 +16,7 @@ from glassformer.evaluation.significance import Comparison, compare_texts
 from glassformer.evaluation.tuning import CandidateTable, cross_fitted, oracle, useful_weights
 from glassformer.jobs.preparation import prepared_folder, read_texts
 from glassformer.translating.rescoring import Candidates
-from glassformer.translating.system import System, SystemWeights
+from glassformer.translating.tuned_system import System, SystemWeights
 from glassformer.translator import Translator
 
 __all__ = ["Tuned", "keep_lexicon", "tune"]

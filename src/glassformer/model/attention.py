@@ -210,7 +210,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "B H T S"]:
         """Return the softmax of each row of scores over the keys that the mask allows.
 
-        This is a method so that `inspection/mistakes.py` can replace it by a faulty function.
+        This is a method so that `watch/inspection/mistakes.py` can replace it by a faulty function.
         """
         return attention_weights(scores, mask)
 

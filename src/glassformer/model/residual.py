@@ -41,7 +41,7 @@ class Residual(nn.Module):
     def add(self, x: Float[Tensor, "B T D"], share: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
         """Return x + Dropout(share), where `share` is the sub-layer's output.
 
-        This is a method so that `inspection/mistakes.py` can replace it by a faulty function.
+        This is a method so that `watch/inspection/mistakes.py` can replace it by a faulty function.
         """
         added: Tensor = x + self.dropout(share)
         return added

@@ -15,10 +15,10 @@ from glassformer.serving.description import description_routes
 from glassformer.serving.explore import Explorers
 from glassformer.serving.libretranslate import libretranslate_error, libretranslate_routes
 from glassformer.serving.own import own_routes
-from glassformer.serving.page import page_routes
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import LimitedBodies
 from glassformer.serving.service import Service
+from glassformer.serving.translation_page import page_routes
 
 __all__ = ["Application"]
 

@@ -21,14 +21,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from glassformer.errors import GlassformerError
-from glassformer.interop.ctranslate2_export import is_export
+from glassformer.interop.ctranslate2.writer import is_export
 from glassformer.serving.models import ServedModel
 from glassformer.serving.own import own_error
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service, endpoint
 from glassformer.system.processes import Worker
-from glassformer.translating.system import System
+from glassformer.translating.tuned_system import System
 
 __all__ = ["Explorers"]
 
@@ -62,7 +62,7 @@ class _LoadedExplorer:
     @cached_property
     def remote(self) -> Any:
         """What answers the questions of all pages."""
-        from glassformer.explorer.remote import Remote
+        from glassformer.watch.explorer.remote import Remote
 
         return Remote(self.translator)
 
@@ -71,14 +71,14 @@ class _LoadedExplorer:
         return self._page(asked) if isinstance(asked, str) else self._answer(asked)
 
     def _page(self, sentence: str) -> bytes:
-        from glassformer.explorer.page import page_html, translation
-        from glassformer.explorer.payload import MOST_CHECKPOINTS, payload
+        from glassformer.watch.explorer.payload import MOST_CHECKPOINTS, payload
+        from glassformer.watch.explorer.standalone import page_html, translation
 
         shown = payload(self.translator, sentence, checkpoints=MOST_CHECKPOINTS, host=self.address)
         return page_html(shown, translation(self.translator, shown)).encode("utf-8", "replace")
 
     def _answer(self, question: dict[str, Any]) -> bytes:
-        from glassformer.explorer.server import framed
+        from glassformer.watch.explorer.server import framed
 
         try:
             return framed(*self.remote.answer(question))

@@ -17,14 +17,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from glassformer.documents.document import SUFFIXES, Document, DocumentOptions, is_document
-from glassformer.documents.sentences import DocumentSentences
 from glassformer.serving.detection import DetectedLanguage, detected_languages
 from glassformer.serving.models import ServedModel, code_of
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
 from glassformer.serving.service import Service, endpoint
 from glassformer.text.languages import language_name
+from glassformer.translating.documents.document import SUFFIXES, Document, DocumentOptions, is_document
+from glassformer.translating.documents.sentences import DocumentSentences
 
 __all__ = ["libretranslate_error", "libretranslate_routes"]
 

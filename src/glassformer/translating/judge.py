@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from glassformer.decoding.engine import Ids
-from glassformer.guards.guards import UNCALIBRATED, Guards, above, suspicion
-from glassformer.guards.signals import ModelOutput, signals
+from glassformer.evaluation.guards import UNCALIBRATED, Guards, above, suspicion
+from glassformer.evaluation.signals import ModelOutput, signals
 from glassformer.translating.translation import Status, Translation
 
 __all__ = ["Judge"]

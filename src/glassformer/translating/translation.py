@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from glassformer.decoding.search_trace import SearchTree
-from glassformer.guards.guards import Confidence
+from glassformer.evaluation.guards import Confidence
 from glassformer.model.alignment import Alignment
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link
@@ -47,7 +47,7 @@ class Translation:
     """"ok"; "suspicious": guards were set off; "max_length": cut at its maximum length; or why the text was not
     translated."""
     reasons: tuple[str, ...] = ()
-    """The guards that the output set off, by the names in `glassformer.guards.signals.SIGNALS`."""
+    """The guards that the output set off, by the names in `glassformer.evaluation.signals.SIGNALS`."""
     confidence: Confidence | None = None
     """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not computed."""
     retry: Retry = ""

@@ -14,7 +14,7 @@ from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.examination import CorpusReport
 from glassformer.corpus.doctor.examine import examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
-from glassformer.corpus.kept import kept_pairs
+from glassformer.corpus.kept_pairs import kept_pairs
 from glassformer.corpus.readers import Corpus
 from glassformer.errors import DataError
 from profiles import scaled

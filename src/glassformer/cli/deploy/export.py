@@ -14,7 +14,7 @@ from glassformer.errors import ConfigError, DataError, shortened
 
 if TYPE_CHECKING:
     from glassformer.bundle import Bundle
-    from glassformer.interop.export import ExportOptions
+    from glassformer.interop.exporting import ExportOptions
     from glassformer.interop.formats import ExportFormat
     from glassformer.interop.verification import Verification
 
@@ -95,7 +95,7 @@ def export_command(
     The command fails if the log probabilities differ by more than quantization explains.
     """
     from glassformer.bundle import Bundle
-    from glassformer.interop.export import ExportOptions
+    from glassformer.interop.exporting import ExportOptions
     from glassformer.interop.formats import export_format
 
     row = export_format(to)
@@ -128,7 +128,7 @@ def export_command(
 
 def _check_effect(to: str, row: "ExportFormat", options: "ExportOptions") -> None:
     """Refuse options that have no effect on a format."""
-    from glassformer.interop.export import ExportOptions
+    from glassformer.interop.exporting import ExportOptions
 
     for name, option in OPTIONS.items():
         if name in row.ignored and getattr(options, name) != getattr(ExportOptions(), name):

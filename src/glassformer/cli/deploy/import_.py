@@ -9,7 +9,7 @@ from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
-    from glassformer.interop.imports.importing import Imported
+    from glassformer.interop.importing import Imported
 
 __all__ = ["import_command"]
 
@@ -93,10 +93,10 @@ def import_command(
     LibreTranslate. Only a state dict needs the options for heads and special tokens.
     """
     from glassformer.evaluation.items import read_items
-    from glassformer.interop.imports.argos import import_argos, is_argos
-    from glassformer.interop.imports.ctranslate2 import ForeignTexts, import_ctranslate2_run, is_ctranslate2
-    from glassformer.interop.imports.hugging_face import import_hugging_face, is_hugging_face
-    from glassformer.interop.imports.importing import ForeignTokens, check_weights_file, import_run, read_vocabulary
+    from glassformer.interop.argos.reader import import_argos, is_argos
+    from glassformer.interop.ctranslate2.reader import ForeignTexts, import_ctranslate2_run, is_ctranslate2
+    from glassformer.interop.huggingface.reader import import_hugging_face, is_hugging_face
+    from glassformer.interop.importing import ForeignTokens, check_weights_file, import_run, read_vocabulary
     from glassformer.jobs.evaluation import corpus_of
     from glassformer.recipes.toml import section_changes
 
@@ -182,7 +182,7 @@ def _given(option: str, value: T | None) -> T:
 
 
 def _special_ids(text: str | None) -> Any:
-    from glassformer.interop.imports.importing import SpecialIds
+    from glassformer.interop.importing import SpecialIds
 
     if text is None:
         return None

@@ -121,7 +121,7 @@ def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics:
     from glassformer.recipes.toml import changed_decoding
     from glassformer.serving.models import ServedModel, code_of
     from glassformer.serving.process import LoadedTranslator, ModelProcess
-    from glassformer.translating.system import System
+    from glassformer.translating.tuned_system import System
 
     system = System.named(run)
     bundle = Bundle.load(system.run)

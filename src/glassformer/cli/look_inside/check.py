@@ -14,9 +14,9 @@ from glassformer.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from glassformer.inspection.diagnosis import Diagnosis
-    from glassformer.inspection.self_test import Check, SelfTest
     from glassformer.translator import Translator
+    from glassformer.watch.inspection.diagnosis import Diagnosis
+    from glassformer.watch.inspection.self_test import Check, SelfTest
 
 __all__ = ["check_command"]
 
@@ -57,9 +57,9 @@ def check_command(
     """
     from rich.console import Console
 
-    from glassformer.inspection.check import check
-    from glassformer.inspection.self_test import SelfTest
     from glassformer.translator import Translator
+    from glassformer.watch.inspection.check import check
+    from glassformer.watch.inspection.self_test import SelfTest
 
     if pairs is None and limit is not None:
         raise ConfigError("--limit: has an effect only with --pairs; leave it out, or add --pairs SOURCE TARGET")
@@ -77,7 +77,7 @@ def check_command(
 
 def _diagnosis(subject: "Translator", source: Path, target: Path, limit: int) -> "Diagnosis":
     from glassformer.corpus.readers import read_parallel_lines
-    from glassformer.inspection.diagnosis import diagnose
+    from glassformer.watch.inspection.diagnosis import diagnose
 
     lines = read_parallel_lines(source, target)
     with _progress() as on_progress:
@@ -102,7 +102,7 @@ def _print(console: "Console", report: "SelfTest") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from glassformer.inspection.self_test import SIGNS
+    from glassformer.watch.inspection.self_test import SIGNS
 
     table = Table("", "check", "what must hold", "measured", box=None, pad_edge=False)
     for one in report.checks:

@@ -10,8 +10,8 @@ from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, DataError, quoted
 
 if TYPE_CHECKING:
-    from glassformer.explorer.page import Page
     from glassformer.translator import Translator
+    from glassformer.watch.explorer.standalone import Page
 
 __all__ = ["explore_command", "print_page"]
 
@@ -62,7 +62,7 @@ def explore_command(
     if file is None:
         _serve_page(_load(run, text, device), text or "", port, browser=browser)
         return
-    from glassformer.explorer.page import check_path, write_page
+    from glassformer.watch.explorer.standalone import check_path, write_page
 
     if port is not None:
         raise ConfigError(f"--port {port} has no effect with --html, which serves nothing: leave one of them out")
@@ -94,7 +94,7 @@ def _load(run: Path, text: str | None, device: str) -> "Translator":
 
 
 def _serve_page(translator: "Translator", text: str, port: int | None, *, browser: bool) -> None:
-    from glassformer.explorer.server import DEFAULT_PORT, serve
+    from glassformer.watch.explorer.server import DEFAULT_PORT, serve
 
     with serve(translator, text, port) as server:
         say_if_elsewhere(server, DEFAULT_PORT if port is None else None)

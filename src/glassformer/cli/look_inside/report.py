@@ -22,7 +22,7 @@ def report_command(
 
     The page needs no network. Write it at any time during training; `train` writes it at the end.
     """
-    from glassformer.report import write_report
+    from glassformer.watch.report import write_report
 
     path = write_report(run, output)
     typer.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB; open it in a browser, no network is needed")

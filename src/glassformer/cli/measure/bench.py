@@ -24,10 +24,10 @@ from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
 
 if TYPE_CHECKING:
-    from glassformer.bench.speed import Speed
-    from glassformer.bench.training import TrainingSpeed
-    from glassformer.bench.translation import TranslationSpeed
-    from glassformer.bench.work import Work
+    from glassformer.jobs.speed.of_training import TrainingSpeed
+    from glassformer.jobs.speed.of_translation import TranslationSpeed
+    from glassformer.jobs.speed.rates import Speed
+    from glassformer.jobs.speed.work import Work
 
 __all__ = ["bench_command", "bench_train_command", "bench_translate_command"]
 
@@ -61,8 +61,8 @@ def bench_train_command(
     work; then try other settings and recommend the faster ones. To plan a training run (time, memory, batch size), use
     `glassformer estimate`, which takes half the time. Nothing is written to the run directory.
     """
-    from glassformer.bench.training import training_speed
     from glassformer.bundle import CONFIG
+    from glassformer.jobs.speed.of_training import training_speed
     from glassformer.recipes.toml import load
 
     _silence_the_profiler()
@@ -96,7 +96,7 @@ def bench_translate_command(
     try other settings and recommend the faster ones.
     """
     _silence_the_profiler()
-    from glassformer.bench.translation import translation_speed
+    from glassformer.jobs.speed.of_translation import translation_speed
 
     with stage_on_stderr() as on_progress:
         speed = translation_speed(
@@ -181,7 +181,7 @@ def _grid(rows: Sequence[Sequence[str]]) -> Any:
 def _draw(path: Path | None, work: "Sequence[Work]", of: str) -> None:
     if path is None:
         return
-    from glassformer.pictures import bars
+    from glassformer.watch.pictures import bars
 
     said = ", ".join(f"{one.kind} {one.share:.0%}" for one in work)
     values = {one.kind: 100 * one.share for one in work}

@@ -18,8 +18,8 @@ from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from glassformer.evaluation.guards import Guards
     from glassformer.evaluation.items import Items
-    from glassformer.guards.guards import Guards
     from glassformer.recipes.configuration import Configuration
     from glassformer.translator import Translator
 

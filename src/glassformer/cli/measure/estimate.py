@@ -12,7 +12,7 @@ from glassformer.cli.arguments import Data, Json, OptionalConfigName, Overrides
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.bench.estimate import Estimate
+    from glassformer.jobs.speed.estimate import Estimate
 
 __all__ = ["clock", "estimate_command", "stage_on_stderr"]
 
@@ -38,8 +38,8 @@ def estimate_command(
         return
     if config is None:
         raise ConfigError("CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --presets")
-    from glassformer.bench.estimate import estimate
-    from glassformer.bench.sample import read_sample
+    from glassformer.jobs.speed.estimate import estimate
+    from glassformer.jobs.speed.sample import read_sample
     from glassformer.recipes.toml import load
 
     configuration = load(config, overrides or (), data)
@@ -110,7 +110,7 @@ def clock(seconds: float) -> str:
 
 
 def _print_presets() -> None:
-    from glassformer.bench.estimate import count_parameters
+    from glassformer.jobs.speed.estimate import count_parameters
     from glassformer.model.config import PRESETS, ModelConfig
 
     typer.echo("millions of parameters with a joint vocabulary of 37 000")

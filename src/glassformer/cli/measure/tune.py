@@ -67,7 +67,7 @@ def tune_command(
     """
     from glassformer.jobs.tuning import keep_lexicon, tune
     from glassformer.system.machine import cores
-    from glassformer.translating.system import SUFFIX, SYSTEM, System
+    from glassformer.translating.tuned_system import SUFFIX, SYSTEM, System
     from glassformer.translator import Translator
 
     if not (rescore or lexicon):

@@ -54,7 +54,7 @@ def print_summary(summary: "Summary") -> None:
     quality = "" if summary.valid_loss is None else f", validation loss {summary.valid_loss:.3f}"
     measured = f", {summary.metric}" if summary.metric else ""
     typer.echo(f"{summary.steps} steps in {summary.seconds / 60:.1f} minutes{quality}{measured}: {summary.folder}")
-    from glassformer.report import write_report
+    from glassformer.watch.report import write_report
 
     typer.echo(f"report:             {write_report(summary.folder)}")
     typer.echo(f"translate with it:  glassformer translate {summary.folder} FILE")

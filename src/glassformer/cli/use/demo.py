@@ -32,11 +32,11 @@ def demo_command(
     that shows every number of the model.
     """
     from glassformer.cli.train.train import train_with_progress
-    from glassformer.explorer.page import write_page
-    from glassformer.explorer.payload import fits_page
     from glassformer.jobs import evaluate_splits
     from glassformer.recipes.toml import load
     from glassformer.translator import Translator
+    from glassformer.watch.explorer.payload import fits_page
+    from glassformer.watch.explorer.standalone import write_page
 
     configuration = load("demo", [f"run.directory={directory}", *(overrides or ())])
     typer.echo("English to French: a small Transformer learns from a corpus written by a grammar.")
@@ -65,7 +65,7 @@ def _print_classics(translator: "Translator") -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from glassformer.tasks import CLASSIC
+    from glassformer.corpus.tasks import CLASSIC
 
     console = Console(highlight=False)
     console.print("\nWell-known sentences, none of them in the training data:\n")

@@ -18,7 +18,7 @@ from glassformer.system.machine import LOOPBACK
 if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
 
-    from glassformer.capstone.checking import FileCheck
+    from glassformer.watch.capstone.checking import FileCheck
 
 __all__ = ["learn_command"]
 
@@ -83,7 +83,7 @@ def _check(file: Path, chapter: str | None, as_json: bool) -> None:
     Raises:
         ConfigError: a chapter is given, too.
     """
-    from glassformer.capstone.checking import check_file
+    from glassformer.watch.capstone.checking import check_file
 
     if chapter is not None:
         raise ConfigError(f"CHAPTER: has no effect with --check, got {quoted(chapter)}; leave one of them out")
@@ -94,7 +94,7 @@ def _check(file: Path, chapter: str | None, as_json: bool) -> None:
 
 def _report(found: "FileCheck") -> list[str]:
     """Return the lines that tell how far a reader's file has come."""
-    from glassformer.capstone.exercises import EXERCISES
+    from glassformer.watch.capstone.exercises import EXERCISES
 
     width = max(len(exercise.title) for exercise in EXERCISES)
     lines = [

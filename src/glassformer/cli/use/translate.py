@@ -92,10 +92,10 @@ def translate_command(
     """
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
-    from glassformer.documents.document import DOCUMENT_SECTION, DocumentOptions
     from glassformer.recipes.toml import changed_settings, decoding_changes, section_changes
     from glassformer.system.machine import cores
     from glassformer.text.glossary import Glossary
+    from glassformer.translating.documents.document import DOCUMENT_SECTION, DocumentOptions
 
     if explain:
         _check_explained(sample, n_best, links, glossary)

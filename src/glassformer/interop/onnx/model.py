@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.interop.ctranslate2_model import EPSILON, position_table, positions_of
+from glassformer.interop.ctranslate2.model import EPSILON, position_table, positions_of
 from glassformer.interop.onnx.graph import BOOL, FLOAT, INT64, Constants, Graph, Port, Value, model_file
 from glassformer.model.config import ModelConfig
 

@@ -1,0 +1,185 @@
+"""The guards of a run: which of its outputs are suspicious, and why, and how sure one may be of an output.
+
+guards.json          the thresholds, what is usual in the run's outputs, the search, and the confidence
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from glassformer.errors import CheckpointError
+from glassformer.evaluation.confidence import Calibration
+from glassformer.evaluation.signals import ModelOutput, Usual, signals
+from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
+from glassformer.system.files import read_json, write_json, write_safely
+
+__all__ = [
+    "GUARDS",
+    "UNCALIBRATED",
+    "Confidence",
+    "Guards",
+    "above",
+    "common_thresholds",
+    "medians_of",
+    "of_search",
+    "suspicion",
+]
+
+GUARDS = "guards.json"
+UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
+"""The guards that need no calibration: the output has the same words as the source, or different numbers."""
+OF_STREAMS = ("window", "retry", "protect")
+"""Decoding settings that change no output of a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure one may be of an output; a probability is None where `Guards.unfitted` says why."""
+
+    exact: float | None
+    """Probability, from 0 to 1, that the output is exactly the reference."""
+    close: float | None
+    """Probability, from 0 to 1, that its chrF against the reference is at least `Guards.close_chrf`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guards:
+    """Thresholds and confidence, calibrated on outputs of one search."""
+
+    usual: Usual
+    thresholds: Mapping[str, float]
+    """For each signal, the largest value that is not suspicious."""
+    medians: Mapping[str, float]
+    """For each signal, its median in the outputs."""
+    quantile: float
+    """The quantile, from 0 to 1, of each signal that is its threshold."""
+    flagged: float
+    """Share of outputs that are suspicious, each half judged by thresholds from the other."""
+    outputs: int
+    """Number of outputs that the thresholds were taken from."""
+    search: Mapping[str, Any]
+    """The decoding settings of the outputs."""
+    exact: Calibration | None = None
+    close: Calibration | None = None
+    """The two parts of the confidence; None if one could not be fitted."""
+    unfitted: Mapping[str, str] = field(default_factory=dict)
+    """For each part of the confidence that is None, why."""
+    close_chrf: float = 0.0
+    """The chrF, from 0 to 100, of an output that is close to its reference."""
+
+    @classmethod
+    def load(cls, folder: Path) -> "Guards | None":
+        """Return the guards in a run's folder, or None if it has none.
+
+        Raises:
+            CheckpointError: the file is damaged.
+        """
+        if not (folder / GUARDS).exists():
+            return None
+        content = read_json(folder / GUARDS)
+        try:
+            usual = content["usual"]
+            return cls(
+                usual=Usual(**{**usual, "scripts": frozenset(usual["scripts"])}),
+                thresholds={str(name): float(value) for name, value in content["thresholds"].items()},
+                exact=_calibration(content["exact"]),
+                close=_calibration(content["close"]),
+                medians={str(name): float(value) for name, value in content["medians"].items()},
+                search=dict(content["search"]),
+                unfitted=dict(content["unfitted"]),
+                **{name: content[name] for name in ("quantile", "flagged", "outputs", "close_chrf")},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(
+                f"{folder / GUARDS} is damaged: {error!r}; write it again by `glassformer calibrate {folder}`"
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        """Write the guards into a run's folder.
+
+        Raises:
+            CheckpointError: the file cannot be written.
+        """
+        content = asdict(self)
+        content["usual"]["scripts"] = sorted(self.usual.scripts)
+        write_safely(folder / GUARDS, lambda path: write_json(path, content))
+
+    def reasons(self, output: ModelOutput) -> tuple[str, ...]:
+        """Return the names of the guards that an output sets off."""
+        return above(signals(output, self.usual), self.thresholds)
+
+    def suspicion(self, output: ModelOutput) -> float:
+        """Return how suspicious an output is, by all signals together (see `suspicion`)."""
+        return suspicion(signals(output, self.usual), self.thresholds, self.medians)
+
+    def confidence(self, token_log_probs: Sequence[float]) -> Confidence | None:
+        """Return the confidence in an output with these log probabilities; None if neither part of it was fitted."""
+        if not token_log_probs or (self.exact is None and self.close is None):
+            return None
+        exact, close = (one.confidence(token_log_probs) if one else None for one in (self.exact, self.close))
+        return Confidence(exact, close)
+
+
+def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
+    """Return thresholds for the signals of some outputs, and the quantile that all thresholds are.
+
+    The quantile is the lowest at which all guards together can be expected to flag at most `share` of new outputs. An
+    output whose value is a threshold counts as flagged, unless other outputs have the same value: of n + 1 outputs that
+    are drawn alike, each is as likely as any other to be the one above. Without this, four guards that each flag 2 of
+    500 outputs flag 3 of 501 new ones each.
+    """
+    import numpy as np
+
+    names = list(values[0])
+    table = np.array([[one[name] for name in names] for one in values])
+    ordered = np.sort(table, axis=0)
+    low, high = 0, len(values) - 1  # ranks of the thresholds; the highest rank flags nothing
+    while low < high:
+        middle = (low + high) // 2
+        at = table == ordered[middle]
+        if ((table > ordered[middle]) | (at & (at.sum(0) == 1))).any(1).mean() <= share:
+            high = middle
+        else:
+            low = middle + 1
+    return dict(zip(names, ordered[high].tolist(), strict=True)), (high + 1) / len(values)
+
+
+def medians_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median of each signal of some outputs."""
+    return {name: median(one[name] for one in values) for name in values[0]}
+
+
+def suspicion(values: Mapping[str, float], thresholds: Mapping[str, float], medians: Mapping[str, float]) -> float:
+    """Return how suspicious an output with these signals is (≥ 0), by which different outputs of a source are compared.
+
+    The sum over the signals of the distance from the median, in distances between median and threshold: a signal at or
+    below its median adds 0, and one at its threshold adds 1. The distance is at least 1, for signals that are hardly
+    ever different from their median. As in STARE (arXiv 2402.13331), detectors are normalised and summed.
+    """
+    return math.fsum(
+        max(0.0, value - middle) / ((thresholds[name] - middle) or 1.0)
+        for name, value in values.items()
+        if name in thresholds
+        for middle in (medians.get(name, 0.0),)
+    )
+
+
+def of_search(settings: DecodingConfig) -> dict[str, Any]:
+    """Return the settings that decide the output of a search."""
+    others = (*OF_SAMPLING, *OF_STREAMS)
+    return {one.name: getattr(settings, one.name) for one in fields(settings) if one.name not in others}
+
+
+def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the names of the signals above their thresholds."""
+    return tuple(name for name, value in values.items() if name in thresholds and value > thresholds[name])
+
+
+def _calibration(content: Mapping[str, Any] | None) -> Calibration | None:
+    if content is None:
+        return None
+    vectors = {name: tuple(map(float, content[name])) for name in ("weights", "means", "spreads")}
+    return Calibration(**vectors, error=float(content["error"]))

@@ -1,0 +1,272 @@
+"""Import a folder of CTranslate2 as a run.
+
+CTranslate2 keeps its tokenizer elsewhere: it gets tokens, and each program that uses it cuts texts itself. An export of
+our own brings its tokenizers; other folders often hold the sentencepiece models that they were trained with.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from glassformer.bundle import CONFIG, TOKENIZER, Bundle, put_weights
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
+from glassformer.interop.ctranslate2.folder import CTranslate2Folder, read_ctranslate2
+from glassformer.interop.ctranslate2.model import heads_first, with_heads_in_order
+from glassformer.interop.ctranslate2.weights import (
+    Floats,
+    ImportedRow,
+    imported_rows,
+    imported_weights,
+    starts_from_zeros,
+)
+from glassformer.interop.importing import Imported, check_target, lookup_tokenizer, write_run
+from glassformer.model.alignment import Alignment
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.system.files import read_bytes
+from glassformer.text.marian import MarianTokenizer
+from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.subwords import load_processor
+from glassformer.text.tokenizer import Tokenizer
+
+__all__ = ["ForeignTexts", "import_ctranslate2_run", "is_ctranslate2"]
+
+_PAIR = ("source.spm", "target.spm")
+"""The names of two sentencepiece models, as Hugging Face's folders have them."""
+_FIELDS = {"bos_token": str, "eos_token": str, "unk_token": str, "add_source_bos": bool, "add_source_eos": bool}
+_KINDS = {str: "a token", bool: "true or false"}
+KNOWN_PIECES = 0.25
+"""Smallest share of a sentencepiece model's pieces that the vocabulary must hold: fewer belong to another model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTexts:
+    """What a CTranslate2 folder does not tell about its texts."""
+
+    sentencepiece: Sequence[Path] = ()
+    """Sentencepiece models: one for both sides, or the source's and the target's; by default, those in the folder."""
+    kind: Literal["words", "characters"] = "words"
+    """How texts are cut into tokens without a sentencepiece model."""
+    source_eos: bool | None = None
+    """Whether sources end with `eos_token` though `add_source_eos` is false; None if nobody knows."""
+    prefix: str = ""
+    """The first token of each target, for a model whose `decoder_start_token` is null."""
+
+
+class _SpecialTokens(NamedTuple):
+    """What `config.json` says about special tokens."""
+
+    bos: str
+    eos: str
+    unk: str
+    start: str
+    source_bos: bool
+    source_eos: bool
+
+
+def is_ctranslate2(folder: Path) -> bool:
+    """Return whether a folder holds a model of CTranslate2."""
+    return (folder / "model.bin").exists()
+
+
+def import_ctranslate2_run(
+    source: Path,
+    folder: Path,
+    texts: ForeignTexts | None = None,
+    *,
+    origin: str = "",
+    languages: tuple[str, str] | None = None,
+    decoding: Mapping[str, Any] | None = None,
+) -> Imported:
+    """Write a run with the model of a CTranslate2 folder.
+
+    Args:
+        source: the folder: model.bin, config.json and the vocabularies.
+        folder: the folder to write, which must be empty or not exist.
+        texts: what the folder does not tell.
+        origin: the name of what is imported; by default, the folder's.
+        languages: the languages of source and target; by default, as an export of ours names them.
+        decoding: settings of the section [decoding]; by default, as in an export of ours.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or the run cannot be written.
+        ConfigError: the model computes what a Transformer here does not, or the folder to write is not empty.
+        VocabularyError: a vocabulary or a sentencepiece model does not fit the weights.
+    """
+    check_target(folder)
+    texts = texts or ForeignTexts()
+    files = read_ctranslate2(source)
+    tokens = _special_tokens(files.config, texts)
+    sides = _sides(files, tokens)
+    config, weights = imported_weights(files, *sides)
+    own = _own(source, sides)
+    if own:
+        config = replace(config, **_untold(own.model_config, config))
+        languages = languages or (own.configuration.data.source_language, own.configuration.data.target_language)
+        decoding = decoding or asdict(own.configuration.decoding)
+    if own and own.alignment:
+        weights = _in_own_order(weights, own.alignment.of_prediction, config)
+    tokenizers = (own.source_tokenizer, own.target_tokenizer) if own else _tokenizers(source, sides, tokens, texts)
+    model = Transformer(config).eval()
+    put_weights(model, {name: torch.from_numpy(weight) for name, weight in weights.items()}, str(source))
+    bundle = write_run(
+        model,
+        tokenizers,
+        folder,
+        origin=origin or source.resolve().name,
+        languages=languages or ("", ""),
+        decoding=decoding,
+        alignment=own.alignment if own else None,
+    )
+    return Imported(bundle, "a model of CTranslate2", 0.0)
+
+
+def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialTokens:
+    """Return the special tokens; refuse what a run cannot do."""
+    values: dict[str, Any] = {"add_source_bos": False, "add_source_eos": False, **config}
+    for name, kind in _FIELDS.items():
+        if not isinstance(values.get(name), kind):
+            raise CheckpointError(
+                f"config.json: {name}: expected {_KINDS[kind]}, got {quoted(values.get(name))}; correct the file"
+            )
+    start = values.get("decoder_start_token", values["bos_token"])
+    if start is None and not texts.prefix:
+        raise ConfigError(
+            "config.json: decoder_start_token: expected a token, got null: this model's callers give the first token "
+            "of each target; write it into the file, such as the token of the target language"
+        )
+    if start is not None and texts.prefix:
+        raise ConfigError(
+            f"target_prefix: expected none beside decoder_start_token = {quoted(start)}, got {quoted(texts.prefix)}: a "
+            "run's outputs begin with one fixed token; such a model cannot be imported"
+        )
+    source_eos = values["add_source_eos"] or texts.source_eos
+    if source_eos is None:
+        raise ConfigError(
+            "config.json: add_source_eos is false, which does not tell whether the programs that use this model add "
+            f"{quoted(values['eos_token'])} to sources; give --source-eos if they do (as with models of Hugging Face), "
+            "or --no-source-eos if sources have no end (OpenNMT)"
+        )
+    return _SpecialTokens(
+        bos=values["bos_token"],
+        eos=values["eos_token"],
+        unk=values["unk_token"],
+        start=texts.prefix if start is None else _text("decoder_start_token", start),
+        source_bos=values["add_source_bos"],
+        source_eos=source_eos,
+    )
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise CheckpointError(f"config.json: {name}: expected a token, got {quoted(value)}; correct the file")
+    return value
+
+
+def _sides(files: CTranslate2Folder, tokens: _SpecialTokens) -> tuple[list[ImportedRow], list[ImportedRow]]:
+    """Return the rows of the source and of the target: the same list twice if they share one vocabulary."""
+    rows = partial(imported_rows, bos=tokens.bos, eos=tokens.eos, unk=tokens.unk)
+    target = rows(files.target, start=tokens.start, zero_start=starts_from_zeros(files))
+    if not tokens.source_bos and files.source == files.target:
+        return target, target
+    source = rows(files.source, start=tokens.bos if tokens.source_bos else None)
+    return (target, target) if source == target else (source, target)
+
+
+def _own(source: Path, sides: Sequence[Sequence[ImportedRow]]) -> Bundle | None:
+    """Return the bundle of an export of ours, None for any other folder."""
+    if not ((source / CONFIG).exists() and (source / TOKENIZER).exists()):
+        return None
+    bundle = Bundle.load(source)
+    for name, rows, tokenizer in zip(
+        ("source", "target"), sides, (bundle.source_tokenizer, bundle.target_tokenizer), strict=True
+    ):
+        if tokenizer.tokens(range(len(tokenizer))) != [row.token for row in rows]:
+            raise VocabularyError(
+                f"{source / TOKENIZER}: expected the {name} tokens of CTranslate2's vocabulary, got others; export the "
+                "run again"
+            )
+    return bundle
+
+
+def _in_own_order(weights: dict[str, Floats], alignment: Alignment, config: ModelConfig) -> dict[str, Floats]:
+    """Return the weights with the heads that the export put first at their own places again."""
+    order = heads_first(alignment, config)
+    return with_heads_in_order(weights, config, alignment.layer, [order.index(head) for head in range(config.heads)])
+
+
+def _untold(own: ModelConfig, found: ModelConfig) -> dict[str, Any]:
+    """Return the fields of an export's configuration that the weights do not tell."""
+    names = ["dropout", "attention_dropout", "activation_dropout"]
+    return {name: getattr(own, name) for name in (*names, *([] if found.positions == "learned" else ["max_length"]))}
+
+
+def _tokenizers(
+    source: Path, sides: Sequence[list[ImportedRow]], special: _SpecialTokens, texts: ForeignTexts
+) -> tuple[Tokenizer, Tokenizer]:
+    paths = [*texts.sentencepiece] or _models_in(source)
+    of_source, of_target = ([row.token for row in rows] for rows in sides)
+    with_eos = special.source_eos
+    if not paths:
+        source_tokenizer = _from_vocabulary(of_source, texts.kind, with_bos=special.source_bos, with_eos=with_eos)
+        return source_tokenizer, _from_vocabulary(of_target, texts.kind)
+    if special.source_bos:
+        raise ConfigError(
+            "config.json: add_source_bos: expected false with a sentencepiece model, got true: our tokenizer for such "
+            "models adds no <bos>; such a model cannot be imported"
+        )
+    models = _sentencepiece(paths[0], of_source), _sentencepiece(paths[-1], of_target)
+    target_tokenizer = MarianTokenizer(models[1], of_target)
+    if with_eos and models[0] == models[1] and of_source == of_target:
+        return target_tokenizer, target_tokenizer
+    return MarianTokenizer(models[0], of_source, with_eos=with_eos), target_tokenizer
+
+
+def _models_in(source: Path) -> list[Path]:
+    """Return the sentencepiece models in a folder: one for both sides, two, or none."""
+    pair = [source / name for name in _PAIR]
+    if all(path.exists() for path in pair):
+        return pair
+    found = sorted({*source.glob("*.spm"), *source.glob("*.model")})
+    if len(found) > 1:
+        raise ConfigError(
+            f"{source} has several sentencepiece models, {', '.join(path.name for path in found)}; give "
+            "--sentencepiece, once for both sides, or twice: the source's and the target's"
+        )
+    return found
+
+
+def _sentencepiece(path: Path, tokens: Sequence[str]) -> bytes:
+    """Return the bytes of a sentencepiece model that fits a vocabulary."""
+    try:
+        model = read_bytes(path)
+    except OSError as error:
+        raise CheckpointError(f"cannot read {path}: {error.strerror}; correct the path") from error
+    try:
+        processor = load_processor(model)
+    except VocabularyError as error:
+        raise VocabularyError(f"{path}: {error}") from error
+    pieces = {processor.id_to_piece(id) for id in range(processor.get_piece_size())}
+    if (known := len(pieces & {*tokens})) < KNOWN_PIECES * len(pieces):
+        raise VocabularyError(
+            f"{path}: expected a sentencepiece model whose pieces are in the vocabulary, got one with {known:,} of "
+            f"{len(pieces):,} in it; give another file with --sentencepiece"
+        )
+    return model
+
+
+def _from_vocabulary(
+    tokens: Sequence[str], kind: Literal["words", "characters"], *, with_bos: bool = False, with_eos: bool = True
+) -> Tokenizer:
+    """Return the tokenizer of words or characters with these tokens."""
+    piece = next((token for token in tokens if token.startswith(SPACE_MARK) and len(token) > 1), None)
+    if piece is not None:
+        raise ConfigError(
+            f"the vocabulary holds pieces of sentencepiece, such as {quoted(piece)}, but the folder has no "
+            "sentencepiece model to cut texts into them; give it with --sentencepiece FILE"
+        )
+    return lookup_tokenizer(kind, tokens, with_bos=with_bos, with_eos=with_eos)

@@ -1,0 +1,358 @@
+"""Export a run to a folder that Hugging Face's transformers can load: Marian (post-norm) or Pegasus (pre-norm).
+
+config.json, generation_config.json    sizes, special tokens, search
+model.safetensors                      the weights in float32, each matrix once
+vocab.json, source.spm, target.spm     the tokenizers, or tokenizer.json for words and characters
+tokenizer_config.json, README.md       how to load them, and the model's card
+
+Ids stay ours. `<bos>`, with which the decoder starts, is also the padding token: padding is masked, so its row does not
+matter, and CTranslate2's converter starts with the padding token (docs/decisions/export.md).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from glassformer.bundle import Bundle
+from glassformer.errors import ConfigError
+from glassformer.interop.ctranslate2.model import positions_of
+from glassformer.interop.exporting import (
+    EXPORTER,
+    ExportOptions,
+    check_order,
+    check_trained,
+    have_one_vocabulary,
+    is_written_by_us,
+    languages_of,
+    replaced_folder,
+    sentencepiece_model,
+    weights_of,
+)
+from glassformer.interop.huggingface.fast_tokenizer import fast_tokenizer
+from glassformer.interop.huggingface.model_card import model_card
+from glassformer.interop.torch.state_dicts import HUGGING_FACE, Family
+from glassformer.interop.verification import Verification, verify_outside
+from glassformer.model.config import ModelConfig
+from glassformer.text.tokenizer import TOKENIZER_KINDS, Tokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "check_hugging_face",
+    "export_hugging_face",
+    "hugging_face_weights",
+    "in_stream_order",
+    "stream_in_halves",
+]
+
+_PACKAGES = "transformers sentencepiece"
+
+_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+_LONGEST_OUTPUT = 512
+"""Maximum number of tokens of an output, as in published Marian models; the caller can change it."""
+
+Arrays = dict[str, "NDArray[np.float32]"]
+
+
+def export_hugging_face(bundle: Bundle, folder: Path, options: ExportOptions) -> Verification | None:
+    """Write a run's model for transformers into a folder; return how closely transformers reproduces its answers.
+
+    Raises:
+        CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
+        ConfigError: transformers cannot express the model, the run does not name its languages, or the folder exists
+            and is not an export.
+        MissingDependencyError: transformers is not installed.
+    """
+    check_trained(bundle)
+    check_order(bundle)
+    check_hugging_face(bundle)
+    languages_of(bundle)
+    with replaced_folder(folder, is_written_by_us) as temporary:
+        _write(bundle, temporary, options)
+        return verify_outside("huggingface", _PACKAGES, bundle, temporary, options)
+
+
+def check_hugging_face(bundle: Bundle) -> None:
+    """Refuse a model that neither Marian nor Pegasus can express.
+
+    Raises:
+        ConfigError: a field has a value that they do not support; the message names it and the format that does.
+    """
+    config = bundle.model_config
+    width = config.d_model / config.heads
+    for name in ("d_k", "d_v"):
+        if getattr(config, name) != width:
+            raise _cannot(name, f"d_model / heads = {width:g}", getattr(config, name), "onnx")
+    if config.positions not in ("interleaved", "halves"):
+        raise _cannot("positions", "interleaved or halves", config.positions)
+    if config.final_norm != (config.norm == "pre"):
+        raise _cannot("final_norm", f"{not config.final_norm} with {config.norm}-norm", config.final_norm)
+    if config.norm == "pre" and not (have_one_vocabulary(bundle) and config.tie_embeddings):
+        raise ConfigError(
+            "tokenizer.joint: expected true with pre-norm, as Pegasus has one embedding, got false; train with "
+            "tokenizer.joint = true, or export --to ctranslate2"
+        )
+
+    _check_tokenizers(bundle)
+
+
+def _cannot(name: str, expected: str, got: object, able: str = "ctranslate2") -> ConfigError:
+    return ConfigError(
+        f"model.{name}: expected {expected}, as Hugging Face's Marian and Pegasus have, got {got}; export --to {able}"
+    )
+
+
+def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
+    from safetensors.numpy import save_file
+
+    folder.mkdir(parents=True)
+    weights = folder / "model.safetensors"
+    weights.touch()
+    mode = weights.stat().st_mode
+    save_file(hugging_face_weights(weights_of(bundle), bundle.model_config), weights, {"format": "pt"})
+    weights.chmod(mode)  # safetensors 0.8 lets only the owner read the file, whatever the umask
+    files = {
+        "config.json": _config(bundle),
+        "generation_config.json": _generation(bundle),
+        **_tokenizer(bundle, folder),
+    }
+    for name, content in files.items():
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        (folder / name).write_text(text + "\n", encoding="utf-8", newline="\n")
+    card = model_card(bundle, options, _LOADING.format(name=bundle.folder.name), _notes(bundle))
+    (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+
+
+# The weights
+
+
+def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arrays:
+    """Return a run's weights under Marian's and Pegasus' names, each matrix once, in the order of `halves`."""
+    import numpy as np
+
+    ours = {name: np.asarray(weight, np.float32) for name, weight in weights.items()}
+    if config.positions == "interleaved":
+        order = stream_in_halves(config.d_model)
+        ours = {name: in_stream_order(name, weight, order) for name, weight in ours.items()}
+    bias = ours.pop("output.bias", None)
+    theirs = dict(_renamed(ours, HUGGING_FACE))
+    if config.tie_embeddings and config.tie_output:
+        theirs["model.shared.weight"] = theirs.pop("model.encoder.embed_tokens.weight")
+    elif config.tie_embeddings:  # with an output of its own, transformers ties no matrix
+        for name in _EMBEDDINGS[config.norm]:
+            theirs[name] = theirs["model.encoder.embed_tokens.weight"]
+    if bias is not None:
+        theirs["final_logits_bias"] = bias[None, :]
+    return {name: np.ascontiguousarray(weight) for name, weight in theirs.items()}
+
+
+_EMBEDDINGS = {
+    "post": ("model.decoder.embed_tokens.weight",),
+    "pre": ("model.shared.weight", "model.decoder.embed_tokens.weight"),
+}
+"""The copies of the source's embedding in an untied Marian or Pegasus."""
+
+
+def stream_in_halves(d_model: int) -> list[int]:
+    """Return the order of the residual stream that makes halves of interleaved sinusoids: 0, 2, 4, …, 1, 3, …"""
+    return [*range(0, d_model, 2), *range(1, d_model, 2)]
+
+
+def in_stream_order(name: str, weight: Any, order: Sequence[int]) -> Any:
+    """Return a weight, an array or a tensor, for a residual stream in another order; `name` is our name of it."""
+    if name.endswith(("output_projection.weight", "output_projection.bias", "contract.weight", "contract.bias")):
+        return weight[order]  # what writes into the stream
+    if ".norm." in name:
+        return weight[order]
+    if name.endswith((".input_projection.bias", ".expand.bias", "output.bias")):
+        return weight
+    return weight[:, order]  # what reads the stream: embeddings, the output, the first matrix of a sub-layer
+
+
+def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, Any]]:
+    """Yield the weights under a family's names; several names share the rows of one of our weights."""
+    import numpy as np
+
+    names = dict(_names(family, weights))
+    for name, weight in weights.items():
+        theirs = names[name]
+        yield from zip(theirs, np.split(weight, len(theirs)), strict=True)
+
+
+def _names(family: Family, weights: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names of each of our weights in a family."""
+    for ours, theirs in family.outside.items():
+        for part in ("weight", "bias"):
+            yield ours.format(p=part, n=part), [theirs.format(p=part, n=part)]
+    for stack, parts in family.parts.items():
+        layers = {name.split(".")[2] for name in weights if name.startswith(f"{stack}.layers.")}
+        for i in layers:
+            layer = family.layer.format(stack=stack, i=i)
+            for ours, names in parts.items():
+                several = [names] if isinstance(names, str) else names
+                for part in ("weight", "bias"):
+                    yield (
+                        f"{stack}.layers.{i}.{ours.format(p=part, n=part)}",
+                        [f"{layer}.{one.format(p=part, n=part)}" for one in several],
+                    )
+
+
+# The configurations
+
+
+def _config(bundle: Bundle) -> dict[str, Any]:
+    config = bundle.model_config
+    shared = config.tie_embeddings and (config.tie_output or config.norm == "pre")
+    kind = {"post": ("marian", "MarianMTModel"), "pre": ("pegasus", "PegasusForConditionalGeneration")}
+    model_type, architecture = kind[config.norm]
+    sizes: dict[str, Any] = {}
+    for side in ("encoder", "decoder"):
+        sizes[f"{side}_layers"] = getattr(config, f"{side}_layers")
+        sizes[f"{side}_attention_heads"], sizes[f"{side}_ffn_dim"] = config.heads, config.d_ff
+    # Two fields for CTranslate2's converter, which asks Pegasus for them although transformers 5 has them no more.
+    read_by_converters = {"normalize_before": config.norm == "pre", "normalize_embedding": False}
+    return {
+        "architectures": [architecture],
+        "model_type": model_type,
+        EXPORTER: {
+            "positions": config.positions,
+            "kinds": [bundle.source_tokenizer.kind, bundle.target_tokenizer.kind],
+            "joint": bundle.source_tokenizer is bundle.target_tokenizer,
+        },
+        "vocab_size": config.source_vocab_size,
+        **({} if shared or config.norm == "pre" else {"decoder_vocab_size": config.target_vocab_size}),
+        "d_model": config.d_model,
+        **sizes,
+        "activation_function": _ACTIVATIONS[config.activation],
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+        "scale_embedding": True,
+        "static_position_embeddings": True,
+        "max_position_embeddings": positions_of(config),
+        "share_encoder_decoder_embeddings": shared,
+        "tie_word_embeddings": config.tie_output,
+        **read_by_converters,
+        "is_encoder_decoder": True,
+        **_SPECIAL_IDS,
+        "torch_dtype": "float32",
+    }
+
+
+_SPECIAL_IDS = {
+    "pad_token_id": BOS_ID,
+    "bos_token_id": BOS_ID,
+    "eos_token_id": EOS_ID,
+    "decoder_start_token_id": BOS_ID,
+    "forced_eos_token_id": EOS_ID,
+}
+
+
+def _generation(bundle: Bundle) -> dict[str, Any]:
+    return {
+        **_SPECIAL_IDS,
+        "bad_words_ids": [[PAD_ID], [BOS_ID]],
+        "max_length": _LONGEST_OUTPUT,
+        "num_beams": bundle.configuration.decoding.beam_size,
+    }
+
+
+# The tokenizers
+
+
+def _vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
+    return {token: id for id, token in enumerate(tokenizer.tokens(range(len(tokenizer))))}
+
+
+def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
+    """Write the sentencepiece models, if there are any, and return the content of the JSON files."""
+    _, bos, eos, unk = SPECIALS
+    languages = dict(zip(("source_lang", "target_lang"), languages_of(bundle), strict=True))
+    config = {
+        **languages,
+        "pad_token": bos,
+        "bos_token": bos,
+        "eos_token": eos,
+        "model_max_length": positions_of(bundle.model_config),
+    }
+    if not _is_cut_by_sentencepiece(bundle):
+        # Without `unk_token`, decoding keeps "<unk>", as ours does.
+        cleaning = {"clean_up_tokenization_spaces": False}
+        return {
+            "tokenizer.json": fast_tokenizer(bundle.source_tokenizer),
+            "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", **config, **cleaning},
+        }
+    for side, tokenizer in _sides(bundle):
+        (folder / f"{side}.spm").write_bytes(sentencepiece_model(tokenizer, side, "ctranslate2"))
+    separate = not have_one_vocabulary(bundle)
+    more = {"unk_token": unk, "separate_vocabs": separate, "sp_model_kwargs": {}}
+    return {
+        "vocab.json": _vocabulary(bundle.source_tokenizer),
+        **({"target_vocab.json": _vocabulary(bundle.target_tokenizer)} if separate else {}),
+        "tokenizer_config.json": {"tokenizer_class": "MarianTokenizer", **config, **more},
+    }
+
+
+def _check_tokenizers(bundle: Bundle) -> None:
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    if _is_cut_by_sentencepiece(bundle):
+        if source.eos_id != EOS_ID:
+            raise ConfigError(
+                "the source's tokenizer: expected sources that end with <eos>, which MarianTokenizer adds, got an "
+                "imported model whose sources have no end; export --to ctranslate2"
+            )
+        for side, tokenizer in _sides(bundle):
+            sentencepiece_model(tokenizer, side, "ctranslate2")
+    elif source.kind != target.kind or not have_one_vocabulary(bundle):
+        kinds = " and ".join(dict.fromkeys((source.kind, target.kind)))
+        raise ConfigError(
+            f"tokenizer.joint: expected true with {kinds}, as one tokenizer.json holds one vocabulary, got false; "
+            "train with tokenizer.joint = true, or export --to ctranslate2"
+        )
+
+
+def _is_cut_by_sentencepiece(bundle: Bundle) -> bool:
+    return any(TOKENIZER_KINDS[tokenizer.kind].subwords for _, tokenizer in _sides(bundle))
+
+
+def _sides(bundle: Bundle) -> tuple[tuple[str, Tokenizer], tuple[str, Tokenizer]]:
+    return ("source", bundle.source_tokenizer), ("target", bundle.target_tokenizer)
+
+
+# The card
+
+_LOADING = """```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+folder = "{name}"  # this folder
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForSeq2SeqLM.from_pretrained(folder)
+batch = tokenizer(["A sentence."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+```"""
+
+
+def _notes(bundle: Bundle) -> list[str]:
+    """Return what a user of the folder must know."""
+    cutting = "glassformer replaces every run of white space by one space before it cuts a text; transformers does not."
+    notes = [
+        *([cutting] if _is_cut_by_sentencepiece(bundle) else []),
+        "A beam search with a length penalty ranks by another formula than glassformer: log_prob / length^α instead of "
+        "log_prob / ((5 + length) / 6)^α. Greedy search does not depend on it.",
+    ]
+    if bundle.model_config.norm == "pre":
+        notes.append(
+            "`ct2-transformers-converter` gives the same model. Its callers append the end token to the source tokens "
+            "themselves, as its configuration has `add_source_eos: false`."
+        )
+    else:
+        notes.append(
+            "**Do not convert this folder with `ct2-transformers-converter`**: its loader for Marian removes the last "
+            "token of the vocabulary and starts with a zero embedding, which gives a different model. "
+            "`glassformer export --to ctranslate2` converts the run without loss."
+        )
+    return notes

@@ -1,0 +1,390 @@
+"""Import a state dict as a run: its weights in our order of tokens, its vocabularies as tokenizers."""
+
+import json
+import pickle
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from glassformer.bundle import Bundle, put_weights, read_weights
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
+from glassformer.interop.exporting import replaced_folder
+from glassformer.interop.torch.state_dicts import import_state_dict, norm_difference, recognised
+from glassformer.model.alignment import Alignment
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.toml import from_dict, model_config, without_none
+from glassformer.system.files import check_regular
+from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
+from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, Vocabulary
+
+__all__ = [
+    "NEVER_WRITTEN",
+    "OUR_IDS",
+    "ForeignTokens",
+    "Imported",
+    "SpecialIds",
+    "check_target",
+    "check_weights_file",
+    "import_run",
+    "lookup_tokenizer",
+    "read_state_dict",
+    "read_vocabulary",
+    "reordered",
+    "special_ids",
+    "write_run",
+]
+
+LARGEST_VOCABULARY = 200_000_000
+"""Largest vocabulary file that is read, in bytes."""
+
+LONGEST_TEXT = 256
+"""Maximum length of a training text, in tokens, with which an imported run is written."""
+
+NEVER_WRITTEN = -1e9
+"""The output bias of a token that the original model does not have: its probability is 0 in float32 and in float64."""
+
+NAMES = (
+    ("<pad>", "[PAD]", "<blank>"),
+    ("<bos>", "<sos>", "<s>", "[BOS]"),
+    ("<eos>", "</s>", "[EOS]"),
+    ("<unk>", "[UNK]"),
+)
+"""The usual names of the special tokens, in the order of `SPECIALS`."""
+
+
+OUR_IDS: Mapping[str, Any] = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
+"""The ids of the special tokens in every run, as fields of ModelConfig."""
+
+
+class SpecialIds(NamedTuple):
+    """The ids of the special tokens in a foreign vocabulary."""
+
+    pad: int
+    bos: int
+    eos: int
+    unk: int
+
+
+class Imported(NamedTuple):
+    """An imported run."""
+
+    bundle: Bundle
+    title: str
+    """What the model was recognised as."""
+    difference: float
+    """Largest difference of a logit from the original, on random tokens; 0 if ours computes the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTokens:
+    """What a state dict does not tell about its tokens."""
+
+    source: Sequence[str]
+    """The tokens of the source, by id."""
+    target: Sequence[str]
+    """The tokens of the target, by id."""
+    special_ids: SpecialIds | None = None
+    """The special tokens of both sides; by default, they are found by their usual names."""
+    kind: Literal["words", "characters"] = "words"
+    """How texts are cut into these tokens."""
+    source_bos: bool = False
+    """Whether the sources of the training began with `<bos>`."""
+
+
+def import_run(
+    source: Path,
+    folder: Path,
+    tokens: ForeignTokens,
+    *,
+    heads: int,
+    renames: Mapping[str, str] | None = None,
+    languages: tuple[str, str] = ("", ""),
+    settings: Mapping[str, Any] | None = None,
+) -> Imported:
+    """Write a run with the model of a state dict.
+
+    The folder appears once it is complete.
+
+    Args:
+        source: the file of the state dict: safetensors, or what `torch.save` wrote.
+        folder: the folder to write, which must be empty or not exist.
+        tokens: the vocabularies and the special tokens.
+        heads: attention heads of each attention.
+        renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
+        languages: the languages of source and target, as BCP 47 tags.
+        settings: fields of ModelConfig that the names do not tell.
+
+    Raises:
+        CheckpointError: the file is damaged, no known model has its names, or the folder cannot be written.
+        ConfigError: a setting is missing or impossible, or the folder is not empty.
+        VocabularyError: a vocabulary does not fit the weights.
+    """
+    check_target(folder)
+    ids = [tokens.special_ids or special_ids(side, name) for name, side in _sides(tokens)]
+    state = {_renamed(name, renames or {}): tensor for name, tensor in read_state_dict(source).items()}
+    # The special tokens have these ids only once the tokens are reordered.
+    model = import_state_dict(state, heads=heads, **OUR_IDS, **(settings or {})).float()
+    orders = []
+    for (name, side), own in zip(_sides(tokens), ids, strict=True):
+        rows = getattr(model.config, f"{name}_vocab_size")
+        if len(side) != rows:
+            raise VocabularyError(f"{name}: expected {rows} tokens, the rows of the embedding, got {len(side)}")
+        if len({*own} & {*range(rows)}) < len(own):
+            raise ConfigError(f"--special-ids: expected four different ids from 0 to {rows - 1}, got {quoted([*own])}")
+        orders.append([*own, *(id for id in range(rows) if id not in own)])
+    model = reordered(model, *orders)
+    tokenizers = [
+        lookup_tokenizer(
+            tokens.kind,
+            [*SPECIALS, *(side[id] for id in order[len(SPECIALS) :])],
+            with_bos=tokens.source_bos and name == "source",
+        )
+        for (name, side), order in zip(_sides(tokens), orders, strict=True)
+    ]
+    bundle = write_run(model, (tokenizers[0], tokenizers[1]), folder, origin=source.name, languages=languages)
+    family = recognised(state)
+    return Imported(bundle, family.title, norm_difference(model) if family.unbiased_norm else 0.0)
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder that an imported run cannot be written to.
+
+    Raises:
+        ConfigError: the folder exists and is not empty, or it is a file.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} exists and is not an empty folder; choose another folder")
+
+
+def write_run(
+    model: Transformer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    folder: Path,
+    *,
+    origin: str,
+    languages: tuple[str, str] = ("", ""),
+    decoding: Mapping[str, Any] | None = None,
+    alignment: Alignment | None = None,
+) -> Bundle:
+    """Write a run with an imported model; return its bundle.
+
+    The folder appears once it is complete.
+
+    Args:
+        model: the model, whose special tokens have the ids of `SPECIALS`.
+        tokenizers: the tokenizers of source and target; the same object twice is a joint vocabulary.
+        folder: the folder to write, which must be empty or not exist.
+        origin: the name of the file or folder that was imported, for `data.imported`.
+        languages: the languages of source and target, as BCP 47 tags.
+        decoding: settings of the section [decoding].
+        alignment: the heads that align words.
+
+    Raises:
+        CheckpointError: the folder cannot be written.
+        ConfigError: the folder is not empty, or a setting is impossible.
+    """
+    check_target(folder)
+    source, target = tokenizers
+    joint = source is target
+    kinds = {} if source.kind == target.kind else {"source_kind": source.kind, "target_kind": target.kind}
+    values = {
+        "data": {
+            "imported": origin,
+            "source_language": languages[0],
+            "target_language": languages[1],
+            "max_length": min(LONGEST_TEXT, model.config.longest),
+        },
+        "tokenizer": {"kind": source.kind, **kinds, "joint": joint, "vocab_size": max(len(source), len(target))},
+        "model": without_none(model.config.to_dict()),
+        "decoding": dict(decoding or {}),
+        "run": {"directory": str(folder)},
+    }
+    configuration = from_dict(values)
+    bundle = Bundle(
+        folder=folder,
+        configuration=configuration,
+        model_config=model_config(configuration, len(source), len(target)),
+        source_tokenizer=source,
+        target_tokenizer=target,
+        alignment=alignment,
+    )
+    with replaced_folder(folder, is_ours=lambda _: False) as temporary:
+        temporary.mkdir()
+        replace(bundle, folder=temporary).save(model)
+    return bundle
+
+
+def check_weights_file(path: Path) -> None:
+    """Raise an error for everything but a file.
+
+    Raises:
+        CheckpointError: the path does not exist, or is a folder, a pipe, a device or a socket.
+    """
+    if path.is_dir():
+        raise CheckpointError(
+            f"{path}: expected a file of weights, or a folder with the config.json of transformers or the model.bin of "
+            "CTranslate2, got a different folder; correct the path"
+        )
+    check_regular(path)
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist; correct the path")
+
+
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file by name: a state dict, or the one in a checkpoint beside other values.
+
+    Raises:
+        CheckpointError: the file is missing or damaged, or holds objects other than tensors and plain values.
+    """
+    check_weights_file(path)
+    content: Mapping[Any, Any] = read_weights(path) if path.suffix == ".safetensors" else _torch_file(path)
+    found = [content, *(value for value in content.values() if isinstance(value, Mapping))]
+    for values in found:
+        tensors = {str(name): value for name, value in values.items() if isinstance(value, Tensor)}
+        if tensors:
+            return tensors
+    raise CheckpointError(f"{path}: expected a state dict, got {quoted(sorted(map(str, content)))}; save one")
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Return the tokens in a file, by id: one per line, or JSON, a list of tokens or an object from tokens to ids.
+
+    A pickle is read if it holds plain values only.
+
+    Raises:
+        CheckpointError: the file cannot be read.
+        VocabularyError: its content is not a vocabulary, or its ids have gaps.
+    """
+    check_regular(path)
+    try:
+        if path.stat().st_size > LARGEST_VOCABULARY:
+            raise CheckpointError(f"{path}: expected at most {LARGEST_VOCABULARY:,} bytes, got {path.stat().st_size:,}")
+        if path.suffix in (".pkl", ".pickle"):
+            with path.open("rb") as file:
+                content = _PlainUnpickler(file).load()
+        elif path.suffix == ".json":
+            content = json.loads(path.read_text(encoding="utf-8"))
+        else:
+            return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError, RecursionError, EOFError, pickle.UnpicklingError, MemoryError) as error:
+        raise CheckpointError(f"{path} cannot be read: {shortened(str(error))}; correct the file") from error
+    for name in ("itos", "stoi", "tokens", "vocab"):
+        if isinstance(content, dict) and isinstance(content.get(name), list | dict):
+            content = content[name]
+    if isinstance(content, dict):
+        content = _by_id(content, path)
+    if not isinstance(content, list) or not all(isinstance(token, str) for token in content):
+        raise VocabularyError(f"{path}: expected a list of tokens, or an object from tokens to ids")
+    return content
+
+
+def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
+    """Return the ids of the special tokens, found by their usual names.
+
+    Raises:
+        ConfigError: a special token has no usual name.
+    """
+    found = []
+    for ours, names in zip(SPECIALS, NAMES, strict=True):
+        ids = [id for id, token in enumerate(tokens) if token in names]
+        if len(ids) != 1:
+            raise ConfigError(
+                f"{side}: expected one of {', '.join(names)} for {ours}, got {len(ids)} of them; give --special-ids "
+                "PAD,BOS,EOS,UNK"
+            )
+        found += ids
+    return SpecialIds(*found)
+
+
+def lookup_tokenizer(
+    kind: Literal["words", "characters"], tokens: Sequence[str], *, with_bos: bool = False, with_eos: bool = True
+) -> Tokenizer:
+    """Return the tokenizer of words or characters with these tokens by id, the special ones first.
+
+    Raises:
+        VocabularyError: the tokens are not a vocabulary.
+    """
+    if kind == "words":
+        return WordTokenizer(Vocabulary(tuple(tokens)), with_bos=with_bos, with_eos=with_eos)
+    characters = tuple(SPACE_MARK if token == " " else token for token in tokens)
+    return CharacterTokenizer(Vocabulary(characters), with_bos=with_bos, with_eos=with_eos)
+
+
+def reordered(
+    model: Transformer, source: Sequence[int], target: Sequence[int], *, never: Collection[int] = ()
+) -> Transformer:
+    """Return the model with its tokens in another order: id i has the row of `source[i]` or `target[i]`.
+
+    The special tokens come first, with the ids of `SPECIALS`. An order may name a row more than once; a copy that the
+    original model does not have must be in `never`, so that it changes no probability.
+
+    Args:
+        model: the model.
+        source: the old id of each source token.
+        target: the old id of each target token.
+        never: the new ids of target tokens that the model never writes: their output bias becomes `NEVER_WRITTEN`.
+
+    Raises:
+        ConfigError: the embeddings are tied and the orders differ.
+    """
+    if model.config.tie_embeddings and list(source) != list(target):
+        raise ConfigError("source and target share one embedding: expected one vocabulary for both, got two")
+    sizes = {"vocab_size": None, "source_vocab_size": len(source), "target_vocab_size": len(target)}
+    bias = {"output_bias": model.config.output_bias or bool(never)}
+    config = ModelConfig.from_dict({**model.config.to_dict(), **OUR_IDS, **sizes, **bias})
+    orders = {"source.tokens.weight": source, "target.tokens.weight": target}
+    orders |= {"output.weight": target, "output.bias": target}
+    weights = {
+        name: weight.detach()[torch.tensor(orders[name])] if name in orders else weight.detach()
+        for name, weight in model.named_parameters()
+    }
+    if never:
+        weights.setdefault("output.bias", weights["source.tokens.weight"].new_zeros(len(target)))
+        weights["output.bias"][list(never)] = NEVER_WRITTEN
+    result = Transformer(config).to(next(model.parameters()).dtype)
+    put_weights(result, weights, "the imported model")
+    return result.eval()
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Reads a pickle of plain values: objects, which could run code, are refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(f"it holds an object of class {module}.{name}; save the tokens as JSON")
+
+
+def _sides(tokens: ForeignTokens) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    return ("source", tokens.source), ("target", tokens.target)
+
+
+def _renamed(name: str, renames: Mapping[str, str]) -> str:
+    for old, new in renames.items():
+        name = name.replace(old, new)
+    return name
+
+
+def _torch_file(path: Path) -> dict[str, Any]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(
+            f"{path} holds more than tensors, which could run code, and is not read; save its state dict: "
+            "torch.save(model.state_dict(), FILE)"
+        ) from error
+    except Exception as error:  # torch.load raises many types, also its own bugs, for a damaged file
+        raise CheckpointError(f"{path} is not a file of torch.save: {shortened(str(error))}; save it again") from error
+    if not isinstance(content, Mapping):
+        raise CheckpointError(f"{path}: expected a state dict, got {type(content).__name__}; save model.state_dict()")
+    return dict(content)
+
+
+def _by_id(ids: Mapping[Any, Any], path: Path) -> list[Any]:
+    if not all(isinstance(id, int) for id in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
+        raise VocabularyError(f"{path}: expected the ids 0 to {len(ids) - 1}, each once")
+    return sorted(ids, key=lambda token: int(ids[token]))

@@ -1,1 +1,0 @@
-"""State dicts, folders and packages that other tools wrote, imported as runs."""

@@ -1,1 +1,0 @@
-"""Programs that verify an export with another program's package: files to run, never to import."""

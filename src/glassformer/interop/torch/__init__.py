@@ -1,0 +1,1 @@
+"""PyTorch: state dicts and modules that others trained."""

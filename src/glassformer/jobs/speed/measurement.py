@@ -1,0 +1,218 @@
+"""Measure a few seconds of training in a separate process, which uses memory for nothing else."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import psutil
+import torch
+
+from glassformer.corpus.batching import Examples, plan_batches
+from glassformer.decoding.engine import DECODED_POSITIONS
+from glassformer.decoding.greedy_search import greedy
+from glassformer.decoding.transformer_step import TransformerStep, padded
+from glassformer.errors import ConfigError, DataError
+from glassformer.jobs.speed.work import profiled, shares
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.system.machine import device_of, keep_memory
+from glassformer.system.processes import Worker
+from glassformer.training.gradients import processes, products_to_keep
+from glassformer.training.loop import steps, validation_loss
+from glassformer.training.moving_average import MovingAverage
+from glassformer.training.optimiser import make_optimiser
+from glassformer.training.precision import decided, matrix_speed
+from glassformer.training.reports import StepReport, TrainingReport
+
+__all__ = ["FEWEST", "WARM_UP", "Measurement", "Workload", "measured"]
+
+PROFILED = 4
+"""Number of updates that are profiled."""
+FEWEST, WARM_UP = 2, 2
+"""Minimum number of updates to time, and the number of untimed updates before them, which use the longest sentences."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A training run to measure."""
+
+    model: ModelConfig
+    training: TrainingConfig
+    examples: Examples
+    longest: Examples
+    seconds: float
+    """Time for updates; measuring validation and translation takes the same time again."""
+    threads: int
+    """Number of torch's threads."""
+    validate: bool
+    """Whether to measure validation and translation too."""
+    profile: bool = False
+    """Whether to profile a few additional updates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The result of measuring a workload."""
+
+    batch_tokens: int
+    base_bytes: int
+    """Resident memory before the model is built: Python, PyTorch and other libraries."""
+    peak_bytes: int
+    """Peak resident memory during the updates, of all processes that share them, plus the GPU's if there is one."""
+    updates: int
+    """Number of timed updates."""
+    seconds: float
+    """Duration of the timed updates."""
+    target_tokens: int
+    """Real target tokens in the timed updates."""
+    matrix_flops_per_second: float
+    """Speed of large matrix products in the training's precision, measured in the same process with as many threads as
+    all processes of the training have together."""
+    validation_seconds_per_pair: float
+    """Time for the validation loss; 0 = not measured."""
+    translation_seconds_per_line: float
+    """Time for greedy translation; 0 = not measured."""
+    padding: float = 0.0
+    """Mean share of padding in the batches, in [0, 1)."""
+    work: Mapping[str, float] = field(default_factory=dict)
+    """Share of each kind of work in the time of the profiled updates of this process, see `work.shares`; empty = not
+    measured."""
+
+
+def measured(job: Workload) -> Measurement:
+    """Return the measurement of a workload, taken in a separate process.
+
+    Raises:
+        ConfigError: the process ended early.
+    """
+    with Worker(_measure, "measures a few seconds of training") as worker:
+        try:
+            return worker.ask(job)
+        except (DataError, MemoryError, OSError, RuntimeError) as error:
+            said = "the process was killed" if isinstance(error, DataError) else error
+            raise ConfigError(
+                f"training with batches of {job.training.batch_tokens:,} tokens stopped early: {said}; "
+                "if memory ran out, choose a smaller model, or lower training.batch_tokens or data.max_length"
+            ) from error
+
+
+def _measure(job: Workload) -> Measurement:
+    """Train for a few seconds and return the measurement; call it in a fresh process, whose peak memory it reads."""
+    torch.set_num_threads(job.threads)
+    torch.manual_seed(1)
+    keep_memory(products_to_keep(job.examples))
+    base = psutil.Process().memory_info().rss
+    threads = max(torch.get_num_threads(), processes(job.training))
+    device = device_of(job.training.device, "training.device")
+    training = decided(job.training, device)
+    speed = matrix_speed(precision=training.precision, threads=threads, device=device)
+    model = Transformer(job.model).to(device)
+    optimiser = make_optimiser(model, training)
+    average = MovingAverage(model, training.ema) if training.ema else None
+    # The model need not learn anything: this rate cannot make training diverge.
+    training = replace(training, minutes=0.0, steps=10**12, learning_rate=1e-6, validate_every=0, patience=0)
+    updates = partial(steps, model, optimiser=optimiser, average=average)
+    deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
+    reports, others = [], 0
+    for report in _for_seconds(updates(job.examples, training), job.seconds):
+        reports.append(report)
+        others = max(others, sum(child.memory_info().rss for child in psutil.Process().children()))
+    peak = _peak_memory() + others + (torch.cuda.max_memory_reserved(device) if device.type == "cuda" else 0)
+    work = _work(model, updates(job.examples, training)) if job.profile else {}
+    validation, translation = _validated(model, job) if job.validate else (0.0, 0.0)
+    return Measurement(
+        batch_tokens=training.batch_tokens,
+        base_bytes=base,
+        peak_bytes=peak,
+        updates=len(reports),
+        seconds=sum(report.target_tokens / report.tokens_per_second for report in reports),
+        target_tokens=sum(report.target_tokens for report in reports),
+        matrix_flops_per_second=speed,
+        validation_seconds_per_pair=validation,
+        translation_seconds_per_line=translation,
+        padding=sum(report.padding for report in reports) / len(reports),
+        work=work,
+    )
+
+
+def _batch_of_longest(job: Workload) -> Examples:
+    """Return one batch of the longest pairs, repeated if there are too few."""
+    longest = max(len(job.longest.source[0]), len(job.longest.target[0]))
+    rows = [row % len(job.longest) for row in range(max(job.training.batch_tokens // longest, 1))]
+    return _chosen(job.longest, rows)
+
+
+def _for_seconds(reports: Iterable[TrainingReport], seconds: float) -> Iterator[StepReport]:
+    for count, report in enumerate(reports, start=1):
+        assert isinstance(report, StepReport)
+        yield report
+        if report.seconds > seconds and count >= FEWEST:
+            return
+
+
+def _work(model: Transformer, updates: Iterator[TrainingReport]) -> dict[str, float]:
+    """Return the share of each kind of work in the time of some updates, after one warm-up update."""
+    next(updates)
+    reports: list[StepReport] = []
+
+    def some() -> None:
+        reports.extend(report for report in islice(updates, PROFILED) if isinstance(report, StepReport))
+
+    seconds = profiled(model, some)
+    whole = sum(report.target_tokens / report.tokens_per_second for report in reports)
+    return shares(seconds, whole, sum(report.waited for report in reports))
+
+
+def _validated(model: Transformer, job: Workload) -> tuple[float, float]:
+    """Return the seconds per validation pair for the loss, and per line for the translation."""
+    model.eval()
+    size = job.training.batch_tokens
+    loss = _seconds_each(lambda some: validation_loss(model, some, size), _parts(job.examples, size, job.seconds / 2))
+    return loss, _seconds_each(
+        lambda some: _translate(model, some), _parts(job.examples, DECODED_POSITIONS, job.seconds / 2)
+    )
+
+
+def _parts(examples: Examples, positions: int, seconds: float) -> Iterator[Examples]:
+    """Yield batches of up to `positions` positions until the time is over."""
+    ends = time.perf_counter() + seconds
+    for rows in plan_batches(examples, positions, seed=1, epoch=0):
+        yield _chosen(examples, rows.tolist())
+        if time.perf_counter() > ends:
+            return
+
+
+def _chosen(examples: Examples, rows: Sequence[int]) -> Examples:
+    return Examples(source=[examples.source[row] for row in rows], target=[examples.target[row] for row in rows])
+
+
+def _translate(model: Transformer, examples: Examples) -> None:
+    """Translate greedily, up to the references' lengths, because an untrained model rarely ends a sentence."""
+    source = padded(model, [ids.tolist() for ids in examples.source])
+    greedy(TransformerStep(model, source), max_lengths=[len(ids) for ids in examples.target])
+
+
+def _seconds_each(work: Callable[[Examples], object], parts: Iterable[Examples]) -> float:
+    """Return the mean seconds of `work` per example."""
+    spent, count = 0.0, 0
+    for part in parts:
+        begun = time.perf_counter()
+        work(part)
+        spent, count = spent + time.perf_counter() - begun, count + len(part)
+    return spent / count
+
+
+def _peak_memory() -> int:
+    """Return the peak resident memory of this process, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux's ru_maxrss starts from the parent process's value
+        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+    import resource  # not available on Windows
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,5 +1,0 @@
-"""The training report: a run's course, results and settings on one HTML page."""
-
-from glassformer.report.page import REPORT, write_report
-
-__all__ = ["REPORT", "write_report"]

@@ -1,0 +1,169 @@
+"""A file as a document: its units, and the file again with other texts in their places."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import PurePath
+from typing import NamedTuple
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.text.edits import Replacement, edited
+from glassformer.translating.documents.chunks import Chunk, Unit
+from glassformer.translating.documents.html_pages import html_charset, html_units
+from glassformer.translating.documents.plain_text import text_units
+
+__all__ = ["DOCUMENT_SECTION", "SUFFIXES", "Document", "DocumentOptions", "is_document"]
+
+MOST_MARKS = 500
+"""Maximum number of tags of a unit; the time to put them back grows with its square."""
+
+
+class _Format(NamedTuple):
+    """A format of documents."""
+
+    read: Callable[..., list[Unit]]
+    """Returns the units of a file's text; takes the format's options by name."""
+    charset: Callable[[str], str | None] | None = None
+    """Returns the encoding that the first characters of a file declare, or None."""
+    options: tuple[str, ...] = ()
+    """The fields of `DocumentOptions` that `read` takes."""
+    has_references: bool = False
+    """Whether a character that the encoding lacks can be written as a reference, such as &#26085;."""
+
+
+_HTML = _Format(html_units, html_charset, has_references=True)
+_FORMATS = {".txt": _Format(text_units, options=("lines",)), ".html": _HTML, ".htm": _HTML}
+"""The formats by the suffixes of their files."""
+SUFFIXES = tuple(_FORMATS)
+
+DOCUMENT_SECTION = "documents"
+"""The section of the overrides on the command line that set these options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentOptions:
+    """What a reader of a document may ask for."""
+
+    lines: bool = False
+    """Whether each line of a text file (.txt) is one sentence; else paragraphs are split into sentences."""
+
+    def check_for(self, name: str) -> None:
+        """Refuse options that the format of a file ignores.
+
+        Raises:
+            ConfigError: an option is set and does not fit the file's suffix.
+        """
+        for option, value in asdict(self).items():
+            known = [suffix for suffix, one in _FORMATS.items() if option in one.options]
+            if value and _suffix(name) not in known:
+                kinds = ", ".join(known)
+                raise ConfigError(
+                    f"{DOCUMENT_SECTION}.{option}: expected a file of the kinds {kinds}, got {name}; leave it out"
+                )
+
+
+_MARKED = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+"""Byte order marks, which remain in the text as its first character."""
+
+
+def is_document(name: str) -> bool:
+    """Return whether a file has the suffix of one of the formats."""
+    return _suffix(name) in _FORMATS
+
+
+def _suffix(name: str) -> str:
+    return PurePath(name).suffix.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A file that was read: its text and its units in order."""
+
+    name: str
+    text: str
+    encoding: str
+    units: tuple[Unit, ...]
+
+    @classmethod
+    def read(cls, name: str, data: bytes, options: DocumentOptions | None = None) -> "Document":
+        """Return the document in the bytes of a file; the name's suffix tells its format.
+
+        Raises:
+            DataError: the format is unknown, or the file is damaged; the message names the place.
+        """
+        suffix = _suffix(name)
+        if suffix not in _FORMATS:
+            raise DataError(f"{name}: expected a file of the kinds {', '.join(SUFFIXES)}, got {suffix or 'no suffix'}")
+        kind = _FORMATS[suffix]
+        text, encoding = _decoded(name, data, kind.charset)
+        asked = asdict(options or DocumentOptions())
+        units = kind.read(text, **{option: asked[option] for option in kind.options})
+        document = cls(name=name, text=text, encoding=encoding, units=tuple(units))
+        for place, unit in enumerate(units):
+            marks = sum(chunk.role != "text" for chunk in unit.chunks)
+            if marks > MOST_MARKS:
+                where = f"{name}, line {document.line(place)}"
+                raise DataError(f"{where}: expected at most {MOST_MARKS} tags in a paragraph, got {marks}; divide it")
+        return document
+
+    def rebuilt(self, changed: Mapping[int, Sequence[Chunk]]) -> bytes:
+        """Return the bytes of the file with new chunks for some units, by their indices; all else stays as it is.
+
+        Raises:
+            DataError: the encoding of the file lacks a character of a new text.
+        """
+        edits: list[Replacement] = []
+        for place, inner in self._nested(changed).items():
+            within = [self.units[one].edit(changed[one], (), self.text) for one in inner]
+            edits.append(self.units[place].edit(changed[place], within, self.text))
+        return self._encoded(edited(self.text, edits))
+
+    def _nested(self, places: Iterable[int]) -> dict[int, list[int]]:
+        """Return the indices of units that are in no other of these units, each with those within it."""
+        found: dict[int, list[int]] = {}
+        outer: Unit | None = None
+        for place in sorted(places, key=lambda one: (self.units[one].begin, -self.units[one].end)):
+            unit = self.units[place]
+            if outer and outer.begin < unit.begin and unit.end <= outer.end:
+                found[next(reversed(found))].append(place)
+            else:
+                found[place], outer = [], unit
+        return found
+
+    def line(self, place: int) -> int:
+        """Return the line of the file in which a unit begins, from 1."""
+        return bisect_right(self._line_starts, self.units[place].begin)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+
+    def _encoded(self, text: str) -> bytes:
+        otherwise = "xmlcharrefreplace" if _FORMATS[_suffix(self.name)].has_references else "strict"
+        try:
+            return text.encode(self.encoding, otherwise)
+        except UnicodeEncodeError as error:
+            character = text[error.start]
+            raise DataError(
+                f"{self.name}: the encoding {self.encoding} lacks the character {character!r} of a translation; "
+                "convert the file to UTF-8"
+            ) from error
+
+
+def _decoded(name: str, data: bytes, charset: Callable[[str], str | None] | None) -> tuple[str, str]:
+    """Return the text of a file and its encoding, by which the text gives the same bytes again."""
+    encoding = next((encoding for mark, encoding in _MARKED if data.startswith(mark)), None)
+    if encoding is None:
+        encoding = (charset and charset(data[:4096].decode("latin-1"))) or "utf-8"
+    try:
+        text = data.decode(encoding)
+        if text.encode(encoding) == data:
+            return text, encoding
+        raise DataError(f"{name}: expected text in {encoding} that stays the same when written; convert it to UTF-8")
+    except LookupError as error:
+        raise DataError(f"{name}: expected a known encoding, got {encoding}; convert the file to UTF-8") from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{name}, line {line}: expected {encoding}, got another byte; convert the file") from error

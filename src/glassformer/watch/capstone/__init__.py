@@ -1,0 +1,12 @@
+"""The page "Write it yourself": a reader's Transformer, checked step by step against the reference (`check_file`).
+
+`exercises.py` lists the steps. `checking.py` starts a process with limits, in which `worker.py` loads the reader's file
+(`reading.py`), copies its weights into the reference and compares numbers (`comparison.py`, `attempts.py`). `verdict`
+checks the answers of the other chapters' exercises.
+"""
+
+from glassformer.watch.capstone.answers import verdict
+from glassformer.watch.capstone.checking import FileCheck, check_file
+from glassformer.watch.capstone.exercises import EXERCISES, Exercise
+
+__all__ = ["EXERCISES", "Exercise", "FileCheck", "check_file", "verdict"]

@@ -1,0 +1,399 @@
+"""The data of an explorer page: configuration, vocabulary, weights, the training's curve, and PyTorch's numbers.
+
+The weights of small models are embedded in half precision, and the page computes with them; Python computes larger
+models behind the page. A recorded page has no weights: only the numbers of one sentence. All data is plain and ready
+for JSON. Tensors are joined into one base64 text, with a list of their names, shapes and offsets.
+"""
+
+import copy
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from glassformer.bundle import Bundle, put_weights
+from glassformer.corpus.tasks import CLASSIC, TASKS
+from glassformer.decoding import Hypothesis, SearchTree
+from glassformer.decoding.beam import search_tree
+from glassformer.decoding.hypothesis import max_length
+from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
+from glassformer.errors import ConfigError, DataError, quoted
+from glassformer.jobs import METRICS_FILE, SNAPSHOTS, read_log
+from glassformer.model.config import ModelConfig
+from glassformer.model.points import named_points
+from glassformer.model.taps import record
+from glassformer.model.transformer import Transformer
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import UNK_ID
+from glassformer.training.snapshots import Snapshots
+from glassformer.translator import Translator
+from glassformer.watch.explorer.module import strings, styles
+from glassformer.watch.explorer.packing import as_base64, dequantised, pack, quantised
+from glassformer.watch.explorer.recording import recorded_data
+from glassformer.watch.explorer.remote import search_data, snapshot_halves, unbatched
+from glassformer.watch.inspection import MISTAKES
+
+__all__ = [
+    "LIMITS",
+    "PAYLOAD_VERSION",
+    "PageLimits",
+    "StoryOpens",
+    "fits_page",
+    "mistake_data",
+    "payload",
+    "point_data",
+    "recorded_payload",
+    "rounded",
+]
+
+PAYLOAD_VERSION = 1
+FRAME = 220_000
+"""Approximate size in bytes of the page without its data: the module and the HTML around it."""
+MOST_CHECKPOINTS = 6
+MOST_POINTS = 200
+"""Maximum number of points of a curve."""
+EXAMPLES = 5
+
+StoryOpens = Literal["never", "first", "always"]
+GENDERED = frozenset(["ca", "cs", "de", "es", "fr", "it", "pl", "pt", "ro", "ru", "uk"])
+"""Languages, among others, in which "animal" and "street" have different genders and pronouns."""
+STORY = CLASSIC[1:3]
+"""The two sentences of the page's story: the animal was too tired, or the street too wide."""
+
+COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
+"""Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all
+steps except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageLimits:
+    """Limits on the contents of a page."""
+
+    model: int = 2_000_000
+    """Maximum number of parameters of a model whose weights are embedded, so that the page computes everything."""
+    page: int = 10_000_000
+    """Maximum size of a page in bytes; snapshots that do not fit are left out, and a longer recording is refused."""
+    comparison: int = 800_000
+    """Maximum size in bytes of PyTorch's numbers with which the page compares its own."""
+
+
+LIMITS = PageLimits()
+
+
+def payload(
+    translator: Translator,
+    sentence: str = "",
+    *,
+    checkpoints: int = 0,
+    host: str | None = None,
+    story: StoryOpens = "never",
+    limits: PageLimits = LIMITS,
+) -> dict[str, Any]:
+    """Return all data, ready for JSON, from which the page shows this model, at first with `sentence`.
+
+    Args:
+        translator: The model with its tokenizers; it stays unchanged.
+        sentence: The first sentence to translate; by default, an example of the run's task or frequent words.
+        checkpoints: Maximum number of snapshots of the training in the page, at most 6.
+        host: Address to which the page sends questions; if given, the page fetches snapshots from there, and the
+            numbers of a model that is too large for a page.
+        story: When the page's story opens by itself: never, at a reader's first visit, or always.
+        limits: Limits on the sizes of the model, the page and the comparison.
+
+    Raises:
+        ConfigError: the model is too large for a page without a host.
+        DataError: the sentence cannot be translated.
+        CheckpointError: a snapshot is damaged.
+    """
+    bundle = translator.bundle
+    count, travels = _count(translator), fits_page(translator, limits)
+    if not (travels or host):
+        raise ConfigError(
+            f"{bundle.folder}: expected a model of at most {limits.model:,} parameters for a page, got {count:,}, "
+            f"which would make a page of about {(FRAME + count * 8 / 3) / 1e6:.0f} MB; use --recorded for a page of "
+            "one sentence's numbers, or leave out --html, so that Python computes behind the page"
+        )
+    model = rounded(translator.model) if travels else translator.model
+    page, source = _page(translator, sentence)
+    hypotheses, tree = _searched(bundle, model, source)
+    page |= {
+        "source": bundle.source_tokenizer.to_dict(),
+        "target": _target_tokenizer(bundle),
+        "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
+        **_progress(bundle.folder),
+        "trace": _comparison(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits),
+        "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
+        "host": {"url": host} if host else None,
+        "story": {"opens": story, "pair": _story_pair(bundle)},
+    }
+    snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
+    chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
+    if host:
+        return page | {"checkpoints": [{"step": step, "data": None} for step in chosen]}
+    carried = _spread(chosen, _room(limits.page, page, model), page["step"]) if chosen else []
+    return page | {
+        "checkpoints": [_shrunk(step, snapshots[step], model, page["trace"]) for step in carried],
+        "left_out": [step for step in chosen if step not in carried],
+    }
+
+
+def fits_page(translator: Translator, limits: PageLimits = LIMITS) -> bool:
+    """Return whether a page holds the weights of this model, rather than a recording."""
+    return _count(translator) <= limits.model
+
+
+def recorded_payload(translator: Translator, sentence: str = "", *, limits: PageLimits = LIMITS) -> dict[str, Any]:
+    """Return all data, ready for JSON, of a page that shows PyTorch's numbers of one sentence, without the weights.
+
+    Raises:
+        DataError: the sentence cannot be translated, or its numbers are too many for a page.
+    """
+    page, source = _page(translator, sentence)
+    hypotheses, tree = _searched(translator.bundle, translator.model, source)
+    page |= recorded_data(translator, page["sentence"], source, hypotheses, tree)
+    size = FRAME + len(json.dumps(page, separators=(",", ":")))
+    if size > limits.page:
+        raise DataError(
+            f"{quoted(page['sentence'])}: expected a page of at most {limits.page / 1e6:.0f} MB, got {size / 1e6:.1f} "
+            f"MB for {len(source)} source and {len(hypotheses[0].tokens)} target tokens; shorten the sentence"
+        )
+    return page
+
+
+def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[int]]:
+    """Return the data that every page has, and the ids of its sentence."""
+    bundle, config = translator.bundle, translator.bundle.model_config
+    examples = _examples(bundle)
+    sentence = sentence or (examples[0] if examples else _frequent_words(bundle.source_tokenizer))
+    page = {
+        "format_version": PAYLOAD_VERSION,
+        "recorded": False,
+        "name": bundle.folder.resolve().name,
+        "config": config.to_dict(),
+        "points": point_data(config),
+        "mistakes": mistake_data(config),
+        "parameters": _count(translator),
+        "decoding": asdict(bundle.configuration.decoding),
+        "alignment": bundle.alignment.to_json() if bundle.alignment else None,
+        "sentence": sentence,
+        "examples": examples,
+        "story": {"opens": "never", "pair": []},
+        "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
+        "styles": styles(),
+        "source": None,
+        "target": None,
+        "weights": None,
+        "step": None,
+        "curve": {"loss": [], "validation": []},
+        "trace": None,
+        "search": None,
+        "host": None,
+        "checkpoints": [],
+        "left_out": [],
+    }
+    return page, _source_ids(translator, sentence)
+
+
+def _count(translator: Translator) -> int:
+    """Return the number of parameters."""
+    return sum(parameter.numel() for parameter in translator.model.parameters())
+
+
+def _room(largest: int, page: Mapping[str, Any], model: Transformer) -> int:
+    """Return the number of shrunk snapshots that fit into the rest of the page."""
+    size = sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().cpu().numpy()))
+    return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // size
+
+
+def _shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
+    names = [name for name, _ in model.named_parameters()]
+    largest = float(torch.finfo(torch.half).max)  # the weights of a diverged training are infinite
+    halves = [
+        np.nan_to_num(half.astype("float32"), posinf=largest, neginf=-largest) for half in snapshot_halves(path, model)
+    ]
+    parts = [quantised(half) for half in halves]
+    early, log_probs = copy.deepcopy(model), []
+    for weights in (halves, map(dequantised, parts)):
+        put_weights(early, {name: torch.from_numpy(one) for name, one in zip(names, weights, strict=True)}, str(path))
+        log_probs.append(_log_prob(early, trace["source_ids"], trace["target_ids"]))
+    loss = abs(log_probs[0] - log_probs[1])
+    return {"step": step, "data": as_base64(chain.from_iterable(parts)), "loss": loss}
+
+
+def _log_prob(model: Transformer, source: Sequence[int], target: Sequence[int]) -> float:
+    """Return the log probability of a target, without what follows its last token."""
+    output = [*target[1:], model.config.pad_id]
+    return target_log_probs(model, *(padded(model, [ids]) for ids in (source, target, output))).sum().item()
+
+
+def rounded(model: Transformer) -> Transformer:
+    """Return a copy of a model in evaluation mode on the CPU, in float32, with weights rounded to half precision."""
+    model, largest = copy.deepcopy(model).cpu(), torch.finfo(torch.half).max
+    for weight in model.parameters():
+        weight.data.clamp_(-largest, largest)  # an imported model has an output bias of −10⁹, which must stay finite
+    return model.half().float().eval()
+
+
+def _frequent_words(tokenizer: Tokenizer) -> str:
+    """Return the most frequent words of a vocabulary as a sentence, for a run without example sentences."""
+    tokens = tokenizer.tokens(range(len(tokenizer)))
+    frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
+    return tokenizer.decode(list(islice(frequent, EXAMPLES)))
+
+
+def point_data(config: ModelConfig) -> list[dict[str, Any]]:
+    """Return the page's data about each named point, in the order of the forward pass."""
+    return [{"name": one.name, "part": one.part, "heads": one.has_heads} for one in named_points(config).values()]
+
+
+def mistake_data(config: ModelConfig) -> list[dict[str, Any]]:
+    """Return the page's data about each classic mistake, in the order of `MISTAKES`."""
+    return [
+        {"first": one.first(config), **{key: getattr(one, key) for key in ("id", "at", "causal", "one_length")}}
+        for one in MISTAKES.values()
+    ]
+
+
+def _words_of_mistakes(language: str) -> dict[str, str]:
+    """Return each classic mistake's title, explanation, and reason why nothing may differ, by the page's keys."""
+    words = {}
+    for one in MISTAKES.values():
+        texts = one.zh if language == "zh" else {"title": one.title, "wrong": one.wrong, "unseen": one.unseen}
+        words[f"mistake.{one.id}"] = texts["title"][0].upper() + texts["title"][1:]
+        words[f"mistake.{one.id}.about"] = texts["wrong"]
+        if one.unseen:
+            words[f"mistake.{one.id}.unseen"] = texts["unseen"]
+    return words
+
+
+def _examples(bundle: Bundle) -> list[str]:
+    configuration = bundle.configuration
+    if configuration.data.task == "english-french":
+        others = (example for example in CLASSIC if example not in STORY)
+        return [example.source for example in (*STORY, *others)]  # a pronoun can be asked about at once
+    if configuration.data.task in TASKS:
+        task = TASKS[configuration.data.task](configuration.run.seed)
+        return [example.source for example in task.splits["test"][:EXAMPLES]]
+    return []
+
+
+def _story_pair(bundle: Bundle) -> list[str]:
+    """Return the two sentences of the story if the model translates them into a language with genders, or none."""
+    data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
+    translates = data.source_language == "en" and data.target_language in GENDERED
+    cuts_words = tokenizer.to_dict()["kind"] != "characters"  # models of characters transliterate words
+    pair = [example.source for example in STORY]
+    known = all(UNK_ID not in tokenizer.encode(sentence) for sentence in pair)
+    return pair if translates and cuts_words and known else []
+
+
+def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
+    """Return the target tokenizer, or None if it equals the source tokenizer."""
+    joint = bundle.target_tokenizer is bundle.source_tokenizer
+    return None if joint else bundle.target_tokenizer.to_dict()
+
+
+# One sentence, translated and recorded
+
+
+def _source_ids(translator: Translator, sentence: str) -> list[int]:
+    config, tokenizer = translator.bundle.model_config, translator.bundle.source_tokenizer
+    ids = [*tokenizer.encode(sentence), tokenizer.eos_id]
+    max_source = translator.bundle.configuration.decoding.max_source
+    longest = config.max_length if config.positions == "learned" else max_source
+    if not 1 < len(ids) <= longest:
+        raise DataError(f"{quoted(sentence)}: expected 1 to {longest - 1} tokens, got {len(ids) - 1}; shorten it")
+    return ids
+
+
+def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tuple[list[Hypothesis], SearchTree]:
+    """Return the hypotheses of a beam search with the run's settings, and the tree of its candidates."""
+    decoding, config = bundle.configuration.decoding, bundle.model_config
+    return search_tree(
+        TransformerStep(model, padded(model, [source])),
+        n_best=decoding.beam_size,
+        max_length=max_length(config, len(source), decoding.extra_length),
+        **asdict(decoding),
+    )
+
+
+@torch.no_grad()
+def _comparison(model: Transformer, source: Sequence[int], target: Sequence[int], limits: PageLimits) -> dict[str, Any]:
+    """Return PyTorch's numbers with which the page compares its own, as many as fit, most useful first."""
+    with record(model) as trace:
+        model(padded(model, [source]), padded(model, [target]))
+    points = {name: unbatched(value) for name, value in trace.items() if _kind(name) in COMPARED}
+    chosen = _fitting(points, limits.comparison)
+    packed = pack({name: value for name, value in points.items() if name in chosen}, "float32")
+    return {
+        "source_ids": list(source),
+        "target_ids": list(target),
+        "dtype": packed["dtype"],
+        "points": packed["tensors"],
+        "data": packed["data"],
+        "words": None,
+    }
+
+
+def _fitting(points: Mapping[str, Tensor], room: int) -> set[str]:
+    """Return the names of the points that fit into `room` bytes of base64, most useful first."""
+    chosen = set()
+    for name in sorted(points, key=lambda name: COMPARED.index(_kind(name))):
+        size = points[name].numel() * 4 * 4 // 3
+        if size <= room:
+            chosen.add(name)
+            room -= size
+    return chosen
+
+
+def _kind(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+# The training
+
+
+def _progress(folder: Path) -> dict[str, Any]:
+    """Return the curves of the losses, and the step at which the run's weights were kept."""
+    lines = [line for line in read_log(folder / METRICS_FILE) if math.isfinite(line.get("loss", math.nan))]
+    kinds = {"loss": "step", "validation": "validation"}
+    curve = {
+        name: _thinned([[line["step"], line["loss"]] for line in lines if line["type"] == kind])
+        for name, kind in kinds.items()
+    }
+    kept = [line["step"] for line in lines if line.get("best") or line.get("kept")]
+    return {"step": kept[-1] if kept else None, "curve": curve}
+
+
+def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
+    """Return at most `most` of the items, evenly spaced, including the first and the last."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
+
+
+def _spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
+    """Return `count` of the steps, spaced about evenly on a logarithmic scale that ends with `final`.
+
+    `final` is the step of the run's own weights, which the page has anyway; None means the last of the steps.
+    """
+    if len(steps) <= count:
+        return list(steps)
+    if count <= 0:
+        return []
+    end = max(final or 0, steps[-1])
+    ended = end > steps[-1]
+    aims = np.linspace(math.log(end), math.log(steps[0]), count + ended)
+    free = set(steps)
+    for aim in aims[ended:]:
+        free.remove(min(free, key=lambda step: abs(math.log(step) - aim)))
+    return [step for step in steps if step not in free]

@@ -1,0 +1,350 @@
+"""Find the classic mistake with which a model was trained, from the loss of given pairs.
+
+The weights of a model are right for the computation in which they were trained. If that computation had a mistake, the
+loss falls when the mistake is planted. `diagnose` measures the loss of the same pairs as the model is and with each
+mistake, and compares them pair by pair, by bootstrap.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.bundle import Bundle
+from glassformer.errors import ConfigError, DataError
+from glassformer.model.config import ModelConfig
+from glassformer.model.transformer import Transformer
+from glassformer.text.normalisation import normalise
+from glassformer.watch.inspection.forced import outputs
+from glassformer.watch.inspection.mistakes import MISTAKES, Mistake, plant
+from glassformer.watch.inspection.subject import Trained, as_it_is, model_and_run
+
+__all__ = ["Diagnosis", "MistakeLoss", "MistakeVerdict", "diagnose"]
+
+_FEWEST = 30
+"""Fewest pairs from which a bootstrap can draw."""
+_LEVEL = 0.05
+"""Probability that any of the intervals misses its value; Bonferroni's correction divides it by their number."""
+_SAMPLES = 10_000
+"""Bootstrap samples: the tails of the narrowest intervals, _LEVEL / 30 each, then still hold 16 of them."""
+_SEED = 1
+_DRAWN_TOGETHER = 2**22
+"""Number of counts drawn in one block, to bound memory."""
+
+_UNTOLD = {"unbiased_norm": "it scales every norm by √((n − 1) / n), less than training on other pairs would"}
+"""Mistakes that differ from the right computation by less than the weights are exact, with the reason."""
+
+MistakeVerdict = Literal["trained with it", "cannot be told apart", "falls less", "does not fall", "undecidable"]
+"""What the loss says about a mistake:
+
+- "trained with it": the loss falls, and with every other mistake it is higher;
+- "cannot be told apart": the loss falls with this and with another mistake, and neither is lower beyond chance;
+- "falls less": the loss falls, but further with another mistake;
+- "does not fall": the loss is higher than without a mistake, or than with the one that lowers it;
+- "undecidable": the loss changes by no more than chance, or no training could make it fall.
+"""
+
+_Ids = Sequence[int]
+_Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MistakeLoss:
+    """The loss under a classic mistake, compared with the loss of the model as it is."""
+
+    id: str
+    title: str
+    verdict: MistakeVerdict
+    loss: float | None = None
+    """Nats per target token; None if the mistake changes nothing in this configuration."""
+    difference: float | None = None
+    """This loss minus the loss of the model as it is."""
+    low: float | None = None
+    """Lower end of the difference's interval, by paired bootstrap."""
+    high: float | None = None
+    """Upper end of that interval."""
+    note: str = ""
+    """Why the loss cannot decide, if that is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The losses of given pairs, in nats per target token, as the model is and under each classic mistake."""
+
+    pairs: int
+    tokens: int
+    """Target tokens of the pairs, including `<eos>`."""
+    left_out: int
+    """Pairs that were not used: blank, or longer than the model's positions."""
+    loss: float
+    """The loss of the model as it is."""
+    low: float
+    """Lower end of that loss's interval."""
+    high: float
+    """Upper end of that interval."""
+    guess: float
+    """The loss of guessing each token by its frequency in the given targets."""
+    confidence: float
+    """The probability, for one interval, to contain its value."""
+    mistakes: tuple[MistakeLoss, ...]
+    """The classic mistakes, in the order of their losses."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether the model predicts the targets better than their frequencies do, as it is or with some mistake."""
+        return min([self.loss, *(one.loss for one in self.mistakes if one.loss is not None)]) < self.guess
+
+    @property
+    def suspects(self) -> tuple[MistakeLoss, ...]:
+        """The mistake with which the model was trained; several, if the pairs cannot tell them apart."""
+        return tuple(one for one in self.mistakes if one.verdict in ("trained with it", "cannot be told apart"))
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pairs fit the model, and no mistake lowers their loss."""
+        return self.fits and not self.suspects
+
+    @property
+    def summary(self) -> str:
+        """The result in a sentence or two."""
+        if not self.fits:
+            return (
+                f"The pairs do not fit the model: guessing each token by its frequency has a loss of {self.guess:.2f}, "
+                f"the model {self.loss:.2f}; check the pairs, the vocabularies and the special tokens."
+            )
+        if not self.suspects:
+            return f"No mistake lowers the loss of {_number(self.loss)}."
+        if len(self.suspects) > 1:
+            each = ", ".join(f"{one.title} ({_number(one.loss)})" for one in self.suspects)
+            return (
+                f"This model was trained with one of {len(self.suspects)} mistakes, which these pairs cannot tell "
+                f"apart: {each}. Its loss is {_number(self.loss)} without a mistake."
+            )
+        [suspect] = self.suspects
+        return (
+            f"This model was trained with a mistake: {suspect.title}. Its loss is {_number(suspect.loss)} with the "
+            f"mistake, {_number(self.loss)} without."
+        )
+
+    @property
+    def undecided(self) -> tuple[MistakeLoss, ...]:
+        """The mistakes that the loss neither shows nor rules out; each has the reason as its note."""
+        return tuple(one for one in self.mistakes if one.verdict == "undecidable")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        values = {"passed": self.passed, "fits": self.fits, "suspects": [one.id for one in self.suspects]}
+        plain: dict[str, Any] = json.loads(json.dumps({**values, **asdict(self)}))
+        return plain
+
+    def __str__(self) -> str:
+        """Return one line per loss, the summary, and the reasons of what is undecidable."""
+        rows = [f"{_number(self.loss):>8}  {'':<21} no mistake"]
+        rows += [f"{_number(one.loss):>8}  {one.verdict:<21} {one.title}" for one in self.mistakes]
+        reasons = [f"undecidable: {one.title}: {one.note}" for one in self.undecided]
+        return "\n".join([*rows, self.summary, *reasons])
+
+
+def diagnose(
+    subject: "Transformer | Trained | str | Path",
+    pairs: "Sequence[tuple[str, str]] | Sequence[tuple[_Ids, _Ids]]",
+    *,
+    limit: int | None = None,
+    on_progress: Callable[[int, int], object] = lambda *_: None,
+) -> Diagnosis:
+    """Return the losses of given pairs under each classic mistake, and the mistake under which the loss falls.
+
+    The pairs are sources with correct translations, or with the model's own outputs. For a run or a translator they are
+    texts; for a bare model, ids: a source as the model reads it, and a target with `<eos>` and without `<bos>`.
+
+    A difference decides only if it is beyond chance twice: its interval by paired bootstrap excludes 0, and the loss
+    with the mistake is outside of the interval of the loss without. Weights trained on other pairs would differ as much
+    as the latter interval is wide.
+
+    Args:
+        subject: a model, a translator, or the folder of a run.
+        pairs: sources and targets.
+        limit: maximum number of pairs, spread evenly over the given ones; by default, all.
+        on_progress: called with the number of computed losses, and their total.
+
+    Raises:
+        CheckpointError: the folder is not a run.
+        ConfigError: the subject is neither a model, nor a run, nor a translator; or a bare model got texts.
+        DataError: there are fewer than 30 usable pairs.
+    """
+    model, run = model_and_run(subject)
+    count = min(len(pairs), limit or len(pairs))
+    chosen = [pairs[place * len(pairs) // count] for place in range(count)]
+    usable = [pair for pair in _encoded(run, chosen) if all(0 < len(side) <= model.config.longest for side in pair)]
+    if len(usable) < _FEWEST:
+        raise DataError(
+            f"expected at least {_FEWEST} pairs that are not blank and fit the model's positions, got {len(usable)} of "
+            f"{count}; give more pairs"
+        )
+    with as_it_is(model):
+        sums = _losses(model, usable, on_progress)
+    targets = [target for _, target in usable]
+    compared = _Comparison(sums, targets)
+    rows = [_measured(mistake, compared, model.config) for mistake in MISTAKES.values()]
+    return Diagnosis(
+        pairs=len(usable),
+        tokens=sum(map(len, targets)),
+        left_out=count - len(usable),
+        loss=compared.loss[""],
+        low=compared.whole[0],
+        high=compared.whole[1],
+        guess=compared.guess,
+        confidence=1 - compared.level,
+        mistakes=tuple(sorted(rows, key=lambda one: math.inf if one.loss is None else one.loss)),
+    )
+
+
+def _encoded(run: Bundle | None, pairs: Sequence[tuple[Any, Any]]) -> list[tuple[_Ids, _Ids]]:
+    """Return the ids of pairs; a pair with a blank side has no ids on either side.
+
+    Raises:
+        ConfigError: the pairs are texts, and there is no run to encode them.
+    """
+    if run is None:
+        if any(isinstance(side, str) for pair in pairs for side in pair):
+            raise ConfigError("pairs: expected ids for a bare model, got texts; give the run, or a Translator")
+        return list(pairs)
+    encoded: list[tuple[_Ids, _Ids]] = []
+    for texts in pairs:
+        blank = not all(map(normalise, texts))
+        sides = zip(texts, (run.source_tokenizer, run.target_tokenizer), strict=True)
+        source, target = ([] if blank else [*tokenizer.encode(text), tokenizer.eos_id] for text, tokenizer in sides)
+        encoded.append((source, target))
+    return encoded
+
+
+def _losses(
+    model: Transformer, pairs: Sequence[tuple[_Ids, _Ids]], on_progress: Callable[[int, int], object]
+) -> dict[str, _Rows]:
+    """Return −log p of each target, as the model is (under "") and under each mistake that has an effect on it."""
+    effective = ["", *(one.id for one in MISTAKES.values() if one.first(model.config))]
+    losses = {}
+    for done, mistake in enumerate(effective):
+        on_progress(done, len(effective))
+        with plant(model, *filter(None, [mistake])):
+            losses[mistake] = -np.array([one.log_prob for one in outputs(model, pairs)])
+    on_progress(len(effective), len(effective))
+    return losses
+
+
+# The comparison
+
+
+class _Comparison:
+    """Losses per token by mistake ("" = none), and the same losses in bootstrap samples of the pairs."""
+
+    def __init__(self, sums: Mapping[str, _Rows], targets: Sequence[_Ids]) -> None:
+        tokens = np.array([len(target) for target in targets], dtype=np.float64)
+        rows = np.stack([*sums.values(), tokens], axis=1)  # (pairs, mistakes + 1)
+        self.loss = {name: float(each.sum() / tokens.sum()) for name, each in sums.items()}
+        drawn = np.concatenate([counts @ rows for counts in _draws(len(targets))])
+        self.drawn = dict(zip(sums, (drawn[:, :-1] / drawn[:, -1:]).T, strict=True))
+        self.level = _LEVEL / max(len(sums) - 1, 1)
+        self.whole = self._interval(self.drawn[""])
+        self.guess = _guess(targets)
+        self.fits = min(self.loss.values()) < self.guess
+        told = [name for name in self.loss if name and name not in _UNTOLD]
+        self.lowest = min(filter(self.falls, told), key=self.loss.__getitem__, default=None)
+        self.tied = list(filter(self._ties, told))
+
+    def difference(self, name: str, other: str = "") -> tuple[float, float]:
+        """Return the interval of one loss minus another, in the same samples."""
+        return self._interval(self.drawn[name] - self.drawn[other])
+
+    def changed(self, name: str) -> bool:
+        """Return whether a mistake changes the loss of any pair."""
+        return not np.array_equal(self.drawn[name], self.drawn[""])
+
+    def falls(self, name: str) -> bool:
+        """Return whether a mistake lowers the loss beyond chance."""
+        return self.fits and self.difference(name)[1] < 0 and self.loss[name] < self.whole[0]
+
+    def rises(self, name: str) -> bool:
+        """Return whether a mistake raises the loss beyond chance."""
+        return self.fits and self.difference(name)[0] > 0 and self.loss[name] > self.whole[1]
+
+    def _ties(self, name: str) -> bool:
+        return self.lowest is not None and self.difference(name, self.lowest)[0] <= 0
+
+    def _interval(self, values: _Rows) -> tuple[float, float]:
+        low, high = np.quantile(values, [self.level / 2, 1 - self.level / 2])
+        return float(low), float(high)
+
+
+def _draws(pairs: int) -> Iterator[_Rows]:
+    """Yield blocks of bootstrap samples: how often each pair is drawn."""
+    chance = np.random.default_rng(_SEED)
+    block = max(1, _DRAWN_TOGETHER // pairs)
+    for start in range(0, _SAMPLES, block):
+        size = min(block, _SAMPLES - start)
+        yield chance.multinomial(pairs, np.full(pairs, 1 / pairs), size=size).astype(np.float64)
+
+
+def _guess(targets: Sequence[_Ids]) -> float:
+    """Return the entropy of the targets' tokens: the loss of a model that knows only how frequent each token is."""
+    counts = np.array([*Counter(id for target in targets for id in target).values()], dtype=np.float64)
+    shares = counts / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _measured(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> MistakeLoss:
+    """Return the verdict on a mistake."""
+    if mistake.id not in compared.loss:
+        return MistakeLoss(id=mistake.id, title=mistake.title, verdict="undecidable", note=mistake.unseen)
+    low, high = compared.difference(mistake.id)
+    verdict, note = _verdict(mistake, compared, config)
+    return MistakeLoss(
+        id=mistake.id,
+        title=mistake.title,
+        verdict=verdict,
+        loss=compared.loss[mistake.id],
+        difference=compared.loss[mistake.id] - compared.loss[""],
+        low=low,
+        high=high,
+        note=note,
+    )
+
+
+def _verdict(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> tuple[MistakeVerdict, str]:
+    """Return the verdict on a mistake that has an effect, with the reason if the loss cannot decide."""
+    if mistake.id in compared.tied:
+        return ("trained with it" if len(compared.tied) == 1 else "cannot be told apart"), ""
+    if not compared.changed(mistake.id):
+        return "undecidable", "it changes nothing for these pairs"
+    if mistake.id in _UNTOLD:
+        return "undecidable", _UNTOLD[mistake.id]
+    least = _least(mistake, config)
+    if least > compared.whole[0]:
+        return "undecidable", f"no model reaches less than {least:.2f} with it"
+    if compared.tied:
+        return ("falls less" if compared.difference(mistake.id)[1] < 0 else "does not fall"), ""
+    if compared.rises(mistake.id):
+        return "does not fall", ""
+    return (
+        "undecidable",
+        "the loss changes by no more than chance" if compared.fits else "the pairs do not fit the model",
+    )
+
+
+def _least(mistake: Mistake, config: ModelConfig) -> float:
+    """Return the lowest loss that any model can have with a mistake.
+
+    The softmax of probabilities gives the target token at most e / (e + V − 1).
+    """
+    return math.log1p((config.target_vocab_size - 1) / math.e) if mistake.id == "double_softmax" else 0.0
+
+
+def _number(value: float | None) -> str:
+    """Return a loss with three significant digits, or four from 10 on; "" if there is none."""
+    return "" if value is None else f"{value:#.3g}" if value < 10 else f"{value:.1f}"

@@ -1,0 +1,165 @@
+"""The report as one self-contained HTML file, which needs no network, script or other file."""
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from glassformer import __version__
+from glassformer.errors import ConfigError
+from glassformer.evaluation.metrics import METRICS
+from glassformer.system.files import write_safely
+from glassformer.watch.report.charts import attention_charts, errors_by_length, length_chart, training_curves
+from glassformer.watch.report.content import Content, gather
+
+__all__ = ["REPORT", "report_html", "write_report"]
+
+REPORT = "report.html"
+"""The report's file name in a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A headline number."""
+
+    name: str
+    value: str
+
+
+def write_report(folder: str | Path, output: str | Path | None = None) -> Path:
+    """Write the report of a run, which may be in progress, and return its file: `output`, or report.html in the run.
+
+    Raises:
+        CheckpointError: the folder is not a run, or the file cannot be written.
+        ConfigError: `output` is a folder, or its folder does not exist.
+    """
+    path = Path(output) if output else Path(folder) / REPORT
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder: give a file name, such as {path / REPORT}")
+    if not path.absolute().parent.is_dir() and output:
+        raise ConfigError(f"the folder {path.parent} of {path.name} does not exist: make it first, or choose another")
+    text = report_html(gather(folder)).encode("utf-8", "replace")
+    write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
+    return path
+
+
+def report_html(content: Content) -> str:
+    """Return the report's HTML."""
+    from jinja2 import Environment, StrictUndefined
+
+    # Autoescape, because text from a corpus must never act as markup.
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    here = files("glassformer.watch.report")
+    template = environment.from_string((here / "page.html.jinja").read_text(encoding="utf-8"))
+    style = (here / "style.css").read_text(encoding="utf-8")
+    return template.render(style=environment.filters["safe"](style), **_shown(content))
+
+
+def _shown(content: Content) -> dict[str, Any]:
+    """Return the template's variables by name."""
+    outputs, history = content.outputs, content.history
+    curves = list(training_curves(history))
+    looked = list(attention_charts(content.example)) if content.example and content.example.attention else []
+    letters = outputs is not None and outputs.measure == METRICS["cer"].name
+    sections = {
+        "Training": ("training", curves),
+        "Translations": ("translations", outputs),
+        "Attention": ("attention", looked),
+        "The corpus": ("corpus", content.corpus or content.lengths),
+        "The configuration": ("configuration", True),
+    }
+    return {
+        "title": content.folder.resolve().name,
+        "summary": _summary(content),
+        "sections": [(name, id) for name, (id, there) in sections.items() if there],
+        "numbers": _numbers(content),
+        "missing": content.missing,
+        "curves": curves,
+        "validations": history.validations,
+        "metric": history.metric,
+        "outputs": outputs,
+        "outputs_about": _about_outputs(content),
+        "worst": outputs.worst() if outputs else [],
+        "joint": "" if letters else " ",
+        "attention": looked,
+        "example": content.example,
+        "corpus": content.corpus,
+        "errors": errors_by_length(outputs, content.source_tokens) if outputs else None,
+        "lengths": length_chart(content.lengths, content.lengths_of) if content.lengths else None,
+        "model_about": _about_model(content),
+        "config": content.config_text,
+        "footer": _footer(content),
+    }
+
+
+def _summary(content: Content) -> str:
+    data = content.configuration.data
+    if data.imported:
+        return f"Imported from {data.imported} · {content.changed:%Y-%m-%d %H:%M}"
+    if data.task:
+        corpus = f"the built-in task {data.task}"
+    else:
+        named = [data.source] if isinstance(data.source, str) else list(data.source)
+        corpus = named[0] + (f" and {len(named) - 1} more files" if len(named) > 1 else "")
+        corpus += f" → {data.target}" if isinstance(data.target, str) and data.target else ""
+    return f"Trained on {corpus} · {content.changed:%Y-%m-%d %H:%M} · {content.history.status}"
+
+
+def _numbers(content: Content) -> list[_Number]:
+    """Return the headline numbers, most important first, without unknown ones."""
+    history, best, found = content.history, content.history.best, []
+    if best and best.get("metric"):
+        found.append(_Number(f"{best['metric'][0]}, validation, step {best['step']:,}", f"{best['metric'][1]:.1f}"))
+    elif content.outputs:
+        score = content.outputs.scores[0]
+        found.append(_Number(f"{score.name}, {len(content.outputs.texts)} validation sentences", f"{score.value:.1f}"))
+    if best:
+        found.append(_Number(f"validation loss, step {best['step']:,}", f"{best['loss']:.3f}"))
+    if history.last_step:
+        found.append(_Number("steps", f"{history.last_step:,}"))
+    if history.epochs:
+        found.append(_Number("epochs begun", f"{history.epochs:,}"))
+    if history.seconds:
+        found.append(_Number("training time", _duration(history.seconds)))
+    _, speeds = history.series("tokens_per_second")
+    if speeds:
+        found.append(_Number("target tokens per second", f"{median(speeds):,.0f}"))
+    found.append(_Number("parameters", f"{content.parameters:,}"))
+    if content.pairs:
+        found.append(_Number("training pairs", f"{content.pairs:,}"))
+    return found
+
+
+def _about_outputs(content: Content) -> str:
+    if not content.outputs:
+        return ""
+    count, right = len(content.outputs.texts), sum(content.outputs.right)
+    measure = f"sorted by their {content.outputs.measure}"
+    return f"{count:,} validation sentences, translated greedily; {right:,} exactly right. Examples are {measure}."
+
+
+def _about_model(content: Content) -> str:
+    model, tokenizer = content.model_config, content.configuration.tokenizer
+    source, target = content.vocabularies
+    words = f"{source:,} entries" if tokenizer.joint else f"{source:,} and {target:,} entries"
+    kinds = " and ".join(dict.fromkeys(tokenizer.kinds))
+    return (
+        f"{model.encoder_layers} + {model.decoder_layers} layers of width {model.d_model}, {model.heads} heads, inner "
+        f"width {model.d_ff}, {model.norm}-norm, dropout {model.dropout:g}; vocabulary of {words} ({kinds})."
+    )
+
+
+def _footer(content: Content) -> str:
+    return (
+        f"glassformer {__version__}, PyTorch {version('torch')}, Python {platform.python_version()}, on "
+        f"{platform.system()} {platform.machine()}. The run: {content.folder}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

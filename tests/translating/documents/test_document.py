@@ -1,0 +1,137 @@
+"""Documents: what is not translated stays byte for byte, and what is translated stays valid."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.errors import DataError
+from glassformer.translating.documents.document import Document, DocumentOptions
+from glassformer.translating.documents.sentences import DocumentSentences
+from glassformer.translating.translation import Status, Translation
+from profiles import scaled
+from translating.documents.nasty import CHUNKS
+
+
+def rendered(text: str, status: Status = "ok") -> Translation:
+    """Return what a translator gives for a sentence."""
+    return Translation(text=text, status=status)
+
+
+def sentences(name: str, data: bytes) -> DocumentSentences:
+    return DocumentSentences(Document.read(name, data), "en")
+
+
+def unchanged(name: str, data: bytes) -> bytes:
+    document = sentences(name, data)
+    return document.rebuilt([rendered(text) for text in document.wanted])[0]
+
+
+def in_capitals(name: str, data: bytes) -> bytes:
+    document = sentences(name, data)
+    return document.rebuilt([rendered(text.upper()) for text in document.wanted])[0]
+
+
+ENDS = st.sampled_from(["\n", "\r\n", "\r", "\n\n"])
+
+
+@pytest.mark.parametrize("suffix", CHUNKS)
+@given(data=st.data())
+@scaled(40)
+def test_an_engine_that_changes_nothing_gives_the_same_bytes(suffix, data):
+    lines = data.draw(st.lists(st.tuples(st.sampled_from(CHUNKS[suffix]), ENDS), max_size=12))
+    text = data.draw(st.sampled_from(["", "\ufeff"])) + "".join(line + end for line, end in lines)
+    whole = text.removesuffix("\n").encode() if data.draw(st.booleans()) else text.encode()
+    assert unchanged("a" + suffix, whole) == whole
+    in_capitals("a" + suffix, whole)  # any file of these kinds can be translated
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_byte_order_mark_stays(encoding):
+    data = "Eins é.\r\n".encode(encoding)
+    assert unchanged("a.txt", data) == data
+    assert in_capitals("a.txt", data) == "EINS É.\r\n".encode(encoding)
+
+
+def test_a_declared_encoding_is_kept_and_what_it_lacks_becomes_a_reference():
+    data = '<meta charset="iso-8859-1"><p>caf\xe9</p>'.encode("latin-1")
+    assert in_capitals("a.html", data) == '<meta charset="iso-8859-1"><p>CAF\xc9</p>'.encode("latin-1")
+    document = sentences("a.html", data)
+    assert b"<p>&#26085;</p>" in document.rebuilt([rendered("日")])[0]
+
+
+class _Structure(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        self.tags.append(f"/{tag}")
+
+
+def test_a_page_keeps_its_structure_and_all_that_is_no_text():
+    page = """<!doctype html><p title="a b">One <b>two <i>three</i></b> f&ocirc;ur
+ five <code>x()</code> six<br>y.</p><script>var a = "<p>no"</script><p>a <span translate="no">keep</span> b</p>"""
+    changed = in_capitals("a.html", page.encode()).decode()
+    assert (
+        changed
+        == """<!doctype html><p title="A B">ONE <b>TWO <i>THREE</i></b> FÔUR\
+ FIVE <code>x()</code> SIX<br>Y.</p><script>var a = "<p>no"</script><p>A <span translate="no">keep</span> B</p>"""
+    )
+    assert _Structure(changed).tags == _Structure(page).tags
+
+
+@pytest.mark.parametrize(
+    "rest", ["<!-- two <p>three</p>", "<a href='two>three</a>", "<td", "<b " * 20_000, "<!--" * 20_000]
+)
+def test_what_has_no_end_stays(rest):
+    """Reading on behind each of many beginnings would take minutes."""
+    assert in_capitals("a.html", f"<p>one &amp; {rest}".encode()) == f"<p>ONE &amp; {rest}".encode()
+
+
+def test_attributes_within_a_text_are_translated_with_it():
+    changed = in_capitals("a.html", b"<p>see <img src=x alt='my cat'> and <a title=home href=y>go</a> on</p>")
+    assert changed == b"""<p>SEE <img src=x alt='MY CAT'> AND <a title="HOME" href=y>GO</a> ON</p>"""
+
+
+def test_a_sentence_without_a_translation_stays_and_is_reported():
+    document = sentences("a.txt", b"\nOne. Two.\n")
+    data, report = document.rebuilt([rendered("UN."), rendered("", "too_long")])
+    assert data == b"\nUN. Two.\n"
+    assert (report.units, report.doubts) == (1, ((2, "too_long"),))
+
+
+def test_a_paragraph_is_wrapped_to_its_own_width():
+    document = sentences("a.txt", b"  One two\r\n  three four\r\n\r\nfive\r\n")
+    data, _ = document.rebuilt([rendered("eins zwei drei vier und viel-länger"), rendered("fünf und mehr")])
+    lines = ["  eins zwei", "  drei vier", "  und", "  viel-länger", "", "fünf und mehr", ""]
+    assert data.decode() == "\r\n".join(lines)
+
+
+def test_lines_are_sentences_if_asked():
+    assert sentences("a.txt", b"one\ntwo. three\n").wanted == ["one two.", "three"]
+    document = DocumentSentences(
+        Document.read("a.txt", b"one\ntwo. three\n", DocumentOptions(lines=True)), "en", lines=True
+    )
+    assert document.wanted == ["one", "two. three"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "place"),
+    [
+        ("a.doc", b"", "a.doc: expected a file of the kinds"),
+        ("a.txt", b"ok\n\xff", "a.txt, line 2: expected utf-8"),
+        ("a.html", b"\n<p>a" + b"<br>b" * 501, "a.html, line 2: expected at most 500 tags in a paragraph, got 501"),
+        ("a.html", b'<meta charset="martian">\xff', "a.html: expected a known encoding"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_its_place(name, data, place):
+    with pytest.raises(DataError, match=re.escape(place)) as error:
+        Document.read(name, data)
+    assert "\n" not in str(error.value)

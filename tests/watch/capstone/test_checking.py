@@ -1,0 +1,217 @@
+"""A reader's file in a process of its own: each broken or hostile file gives one sentence with its line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from glassformer.errors import DataError
+from glassformer.watch.capstone import check_file
+from glassformer.watch.capstone.reading import Mine, RejectedError
+
+SOLUTION = Path(__file__).parents[3] / "book" / "capstone" / "mine.py"
+STEPS = re.split(r"(?=^# Step \d+)", SOLUTION.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+"""The solution's steps, in order."""
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Return a function that checks a file with this text, with a short time limit."""
+
+    def check(text, seconds=20):
+        path = tmp_path / "mine.py"
+        path.write_text(text, encoding="utf-8")
+        return check_file(path, seconds=seconds, training_seconds=seconds)
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("x = 1\ndef f(:\n", 2, "syntax error: invalid syntax"),
+        ("x = '\0'", 1, "syntax error: source code"),
+        ("(" * 5000, 1, "syntax error: too many nested"),
+        ("import torch\nimport numpy as np", 2, "expected imports of torch and the standard library, got 'numpy'"),
+        ("def f():\n    from glassformer import model", 2, "got 'glassformer'"),
+        ("from . import other", 1, "got '.'"),
+        ("import sys\n\nsys.exit(3)", 3, "the file: calls sys.exit; return instead"),
+        ("a = 1\n1 / 0", 2, "the file: ZeroDivisionError: division by zero"),
+        ("def f():\n    return f()\nf()", 2, "the file: RecursionError: maximum recursion"),
+        ("import torch\ntorch.ones(2, 3) @ torch.ones(2, 3)", 2, "the file: RuntimeError: mat1 and mat2"),
+        ("raise KeyboardInterrupt", 1, "the file: KeyboardInterrupt"),
+    ],
+)
+def test_a_file_that_cannot_be_loaded_gives_a_sentence_with_its_line(tmp_path, text, line, message):
+    with pytest.raises(RejectedError) as raised:
+        Mine(tmp_path / "mine.py", text)
+    assert (raised.value.line, message in raised.value.message) == (line, True), raised.value.message
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.slow
+def test_an_empty_file_is_a_beginning(checked):
+    found = checked("")
+    assert found.passed
+    assert found.passed_steps == ()
+    assert found.next.signature == "attention(query, key, value, mask)"
+    assert found.to_dict()["next_step"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("while True:\n    pass", (1, 2), "the file: takes too long; look for an endless loop"),
+        (
+            "def attention(query, key, value, mask):\n    while True:\n        query = query + 1",
+            (2, 3),
+            "attention: takes too long",
+        ),
+        ("import os\nos._exit(0)", (None,), "the file: ended the process"),
+        (
+            "rows = []\nwhile True:\n    rows.append('x' * 10**8)",
+            (3,),
+            "the file: needs more memory than the check allows",
+        ),
+        ("import torch\nx = torch.ones(10**12)", (2,), "the file: needs more memory than the check allows"),
+    ],
+    ids=["loop", "loop in a step", "exit", "memory", "tensor"],
+)
+def test_a_file_that_does_not_end_is_stopped(checked, text, line, message):
+    found = checked(text, seconds=20 if "memory" in message else 4)
+    assert message in found.message
+    assert found.line in line
+    assert not found.passed
+
+
+@pytest.mark.slow
+def test_prints_are_noted_and_harmless(checked):
+    found = checked('import os\nprint("hello", flush=True)\nos.write(1, b"raw")\n' + STEPS[0])
+    assert found.passed
+    assert len(found.passed_steps) == 1
+    assert found.notes == ("mine.py, line 2: prints 'hello'; the check shows no output",)
+    assert found.next.title == "MultiHeadAttention"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("step", "old", "new", "message"),
+    [
+        (1, "weights @ value, weights", "weights @ value", "attention: expected (output, weights), got 'Tensor'"),
+        (
+            1,
+            "weights @ value, weights",
+            "weights @ value, weights[0]",
+            "weights: expected shape (2, 3, 5, 7), got (3, 5, 7)",
+        ),
+        (1, "math.sqrt(query.shape[-1])", "(0 // 0)", "attention: ZeroDivisionError"),
+        (1, "math.sqrt", "math.squareroot", "AttributeError: module 'math' has no attribute 'squareroot'"),
+        (1, "/ math.sqrt", "* math.nan / math.sqrt", "`weights`: expected 0.0000 at [0, 0, 0], got NaN"),
+        (1, "(query, key, value, mask)", "(query, key, value)", "attention: TypeError: attention() takes 3 positional"),
+        (
+            2,
+            "self.output = nn",
+            "self.out = nn",
+            "MultiHeadAttention lacks the weight 'output.weight' (did you mean 'out.weight'?)",
+        ),
+        (
+            2,
+            "value = nn.Linear(d_model, d_model)",
+            "value = nn.Linear(d_model, 4)",
+            "expected 'value.weight' with shape (12, 12), got (4, 12)",
+        ),
+        (
+            4,
+            "self.contract = nn",
+            "self.spare = nn.Linear(2, 2)\n        self.contract = nn",
+            "has a weight that the reference lacks: 'spare.weight'",
+        ),
+        (
+            8,
+            "for _ in range(layers))\n        self.output",
+            "for _ in range(1))\n        self.output",
+            "expected 2 layers in each stack",
+        ),
+        (
+            8,
+            "vocab_size, d_model)\n        self.encoder",
+            "vocab_size + 1, d_model)\n        self.encoder",
+            "expected shape (13, 12) for output.weight",
+        ),
+        (
+            9,
+            "-right[target != 0].mean()",
+            "torch.tensor(-right[target != 0].mean().item())",
+            "loss: the result has no gradient",
+        ),
+        (
+            8,
+            "super().__init__()\n        self.source",
+            "super().__init__()\n        d_model *= 2\n        self.source",
+            "expected the sizes",
+        ),
+        (10, "written[:, 1:]", "written", "greedy: expected shape (4, 7), got (4, 8)"),
+        (10, "logits[:, -1:]", "logits[:, :1]", "greedy: the first token that differs is at ["),
+        (11, "range(800)", "range(3)", "train: expected exact copies of at least 99% of 200 unseen sequences, got 0"),
+        (11, "return model", "return None", "train: expected a Transformer, got 'NoneType'"),
+    ],
+)
+def test_a_wrong_step_gives_a_sentence_with_its_line(tmp_path, step, old, new, message):
+    steps = list(STEPS[:step])
+    assert old in steps[-1]
+    steps[-1] = steps[-1].replace(old, new).replace("range(800)", "range(3)")
+    text = "".join(steps)
+    found = attempted(tmp_path, text, step)
+    assert message in found.message
+    assert "".join(STEPS[: step - 1]).count("\n") < found.line <= text.count("\n")
+
+
+@pytest.mark.slow
+def test_a_name_with_a_typing_error_is_noted(checked):
+    found = checked("".join(STEPS[:2]).replace("class MultiHeadAttention", "class MultiheadAttention"))
+    assert found.passed
+    assert found.notes == ("MultiHeadAttention is missing (did you mean 'MultiheadAttention'?)",)
+
+
+def attempted(tmp_path, text, step):
+    """Return what is wrong with a step of a file, in this process."""
+    import torch
+
+    from glassformer.watch.capstone.attempts import ATTEMPTS
+
+    mine = Mine(tmp_path / "mine.py", text)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with mine.blamed("the step"):
+            ATTEMPTS[step - 1](mine)
+    except RejectedError as error:
+        return error
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return None
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path):
+    for name, content in {"latin.py": "é".encode("latin-1"), "large.py": b"#" * (1 << 21)}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match="expected"):
+            check_file(tmp_path / name)
+    with pytest.raises(DataError, match="expected a Python file, got nothing"):
+        check_file(tmp_path / "missing.py")
+    with pytest.raises(DataError, match="got a folder"):
+        check_file(tmp_path)
+
+
+@pytest.mark.long
+def test_the_solution_solves_the_copy_task_on_one_core_within_two_minutes():
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = check_file(SOLUTION)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (found.message, found.next) == ("", None)
+    assert len(found.passed_steps) == 11
+    exact = int(re.search(r"^(\d+) of 200 unseen", found.passed_steps[-1])[1])
+    assert exact >= 198
+    assert after.ru_utime - before.ru_utime < 120

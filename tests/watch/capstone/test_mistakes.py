@@ -1,0 +1,138 @@
+"""The book's solution with one small change for each classic mistake: the check names the mistake."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from glassformer.watch.capstone.attempts import ATTEMPTS
+from glassformer.watch.capstone.exercises import EXERCISES
+from glassformer.watch.capstone.reading import Mine, RejectedError
+from glassformer.watch.inspection.mistakes import MISTAKES
+
+SOLUTION = (Path(__file__).parents[3] / "book" / "capstone" / "mine.py").read_text(encoding="utf-8")
+UNBIASED = """class UnbiasedNorm(nn.LayerNorm):
+    def forward(self, x):
+        return self.weight * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + self.eps) + self.bias
+
+
+# Step 5"""
+
+CHANGES = {
+    "norm_order": (
+        (
+            "x = self.self_attention_norm(x + self.self_attention(x, x, mask))",
+            "y = self.self_attention_norm(x)\n        x = x + self.self_attention(y, y, mask)",
+        ),
+        (
+            "return self.feed_forward_norm(x + self.feed_forward(x))",
+            "return x + self.feed_forward(self.feed_forward_norm(x))",
+        ),
+    ),
+    "residual_normed": (
+        (
+            "_norm(x + self.self_attention(x, x, mask))",
+            "_norm(self.self_attention_norm(x) + self.self_attention(x, x, mask))",
+        ),
+        ("_norm(x + self.feed_forward(x))", "_norm(self.feed_forward_norm(x) + self.feed_forward(x))"),
+    ),
+    "no_scale": ((" / math.sqrt(query.shape[-1])", ""),),
+    "scale_d_model": (("math.sqrt(query.shape[-1])", "math.sqrt(query.shape[1] * query.shape[-1])"),),
+    "no_embedding_scale": ((" * math.sqrt(embedding.embedding_dim)", ""),),
+    "doubled_exponent": (
+        ("pair = torch.arange(0, d_model, 2)", "pair = 2 * torch.arange(d_model)"),
+        ("angles.sin()", "angles[:, 0::2].sin()"),
+        ("angles.cos()", "angles[:, 1::2].cos()"),
+    ),
+    "softmax_over_queries": (("softmax(-1)\n    return weights", "softmax(-2)\n    return weights"),),
+    "mask_zero": (("~mask, -math.inf", "~mask, 0.0"),),
+    "mask_after_softmax": (
+        ("    scores = scores.masked_fill(~mask, -math.inf)\n", ""),
+        ("weights = scores.softmax(-1)", "weights = scores.softmax(-1).masked_fill(~mask, 0.0)"),
+    ),
+    "target_padding_mask": (
+        ("target_mask(target_input), source_mask(source)", "target_mask(target_input), source_mask(target_input)"),
+    ),
+    "no_causal_mask": (("source_mask(target) & causal", "source_mask(target) & torch.ones_like(causal)"),),
+    "decoder_keys": (("self.cross_attention(x, memory, memory_mask)", "self.cross_attention(x, x, memory_mask)"),),
+    "double_softmax": (("logits.log_softmax(-1)", "logits.softmax(-1).log_softmax(-1)"),),
+    "no_transpose": (
+        (
+            "view(batch, length, self.heads, d_model // self.heads).transpose(1, 2)",
+            "reshape(batch, self.heads, length, d_model // self.heads)",
+        ),
+    ),
+    "unbiased_norm": (("# Step 5", UNBIASED), ("nn.LayerNorm(d_model)", "UnbiasedNorm(d_model)")),
+}
+
+
+@pytest.fixture(autouse=True)
+def double():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def attempted(tmp_path, source):
+    """Return the number of the first step that is wrong, and why; the training is left out."""
+    mine = Mine(tmp_path / "mine.py", source)
+    for number, (exercise, attempt) in enumerate(zip(EXERCISES[:-1], ATTEMPTS[:-1], strict=True), 1):
+        torch.manual_seed(number)
+        try:
+            attempt(mine)
+        except RejectedError as error:
+            return exercise.title, error
+    return None, None
+
+
+def changed(*changes):
+    source = SOLUTION
+    for old, new in changes:
+        assert old in source, f"the solution no longer holds {old!r}"
+        source = source.replace(old, new)
+    return source
+
+
+def test_every_classic_mistake_has_a_change_of_the_solution():
+    assert list(CHANGES) == list(MISTAKES)
+
+
+def test_the_solution_agrees_with_the_reference(tmp_path):
+    assert attempted(tmp_path, SOLUTION) == (None, None)
+    assert len(SOLUTION.splitlines()) <= 170
+
+
+@pytest.mark.parametrize("mistake", CHANGES)
+def test_the_classic_mistake_is_named(tmp_path, mistake):
+    step, error = attempted(tmp_path, changed(*CHANGES[mistake]))
+    assert error is not None, "no step is wrong"
+    assert [likely.split(". ")[0] for likely in error.likely] == [MISTAKES[mistake].title], error.message
+    assert "the first tensor that differs is `" in error.message
+    definition = changed(*CHANGES[mistake]).splitlines()[error.line - 1]
+    assert re.match(rf"(def|class) ({step.replace(', ', '|')})\b", definition)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "likely"),
+    [
+        ("~mask, -math.inf", "mask, -math.inf", "the mask inverted: True means may attend"),
+        ("    scores = scores.masked_fill(~mask, -math.inf)\n", "", "the mask not used"),
+        ("math.sqrt(query.shape[-1])", "query.shape[-1]", "scores divided by d_k instead of its root"),
+        (
+            "attention(query, key, value, mask)\n        return",
+            "attention(query / self.heads**0.5, key, value, mask)\n        return",
+            "√d_model instead of √d_k",
+        ),
+        ("torch.arange(length)[:, None]", "torch.arange(1, length + 1)[:, None]", "positions counted from 1"),
+        (
+            "return source_mask(target) & causal",
+            "return causal.expand(len(target), 1, length, length)",
+            "padding attended",
+        ),
+        ("right[target != 0]", "right", "padding counted in the mean"),
+    ],
+)
+def test_further_mistakes_are_named(tmp_path, old, new, likely):
+    _, error = attempted(tmp_path, changed((old, new)))
+    assert [one.startswith(likely) for one in error.likely] == [True], error.message

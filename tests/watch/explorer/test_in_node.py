@@ -1,0 +1,75 @@
+"""The page's modules in Node: the tests of web/, and tests that also need Python."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traces
+from cuts import every_character, tokenizers
+from glassformer.watch.explorer.payload import rounded
+from glassformer.watch.inspection import MISTAKES
+from models import random_model
+from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
+
+pytestmark = pytest.mark.slow  # most of the time writes what Python computes; `make test-web` runs web/tests alone
+
+FILES = sorted((Path(__file__).parent.parent.parent / "web" / "tests").glob("*.test.js"))
+EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
+"""Kinds of models that together use every formula."""
+CHANGED: list[dict[str, Any]] = [
+    {},
+    CHANGES["a row that may look nowhere"] | CHANGES["rows of weights by hand"] | CHANGES["no positions"],
+    CHANGES["rows of another sentence: logits"] | CHANGES["ablated heads"] | CHANGES["no scale"],
+    *({"mistakes": [mistake]} for mistake in MISTAKES),
+    {"mistakes": ["no_embedding_scale", "doubled_exponent", "mask_zero"]},
+    {"mistakes": ["mask_after_softmax", "double_softmax", "no_transpose", "unbiased_norm"]},
+]
+
+
+@pytest.fixture(scope="session")
+def written(made_once: Callable[..., Path]) -> Path:
+    """Return the folder of Python's results."""
+    return made_once("traces", traces.main)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_modules_pass_their_tests(npm, written, path):
+    npm("test", f"tests/{path.name}", TRACES=str(written))
+
+
+@pytest.mark.long
+def test_a_thousand_texts_of_each_sort_are_split_as_in_python(npm, tmp_path):
+    made = tokenizers(1000) | {"every character": every_character()}
+    (tmp_path / "tokenizers.json").write_text(json.dumps(made), encoding="utf-8")
+    npm("test", "tests/tokenizers.test.js", TRACES=str(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("kind", EXPLAINED)
+def test_snippets_run_as_pasted_and_give_the_number(npm, seed, kind, library):
+    payload = payload_of(rounded(random_model(**KINDS[kind])))
+    sentence = {"sourceIds": SOURCE, "targetIds": TARGET}
+    asked = {"payload": payload, "sentence": sentence, "changes": CHANGED, "library": library}
+    for value, code in json.loads(npm("snippets", given=json.dumps(asked))):
+        assert result_of(code) == pytest.approx(value, rel=1e-5, abs=1e-6), code
+
+
+def result_of(code: str) -> float:
+    """Return the number that a snippet computes, after its own comparison."""
+    names: dict[str, Any] = {"print": lambda *_: None}
+    exec(code, names)
+    return float(names["result"])
+
+
+def test_snippets_of_a_recording_run_as_pasted(npm, written):
+    page = json.loads((written / "recorded.json").read_text(encoding="utf-8"))["post"]["payload"]
+    sentence = {"sourceIds": page["trace"]["source_ids"], "targetIds": page["trace"]["target_ids"]}
+    asked = {"payload": page, "sentence": sentence, "changes": [{}], "library": "numpy"}
+    made = json.loads(npm("snippets", given=json.dumps(asked)))
+    assert len(made) > 60
+    for value, code in made:
+        assert result_of(code) == pytest.approx(value, rel=1e-2, abs=2e-2), code  # the numbers are halves

@@ -1,0 +1,58 @@
+"""The explorer's module in every page; `make check` compares it with a new bundle of `web/`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from glassformer.watch.explorer.module import explorer_module, strings, styles
+
+LARGEST = 220_000
+LARGEST_STYLES = 30_000
+WEB = Path(__file__).parents[3] / "web"
+
+
+def test_the_module_imports_nothing():
+    text = explorer_module()
+    assert not re.search(r"\bimport\s*[\"'({*]|\bfrom\s*[\"']", text)
+    assert not re.search(r"https?://(?!www\.w3\.org/)", text)
+
+
+def test_the_module_is_small():
+    assert len(explorer_module().encode()) <= LARGEST
+    assert len(styles().encode()) <= LARGEST_STYLES
+
+
+def test_the_module_may_stand_inside_a_script_element():
+    assert not re.search(r"</script|<!--", explorer_module(), re.IGNORECASE)
+
+
+def test_the_module_names_its_source():
+    heading = explorer_module().partition("\n")[0]
+    assert re.fullmatch(r"// The explorer of glassformer, .* web/ .*", heading)
+
+
+def test_the_module_exports_mount_and_render():
+    assert explorer_module().endswith("export const { mount } = explorer;\nexport default explorer.default;\n")
+
+
+def test_reading_the_module_does_not_need_torch():
+    program = "import sys, glassformer.watch.explorer.module as _; sys.exit(bool({'torch', 'numpy'} & {*sys.modules}))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_nothing_becomes_markup_or_code_at_run_time():
+    wrong = r"\b(inner|outer)HTML\b|insertAdjacentHTML|\beval\(|new Function|document\.write"
+    assert not re.search(wrong, explorer_module())
+
+
+def test_every_language_has_every_string_with_the_same_placeholders():
+    english, chinese = strings()["en"], strings()["zh"]
+    for key, text in english.items():
+        assert set(re.findall(r"\{\d\}", text)) == set(re.findall(r"\{\d\}", chinese[key])), key
+        assert text.strip()
+        assert chinese[key].strip()
+
+
+def test_the_lock_file_contains_no_host():
+    assert "://" not in (WEB / "package-lock.json").read_text(encoding="utf-8")

@@ -1,0 +1,131 @@
+"""Pictures: real numbers, the text's colour, alternative text for those who cannot see them."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from glassformer.errors import ConfigError, ShapeError
+from glassformer.watch import pictures
+
+WORDS = ["The", "cat", "<slept>"]
+
+
+def drawn() -> dict[str, pictures.Picture]:
+    weights = torch.softmax(torch.arange(9.0).view(3, 3), -1)
+    return {
+        "heat map": pictures.heat_map(weights, WORDS, WORDS, alt="weights & words"),
+        "large heat map": pictures.heat_map(np.sin(np.arange(2000.0)).reshape(40, 50), alt="waves"),
+        "lines": pictures.attention_lines(weights, WORDS, WORDS, query=1, alt="lines"),
+        "heads": pictures.attention_lines(torch.stack([weights] * 2), WORDS, WORDS, names=["a", "b"], alt="heads"),
+        "curves": pictures.curves(
+            {"a": ([1, 2], [3, 4], [1, 1]), "b": ([1, 2], [4, 3])}, x_label="x", y_label="y", alt="c"
+        ),
+        "bars": pictures.bars({"a": (1.0, 0.5), "b": -2.0}, points={"a": [0.5, 1.5]}, x_label="x", alt="bars"),
+        "flow": pictures.flow(
+            {"a": pictures.Box("a", 0, 0, link="x.py", more={"code": "y.py"}), "b": pictures.Box("b", 1, 1)},
+            [("a", "b", "(2, 3)")],
+            alt="flow",
+        ),
+    }
+
+
+DRAWN = drawn()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_one_svg_element_with_alternative_text_in_the_text_colour(name):
+    root = ElementTree.fromstring(DRAWN[name].svg)
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == DRAWN[name].alt == root.findtext("{http://www.w3.org/2000/svg}title")
+    assert "currentColor" in DRAWN[name].svg
+    assert not re.search(r"#000000|#ffffff|: (black|white)\b", DRAWN[name].svg)
+    assert DRAWN[name]._repr_html_().count("<svg") == 1
+    assert len(repr(DRAWN[name])) < 200
+
+
+def test_the_ids_of_two_pictures_differ():
+    ids = [set(re.findall(r'\bid="([^"]+)"', picture.svg)) for picture in DRAWN.values()]
+    assert len(set().union(*ids)) == sum(map(len, ids))
+    for picture, own in zip(DRAWN.values(), ids, strict=True):
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', picture.svg)) <= own
+
+
+@pytest.mark.slow
+def test_the_same_numbers_give_the_same_bytes():
+    assert {name: picture.svg for name, picture in drawn().items()} == {name: one.svg for name, one in DRAWN.items()}
+
+
+def test_cells_of_a_small_heat_map_show_their_numbers():
+    svg = pictures.heat_map([[0.25, -1.5]], alt="two").svg
+    assert ">0.25<" in svg
+    assert ">−1.50<" in svg
+
+
+def test_lines_start_at_the_query_and_are_as_thick_as_the_weight():
+    svg = pictures.attention_lines([[0.5, 0.5], [0.0, 1.0]], ["a", "b"], ["c", "d"], query=1, alt="x").svg
+    assert re.findall(r"stroke-width: ([\d.]+)", svg) == ["6"]
+
+
+def test_boxes_lead_to_their_chapters():
+    assert 'href="x.py"' in DRAWN["flow"].svg
+    assert 'href="y.py"' in DRAWN["flow"].svg
+    assert "target=" not in DRAWN["flow"].svg
+
+
+def test_words_stay_text():
+    assert "&lt;slept&gt;" in DRAWN["heat map"].svg
+    words = ["$x_1$", "中文", "\x01"]
+    svg = pictures.heat_map([[1.0]] * 3, words, ["$"], alt="\x02", title="$5 or $6", column_label="a$^$").svg
+    assert {*words[:2], "\ufffd", "$", "$5 or $6", "a$^$"} <= {
+        one.text for one in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    }
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: pictures.heat_map([1, 2], alt="x"), "expected 2 dimensions"),
+        (lambda: pictures.heat_map([[1, 2]], columns=["a"], alt="x"), "columns: expected 2 names, one each, got 1"),
+        (lambda: pictures.attention_lines([[1, 2]], ["a"], ["b"], alt="x"), r"expected shape \(1, 1\), got"),
+    ],
+)
+def test_data_that_does_not_fit_is_refused(draw, message):
+    with pytest.raises(ShapeError, match=message):
+        draw()
+
+
+def test_a_picture_without_alternative_text_is_refused():
+    with pytest.raises(ValueError, match="got a blank text"):
+        pictures.heat_map([[1.0]], alt=" ")
+
+
+def test_a_player_has_every_frame_and_its_caption():
+    frames = [DRAWN["lines"], DRAWN["bars"]]
+    html = pictures.player(frames, ["one <b>", "two"])._repr_html_()
+    assert html.count('class="gf-frame"') == 2
+    assert "one &lt;b&gt;" in html
+    with pytest.raises(ValueError, match="one caption each, got 2 and 1"):
+        pictures.player(frames, ["one"])
+
+
+def test_a_saved_picture_is_an_svg_file(tmp_path):
+    path = DRAWN["bars"].save(tmp_path / "bars.svg")
+    assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_a_picture_is_saved_as_svg_only(tmp_path):
+    with pytest.raises(ConfigError, match=r"expected a name that ends with \.svg, got 'a.png'"):
+        DRAWN["bars"].save(tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="cannot be written: No such file or directory; choose another path"):
+        DRAWN["bars"].save(tmp_path / "nowhere" / "a.svg")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("x", "y"), [(1, 0), (9, 0), (1, 5), (9, 5)])
+def test_a_marked_point_has_a_label(x, y):
+    line = {"a": ([1, 9], [0, 5])}
+    svg = pictures.curves(line, alt="c", x_label="x", y_label="y", mark=(x, y, "kept"), from_zero=True).svg
+    assert ">kept<" in svg

@@ -1,0 +1,180 @@
+"""The report as a file: self-contained, complete even for incomplete runs, and safe with any text."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import glassformer as gf
+from glassformer.watch.report import REPORT, write_report
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "format-1"
+
+
+class Page(HTMLParser):
+    """The content of a page: its elements with their attributes, and its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+    def tags(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def written(run, tmp_path_factory):
+    """Return the page of the run, written once."""
+    return write_report(run, tmp_path_factory.mktemp("page") / "page.html")
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    """Return a copy of the run, to be damaged."""
+    return Path(shutil.copytree(run, tmp_path / "run"))
+
+
+def sections(page: Page) -> list[str | None]:
+    return [attributes["id"] for attributes in page.tags("h2")]
+
+
+@pytest.mark.slow
+def test_a_trained_run_has_all_sections(written):
+    page = Page(written)
+    assert sections(page) == ["training", "translations", "attention", "corpus", "configuration"]
+    assert [attributes["href"] for attributes in page.tags("a")] == [f"#{id}" for id in sections(page)]
+    for words in ("BLEU", "validation loss", "d_model = 32", "Waiting for data", "blank", "training pairs"):
+        assert words in page.text
+
+
+@pytest.mark.slow
+def test_the_page_is_written_into_the_run_by_default(copy):
+    assert write_report(copy) == copy / REPORT
+    assert (copy / REPORT).stat().st_size < 1_000_000
+
+
+@pytest.mark.slow
+def test_the_page_requests_nothing_and_runs_no_script(written):
+    page = Page(written)
+    assert not page.tags("script")
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    fetching = ("src", "href", "xlink:href")
+    addresses = [attributes[name] for _, attributes in page.elements for name in fetching if name in attributes]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    [policy] = [one["content"] for one in page.tags("meta") if "http-equiv" in one]
+    assert policy.startswith("default-src 'none'")
+
+
+@pytest.mark.slow
+def test_text_of_the_corpus_stays_text(written):
+    assert "<script>" not in written.read_text(encoding="utf-8")
+    assert "<script>" in Page(written).text
+
+
+@pytest.mark.slow
+def test_each_picture_has_a_description_and_each_id_is_unique(written):
+    page = Page(written)
+    assert len(page.tags("svg")) == 11
+    assert all(one["role"] == "img" and one["aria-label"] for one in page.tags("svg"))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.slow
+def test_numbers_of_the_log_are_on_the_page(run, written):
+    page = Page(written)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    validations = [line for line in lines if line["type"] == "validation"]
+    assert len(validations) == 3
+    for line in validations:
+        assert f"{line['loss']:.3f}" in page.text
+        assert f"{line['metric'][1]:.1f}" in page.text
+
+
+@pytest.mark.slow
+def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
+    (copy / "model.safetensors").unlink()
+    lines = (copy / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (copy / "metrics.jsonl").write_text("".join(lines[:3]) + '{"type": "st')
+    page = Page(write_report(copy, tmp_path / "page.html"))
+    assert sections(page) == ["training", "corpus", "configuration"]
+    assert "in progress, or killed" in page.text
+    assert "train the run to its first validation" in page.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["loss", "perplexity", "metric", "best", "tokens_per_second"])
+def test_a_log_without_a_value_is_reported(copy, tmp_path, name):
+    (copy / "model.safetensors").unlink()
+    shutil.rmtree(copy / "prepared")
+    lines = [json.loads(line) for line in (copy / "metrics.jsonl").read_text().splitlines()]
+    kept = [{key: value for key, value in line.items() if key != name} for line in lines]
+    (copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    assert sections(Page(write_report(copy, tmp_path / "page.html"))) == ["training", "configuration"]
+
+
+@pytest.mark.slow
+def test_a_run_that_has_just_begun_is_reported(copy, tmp_path):
+    for name in ("metrics.jsonl", "model.safetensors"):
+        (copy / name).unlink()
+    shutil.rmtree(copy / "prepared")
+    page = Page(write_report(copy, tmp_path / "page.html"))
+    assert sections(page) == ["configuration"]
+    assert "the log has no entries yet" in page.text
+
+
+@pytest.mark.slow
+def test_a_run_without_its_corpus_is_reported(tmp_path):
+    page = Page(write_report(GOLDEN, tmp_path / "page.html"))
+    assert sections(page) == ["training", "configuration"]
+    assert "the run did not keep them" in page.text
+
+
+@pytest.mark.slow
+def test_a_run_on_a_task_without_its_prepared_corpus_is_reported(tmp_path):
+    run = tmp_path / "copy"
+    gf.train("copy", overrides=["training.steps=3", "model.d_model=32", "model.d_ff=48", f"run.directory={run}"])
+    shutil.rmtree(run / "prepared", ignore_errors=True)
+    page = Page(write_report(run))
+    assert sections(page) == ["training", "translations", "attention", "corpus", "configuration"]
+    assert "the built-in task copy" in page.text
+    assert "validation pairs" in page.text
+
+
+@pytest.mark.slow
+def test_missing_validation_files_are_mentioned(copy, tmp_path):
+    shutil.rmtree(copy / "prepared")
+    text = (copy / "config.toml").read_text()
+    text = re.sub('valid_source = ""', 'valid_source = "valid.tsv"', text)
+    (copy / "config.toml").write_text(text)
+    page = Page(write_report(copy, tmp_path / "page.html"))
+    assert "valid.tsv does not exist" in page.text
+
+
+@pytest.mark.slow
+def test_the_run_is_unchanged(copy, tmp_path):
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    write_report(copy, tmp_path / "page.html")
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(("output", "message"), [("", "is a folder"), ("none/page.html", "the folder ")])
+def test_a_path_that_cannot_be_a_file_is_refused(run, tmp_path, output, message):
+    with pytest.raises(gf.ConfigError, match=message):
+        write_report(run, tmp_path / output)
+
+
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path):
+    with pytest.raises(gf.CheckpointError, match="is not a run"):
+        write_report(tmp_path)
