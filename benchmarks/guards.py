@@ -32,10 +32,11 @@ from glassformer.corpus.readers import read_lines
 from glassformer.corpus.tasks import TASKS
 from glassformer.decoding.engine import AttentionRows
 from glassformer.evaluation.confidence import calibration_error
-from glassformer.evaluation.guards import Guards, of_search
+from glassformer.evaluation.guards import Guards
 from glassformer.evaluation.metrics import sentence_scores
 from glassformer.evaluation.signals import SIGNALS, ModelOutput, signals
 from glassformer.jobs.calibration import guards_of
+from glassformer.recipes.configuration import settings_of_outputs
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
@@ -89,7 +90,8 @@ class Outputs:
     def guards(self, some: slice = slice(None)) -> Guards:
         """Return guards that are calibrated on all outputs, or on some."""
         references = [[one] for one in self.references[some]]
-        return guards_of(self.judged[some], references, of_search(self.translator.bundle.configuration.decoding))
+        search = settings_of_outputs(self.translator.bundle.configuration.decoding)
+        return guards_of(self.judged[some], references, search)
 
     @property
     def pairs(self) -> list[Pair]:
@@ -326,7 +328,8 @@ def _mended(run: Path, engine: Any, guards: Guards, corpus: Outputs, loops: Sequ
 
 def with_guards(translator: Translator, guards: Guards) -> Translator:
     """Return a translator that judges by these guards, for its own search."""
-    translator.__dict__["_stored_guards"] = replace(guards, search=of_search(translator.bundle.configuration.decoding))
+    search = settings_of_outputs(translator.bundle.configuration.decoding)
+    translator.__dict__["_stored_guards"] = replace(guards, search=search)
     return translator
 
 

@@ -7,7 +7,8 @@ A configuration is a dataclass. The annotation of a field says which values it a
 import ast
 import inspect
 import json
-from dataclasses import Field, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
@@ -17,7 +18,18 @@ from glassformer.errors import ConfigError, nearest, quoted
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Range", "Setting", "accepts", "check_fields", "expected", "has_type", "is_number", "refused", "settings_of"]
+__all__ = [
+    "Range",
+    "Setting",
+    "accepts",
+    "check_fields",
+    "expected",
+    "has_type",
+    "is_number",
+    "refused",
+    "settings_of",
+    "with_defaults",
+]
 
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "text", tuple: "a list of texts"}
 
@@ -104,6 +116,17 @@ def has_type(annotation: Any, value: object) -> bool:
 def is_number(annotation: Any) -> bool:
     """Return whether a field with this annotation accepts numbers, which true and false are not."""
     return bool({int, float} & set(_parts(annotation)[0]))
+
+
+def with_defaults(stored: Mapping[str, Any], *kinds: "type[DataclassInstance]", section: str = "") -> dict[str, Any]:
+    """Return the settings in a file, with the default of each setting of these kinds that the file lacks.
+
+    A file lacks a setting that a later version added. The default of a new setting therefore has to give what was done
+    before the setting existed. Names begin with `section`; tuples are lists, as in JSON.
+    """
+    defaults = {f"{section}{field.name}": field.default for kind in kinds for field in fields(kind)}
+    known = {name: value for name, value in defaults.items() if value is not MISSING}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in known.items()} | dict(stored)
 
 
 def settings_of(section: str, kind: "type[DataclassInstance]") -> list[Setting]:

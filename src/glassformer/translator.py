@@ -17,7 +17,7 @@ from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources,
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
-from glassformer.evaluation.guards import Guards, of_search
+from glassformer.evaluation.guards import Guards
 from glassformer.evaluation.signals import ModelOutput
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
@@ -552,9 +552,7 @@ class Translator:
 
     def _guards(self, search: Search) -> Guards | None:
         found = self._stored_guards
-        older = {"shortlist": 0}  # where a file lacks the setting
-        fits = found and not search.sample and {**older, **found.search} == of_search(search.settings)
-        return found if fits else None
+        return found if found and not search.sample and found.fit(search.settings) else None
 
     @cached_property
     def _stored_guards(self) -> Guards | None:

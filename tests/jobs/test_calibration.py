@@ -1,11 +1,13 @@
 """Guards that are calibrated on a run's outputs, and then used by its translator."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
 from glassformer.errors import DataError
+from glassformer.evaluation.guards import GUARDS
 from glassformer.evaluation.items import Items
 from glassformer.jobs.calibration import calibrate
 from glassformer.translating.translation import TRANSLATED
@@ -52,6 +54,20 @@ def test_guards_belong_to_one_search(translator: Translator) -> None:
     assert again.guards(window=7, temperature=0.5) is not None
     assert again.guards(beam_size=1) is None
     assert again.guards(length_penalty=0.0) is None
+
+
+@pytest.mark.parametrize(("name", "different"), [("max_source", 7), ("length_penalty", 0.0)])
+def test_a_setting_added_after_the_calibration_counts_with_its_default(
+    translator: Translator, name: str, different: float
+) -> None:
+    folder = translator.bundle.folder
+    calibrate(translator, Items.of([[one] for one in texts(120)], group=False)).save(folder)
+    values = json.loads((folder / GUARDS).read_text())
+    del values["search"][name]
+    (folder / GUARDS).write_text(json.dumps(values))
+    again = Translator(translator.bundle, translator.model)
+    assert again.guards() is not None
+    assert again.guards(**{name: different}) is None
 
 
 def test_without_references_or_with_few_there_is_no_confidence(translator: Translator) -> None:

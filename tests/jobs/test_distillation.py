@@ -15,7 +15,7 @@ import word_by_word
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.jobs import distillation as module
-from glassformer.jobs.bulk import BulkJob, bulk, finish_bulk
+from glassformer.jobs.bulk import BULK, BulkJob, bulk, finish_bulk
 from glassformer.jobs.distillation import (
     DISTILLATION,
     TeacherSearch,
@@ -76,6 +76,10 @@ def files(tmp_path) -> Path:
     return tmp_path
 
 
+def without(settings: dict, *names: str) -> dict:
+    return {name: value for name, value in settings.items() if name not in names}
+
+
 def records(corpus) -> list[dict]:
     paths = sorted((corpus.folder / "corpus").iterdir())
     return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
@@ -104,6 +108,8 @@ def test_the_translations_of_bulk_give_the_same_corpus(folder, tmp_path, files, 
     expected = distil([run], tmp_path / "alone", source=source, target=target, settings={"beam_size": 2})
     job = BulkJob.of([run], [source], str(tmp_path / "bulk"), settings={"beam_size": 2}, part_bytes=20)
     bulk(job)
+    stored = tmp_path / "bulk" / BULK
+    stored.write_text(json.dumps(without(json.loads(stored.read_text()), "max_source")))  # as before it existed
     given = {"source": source, "translations": str(tmp_path / "bulk")}
     with pytest.raises(
         CheckpointError, match=r"bulk has no manifest\.json: run `glassformer bulk` with --finish first"
@@ -172,6 +178,16 @@ def test_a_folder_made_with_different_settings_is_refused(folder, tmp_path, file
         distil([folder / "run"], tmp_path / "d", settings={"beam_size": 2})
     with pytest.raises(ConfigError, match="distilled with different files: choose another folder"):
         distil([folder / "run"], tmp_path / "d", source=str(files / "new.en"))
+
+
+@pytest.mark.slow
+def test_a_folder_made_before_a_setting_existed_was_made_with_its_default(folder, tmp_path):
+    distil([folder / "run"], tmp_path / "d")
+    path = tmp_path / "d" / DISTILLATION
+    path.write_text(json.dumps(without(json.loads(path.read_text()), "max_source", "keep_reference")))
+    assert distil([folder / "run"], tmp_path / "d").made == 0
+    with pytest.raises(ConfigError, match="distilled with max_source = 1024, not 7"):
+        distil([folder / "run"], tmp_path / "d", settings={"max_source": 7})
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ guards.json          the thresholds, what is usual in the run's outputs, the sea
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,7 +13,8 @@ from typing import Any
 from glassformer.errors import CheckpointError
 from glassformer.evaluation.confidence import Calibration
 from glassformer.evaluation.signals import ModelOutput, Usual, signals
-from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
+from glassformer.recipes.configuration import DecodingConfig, settings_of_outputs
+from glassformer.settings import with_defaults
 from glassformer.system.files import read_json, write_json, write_safely
 
 __all__ = [
@@ -24,15 +25,14 @@ __all__ = [
     "above",
     "common_thresholds",
     "medians_of",
-    "of_search",
     "suspicion",
 ]
 
 GUARDS = "guards.json"
 UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
 """The guards that need no calibration: the output has the same words as the source, or different numbers."""
-OF_STREAMS = ("window", "retry", "protect")
-"""Decoding settings that change no output of a search."""
+AROUND_A_SEARCH = ("retry", "protect")
+"""Settings of outputs that change no output of a single search, which is what the guards are calibrated on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,12 @@ class Guards:
         content["usual"]["scripts"] = sorted(self.usual.scripts)
         write_safely(folder / GUARDS, lambda path: write_json(path, content))
 
+    def fit(self, decoding: DecodingConfig) -> bool:
+        """Return whether the guards were calibrated on outputs of this search."""
+        then = with_defaults(self.search, DecodingConfig)
+        now = settings_of_outputs(decoding)
+        return all(then[name] == value for name, value in now.items() if name not in AROUND_A_SEARCH)
+
     def reasons(self, output: ModelOutput) -> tuple[str, ...]:
         """Return the names of the guards that an output sets off."""
         return above(signals(output, self.usual), self.thresholds)
@@ -165,12 +171,6 @@ def suspicion(values: Mapping[str, float], thresholds: Mapping[str, float], medi
         if name in thresholds
         for middle in (medians.get(name, 0.0),)
     )
-
-
-def of_search(settings: DecodingConfig) -> dict[str, Any]:
-    """Return the settings that decide the output of a search."""
-    others = (*OF_SAMPLING, *OF_STREAMS)
-    return {one.name: getattr(settings, one.name) for one in fields(settings) if one.name not in others}
 
 
 def above(values: Mapping[str, float], thresholds: Mapping[str, float]) -> tuple[str, ...]:

@@ -30,10 +30,12 @@ from glassformer.corpus.ranges import FileRange, check_column, count_texts, rang
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import CheckpointError, ConfigError, DataError, shortened
 from glassformer.evaluation.guards import GUARDS
-from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
+from glassformer.jobs.kept_settings import difference_of_settings, stored_weights
 from glassformer.jobs.options import PART_BYTES
 from glassformer.jobs.run_reports import ProgressReport
+from glassformer.recipes.configuration import DecodingConfig, settings_of_outputs
 from glassformer.recipes.toml import changed_decoding
+from glassformer.settings import with_defaults
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
@@ -201,7 +203,7 @@ class BulkJob:
         settings = self._identity()
         if BULK not in self.storage.names(""):
             _write_json(self.storage, BULK, settings)
-        if difference := difference_of_settings(self._there(), settings):
+        if difference := difference_of_settings(_settings(self.storage), settings):
             raise ConfigError(
                 f"{self.output} holds parts that were translated with {difference}: choose another folder, or delete "
                 "that folder"
@@ -239,9 +241,6 @@ class BulkJob:
             "part_bytes": self.part_bytes,
             "files": names_and_sizes(self.files),
         }
-
-    def _there(self) -> dict[str, Any]:
-        return _read_json(self.storage, BULK)
 
 
 def _is_there(part: str, names: Collection[str]) -> bool:
@@ -429,7 +428,7 @@ def finished_settings(folder: str) -> dict[str, Any]:
     storage = storage_of(folder)
     if not {BULK, _MANIFEST} <= storage.names(""):
         raise CheckpointError(f"{folder} has no {_MANIFEST}: run `glassformer bulk` with --finish first")
-    settings = _read_json(storage, BULK)
+    settings = _settings(storage)
     if settings.get("target_column") is not None:
         raise CheckpointError(f"{folder} holds scores: expected translations; give a folder of `glassformer bulk`")
     return settings
@@ -561,6 +560,11 @@ def _place(name: str) -> tuple[int, int, int]:
 def _listed(names: Sequence[str]) -> str:
     more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
     return f"{', '.join(map(shortened, names[:_NAMED]))}{more}"
+
+
+def _settings(storage: Storage) -> dict[str, Any]:
+    """Return the settings with which the parts of a folder were made."""
+    return with_defaults(_read_json(storage, BULK), DecodingConfig)
 
 
 def _read_json(storage: Storage, name: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Calibrate a run's guards and its confidence on outputs of its own search."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ from numpy.typing import NDArray
 
 from glassformer.errors import DataError
 from glassformer.evaluation.confidence import Calibration, fit_calibration, too_few
-from glassformer.evaluation.guards import GUARDS, Guards, above, common_thresholds, medians_of, of_search
+from glassformer.evaluation.guards import GUARDS, Guards, above, common_thresholds, medians_of
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
 from glassformer.evaluation.signals import ModelOutput, Usual, signals
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
+from glassformer.recipes.configuration import settings_of_outputs
 from glassformer.system.files import remove
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
@@ -61,7 +63,7 @@ def calibrate(
             "give more texts, or flag a larger share"
         )
     outputs = translator.outputs([items.sources[place] for place in judged], [found[place] for place in judged])
-    search = of_search(translator.bundle.configuration.decoding)
+    search = settings_of_outputs(replace(translator.bundle.configuration.decoding, retry=False))
     return guards_of(outputs, [items.references[place] for place in judged], search, flagged, close_chrf)
 
 

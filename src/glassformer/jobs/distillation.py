@@ -32,12 +32,19 @@ from glassformer.errors import CheckpointError, ConfigError, quoted, shortened
 from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scores
 from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes, rescored_by
 from glassformer.jobs.evaluation import corpus_of
-from glassformer.jobs.kept_settings import difference_of_settings, settings_of_outputs, stored_weights
+from glassformer.jobs.kept_settings import difference_of_settings, stored_weights
 from glassformer.jobs.manifest import CorpusFile
 from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
-from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DataConfig
+from glassformer.recipes.configuration import (
+    OF_SAMPLING,
+    Configuration,
+    DataConfig,
+    DecodingConfig,
+    settings_of_outputs,
+)
 from glassformer.recipes.toml import changed_decoding, load
+from glassformer.settings import with_defaults
 from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.system.locks import locked
 from glassformer.system.machine import cores
@@ -229,7 +236,8 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         write_safely(path, lambda temporary: write_json(temporary, dict(settings)))
         return
-    if difference := difference_of_settings(read_json(path), settings):
+    there = with_defaults(read_json(path), DecodingConfig, TeacherSearch)
+    if difference := difference_of_settings(there, settings):
         raise ConfigError(
             f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
             "that folder"
@@ -321,7 +329,7 @@ class _Distillation:
         self.translations = translations
         if translations:
             there = finished_settings(translations)
-            names = settings_of_outputs(self.settings).keys() & there.keys()
+            names = settings_of_outputs(self.settings)
             self.settings = changed_decoding(self.settings, {name: there[name] for name in names})
         self._check_search(settings)
 

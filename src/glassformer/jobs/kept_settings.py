@@ -1,28 +1,17 @@
 """The settings with which a folder's contents were made, so that a later command with different ones is refused."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from glassformer.bundle import WEIGHTS
 from glassformer.errors import CheckpointError, quoted
-from glassformer.recipes.configuration import OF_SAMPLING, DecodingConfig
 
-__all__ = ["difference_of_settings", "settings_of_outputs", "stored_weights"]
-
-
-def settings_of_outputs(settings: DecodingConfig) -> dict[str, Any]:
-    """Return the settings that decide the output of beam search, by name."""
-    return {name: value for name, value in asdict(settings).items() if name not in (*OF_SAMPLING, "window")}
+__all__ = ["difference_of_settings", "stored_weights"]
 
 
 def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
-    """Return the first difference between a folder's settings and a command's, in words; "" if none.
-
-    Older folders lack decoding settings added since, whose defaults hold there.
-    """
-    there = settings_of_outputs(DecodingConfig()) | dict(there)
+    """Return the first difference between a folder's settings and a command's, in words; "" if none."""
     for name, value in settings.items():
         if there.get(name) != value:
             if list in map(type, (value, there.get(name))):  # hashes and sizes would tell the reader nothing

@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from itertools import islice
@@ -47,6 +47,7 @@ from glassformer.recipes.configuration import NOT_CONTENT, Configuration, DataCo
 from glassformer.recipes.corpora import corpora_of
 from glassformer.recipes.defaults import describe_choice, fit
 from glassformer.recipes.toml import changed_settings
+from glassformer.settings import with_defaults
 from glassformer.system.files import clear_temporaries, hash_of_bytes, hash_of_file, hash_of_folder, write_safely
 from glassformer.system.locks import locked
 from glassformer.system.pools import HERE, Pool
@@ -78,6 +79,8 @@ SAMPLE_PAIRS = 10_000
 """Number of pairs from which open settings are chosen."""
 _KEPT, _SAMPLE, _VALID = "kept.npy", "sample.jsonl", "valid.jsonl"
 _BITS_AT_ONCE = 1 << 16
+_SECTIONS = {"data": DataConfig, "cleaning": CleaningConfig, "tokenizer": TokenizerConfig}
+"""The sections whose settings decide the result."""
 
 KeptBits = NDArray[np.uint8]
 T = TypeVar("T")
@@ -592,16 +595,7 @@ def _settings(configuration: Configuration) -> dict[str, Any]:
     return flat if data.valid_source else {**flat, "run.seed": configuration.run.seed}
 
 
-def _settings_of_old_folders() -> dict[str, Any]:
-    """Return the default values of settings, which count where the manifest of an older folder lacks a setting."""
-    sections = {
-        section: {field.name: field.default for field in fields(config) if field.default is not MISSING}
-        for section, config in (("data", DataConfig), ("cleaning", CleaningConfig), ("tokenizer", TokenizerConfig))
-    }
-    return {name: value for one, values in sections.items() for name, value in _flat_section(one, values).items()}
-
-
-def _flat_section(section: str, values: Mapping[str, Any], without: Container[str] = ()) -> dict[str, Any]:
+def _flat_section(section: str, values: Mapping[str, Any], without: Container[str]) -> dict[str, Any]:
     return {
         f"{section}.{name}": list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
@@ -611,7 +605,9 @@ def _flat_section(section: str, values: Mapping[str, Any], without: Container[st
 
 def _difference(there: Manifest, settings: Mapping[str, Any], files: Sequence[CorpusFile]) -> str:
     """Return in words how a folder differs from these settings and files; "" if it does not."""
-    then = {**_settings_of_old_folders(), **there.settings}
+    then = dict(there.settings)
+    for section, kind in _SECTIONS.items():
+        then = with_defaults(then, kind, section=f"{section}.")
     for name, value in settings.items():
         if then.get(name) != value:
             return f"with {name} = {quoted(then.get(name))}, not {quoted(value)}"

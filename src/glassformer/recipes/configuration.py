@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
 from glassformer.corpus.cleaning import CleaningConfig
@@ -22,6 +22,7 @@ __all__ = [
     "Precision",
     "RunConfig",
     "TrainingConfig",
+    "settings_of_outputs",
 ]
 
 Files = str | tuple[str, ...]
@@ -341,6 +342,11 @@ class DecodingConfig:
 
 OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 """Settings of [decoding] that only sampling reads."""
+
+
+def settings_of_outputs(decoding: DecodingConfig) -> dict[str, Any]:
+    """Return the settings that decide the outputs of beam search, by name."""
+    return {name: value for name, value in asdict(decoding).items() if name not in (*OF_SAMPLING, "window")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

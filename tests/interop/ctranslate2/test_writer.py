@@ -344,6 +344,15 @@ def test_a_file_is_hashed_once_after_a_copy(run, tmp_path, monkeypatch, exported
         assert ("model.safetensors" in hashed) == (expected and not exported)
 
 
+def test_an_export_of_a_model_before_a_field_existed_is_loaded(run, tmp_path):
+    export_ctranslate2(run, tmp_path / "out", "float32")
+    path = tmp_path / "out" / "export.json"
+    values = json.loads(path.read_text())
+    del values["model"]["output_bias"]
+    path.write_text(json.dumps(values))
+    assert Translator.load(tmp_path / "out", engine="auto").engine.name == "ctranslate2"
+
+
 @pytest.mark.slow
 def test_a_damaged_export_json_is_reported(run, tmp_path):
     export_ctranslate2(run, tmp_path / "out", "float32")

@@ -23,6 +23,7 @@ from glassformer.interop.ctranslate2.model import positions_of, specification
 from glassformer.interop.exporting import check_trained, replaced_folder, weights_of
 from glassformer.interop.verification import Verification, verify_ctranslate2
 from glassformer.model.config import ModelConfig
+from glassformer.settings import with_defaults
 from glassformer.system.files import read_json, remove, write_json
 from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
 from glassformer.system.locks import locked
@@ -76,7 +77,7 @@ def read_export(folder: Path) -> Export:
                     quantization=cast(Quantization, quantization),
                     positions=positions,
                     weights=weights,
-                    model=dict(values["model"]),
+                    model=with_defaults(values["model"], ModelConfig),
                     shortlist=int(values["shortlist"]),
                     run=_parsed_fingerprints(values["run"]),
                     files=_parsed_fingerprints(values["files"]),
@@ -165,7 +166,7 @@ def _why_convert(bundle: Bundle, folder: Path) -> str:
 def _other_model(export: Export, config: ModelConfig) -> str:
     """Return the first difference between a model and the exported one, or "" if they are equal."""
     for name, value in config.to_dict().items():
-        if name in export.model and export.model[name] != value:
+        if export.model[name] != value:
             return f"model.{name} is {value!r}, but was {export.model[name]!r}"
     return ""
 
