@@ -39,7 +39,7 @@ test-exhaustive: .venv/developer ## fail or be killed at every write, and try ev
 # Programs that open our models, or whose models we import: each list in requirements/ is one environment. Packages whose
 # own requirements are heavy or contradict each other stand in NAME-alone.txt.
 CLIENTS := transformers argos onnx node http
-clients: $(CLIENTS:%=.clients/%/installed) .clients/serve/installed ## install other people's programs for the tests marked "client" (about 2 GB)
+clients: $(CLIENTS:%=.clients/%/installed) .clients/serve/installed .clients/nginx/installed ## install other people's programs for the tests marked "client" (about 2 GB)
 
 .clients/%/installed: tests/clients/requirements/%.txt tests/clients/requirements/%-alone.txt | .venv/python
 	rm -rf .clients/$*
@@ -55,6 +55,14 @@ clients: $(CLIENTS:%=.clients/%/installed) .clients/serve/installed ## install o
 	.clients/serve/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --requirement $<
 	.clients/serve/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --editable .
 	@touch $@
+
+# nginx: the system's, or Debian's package, which is unpacked and not installed.
+.clients/nginx/installed: | .venv/python
+	@rm -rf .clients/nginx && mkdir -p .clients/nginx && cd .clients/nginx && \
+	if command -v nginx; then ln -s "$$(command -v nginx)" nginx && touch installed; \
+	elif (apt-get download -qq nginx || { apt-get update -qq && apt-get download -qq nginx; }) && \
+		dpkg-deb --extract nginx_*.deb . && ln -s usr/sbin/nginx nginx && ./nginx -v; then touch installed; \
+	else echo ".clients/nginx: skipped; install nginx"; test -z "$$CI"; fi
 
 # npm's scripts would fetch further files, which translating texts does not need.
 .clients/node/installed: tests/clients/requirements/node/package-lock.json | .venv/node

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from models import random_translator
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -36,3 +38,11 @@ def ask(client: Callable[[str], Path]) -> Ask:
         return json.loads(run.stdout)
 
     return asked
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a small run with random weights."""
+    translator = random_translator(tmp_path_factory.mktemp("serving"), extra_length=5)
+    translator.bundle.save(translator.model)
+    return translator.bundle.folder

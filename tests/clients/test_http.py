@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from models import random_translator
 from serving.conftest import service
 
 pytestmark = [pytest.mark.client, pytest.mark.long]
@@ -49,13 +48,6 @@ def client():
         get=lambda path: ask("GET", path), post=lambda path, data=None, json=None: ask("POST", path, data, json)
     )
 """
-
-
-@pytest.fixture(scope="module")
-def run_folder(tmp_path_factory):
-    translator = random_translator(tmp_path_factory.mktemp("serving"), extra_length=5)
-    translator.bundle.save(translator.model)
-    return translator.bundle.folder
 
 
 @pytest.fixture(scope="module")

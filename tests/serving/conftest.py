@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import psutil
 import pytest
 
 from models import random_translator
@@ -80,6 +82,36 @@ def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:
     while not holds():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
+
+
+def connected(served: Served, data: bytes = b"") -> socket.socket:
+    """Return a connection on which some bytes have been sent."""
+    client = socket.create_connection(("127.0.0.1", served.port), timeout=30)
+    client.sendall(data)
+    return client
+
+
+def connections(served: Served) -> int:
+    """Return the number of open connections of a service."""
+    open_ones = psutil.Process(served.process.pid).net_connections()
+    return sum(one.status == psutil.CONN_ESTABLISHED for one in open_ones)
+
+
+def until_ended(served: Served, before: bytes, drop: bytes) -> None:
+    """Send some bytes and then a drop of others now and then, until the service ends the connection."""
+    with connected(served, before) as client:
+        client.settimeout(0.1)
+
+        def is_ended() -> bool:
+            try:
+                client.sendall(drop)
+                return client.recv(65536) == b""
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+        until(is_ended, "the connection is still open")
 
 
 def port_of(process: subprocess.Popen[str]) -> int:

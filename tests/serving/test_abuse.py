@@ -6,14 +6,13 @@ import os
 import re
 import resource
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import psutil
 import pytest
 
-from serving.conftest import Served, service, until
+from serving.conftest import Served, connected, connections, service, until, until_ended
 
 pytestmark = pytest.mark.slow
 ONE = {"q": "the cat sleeps", "source": "en", "target": "es"}
@@ -35,19 +34,6 @@ def attacked(run_folder) -> Iterator[Served]:
         yield one
 
 
-def connected(served: Served, data: bytes = b"") -> socket.socket:
-    """Return a connection on which some bytes have been sent."""
-    client = socket.create_connection(("127.0.0.1", served.port), timeout=30)
-    client.sendall(data)
-    return client
-
-
-def connections(served: Served) -> int:
-    """Return the number of open connections of a service."""
-    open_ones = psutil.Process(served.process.pid).net_connections()
-    return sum(one.status == psutil.CONN_ESTABLISHED for one in open_ones)
-
-
 def memory(served: Served) -> int:
     """Return the bytes of the service's own process."""
     return psutil.Process(served.process.pid).memory_info().rss
@@ -56,30 +42,15 @@ def memory(served: Served) -> int:
 @pytest.mark.parametrize(
     ("before", "drop"),
     [
-        (b"", b"G"),
-        (HEAD, b"A: b\r\n"),
         (HEAD + b"Content-Length: 1000\r\n\r\n", b" "),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
-        (HEALTH + b"\r\n", b"G"),
         (HEALTH + b"Content-Length: 1000000\r\n\r\n", b" "),
         (b"POST /absent HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", b" "),
     ],
-    ids=["head", "endless head", "body", "chunks", "second head", "body of a GET", "body after the answer"],
+    ids=["body", "chunks", "body of a GET", "body after the answer"],
 )
 def test_a_client_that_sends_a_byte_now_and_then_is_ended(attacked, before, drop):
-    with connected(attacked, before) as client:
-        client.settimeout(0.1)
-
-        def is_ended() -> bool:
-            try:
-                client.sendall(drop)
-                return client.recv(65536) == b""
-            except TimeoutError:
-                return False
-            except OSError:
-                return True
-
-        until(is_ended, "the connection is still open")
+    until_ended(attacked, before, drop)
     assert attacked.json("/translate", ONE).status == 200
 
 
@@ -206,7 +177,6 @@ def test_a_million_mistakes_are_one_error(attacked, body):
         b"GET / HTTP/1.1\r\nA: " + b"x" * 200_000,
         b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20_000,
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nA: " + b"x" * 200_000,
-        b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 1000,
         HEAD + b"Content-Length: -5\r\n\r\n",
         HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -238,25 +208,23 @@ def test_a_wish_for_another_protocol_is_ignored(attacked):
 
 def test_pipelined_requests_are_answered_in_order(attacked):
     with connected(attacked) as client:
-        client.sendall(b"".join(b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % path for path in (b"health", b"absent") * 8))
+        client.sendall(b"".join(b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % path for path in (b"health", b"absent") * 500))
         got = b""
-        while got.count(b"HTTP/1.1 ") < 16 or not got.endswith(b"}"):
+        while got.count(b"HTTP/1.1 ") < 1000 or not got.endswith(b"}"):
             got += client.recv(65536)
-    assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200", b"404"] * 8
+    assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200", b"404"] * 500
 
 
-@pytest.mark.parametrize("files", [256, None])
-def test_ten_thousand_connections(run_folder, files):
+def test_ten_thousand_connections(run_folder):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
-        with service(str(run_folder), "--languages", "en:es", "--log", "nothing", files=files) as served:
+        with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
             with ExitStack() as silent:
                 for _ in range(10_000 if hard == resource.RLIM_INFINITY else min(10_000, hard - 500)):
                     silent.enter_context(connected(served))  # waits for its place in the queue, as the request does
                 assert served.json("/translate", ONE).status == 200
-                assert connections(served) <= min(1000, (files or 1064) - 64)
                 assert memory(served) < 200 * MEGABYTE
             until(lambda: connections(served) == 0, "the connections are still open")
     finally:

@@ -74,7 +74,7 @@ def test_clients_that_go_away_leave_nothing_behind(served):
     until(lambda: served.metric('glassformer_queue{model="en-es"}') == 0, "texts still wait")
 
 
-def test_silent_connections_give_way_to_clients_that_ask(start, run_folder):
+def test_silent_connections_do_not_keep_others_out(start, run_folder):
     options = ("--languages", "en:es", "--log", "nothing", "--set", "serving.connections=20")
     with start(str(run_folder), *options) as served:
         place = ("127.0.0.1", served.port)

@@ -38,11 +38,11 @@ class Limits:
     body: Annotated[int, Range(1000, 10**10)] = 4_000_000
     """Maximum number of bytes of a request."""
     body_seconds: Annotated[float, Range(0.1, 10**5)] = 20.0
-    """Time in which a request must arrive."""
+    """Time in which the body of a request must arrive."""
     queue: Annotated[int, Range(1, 10**8)] = 4096
     """Maximum number of texts that wait for a model."""
     connections: Annotated[int, Range(1, 10**6)] = 1000
-    """Maximum number of open connections."""
+    """Maximum number of requests that are open at once."""
 
     def __post_init__(self) -> None:
         """Check the settings."""

@@ -15,15 +15,14 @@ __all__ = ["LimitedBodies", "fields", "gone", "json_object"]
 MOST_FIELDS = 2_000
 LARGE_BODIES = 64
 """Number of bodies of the maximum size that may be in memory at once."""
-CLOSE = {"Connection": "close"}
-"""The header with which the server reads nothing more of a request."""
 
 
 class LimitedBodies:
     """Refuses a body while it is read, once it is too large or too slow.
 
     All bodies that are in memory share an amount of it. Once that is used up, bodies are refused that take more than
-    a connection's part of it, so that small requests are still answered.
+    a request's part of it, so that small requests are still answered. A connection is closed after an answer that does
+    not wait for the whole body, because nothing bounds the time in which the rest would arrive.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
@@ -38,33 +37,45 @@ class LimitedBodies:
             return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.limits.body_seconds
-        size, is_whole = 0, False
+        size, is_whole = 0, not _has_body(scope)
 
         async def limited() -> Message:
             nonlocal size, is_whole
-            if is_whole:  # the only message left is that the client went away
+            if is_whole:  # the only message left is an empty one, or that the client went away
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError as error:
                 why = f"the request did not arrive within {self.limits.body_seconds:g} s"
-                raise RequestError(408, why, CLOSE) from error
+                raise RequestError(408, why) from error
             size += len(message.get("body", b""))
             self.held += len(message.get("body", b""))
             is_whole = not message.get("more_body", False)
             if size > self.limits.body:
                 why = f"the request has more than {self.limits.body} bytes: send less text"
-                raise RequestError(413, why, CLOSE)
+                raise RequestError(413, why)
             if self.held > self.most_held and size > self.most_held // self.limits.connections:
-                refusal = busy("the service is busy: try again in a moment, or with less text")
-                raise RequestError(refusal.status, refusal.text, {**refusal.headers, **CLOSE})
+                raise busy("the service is busy: try again in a moment, or with less text")
             return message
 
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and not is_whole:
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+                await asyncio.sleep(0)  # what has arrived of the body may have ended the connection
+            await send(message)
+
         try:
-            await self.app(scope, limited, send)
+            await self.app(scope, limited, closing)
         finally:
             self.held -= size
+
+
+def _has_body(scope: Scope) -> bool:
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
 
 
 async def fields(request: Request) -> tuple[dict[str, Any], bool]:

@@ -51,6 +51,8 @@ class Service:
     log_texts: bool = False
     characters: dict[str, int] = field(default_factory=dict)
     """Characters that each client has had translated, by the name of its key ("" without keys)."""
+    open: int = 0
+    """Number of requests that are being answered."""
 
     def client(self, key: str) -> str:
         """Return the name of a key, "" if the service wants none.
@@ -182,18 +184,24 @@ class _Endpoint:
         request, began = Request(scope, receive, send), perf_counter()
         service = service_of(request)
         request.state.entry = {"method": self.method, "path": self.path}
-        response, status = await _answered(service, request, self.handler, self.write_error)
-        seconds = perf_counter() - began
-        service.metrics.answered(self.path, status, seconds)
-        if service.log:
-            _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
-        await response(scope, receive, send)
+        service.open += 1
+        try:
+            response, status = await _answered(service, request, self.handler, self.write_error)
+            seconds = perf_counter() - began
+            service.metrics.answered(self.path, status, seconds)
+            if service.log:
+                _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
+            await response(scope, receive, send)
+        finally:
+            service.open -= 1
 
 
 async def _answered(
     service: Service, request: Request, handler: Handler, write_error: WriteError
 ) -> tuple[Response, int]:
     try:
+        if service.open > service.limits.connections:
+            raise busy("too many connections")
         response = await service.in_time(handler(service, request))
     except ClientDisconnect:
         return Response(status_code=400), CLIENT_GONE
