@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 import nbformat
 from chapters import BOOK, CHAPTERS, GUIDE, Chapter, page_name
 from docutils.nodes import make_id
+from pictures import chinese_markdown, chinese_picture
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
-
-from pictures import chinese_markdown, chinese_picture
 
 ROOT = BOOK.parent
 DOCS = ROOT / "docs"
