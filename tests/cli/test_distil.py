@@ -42,3 +42,22 @@ def test_a_folder_that_is_not_a_run_is_an_error(glassformer, tmp_path):
     assert result.status == 1
     assert "does not exist; give the folder of a run" in result.err
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.slow
+def test_a_backward_run_of_the_wrong_direction_is_one_line_of_error(glassformer, trained, tmp_path):
+    """tests/jobs/test_diversification.py runs `distil --backward` to its end."""
+    result = glassformer("distil", trained, "--backward", trained, "--output", tmp_path / "d")
+    assert result.status == 1
+    assert result.err.splitlines()[-1].startswith(f"error: {trained} translates in the wrong direction")
+    assert not result.out
+
+
+@pytest.mark.parametrize(
+    "given", [("--source", "text"), ("--translations", "bulk"), ("--labelled",), ("--keep-reference",)]
+)
+def test_options_without_effect_on_both_directions_are_refused(glassformer, tmp_path, given):
+    result = glassformer("distil", tmp_path, "--backward", tmp_path, "--output", tmp_path / "d", *given)
+    assert result.status == 1
+    assert f"{given[0]} has no effect with --backward" in result.err
+    assert not (tmp_path / "d").exists()

@@ -31,8 +31,7 @@ DESIGN = {
     "bench translate": (),
     "recipes": (),
     "compare": (),
-    "distil": (),
-    "diversify": ("--backward",),
+    "distil": ("--backward",),
     "learn": ("--check",),
     "tune": ("--rescore", "--lexicon"),
 }

@@ -14,7 +14,7 @@ import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
 from glassformer.jobs import distillation
-from glassformer.jobs.distillation import DISTILLATION, distil, prepare_student
+from glassformer.jobs.distillation import DISTILLATION, TeacherSearch, distil, prepare_student
 from glassformer.jobs.diversification import diversify
 from glassformer.jobs.preparation import read_valid_pairs
 
@@ -81,7 +81,7 @@ def outputs(run: Path, texts: list[str]) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_the_union_has_each_pair_once_and_no_held_out_pair(folder, tmp_path):
-    corpus = diversify([folder / "forward"], [folder / "backward"], tmp_path / "d", n_best=2)
+    corpus = diversify([folder / "forward"], [folder / "backward"], tmp_path / "d", search=TeacherSearch(n_best=2))
     train = list(zip(*((folder / f"train.{side}").read_text().splitlines() for side in ("en", "fr")), strict=True))
     expected = [(pair, "original") for pair in train]
     by_line = outputs(folder / "forward", [source for source, _ in train])
@@ -177,7 +177,7 @@ def test_a_student_learns_the_union_and_is_validated_on_the_same_pairs(folder, t
 def test_a_killed_diversification_resumes_where_it_stopped(folder, tmp_path):
     write_corpus(tmp_path, 3000)
     runs = [str(folder / "forward"), "--backward", str(folder / "backward")]
-    command = [sys.executable, "-m", "glassformer", "diversify", *runs, "--data", str(tmp_path), "--output"]
+    command = [sys.executable, "-m", "glassformer", "distil", *runs, "--data", str(tmp_path), "--output"]
     parts: set[Path] = set()
     for waited in ("forward-1/corpus/00000.jsonl", "backward-1/corpus/00001.jsonl"):
         with subprocess.Popen([*command, str(tmp_path / "d")], stderr=subprocess.DEVNULL) as process:

@@ -25,7 +25,7 @@ SPINS = "3000"
 
 GROUPS = {
     "Use": ("demo", "translate", "bulk", "learn"),
-    "Train": ("recipes", "prepare", "train", "average", "distil", "diversify"),
+    "Train": ("recipes", "prepare", "train", "average", "distil"),
     "Look inside": ("explore", "trace", "check", "report"),
     "Measure": ("evaluate", "compare", "score", "calibrate", "tune", "estimate", "bench"),
     "Deploy": ("import", "export", "serve"),

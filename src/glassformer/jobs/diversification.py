@@ -74,8 +74,7 @@ def diversify(
     backward: Sequence[str | Path],
     folder: str | Path,
     *,
-    n_best: int = 1,
-    sample: bool = False,
+    search: TeacherSearch | None = None,
     settings: Mapping[str, Any] | None = None,
     data: str | Path | None = None,
     on_progress: OnProgress = lambda _: None,
@@ -84,10 +83,9 @@ def diversify(
 
     The forward runs translate the sources of the corpus, and the backward runs translate its targets. The union has the
     original pairs, each source with its forward translations, and each target with its backward translations as
-    sources. Each pair occurs once, and none equals a validation or test pair. Each run gives the `n_best` best
-    translations of each of its lines, or `n_best` random ones if `sample` is true. `settings` are decoding settings by
-    name; they take the place of each run's own. `data` names the current folder of the corpora. A second call
-    translates only the lines that the first one did not reach.
+    sources. Each pair occurs once, and none equals a validation or test pair. `search` chooses the translations of each
+    run, as in `distil`. `settings` are decoding settings by name; they take the place of each run's own. `data` names
+    the current folder of the corpora. A second call translates only the lines that the first one did not reach.
 
     Raises:
         ConfigError: a setting is impossible, a run has the wrong direction, the runs hold out different pairs, or the
@@ -103,7 +101,7 @@ def diversify(
         for place in (Path(folder), Path(folder) / CORPUS):
             clear_temporaries(place)
         diversification = _Diversification(forward, backward, Path(folder), data, on_progress)
-        return diversification.run(TeacherSearch(n_best=n_best, sample=sample), settings or {})
+        return diversification.run(search or TeacherSearch(), settings or {})
 
 
 class _Diversification:

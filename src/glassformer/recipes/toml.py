@@ -173,9 +173,7 @@ def decoding_changes(
     changes = section_changes("decoding", overrides, "decoding.beam_size=4")
     for name in OF_SAMPLING:
         if name in changes and not sampling:
-            raise ConfigError(
-                f"decoding.{name} has no effect without --sample of translate, distil or diversify: leave it out"
-            )
+            raise ConfigError(f"decoding.{name} has no effect without --sample of translate or distil: leave it out")
     given = {"beam_size": beam_size, "retry": retry or None}
     return changes | {name: value for name, value in given.items() if value is not None}
 

@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import BeamSize, Data
-from glassformer.cli.train.student import (
-    NewTokenizer,
-    Sampled,
-    Student,
-    StudentFolder,
-    StudentOverrides,
-    TranslationsKept,
-    search_and_student,
-    train_student,
-)
+from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.jobs.distillation import DistilledCorpus
+    from glassformer.jobs.distillation import DistilledCorpus, StudentCorpus
+    from glassformer.jobs.diversification import DiversifiedCorpus
 
 __all__ = ["distil_command"]
 
@@ -31,7 +23,18 @@ def distil_command(
             help="Run of the teacher, or a file that `tune` wrote; several runs teach as an ensemble.",
         ),
     ],
-    output: StudentFolder,
+    output: Annotated[
+        Path, typer.Option("--output", metavar="DIR", help="Write the corpus and the student's run to DIR.")
+    ],
+    backward: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--backward",
+            metavar="RUN",
+            help="Also let this run of the opposite direction translate the targets, and keep the original pairs; "
+            "each of several runs then translates by itself. Repeatable.",
+        ),
+    ] = None,
     data: Data = None,
     source: Annotated[
         str,
@@ -55,8 +58,16 @@ def distil_command(
         ),
     ] = False,
     beam_size: BeamSize = None,
-    n_best: TranslationsKept = 1,
-    sample: Sampled = False,
+    n_best: Annotated[
+        int, typer.Option("--n-best", metavar="N", help="Keep the N best translations of each source.")
+    ] = 1,
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Draw the N translations at random; set the temperature by --set decoding.temperature=0.8.",
+        ),
+    ] = False,
     best_of_reference: Annotated[
         str,
         typer.Option(
@@ -68,32 +79,90 @@ def distil_command(
     keep_reference: Annotated[
         bool, typer.Option("--keep-reference", help="Keep the reference as an additional translation.")
     ] = False,
-    student: Student = None,
-    overrides: StudentOverrides = None,
-    new_tokenizer: NewTokenizer = False,
+    student: Annotated[
+        str | None,
+        typer.Option("--student", metavar="CONFIG", help="Then train a student: a TOML file, or a recipe's name."),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="SECTION.NAME=VALUE",
+            help="Change a setting; decoding.… applies to the teacher, all others to the student. Repeatable.",
+        ),
+    ] = None,
+    new_tokenizer: Annotated[
+        bool, typer.Option("--new-tokenizer", help="Train a tokenizer for the student.  [default: the teacher's]")
+    ] = False,
 ) -> None:
     """Train a smaller, faster or better model on a model's translations.
 
     Without --student, only write the corpus. Run the same command to resume.
     """
-    of_search, of_student = search_and_student(overrides, student, new_tokenizer=new_tokenizer)
+    of_search, of_student = _search_and_student(overrides, student, new_tokenizer=new_tokenizer)
+    files: dict[str, Any] = {"source": source, "target": target, "translations": translations, "labelled": labelled}
+    if backward:
+        _refuse({**files, "keep-reference": keep_reference})
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs.distillation import TeacherSearch, distil
+    from glassformer.jobs.diversification import DiversifiedCorpus, diversify
     from glassformer.recipes.toml import decoding_changes
 
     search = TeacherSearch(
         n_best=n_best, best_of_reference=best_of_reference, keep_reference=keep_reference, sample=sample
     )
     settings = decoding_changes(of_search, beam_size=beam_size, sampling=sample)
+    how: dict[str, Any] = {"search": search, "settings": settings, "data": data}
+    corpus: DistilledCorpus | DiversifiedCorpus
     with TrainingProgress() as show, stop_on_signal(show):
-        files: dict[str, Any] = {"data": data, "source": source, "target": target, "translations": translations}
-        how: dict[str, Any] = {"search": search, "settings": settings, "labelled": labelled}
-        corpus = distil(runs, output, **files, **how, on_progress=show)
-    typer.echo(_in_words(corpus))
-    train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
+        if backward:
+            corpus = diversify(runs, backward, output, **how, on_progress=show)
+        else:
+            corpus = distil(runs, output, **files, **how, on_progress=show)
+    typer.echo(_diversified(corpus) if isinstance(corpus, DiversifiedCorpus) else _distilled(corpus))
+    _train_student(corpus, student, of_student, new_tokenizer=new_tokenizer)
 
 
-def _in_words(corpus: "DistilledCorpus") -> str:
+def _search_and_student(
+    overrides: list[str] | None, student: str | None, *, new_tokenizer: bool
+) -> tuple[list[str], list[str]]:
+    """Return the overrides for the teachers' searches, and those for the student.
+
+    Raises:
+        ConfigError: a setting is for the student, but no student is wanted.
+    """
+    of_search = [one for one in overrides or () if one.lstrip().startswith("decoding.")]
+    of_student = [one for one in overrides or () if one not in of_search]
+    if student is None and (of_student or new_tokenizer):
+        given = f"--set {of_student[0]}" if of_student else "--new-tokenizer"
+        raise ConfigError(f"{given} is for the student: give its configuration by --student, or leave {given} out")
+    return of_search, of_student
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """Refuse options with `--backward`."""
+    for name, value in options.items():
+        if value:
+            raise ConfigError(
+                f"--{name} has no effect with --backward, which adds translations to the runs' own corpus: leave one "
+                "of them out"
+            )
+
+
+def _train_student(corpus: "StudentCorpus", student: str | None, overrides: list[str], *, new_tokenizer: bool) -> None:
+    """Train a student on a corpus and print the result; without a student, print how to train one."""
+    if student is None:
+        typer.echo("train on it:  the same command with --student CONFIG")
+        return
+    from glassformer.cli.train.train import print_summary, train_with_progress
+    from glassformer.jobs.distillation import prepare_student
+
+    configuration = prepare_student(corpus, student, overrides, new_tokenizer=new_tokenizer)
+    print_summary(train_with_progress(configuration))
+
+
+def _distilled(corpus: "DistilledCorpus") -> str:
+    """Return a translated corpus in words."""
     now = "" if corpus.made == corpus.lines else f", {corpus.made:,} of them translated now"
     without = "".join(
         f", {count:,} lines without a translation ({why.replace('_', ' ')})"
@@ -101,3 +170,18 @@ def _in_words(corpus: "DistilledCorpus") -> str:
     )
     labelled = f"{corpus.labelled:,} labelled pairs, " if corpus.labelled else ""
     return f"{labelled}{corpus.lines:,} lines{now}: {corpus.pairs:,} translations{without}: {corpus.folder}"
+
+
+def _diversified(corpus: "DiversifiedCorpus") -> str:
+    """Return in words what the union of a corpus and its translations consists of."""
+    by_origin = " + ".join(f"{count:,} {origin}" for origin, count in corpus.pairs.items())
+    left_out = {
+        "repeated": corpus.repeated,
+        "held out": corpus.held_out,
+        "lines without a translation": corpus.untranslated,
+    }
+    without = "".join(f", {count:,} {why}" for why, count in left_out.items() if count)
+    return (
+        f"{sum(corpus.pairs.values()):,} pairs = {by_origin}{f'; left out: {without[2:]}' if without else ''}; "
+        f"translated now: {corpus.made:,} lines; folder: {corpus.folder}"
+    )
