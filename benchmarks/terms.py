@@ -246,7 +246,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
                 number(one["lines"]),
                 f"{100 * one['kept_by_the_model']:.1f} %",
                 f"{100 * one['kept']:.2f} %",
-                " / ".join(str(one["ways"].get(way, 0)) for way in ("output", "search", "placed", "cut")),
+                " / ".join(str(one["ways"].get(way, 0)) for way in ("output", "placed", "lost")),
                 f"{one['bleu']:.2f}",
                 f"{one['bleu_with_terms']:.2f}",
                 f"{one['milliseconds']:.1f}",
@@ -270,8 +270,8 @@ def markdown(figures: dict[str, Any]) -> str:
         "some words, in the sentences whose references have "
         "it. *Untranslated*: the same words stay untranslated and replace one word each in the references; where "
         "such a word stood for two, as verbs do, no output can match. *Kept alone* is the share of "
-        "sentences whose terms the model writes by itself; *ways* counts the sentences by `kept`: output, search, "
-        "placed, cut. Milliseconds are per sentence, with one worker.\n\n"
+        "sentences whose terms the model writes by itself; *ways* counts the sentences by `kept`: output, "
+        "placed, lost. Milliseconds are per sentence, with one worker.\n\n"
         f"{shown(figures['rows'])}\n{described(figures['machine'])}\n"
     )
 

@@ -575,25 +575,18 @@ MISTAKES = [
     ),
     # Decoding
     Mistake(
-        "phrase tokens are divided by the length penalty",
-        "decoding/grid_beam.py",
-        "score_of(log_prob - of_phrases, penalty) + of_phrases",
-        "score_of(log_prob, penalty)",
-        "tests/decoding/test_grid_beam.py",
-    ),
-    Mistake(
-        "a phrase joins with the token before it",
-        "decoding/grid_beam.py",
-        "before and before == self.edges.begins[first]",
-        "False",
-        "tests/decoding/test_grid_beam.py",
-    ),
-    Mistake(
         "a protected span may stand too often",
         "text/terms.py",
-        "any(counts[form] for form in kind[0])",
+        "any(counts[form] for form in fitting[term])",
         "False",
         "tests/text/test_terms.py",
+    ),
+    Mistake(
+        "a term is placed before the prefix",
+        "text/placing.py",
+        "_end_of_word(target, begun)",
+        "0",
+        "tests/text/test_placing.py",
     ),
     Mistake(
         "logits are searched as if they were log-probabilities",

@@ -90,7 +90,7 @@ def test_links_are_those_of_the_mirror_image(both):
         assert linked == {other.text[slice(*link.target)] for link in other.links} <= set(words)
 
 
-def test_a_term_of_a_glossary_is_written(both):
+def test_a_term_of_a_glossary_arrives(both):
     _, back = both
     [one] = back.translate(["a cat"], glossary={"cat": "grand chien"})
     assert "grand chien" in one.text

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, WordEdges, check_n_best
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
@@ -21,13 +21,12 @@ from glassformer.evaluation.guards import Guards
 from glassformer.evaluation.signals import ModelOutput
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
-from glassformer.text.glossary import Glossary, Term
+from glassformer.text.glossary import Glossary
 from glassformer.text.links import link_words, source_words, target_words
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.terms import Terms
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.word_edges import edge_kind
 from glassformer.translating.growing import Beginning, Growth, shown
 from glassformer.translating.judge import Judge
 from glassformer.translating.keeping import TermKeeper
@@ -406,7 +405,7 @@ class Translator:
             hypotheses = self.engine.decode(list(jobs), search, watch)
         found = self._finish(statuses, jobs, hypotheses, asked)
         if terms:
-            found = self._keeper(asked.within(), terms, jobs).kept(found)
+            found = TermKeeper(asked.within(), terms, self.bundle.target_tokenizer, self._begin).kept(found)
         if not (asked.guards or retries):
             return found
         judge, read = self._judge(guards), {place: source for place, (source, *_) in sources.items()}
@@ -511,32 +510,6 @@ class Translator:
         if not self._has_placeholders:
             return results
         return {place: _restored(one, asked.masked[place]) for place, one in results.items()}
-
-    def _keeper(
-        self, asked: Request, terms: Mapping[int, Sequence[Term]], jobs: Mapping[Job, Sequence[int]]
-    ) -> TermKeeper:
-        """Return what brings terms into the translations of a request."""
-        searches = self.engine.constrains and not asked.search.sample
-        return TermKeeper(
-            request=asked,
-            terms=terms,
-            jobs={place: job for job, places in jobs.items() for place in places},
-            tokenizer=self.bundle.target_tokenizer,
-            translate=self._begin,
-            search=partial(self._with_phrases, asked) if searches else None,
-        )
-
-    def _with_phrases(self, asked: Request, jobs: Mapping[Job, Sequence[int]]) -> dict[int, Translation]:
-        """Return the translations of jobs with phrases, by the indices of their texts, if there are any."""
-        found = self.engine.decode(list(jobs), replace(asked.search, edges=self._edges))
-        several = {job: each for job, each in zip(jobs, found, strict=True) if each}
-        return self._results({job: jobs[job] for job in several}, list(several.values()), asked)
-
-    @cached_property
-    def _edges(self) -> WordEdges:
-        """How the target vocabulary's tokens join."""
-        first, last = (tuple(edge_kind(token[one:][:1]) for token in self._tokens) for one in (0, -1))
-        return WordEdges(last, first) if self.bundle.configuration.data.reverse_target else WordEdges(first, last)
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.

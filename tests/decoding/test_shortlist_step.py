@@ -34,7 +34,7 @@ def some(count, seed=1, fewest=2):
     for number in range(count):
         source = (*draw.choices(range(4, 19), k=draw.randint(1, 9)), 2)
         candidates = sorted({2, 3, *draw.sample(range(4, SIZE), draw.randint(fewest, 9))})
-        jobs.append(Job((source,), (), len(source) + 4, number, (), tuple(candidates)))
+        jobs.append(Job((source,), (), len(source) + 4, number, tuple(candidates)))
     return jobs
 
 
@@ -86,7 +86,7 @@ def best_by_enumeration(model, job, alpha):
 def test_a_large_beam_finds_the_best_of_all_outputs_of_candidates(model):
     search = Search(settings=DecodingConfig(beam_size=300, length_penalty=0.7, shortlist=5), log_probs=False)
     for number, candidates in enumerate([(2, 3, 7, 11), (2, 5, 19), (2, 3, 4, 20, 22)]):
-        job = Job(((5 + number, 9, 2),), (), 5, 0, (), candidates)
+        job = Job(((5 + number, 9, 2),), (), 5, 0, candidates)
         [[best, *_]] = TorchEngine(model).decode([job], search)
         assert best.tokens == best_by_enumeration(model, job, 0.7)
 
@@ -109,14 +109,14 @@ def test_without_log_probabilities_only_tokens_are_given(model):
     assert all(one.token_log_probs == () and one.score != one.score for several in without for one in several)
 
 
-def test_jobs_with_phrases_a_prefix_or_no_candidates_are_searched_among_all_tokens(model):
+def test_jobs_with_a_prefix_or_no_candidates_are_searched_among_all_tokens(model):
     jobs = [job._replace(max_length=20) for job in some(12)]
-    jobs[1:4] = [jobs[1]._replace(candidates=()), jobs[2]._replace(prefix=(21,)), jobs[3]._replace(phrases=(((21,),),))]
+    jobs[1:3] = [jobs[1]._replace(candidates=()), jobs[2]._replace(prefix=(21,))]
     found = list(TorchEngine(model).decode(jobs, BEAM))
     for job, several in zip(jobs, found, strict=True):
         [alone] = TorchEngine(model).decode([job if job.is_limited else job._replace(candidates=())], BEAM)
         assert tokens([several]) == tokens([alone])
-        assert not (job.prefix or job.phrases) or all(21 in one.tokens for one in several)
+        assert not job.prefix or all(21 in one.tokens for one in several)
 
 
 def test_greedy_search_shows_ids_and_can_be_ended(model):

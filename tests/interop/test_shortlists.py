@@ -119,7 +119,7 @@ def test_without_log_probabilities_there_are_no_sums(engines):
     ours, theirs = engines
     search = Search(settings=replace(ours.bundle.configuration.decoding, shortlist=COUNT), log_probs=False, sums=True)
     tokenizer = ours.bundle.source_tokenizer
-    jobs = [Job(((*tokenizer.encode(text), 2),), (), 20, 0, (), tuple(range(2, 9))) for text in some(5)]
+    jobs = [Job(((*tokenizer.encode(text), 2),), (), 20, 0, tuple(range(2, 9))) for text in some(5)]
     for translator in (ours, theirs):
         for [one] in translator.engine.decode(jobs, search):
             assert math.isnan(one.log_prob)

@@ -6,8 +6,13 @@ from hypothesis import strategies as st
 
 from glassformer.text.glossary import Glossary
 from glassformer.text.links import Link, word_spans
-from glassformer.text.placing import placed_spans, replaced_terms, stripped
-from glassformer.text.terms import Terms, missing_terms
+from glassformer.text.placing import copied, placed, stripped
+from glassformer.text.terms import Terms, missing_terms, written_forms
+
+ENTRIES = {"cat": "matou", "big cat": "gros matou|fauve", "dog": "cabot|matou", "sees": "sees", "old": "l'ancien"}
+BOTH = Terms(glossary=Glossary.of(ENTRIES))
+SOURCE_WORDS = ["a", "cat", "big", "cat", "dog,", "(sees)", "old", "{x}", "{x}", "(100)", "%s.", "x100y", "1 000"]
+TARGET_WORDS = ["un", "chat", "gros", "matou", "l'ami", "cabot,", "(fauve)", "猫在睡觉。", "—", "{x}", "100", "sees"]
 
 
 def linked(source, target, pairs):
@@ -18,6 +23,21 @@ def linked(source, target, pairs):
 
 def diagonal(source, target):
     return linked(source, target, [(place, place) for place in range(len(target.split()))])
+
+
+def with_spans(source, target, pairs=None):
+    """Return the translation of a source without its spans, with the spans in it, and its links."""
+    spans = Terms().of(source)
+    without = stripped(source, spans)
+    links = diagonal(without.text, target) if pairs is None else linked(without.text, target, pairs)
+    return placed(without, spans, spans, target, links)
+
+
+def with_terms(source, target, pairs, glossary, begun=0):
+    """Return the translation of a source with the terms of a glossary that it lacks."""
+    terms = Terms(glossary=Glossary.of(glossary)).of(source)
+    links = linked(source, target, pairs)
+    return placed(stripped(source, []), missing_terms(terms, target), terms, target, links, begun)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +69,11 @@ def test_a_stripped_source_reads_as_if_the_spans_were_not_there(text, expected):
         ("The <b>big</b> cat.", "Le gros chat.", "Le <b>gros</b> chat."),
         ("A <b>cat</b>.", "Un chat.", "Un <b>chat</b>."),
         ("The cat{x} sleeps", "Le chat dort", "Le chat{x} dort"),
+        ("a www.b.org{x} b", "A B", "A www.b.org {x} B"),
     ],
 )
 def test_spans_go_to_the_words_aligned_to_their_neighbours(source, target, expected):
-    without = stripped(source, Terms().of(source))
-    text, links = placed_spans(without, target, diagonal(without.text, target))
+    text, links = with_spans(source, target)
     assert text == expected
     for span in Terms().of(source):
         [to] = [link.target for link in links if link.source == (span.begin, span.end)]
@@ -61,15 +81,25 @@ def test_spans_go_to_the_words_aligned_to_their_neighbours(source, target, expec
 
 
 def test_spans_follow_words_that_changed_their_order():
-    source = "The white {x} cat sees 1000 dogs."
-    without = stripped(source, Terms().of(source))
-    target = "Le chat blanc voit chiens."
-    text, links = placed_spans(without, target, linked(without.text, target, [(0, 0), (2, 1), (1, 2), (3, 3), (4, 4)]))
+    source, target = "The white {x} cat sees 1000 dogs.", "Le chat blanc voit chiens."
+    text, links = with_spans(source, target, [(0, 0), (2, 1), (1, 2), (3, 3), (4, 4)])
     assert text == "Le {x} chat blanc voit 1000 chiens."
     words = {source[slice(*link.source)]: text[slice(*link.target)] for link in links}
     assert words == {"{x}": "{x}", "1000": "1000", "The": "Le", "cat": "chat", "white": "blanc", "sees": "voit"} | {
         "dogs.": "chiens."
     }
+
+
+def test_a_span_goes_beside_the_nearest_aligned_word():
+    assert with_spans("the old {x} big cat", "le chat", [(0, 0), (3, 1)])[0] == "le {x} chat"
+    assert with_spans("the {x} old big cat", "le chat", [(0, 0), (3, 1)])[0] == "le {x} chat"
+    assert with_spans("the {x} old big cat", "chat le", [(0, 1), (3, 0)])[0] == "chat le {x}"
+    assert with_spans("the {x} cat", "chat", [])[0] == "chat {x}"
+
+
+def test_a_span_that_the_translation_contains_anyway_is_not_doubled():
+    assert with_spans("the {x} cat", "le chat {x}", [(0, 0), (1, 1)])[0] == "le chat {x}"
+    assert with_spans("the {x} cat {x}", "le chat {x}", [(0, 0), (1, 1)])[0].count("{x}") == 2
 
 
 @given(st.lists(st.sampled_from(["a", "b", "{x}", "{y}", "100", "(200)"]), min_size=1, max_size=8), st.data())
@@ -81,7 +111,7 @@ def test_no_span_and_no_word_is_lost(words, data):
     count = len(target.split())
     chosen = data.draw(st.permutations(range(count)))
     pairs = sorted(zip(chosen, range(count), strict=True), key=lambda pair: pair[1])[: data.draw(st.integers(0, count))]
-    text, links = placed_spans(without, target, linked(without.text, target, pairs))
+    text, links = placed(without, terms, terms, target, linked(without.text, target, pairs))
     assert not missing_terms(terms, text)
     assert [word for word in text.split() if word.isalpha()] == target.split()
     assert len(links) == len(without.gaps) + len(pairs)
@@ -92,23 +122,96 @@ def test_no_span_and_no_word_is_lost(words, data):
 
 
 def test_terms_replace_the_words_aligned_to_them():
-    glossary = Glossary.of({"big cat": "matou", "friend": "copain", "sees": "sees"})
     source, target = "The friend sees the big cat.", "L'ami voit le gros chat."
-    terms = Terms(glossary=glossary).of(source)
-    links = linked(source, target, [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4)])
-    made = replaced_terms(target, links, terms)
-    assert made
-    text, links = made
+    glossary = {"big cat": "matou", "friend": "copain", "sees": "sees"}
+    text, links = with_terms(source, target, [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4)], glossary)
     assert text == "L'copain sees le matou."
-    assert {(source[slice(*one)], text[slice(*other)]) for one, other in links} >= {
+    assert {(source[slice(*one)], text[slice(*other)]) for one, other in links} == {
         ("friend", "copain"),
         ("big cat", "matou"),
+        ("sees", "sees"),
         ("the", "le"),
     }
 
 
-def test_terms_without_words_of_their_own_are_not_placed():
-    terms = Terms(glossary=Glossary.of({"cat": "matou", "dog": "cabot"})).of("cat dog")
-    assert replaced_terms("chat", linked("cat dog", "chat", [(0, 0)]), terms) is None
-    both = [Link(one, (0, 4)) for one in word_spans("cat dog")]
-    assert replaced_terms("chat", both, terms) is None
+GLOSSARY = {"cat": "matou", "dog": "cabot"}
+
+
+def test_a_term_without_an_aligned_word_goes_beside_the_nearest_one():
+    assert with_terms("a cat sleeps", "un dort", [(0, 0), (2, 1)], GLOSSARY)[0] == "un matou dort"
+    assert with_terms("cat and a dog", "un chat", [(0, 1), (2, 0)], GLOSSARY)[0] == "un cabot matou"
+    assert with_terms("cat", "chat", [], GLOSSARY)[0] == "chat matou"
+    assert with_terms("cat", "", [], GLOSSARY)[0] == "matou"
+
+
+def test_a_term_with_the_word_of_another_goes_beside_it():
+    assert with_terms("cat dog", "chat", [(0, 0), (1, 0)], GLOSSARY)[0] == "matou cabot"
+    assert with_terms("the cat dog.", "le matou.", [(0, 0), (1, 1), (2, 1)], GLOSSARY)[0] == "le matou cabot."
+
+
+def test_the_term_at_a_form_that_is_there_is_not_placed():
+    pairs = [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert with_terms("a cat, a cat", "un chat, un matou", pairs, GLOSSARY)[0] == "un matou, un matou"
+    assert with_terms("a cat, a cat", "un matou, un chat", pairs, GLOSSARY)[0] == "un matou, un matou"
+
+
+def test_a_longer_form_is_not_taken_apart():
+    glossary = {"cat": "chat", "big dog": "gros molosse"}
+    pairs = [(0, 1), (1, 0), (2, 0)]
+    assert with_terms("big dog cat", "molosse gros molosse", pairs, glossary)[0] == "chat gros molosse"
+
+
+def test_a_sentence_without_spaces_is_not_replaced():
+    assert with_terms("the cat sleeps", "猫在睡觉。", [(0, 0), (1, 0), (2, 0)], {"cat": "喵"})[0] == "猫在睡觉 喵。"
+
+
+def test_terms_are_placed_behind_the_beginning_that_an_output_must_have():
+    pairs = [(0, 0), (1, 1), (2, 2)]
+    assert with_terms("a cat sleeps", "un chat dort", pairs, GLOSSARY, len("un ch"))[0] == "un chat matou dort"
+    assert with_terms("a cat sleeps", "un chat, dort", pairs, GLOSSARY, len("un ch"))[0] == "un chat matou, dort"
+    assert with_terms("a cat sleeps", "un chat dort", pairs, GLOSSARY, len("un "))[0] == "un matou dort"
+    assert with_terms("cat, a dog", "un chat", [(0, 0)], GLOSSARY, len("un chat"))[0] == "un chat matou cabot"
+
+
+def test_a_text_is_copied_with_the_forms_of_its_terms():
+    source = "{x}, cat (100)"
+    text, links = copied(source, BOTH.of(source))
+    assert text == "{x}, matou (100)"
+    assert {(source[slice(*one)], text[slice(*other)]) for one, other in links} == {
+        ("{x},", "{x},"),
+        ("cat", "matou"),
+        ("(100)", "(100)"),
+    }
+
+
+@st.composite
+def translations(draw):
+    """Draw a source, its terms, a translation of what is left of it, any links, and how much of it is given."""
+    source = " ".join(draw(st.lists(st.sampled_from(SOURCE_WORDS), min_size=1, max_size=8)))
+    terms = BOTH.of(source)
+    rest = stripped(source, [term for term in terms if term.kind == "span"] if draw(st.booleans()) else [])
+    target = " ".join(draw(st.lists(st.sampled_from(TARGET_WORDS), max_size=8)))
+    sides = (word_spans(rest.text), word_spans(target))
+    pairs = draw(st.sets(st.tuples(*map(st.sampled_from, sides)))) if all(sides) else []
+    return source, terms, rest, target, [Link(*pair) for pair in pairs], draw(st.integers(0, len(target)))
+
+
+@given(translations())
+def test_missing_terms_arrive_behind_the_beginning_whatever_is_aligned(drawn):
+    source, terms, rest, target, links, begun = drawn
+    missing = [*rest.gaps] or missing_terms(terms, target)
+    text, found = placed(rest, missing, terms, target, links, begun)
+    assert text.startswith(target[:begun])
+    for term in terms:
+        stands, before = ([form for form in term.forms if form in one] for one in (text, target))
+        assert stands if term in missing else len(stands) >= len(before)
+        if term.kind == "span":  # one that the translation had too often stays
+            wanted = sum(one.forms == term.forms for one in terms)
+            count = sum(one.form in term.forms for one in written_forms(terms, target))
+            assert sum(one.form in term.forms for one in written_forms(terms, text)) == max(wanted, count)
+    lost = {(term.forms, term.kind) for term in missing_terms(terms, text)}
+    known = {(term.forms, term.kind) for term in missing_terms(terms, target) if term not in missing}
+    assert not lost - known or {kind for _, kind in lost - known} == {"span"}
+    for one, other in found:
+        assert 0 <= one[0] < one[1] <= len(source)
+        assert 0 <= other[0] < other[1] <= len(text)

@@ -5,10 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import VocabularyError
-from glassformer.text.glossary import Term
 from glassformer.text.links import target_words
 from glassformer.text.reversal import ReversedTokenizer, forward_of, in_writing_order
-from glassformer.text.terms import spellings_of
 from glassformer.text.tokenizer import (
     TOKENIZER_KINDS,
     SubwordTokenizer,
@@ -78,14 +76,6 @@ def test_each_token_belongs_to_the_same_word_in_both_orders(kind, text):
     forward, back = TOKENIZERS[kind], backwards(kind)
     ids = [*back.encode(text), back.eos_id]
     assert target_words(back, ids) == [*target_words(forward, forward.encode(text))[::-1], None]
-
-
-@each_kind
-def test_spellings_of_terms_are_reversed(kind):
-    term = Term(0, 3, ("black cat", "dog"), "span")
-    forward = spellings_of(term, TOKENIZERS[kind])
-    assert forward
-    assert spellings_of(term, backwards(kind)) == tuple(one[::-1] for one in forward)
 
 
 @each_kind

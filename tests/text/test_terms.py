@@ -1,15 +1,12 @@
-"""Protected spans, glossary terms, and texts that are cut at them."""
+"""Protected spans, and the terms that an output lacks."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.glossary import Glossary, Term
-from glassformer.text.terms import Terms, as_fragment, missing_terms, pieces_around, spellings_of
-from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
+from glassformer.text.glossary import Glossary
+from glassformer.text.terms import Terms, missing_terms, written_forms
 from glassformer.text.word_edges import edge_kind, is_apart
-
-LINES = ["The cat (a big one) saw 1000 dogs, and 27 birds at 12:30.", "See https://example.org/a?b=1 or {name}; l'été."]
 
 
 def spans(text):
@@ -44,32 +41,6 @@ def test_spans_are_in_order_and_a_text_keeps_its_own(text):
     ends = [0, *(place for term in terms for place in (term.begin, term.end)), len(text)]
     assert ends == sorted(ends)
     assert not missing_terms(terms, text)
-    assert "".join(piece.text for piece in pieces_around(text, terms)) == text
-
-
-@given(st.text("ab 1.,{}%", max_size=20), st.integers(0, 9))
-def test_pieces_have_their_places_and_only_sides_with_words_are_translated(text, count):
-    pieces = pieces_around(text, Terms().of(text)[:count])
-    assert all(text[piece.begin : piece.end] == piece.text for piece in pieces)
-    for piece in pieces:
-        if piece.is_translated:
-            assert any(map(str.isalnum, piece.text))
-            assert piece.text == piece.text.strip()
-
-
-def test_a_side_is_cut_off_its_punctuation_but_not_the_sentence():
-    text = "«See (https://a.org), which has 1000 pages.»"
-    assert [(piece.text, piece.is_translated) for piece in pieces_around(text, Terms().of(text))] == [
-        ("«See", True),
-        (" (", False),
-        ("https://a.org", False),
-        ("), ", False),
-        ("which has", True),
-        (" ", False),
-        ("1000", False),
-        (" ", False),
-        ("pages.»", True),
-    ]
 
 
 def test_a_span_must_stand_as_often_as_in_the_source():
@@ -94,39 +65,36 @@ def test_a_term_of_a_glossary_may_stand_more_often_and_in_any_form():
     assert [term.begin for term in missing_terms(terms, "Un matou et un matou")] == [9]
 
 
-def test_spans_go_before_terms_of_a_glossary():
-    terms = Terms(glossary=Glossary.of({"org": "organisation", "a": "un"})).of("a {a} https://a.org")
-    assert [(term.begin, term.kind) for term in terms] == [(0, "translated"), (2, "span"), (6, "span")]
+def test_a_longer_form_may_stand_for_a_shorter_one():
+    terms = Terms(glossary=Glossary.of({"cat": "chat", "big cat": "gros chat"})).of("a big cat and a cat")
+    assert not missing_terms(terms, "un gros chat et un gros chat noir")
+    assert not missing_terms(terms, "un chat et un gros chat")
+    assert [term.begin for term in missing_terms(terms, "un gros chat")] == [16]
+    assert [term.begin for term in missing_terms(terms, "un chat et un chat")] == [2]
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "words", "characters"])
-def test_spellings_write_their_form(kind):
-    config = TokenizerConfig(kind=kind, vocab_size=80)
-    tokenizer, _ = train_tokenizers(LINES, LINES, config)
-    term = Term(0, 1, ("1000", "cat", "12:30"), "translated")
-    found = spellings_of(term, tokenizer)
-    assert found
-    for spelling in found:
-        assert tokenizer.decode(spelling) in term.forms
-        assert tokenizer.unk_id not in spelling
-    assert spellings_of(Term(0, 1, ("§",), "span"), tokenizer) == ()
-    assert spellings_of(Term(0, 1, ("1\u00a0000",), "span"), tokenizer) == ()  # the tokenizer makes it a plain space
+def test_a_form_that_only_one_term_can_use_is_left_to_it():
+    terms = Terms(glossary=Glossary.of({"cat": "chat|matou", "tom": "chat|minet"})).of("a cat and a tom")
+    assert not missing_terms(terms, "un chat et un matou")
+    assert not missing_terms(terms, "un minet et un chat")
+    assert missing_terms(terms, "un chat et un autre")
 
 
-def test_subwords_have_spellings_with_and_without_a_space():
-    tokenizer, _ = train_tokenizers(LINES, LINES, TokenizerConfig(kind="bpe", vocab_size=80))
-    written = {
-        "".join(tokenizer.tokens(spelling)) for spelling in spellings_of(Term(0, 1, ("cat",), "translated"), tokenizer)
-    }
-    assert written == {"▁cat", "cat"}
+def test_at_each_place_the_longest_form_is_written():
+    terms = Terms(glossary=Glossary.of({"cat": "chat", "big cat": "gros chat"})).of("a big cat and a cat")
+    assert [one.form for one in written_forms(terms, "gros chat, chats, chat")] == ["gros chat", "chat"]
 
 
 @pytest.mark.parametrize(
-    ("source", "translation", "expected"),
-    [("on the", "sur le.", "sur le"), ("on the.", "sur le.", "sur le."), ("on", "…", "…"), ("在", "上。", "上")],
+    ("text", "expected"), [("{x}, (100)!", False), ("cat {x}", False), ("a cat", True), ("10{x}00", True), ("", False)]
 )
-def test_a_fragment_gets_no_full_stop(source, translation, expected):
-    assert as_fragment(source, translation) == expected
+def test_texts_of_nothing_but_terms_leave_no_words(text, expected):
+    assert Terms(glossary=Glossary.of({"cat": "chat"})).leave_words(text) == expected
+
+
+def test_spans_go_before_terms_of_a_glossary():
+    terms = Terms(glossary=Glossary.of({"org": "organisation", "a": "un"})).of("a {a} https://a.org")
+    assert [(term.begin, term.kind) for term in terms] == [(0, "translated"), (2, "span"), (6, "span")]
 
 
 @given(st.text("a1_é中ก -", max_size=6))

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from glassformer.decoding.beam import beam_search
     from glassformer.decoding.ensemble import EnsembleStep
     from glassformer.decoding.greedy_search import greedy
-    from glassformer.decoding.grid_beam import grid_beam_search
     from glassformer.decoding.hypothesis import Hypothesis, length_penalty
     from glassformer.decoding.sampling import sample
     from glassformer.decoding.search_trace import SearchStep, SearchTree
@@ -24,7 +23,6 @@ __all__ = [
     "Step",
     "beam_search",
     "greedy",
-    "grid_beam_search",
     "length_penalty",
     "sample",
 ]
@@ -37,7 +35,6 @@ _HOME = {
     "Step": "step",
     "beam_search": "beam",
     "greedy": "greedy_search",
-    "grid_beam_search": "grid_beam",
     "length_penalty": "hypothesis",
     "sample": "sampling",
 }

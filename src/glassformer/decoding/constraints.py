@@ -1,7 +1,5 @@
 """Constraints on every search: tokens that may never be chosen, required prefixes, and the final `<eos>`.
 
-Phrases that an output must contain somewhere are the business of one search, `grid_beam_search`.
-
 Axis letters: B sentences · L the largest maximum length · R rows · V vocabulary.
 """
 

@@ -17,9 +17,7 @@ __all__ = [
     "Need",
     "Search",
     "Sources",
-    "Spellings",
     "Watch",
-    "WordEdges",
     "batched_by_size",
     "check_n_best",
     "check_room",
@@ -27,7 +25,7 @@ __all__ = [
     "results_of_batches",
 ]
 
-Need = Literal["sampling", "prefix", "glossary", "explanation", "ensemble"]
+Need = Literal["sampling", "prefix", "explanation", "ensemble"]
 """Abilities beyond a search for the best output, which a translation may need and not every engine has."""
 
 DECODED_POSITIONS = 6000
@@ -45,23 +43,10 @@ AttentionRows = tuple[tuple[float, ...], ...]
 """A matrix of attention weights: a row for each target token, a column for each source token."""
 
 
-Spellings = tuple[Ids, ...]
-"""The spellings of a phrase that an output must contain: sequences of target tokens, one of which suffices."""
-
-
 Watch = Callable[[int, Sequence[int]], bool]
 """A function that greedy search calls, in any thread, for each token that it writes, with the index of a job and the
 tokens of its output so far, whose last one is `<eos>` once it has ended. The function returns whether to go on; if not,
 the output ends there."""
-
-
-class WordEdges(NamedTuple):
-    """How the tokens of a vocabulary join: two neighbours are in one word where a number of both is equal and not 0."""
-
-    begins: tuple[int, ...]
-    """For each token, what it begins with: 1 a letter, 2 a digit, 0 anything else, such as a space."""
-    ends: tuple[int, ...]
-    """For each token, what it ends with, in the same numbers."""
 
 
 class Job(NamedTuple):
@@ -74,8 +59,6 @@ class Job(NamedTuple):
     """Maximum number of tokens of the output, including `<eos>`."""
     seed: int = 0
     """Seed of the job's random numbers, for sampling."""
-    phrases: tuple[Spellings, ...] = ()
-    """The phrases that the output must contain, each as often as it is listed; only if the engine `constrains`."""
     candidates: Ids = ()
     """Ascending ids of the only tokens that the output may consist of, with `<eos>`; () = all tokens."""
 
@@ -86,8 +69,8 @@ class Job(NamedTuple):
 
     @property
     def is_limited(self) -> bool:
-        """Whether only candidates are searched; with a prefix or phrases, all tokens are."""
-        return bool(self.candidates) and not (self.prefix or self.phrases)
+        """Whether only candidates are searched; with a prefix, all tokens are."""
+        return bool(self.candidates) and not self.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +86,6 @@ class Search:
     """Whether the hypotheses need the log probabilities of their tokens; leaving them out may save time."""
     sums: bool = False
     """Without `log_probs`, whether the hypotheses need their `log_prob` where it costs next to nothing."""
-    edges: WordEdges | None = None
-    """How target tokens join to words, for jobs with phrases."""
 
     @property
     def beam_size(self) -> int:
@@ -134,10 +115,6 @@ class Engine(Protocol):
         """Maximum number of positions of a source or an output."""
 
     @property
-    def constrains(self) -> bool:
-        """Whether the engine decodes jobs with phrases."""
-
-    @property
     def reads_ahead(self) -> bool:
         """Whether decoding runs in the background, so that reading the next texts meanwhile saves time."""
 
@@ -147,8 +124,7 @@ class Engine(Protocol):
         Only greedy search calls `watch`, which does not change any output that it does not end.
 
         Without `search.log_probs`, the log probabilities of the tokens may be missing, and the sum and the score may
-        be NaN; tokens and rank are valid. A job with phrases has no hypothesis if no output contains them within its
-        maximum length.
+        be NaN; tokens and rank are valid.
 
         Raises:
             ConfigError: the engine does not support this search.

@@ -24,7 +24,6 @@ from glassformer.decoding.engine import (
 )
 from glassformer.decoding.ensemble import EnsembleStep, mean_probability
 from glassformer.decoding.greedy_search import greedy
-from glassformer.decoding.grid_beam import grid_beam_search
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import QueuedStep
 from glassformer.decoding.sampling import sample
@@ -53,7 +52,6 @@ class TorchEngine:
     """
 
     name = "torch"
-    constrains = True
     cannot: Mapping[Need, str] = MappingProxyType({})
     reads_ahead = False
 
@@ -83,10 +81,10 @@ class TorchEngine:
         if not jobs:
             return
         found: dict[int, list[Hypothesis]] = {}
-        groups = defaultdict[tuple[bool, bool], list[int]](list)
+        groups = defaultdict[bool, list[int]](list)
         for place in sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True):
-            groups[bool(jobs[place].phrases), jobs[place].is_limited].append(place)
-        for (_, are_limited), group in groups.items():
+            groups[jobs[place].is_limited].append(place)
+        for are_limited, group in groups.items():
             several = [jobs[one] for one in group]
             hypotheses = self._team.decode(several, search, partial(_watch_group, watch, group) if watch else None)
             if are_limited:
@@ -157,10 +155,8 @@ def _decode(
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
 
-    All jobs have phrases, or none has; all are limited, or none is.
+    All jobs are limited, or none is.
     """
-    if jobs[0].phrases:
-        return _decode_with_phrases(models, budget, jobs, search)
     if jobs[0].is_limited:
         return _decode_among_candidates(models, budget, jobs, search, watch)
     return _decode_freely(models, budget, jobs, search, watch)
@@ -184,7 +180,7 @@ def _decode_among_candidates(
 def _decode_freely(
     models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of jobs without phrases; with candidates, their tokens are numbers of candidates."""
+    """Return the hypotheses of jobs; with candidates, their tokens are numbers of candidates."""
     sizes = [job.size for job in jobs]
     step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
     lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
@@ -195,27 +191,6 @@ def _decode_freely(
     if search.beam_size == 1 and search.n_best == 1:
         return [[one] for one in greedy(step, watch=watch, **common)]
     return beam_search(step, n_best=search.n_best, **common)
-
-
-def _decode_with_phrases(
-    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search
-) -> list[list[Hypothesis]]:
-    def decode(batch: Sequence[Job]) -> list[list[Hypothesis]]:
-        return grid_beam_search(
-            _step(models, batch),
-            max_lengths=[job.max_length for job in batch],
-            phrases=[job.phrases for job in batch],
-            prefixes=[job.prefix for job in batch],
-            edges=search.edges,
-            n_best=search.n_best,
-            **asdict(search.settings),
-        )
-
-    def rows(job: Job) -> int:
-        """Return the largest number of hypotheses decoded in parallel for a job."""
-        return search.beam_size * (1 + sum(max(map(len, phrase)) for phrase in job.phrases))
-
-    return results_of_batches(decode, jobs, lambda job: job.size * rows(job), budget)
 
 
 def _step(models: Sequence[Transformer], jobs: Sequence[Job]) -> JoinableStep[Any]:

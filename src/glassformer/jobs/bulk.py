@@ -216,7 +216,6 @@ class BulkJob:
         """
         first, *others = self.runs
         how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "device": self.device}
-        how["needs"] = ["glossary"] if self.glossary else []
         return Translator.load(
             first, *others, settings=self.settings, workers=workers or (1 if self.target_column else cores()), **how
         )

@@ -1,17 +1,35 @@
-"""Put terms into a finished translation, at the words that are aligned to their places in the source."""
+"""Put terms into a finished translation, at the words that are aligned to their places in the source.
+
+A term replaces the words that are aligned to it. A span that was taken out of the source, and a term without words of
+its own, go beside the word that is aligned to the nearest word of the source. What the translation already contains,
+and the beginning that it must have, stay whole.
+"""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from glassformer.text.glossary import Term
 from glassformer.text.links import Link, Span, overlap, word_spans
+from glassformer.text.terms import Written, suffices, written_forms
+from glassformer.text.word_edges import edge_kind, is_apart
 
-__all__ = ["Stripped", "placed_spans", "replaced_terms", "stripped"]
+__all__ = ["Stripped", "copied", "placed", "stripped"]
 
 LONGEST_ELISION = 2
 """Maximum number of letters of an elided word, such as "qu" in "qu'un"."""
 _OPENING, _CLOSING = "([{«“‘\"'", ")]}»”’\"'"
+
+
+class _Wish(NamedTuple):
+    """A text to write into a translation."""
+
+    term: Term
+    text: str
+    """The term in its first form, with the brackets or quotes that were taken out with it."""
+    at: Span
+    """The characters of the translated source that it stands for: none, if the term was taken out there."""
+    joins: tuple[bool, bool] = (False, False)
+    """Whether a letter or a digit stands directly before the term in the source, and directly after it."""
 
 
 class _Edit(NamedTuple):
@@ -22,38 +40,45 @@ class _Edit(NamedTuple):
     text: str
     source: Span
     """The characters of the source that the new text stands for."""
+    spaces: tuple[bool, bool] = (False, False)
+    """Whether the new text needs a space before it, and after it."""
 
 
 class _Gap(NamedTuple):
-    """Characters [begin, end) of a source that were taken out, and what of them belongs into the translation."""
+    """Characters [begin, end) of a source that were taken out."""
 
     begin: int
     end: int
     text: str
-    source: Span
+    """What of them belongs into the translation."""
     joins: tuple[bool, bool]
-    """Whether a letter or a digit stands directly before it, and directly after it."""
 
 
 class Stripped(NamedTuple):
-    """A source without some of its spans."""
+    """A source without some of its terms."""
 
     text: str
-    gaps: tuple[_Gap, ...]
-
-    def place(self, gap: _Gap) -> int:
-        """Return the place of a gap in the text."""
-        return gap.begin - sum(one.end - one.begin for one in self.gaps if one.end <= gap.begin)
+    gaps: dict[Term, _Gap]
 
     def original(self, span: Span) -> Span:
         """Return the characters of the source for those of the text."""
-        begin = span[0] + sum(gap.end - gap.begin for gap in self.gaps if self.place(gap) <= span[0])
-        return begin, span[1] + sum(gap.end - gap.begin for gap in self.gaps if self.place(gap) < span[1])
+        gaps = self.gaps.values()
+        begin = span[0] + sum(gap.end - gap.begin for gap in gaps if self._place(gap) <= span[0])
+        return begin, span[1] + sum(gap.end - gap.begin for gap in gaps if self._place(gap) < span[1])
+
+    def wish(self, term: Term) -> _Wish:
+        """Return what to write for a term of the source: one that was taken out, or else one of a text without gaps."""
+        if gap := self.gaps.get(term):
+            return _Wish(term, gap.text, (self._place(gap), self._place(gap)), gap.joins)
+        return _Wish(term, term.forms[0], (term.begin, term.end))
+
+    def _place(self, gap: _Gap) -> int:
+        return gap.begin - sum(one.end - one.begin for one in self.gaps.values() if one.end <= gap.begin)
 
 
 def stripped(source: str, terms: Sequence[Term]) -> Stripped:
-    """Return a source without these spans, the brackets or quotes around one, and the space that it needed."""
-    gaps: list[_Gap] = []
+    """Return a source without these terms, the brackets or quotes around one, and the space that it needed."""
+    gaps = dict[Term, _Gap]()
     cursor = 0
     for term in terms:
         begin, end = term.begin, term.end
@@ -63,59 +88,110 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
             begin - 1 if begin > cursor and source[begin - 1] == " " and not source[end : end + 1].isalnum() else begin
         )
         last = end + 1 if begin == 0 and source[end : end + 1] == " " else end
-        joins = (source[max(begin - 1, 0) : begin].isalnum(), source[end : end + 1].isalnum())
-        gaps.append(_Gap(first, last, source[begin:end], (term.begin, term.end), joins))
+        joins = (begin > cursor and source[begin - 1].isalnum(), source[end : end + 1].isalnum())
+        gaps[term] = _Gap(first, last, source[begin:end], joins)
         cursor = last
-    ends = [0, *(gap.end for gap in gaps)]
-    begins = [*(gap.begin for gap in gaps), len(source)]
-    return Stripped("".join(source[end:begin] for end, begin in zip(ends, begins, strict=True)), tuple(gaps))
+    ends = [0, *(gap.end for gap in gaps.values())]
+    begins = [*(gap.begin for gap in gaps.values()), len(source)]
+    return Stripped("".join(source[end:begin] for end, begin in zip(ends, begins, strict=True)), gaps)
 
 
-def placed_spans(without: Stripped, target: str, links: Sequence[Link]) -> tuple[str, list[Link]]:
-    """Return the translation of a stripped source with its spans, and links from its parts to the whole source.
+def copied(source: str, terms: Iterable[Term]) -> tuple[str, list[Link]]:
+    """Return a source with each of its terms in its first form, and the links of its words."""
+    edits = [_Edit(one.begin, one.end, one.forms[0], one[:2]) for one in terms if one.kind == "translated"]
+    return _edited(source, edits, [Link(word, word) for word in word_spans(source)])
 
-    A span goes before the word that is aligned to the source word after it; at the end of a source or before
-    punctuation, after the word that is aligned to the source word before it.
+
+def placed(
+    source: Stripped, missing: Sequence[Term], terms: Sequence[Term], target: str, links: Sequence[Link], begun: int = 0
+) -> tuple[str, list[Link]]:
+    """Return a translation with the missing ones of some terms in it, and links from its parts to the whole source.
+
+    Args:
+        source: what was translated.
+        missing: the terms to place: those that were taken out of the source; or any, if none was.
+        terms: all terms of the source.
+        target: the translation.
+        links: its words and those of the source that was translated.
+        begun: the number of its first characters that stay as they are.
     """
-    edits = [_insertion(gap, without, target, links) for gap in without.gaps]
-    return _edited(target, edits, [Link(without.original(one), other) for one, other in links])
+    written = written_forms(terms, target)
+    fixed = [(-1, _end_of_word(target, begun)), *(one[:2] for one in written)]
+    edits, beside = list[_Edit](), list[_Wish]()
+    for wish in _unwritten([source.wish(term) for term in missing], written, terms, links):
+        run = [] if wish.term in source.gaps else _run(target, _aligned(wish, links), fixed)
+        if run:
+            edits.append(_Edit(*_inner(target, run[0][0], run[-1][1]), wish.text, wish.term[:2]))
+            fixed.append(edits[-1][:2])
+        else:
+            beside.append(wish)
+    edits += [_insertion(wish, source.text, target, links, fixed) for wish in beside]
+    return _edited(target, edits, [Link(source.original(one), other) for one, other in links])
 
 
-def replaced_terms(target: str, links: Sequence[Link], terms: Iterable[Term]) -> tuple[str, list[Link]] | None:
-    """Return a translation with the first form of each term in place of the words aligned to it, and new links.
+def _unwritten(
+    wishes: Sequence[_Wish], written: Sequence[Written], terms: Sequence[Term], links: Sequence[Link]
+) -> list[_Wish]:
+    """Return the wishes that are left when each form in the translation, but those of other terms, has granted one.
 
-    There is none if no word is aligned to a term, or if two terms have the same words.
+    A form grants the wish whose words it is aligned to, or else the first.
     """
-    edits: list[_Edit] = []
-    for term in terms:
-        words = [other for one, other in links if overlap(one, (term.begin, term.end))]
-        if not words:
-            return None
-        run = words[:1]
-        for word in words[1:]:
-            if not target[run[-1][1] : word[0]].strip():
-                run.append(word)
-        begin, end = _inner(target, run[0][0], run[-1][1])
-        edits.append(_Edit(begin, end, term.forms[0], (term.begin, term.end)))
-    edits.sort()
-    if any(one.end > other.begin for one, other in pairwise(edits)):
-        return None
-    return _edited(target, edits, links)
+    asked = {wish.term for wish in wishes}
+    left = list(wishes)
+    for one in written:
+        fitting = [wish for wish in left if one.form in wish.term.forms]
+        if fitting and not any(suffices(one.form, term) for term in terms if term not in asked):
+            linked = (wish for wish in fitting if any(overlap(word, one[:2]) for word in _aligned(wish, links)))
+            left.remove(next(linked, fitting[0]))
+    return left
 
 
-def _insertion(gap: _Gap, without: Stripped, target: str, links: Sequence[Link]) -> _Edit:
-    place, words = without.place(gap), word_spans(without.text)
+def _aligned(wish: _Wish, links: Iterable[Link]) -> list[Span]:
+    """Return the words of the translation that are aligned to those for which a wish stands."""
+    return sorted(other for one, other in links if overlap(one, wish.at))
+
+
+def _run(target: str, words: Sequence[Span], fixed: Sequence[Span]) -> list[Span]:
+    """Return the first of some words that may be replaced, and those that follow it directly."""
+    free = [word for word in words if _is_word(target[slice(*word)]) and not any(overlap(word, one) for one in fixed)]
+    run = free[:1]
+    for word in free[1:]:
+        if not target[run[-1][1] : word[0]].strip():
+            run.append(word)
+    return run
+
+
+def _is_word(text: str) -> bool:
+    """Return whether a text without spaces is one word: not only punctuation, and of a script that separates words."""
+    letters = [character for character in text if character.isalnum()]
+    return bool(letters) and all(map(edge_kind, letters))
+
+
+def _insertion(wish: _Wish, source: str, target: str, links: Sequence[Link], fixed: Iterable[Span]) -> _Edit:
+    """Return the edit that writes a text beside the word aligned to the nearest word of the translated source.
+
+    That is before the word that is aligned to a following word, or after the word that is aligned to one before.
+    """
+    words, (begin, end) = word_spans(source), wish.at
     targets = {word: [other for one, other in links if one == word] for word in words}
-    following = [word for word in words if word[0] >= place and targets[word]]
-    before = [word for word in words if word[0] < place and targets[word]]
-    is_inside = any(word[0] < place < word[1] for word in words)
-    joins_before, joins_after = gap.joins
-    if following and not is_inside and not joins_before:
-        at = min(targets[following[0]])[0]
-        return _Edit(at, at, gap.text if joins_after else f"{gap.text} ", gap.source)
-    word = max(targets[before[-1]]) if before else (0, len(target))
-    _, at = _inner(target, *word)
-    return _Edit(at, at, gap.text if joins_before or not at else f" {gap.text}", gap.source)
+    following = [word for word in words if word[0] >= end]
+    others = [word for word in words if word[0] < end][::-1]  # the term's own words come first
+    ahead, back = (
+        next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)
+        for some in (following, others)
+    )
+    is_joined = wish.joins[0] or any(word[0] < begin == end < word[1] for word in words)
+    if ahead and (not back or (not is_joined and ahead[0] + (begin < end) <= back[0])):
+        at, is_after = min(ahead[1])[0], False
+    else:
+        at, is_after = _inner(target, *(max(back[1]) if back else (0, len(target))))[1], True
+    for first, last in sorted(fixed):
+        if first < at < last:
+            at, is_after = last, True
+    joins_before, joins_after = wish.joins
+    is_inside = target[at : at + 1].isalnum()
+    spaces = (not joins_before, is_inside and not joins_after) if is_after else (False, not joins_after)
+    return _Edit(at, at, wish.text, wish.term[:2], spaces)
 
 
 def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple[str, list[Link]]:
@@ -125,16 +201,32 @@ def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple
     moves: list[tuple[int, int]] = []
     for edit in sorted(edits, key=lambda edit: edit[:2]):
         text += target[cursor : edit.begin]
-        inner = len(edit.text) - len(edit.text.lstrip())
-        found.append(Link(edit.source, (len(text) + inner, len(text) + len(edit.text.rstrip()))))
+        text += _space(text[-1:], edit.text, edit.spaces[0])
+        found.append(Link(edit.source, (len(text), len(text) + len(edit.text))))
         text += edit.text
+        text += _space(edit.text, target[edit.end : edit.end + 1], edit.spaces[1])
         cursor = edit.end
         moves.append((edit.end, len(text) - edit.end))
     text += target[cursor:]
+    replaced = [edit[:2] for edit in edits if edit.begin < edit.end]
     for source, (begin, end) in links:
-        shift = next((by for place, by in reversed(moves) if place <= begin), 0)
-        found.append(Link(source, (begin + shift, end + shift)))
+        if not any(overlap((begin, end), one) for one in replaced):
+            shift = next((by for place, by in reversed(moves) if place <= begin), 0)
+            found.append(Link(source, (begin + shift, end + shift)))
     return text, found
+
+
+def _space(left: str, right: str, is_wanted: bool) -> str:
+    """Return the space between two texts, if it is wanted or they would join without it."""
+    if not left or not right or left[-1].isspace() or right[0].isspace():
+        return ""
+    return " " if is_wanted or not is_apart(left[-1] + right[0], 1, 1) else ""
+
+
+def _end_of_word(text: str, place: int) -> int:
+    """Return where the word ends that goes on at a place of a text, or the place itself if none does."""
+    words = (_inner(text, *word)[1] for word in word_spans(text) if word[0] < place < word[1])
+    return max(place, next(words, place))
 
 
 def _inner(text: str, begin: int, end: int) -> Span:

@@ -6,27 +6,18 @@ not in 1000. Letters of scripts without spaces between words join with nothing.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Glossary, Term
 from glassformer.text.links import Span
-from glassformer.text.reversal import ReversedTokenizer
-from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
 from glassformer.text.word_edges import is_apart
 
-__all__ = [
-    "Terms",
-    "TextPiece",
-    "as_fragment",
-    "missing_terms",
-    "pieces_around",
-    "spellings_of",
-    "without_spans",
-]
+__all__ = ["Terms", "Written", "missing_terms", "suffices", "without_spans", "written_forms"]
 
 _ADDRESS = r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]}'»”’]"
 """The pattern of an address of a page."""
@@ -49,19 +40,14 @@ _PROTECTED = re.compile(
 _PERHAPS = re.compile(r"[\d@{%$<]|://|www\.")
 FEWEST_DIGITS = 3
 """Minimum number of digits of a protected number."""
-CONTEXTS = ("", "(", "'", "’", "«", '"', "-", "/", "的")
-"""Texts after which a term's tokens are looked up, because they depend on what stands before the term."""
-_ENDINGS = ".!?…。！？"
 
 
-class TextPiece(NamedTuple):
-    """A piece of a text that is cut: a part to translate by itself, or text for the translation."""
+class Written(NamedTuple):
+    """A form of a term that stands in an output, at the characters [begin, end)."""
 
-    text: str
     begin: int
     end: int
-    """The characters of the source, [begin, end), that the piece is or stands for."""
-    is_translated: bool
+    form: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +68,14 @@ class Terms:
 
     def leave_words(self, text: str) -> bool:
         """Return whether a text has words besides its terms."""
-        return any(piece.is_translated for piece in pieces_around(text, self.of(text)))
+        rest = edited(text, (Replacement(term.begin, term.end, "") for term in self.of(text)))
+        return any(map(str.isalnum, rest))
 
 
 def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     """Return the terms that an output lacks, or contains too often.
+
+    Equal terms are all returned if one of them is missing. Each form in the output counts for one term only.
 
     >>> terms = Terms().of("From 1000 to 2000, see {x}.")
     >>> [term.forms for term in missing_terms(terms, "De 1000 a 2 000, voir {x}.")]
@@ -94,48 +83,35 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
     """
     if not terms:
         return []
-    counts = _counted({form for term in terms for form in term.forms}, output)
-    wanted = Counter((term.forms, term.kind == "span") for term in terms)
-    ordered = sorted(wanted.items(), key=lambda one: (not one[0][1], len(one[0][0])))
-    wrong = {kind for kind, count in ordered if not _take(counts, kind[0], count)}
-    wrong |= {kind for kind in wanted if kind[1] and any(counts[form] for form in kind[0])}
-    return [term for term in terms if (term.forms, term.kind == "span") in wrong]
+    counts = Counter(one.form for one in written_forms(terms, output))
+    wanted = Counter(term._replace(begin=0, end=0) for term in terms)
+    fitting = {term: [form for form in counts if suffices(form, term)] for term in wanted}
+    uses = Counter(form for forms in fitting.values() for form in forms)
+    # Terms that have no choice take their forms first, and the others first take what no other term can use.
+    ordered = sorted(wanted, key=lambda term: (term.kind != "span", len(fitting[term]), len(term.forms)))
+    wrong = {term for term in ordered if not _take(counts, sorted(fitting[term], key=uses.__getitem__), wanted[term])}
+    wrong |= {term for term in wanted if term.kind == "span" and any(counts[form] for form in fitting[term])}
+    return [term for term in terms if term._replace(begin=0, end=0) in wrong]
 
 
-def spellings_of(term: Term, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
-    """Return the sequences of tokens that write a form of a term, with and without a space before it.
-
-    There is none if the vocabulary lacks a character, or if the tokenizer does not keep the form as it is.
-    """
-    if isinstance(tokenizer, ReversedTokenizer):
-        return tuple(spelling[::-1] for spelling in spellings_of(term, tokenizer.forward))
-    found: dict[tuple[int, ...], None] = {}
-    for form in term.forms:
-        for context in CONTEXTS:
-            before, ids = tokenizer.encode(context), tokenizer.encode(context + form)
-            spelling = tuple(ids[len(before) :])
-            if ids[: len(before)] == before and tokenizer.unk_id not in spelling and tokenizer.decode(spelling) == form:
-                found[spelling] = None
-    return tuple(found)
+def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
+    """Return the forms of terms that stand in an output, from left to right, at each place the longest."""
+    forms = sorted({form for term in terms for form in term.forms}, key=lambda form: (-len(form), form))
+    found, place = list[Written](), 0
+    while place < len(output):
+        there = (Written(place, place + len(form), form) for form in forms if output.startswith(form, place))
+        if one := next((one for one in there if is_apart(output, one.begin, one.end)), None):
+            found.append(one)
+        place = one.end if one else place + 1
+    return found
 
 
-def pieces_around(text: str, terms: Sequence[Term]) -> list[TextPiece]:
-    """Return the pieces of a text that is cut at terms: the terms, each in its first form, and the sides.
-
-    White space and punctuation between a side and a term belong to no side, and stay as they are.
-    """
-    pieces: list[TextPiece] = []
-    cursor = 0
-    for number, term in enumerate(terms):
-        pieces += _side(text, cursor, term.begin, is_first=number == 0, is_last=False)
-        pieces.append(TextPiece(term.forms[0], term.begin, term.end, False))
-        cursor = term.end
-    return [*pieces, *_side(text, cursor, len(text), is_first=not terms, is_last=True)]
-
-
-def as_fragment(source: str, translation: str) -> str:
-    """Return the translation of a part of a sentence without the full stop that a model may add to it."""
-    return translation if source[-1:] in _ENDINGS else translation.rstrip(_ENDINGS + " ") or translation
+def suffices(form: str, term: Term) -> bool:
+    """Return whether a form in an output counts for a term; longer forms of a glossary contain shorter ones."""
+    if form in term.forms or term.kind == "span":
+        return form in term.forms
+    begins = ((form.find(own), len(own)) for own in term.forms)
+    return any(begin >= 0 and is_apart(form, begin, begin + length) for begin, length in begins)
 
 
 def without_spans(text: str) -> str:
@@ -155,18 +131,6 @@ def _protected(text: str) -> Iterator[Span]:
             yield found.span()
 
 
-def _counted(forms: set[str], output: str) -> Counter[str]:
-    """Return how often each form stands in an output, from left to right, the longest form first."""
-    ordered = sorted(forms, key=lambda form: (-len(form), form))
-    counts, place = Counter[str](), 0
-    while place < len(output):
-        there = (form for form in ordered if output.startswith(form, place))
-        found = next((form for form in there if is_apart(output, place, place + len(form))), "")
-        counts[found] += 1
-        place += len(found) or 1
-    return counts
-
-
 def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:
     """Take a number of occurrences of any of some forms from the counts; return whether there were enough."""
     for form in forms:
@@ -174,15 +138,3 @@ def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:
         counts[form] -= taken
         count -= taken
     return count == 0
-
-
-def _side(text: str, begin: int, end: int, *, is_first: bool, is_last: bool) -> Iterator[TextPiece]:
-    """Yield the pieces of a side: what surrounds it at a cut, and its inner part if there is a letter or a digit."""
-    wanted = [place for place in range(begin, end) if text[place].isalnum()]
-    first, last = (wanted[0], wanted[-1] + 1) if wanted else (end, end)
-    if wanted and is_first:
-        first = begin + len(text[begin:end]) - len(text[begin:end].lstrip())
-    if wanted and is_last:
-        last = begin + len(text[begin:end].rstrip())
-    places = [(begin, first, False), (first, last, True), (last, end, False)]
-    yield from (TextPiece(text[one:other], one, other, inner) for one, other, inner in places if one < other)

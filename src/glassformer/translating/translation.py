@@ -18,10 +18,10 @@ TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 
 Retry = Literal["", "first", "greedy", "beam", "samples", "n_best", "parts"]
 
-Kept = Literal["", "output", "search", "placed", "cut", "lost"]
+Kept = Literal["", "output", "placed", "lost"]
 """How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
-by a search for outputs with these terms; placed at the aligned words of an output; the text was cut at them, and the
-parts translated; or not at all."""
+placed at the aligned words of an output, or copied with a text of nothing but terms; or one is missing, or stands too
+often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Translation:
     suspicious. "" if nothing was suspicious."""
     kept: Kept = ""
     """How the protected spans and glossary terms came in. If placed, the tokens and their log probabilities are those
-    of the output before; if cut, there are no log probabilities."""
+    of the output before; a copy has no log probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

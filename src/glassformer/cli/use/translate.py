@@ -109,7 +109,7 @@ def translate_command(
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
     settings = decoding_changes(of_decoding, beam_size=beam_size, retry=retry, sampling=sample)
-    asked = {"sampling": sample, "prefix": prefix, "glossary": glossary, "explanation": explain}
+    asked = {"sampling": sample, "prefix": prefix, "explanation": explain}
     needs: list[Any] = [need for need, wanted in asked.items() if wanted]
     how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
     translator = load_system(run, ensemble, rescore, lexicon=lexicon, settings=settings, needs=needs, **how)

@@ -79,7 +79,6 @@ class CTranslate2Engine:
     """
 
     name = "ctranslate2"
-    constrains = False
     reads_ahead = True
     cannot: ClassVar[dict[Need, str]] = {
         "sampling": "CTranslate2 cannot sample with a seed per text",
@@ -93,8 +92,6 @@ class CTranslate2Engine:
         """Yield reasons why outputs can differ from the engine torch's, besides the moment when a beam ends."""
         if settings.beam_size > 1 and "prefix" in needs:
             yield "CTranslate2 finds a hypothesis that ends right after a prefix only if it is the best"
-        if "glossary" in needs:
-            yield "CTranslate2 does not search for outputs with given terms, which replace the words aligned to them"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
             alpha, most = settings.length_penalty, LARGEST_EXPONENT
             yield f"length_penalty = {alpha:g}: CTranslate2 searches with at most {most:g}"

@@ -1,0 +1,130 @@
+"""The terms of texts in the translations of a model that writes anything, with any alignment."""
+
+import math
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.decoding.engine import Search
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.text.glossary import Glossary
+from glassformer.text.links import Link, word_spans
+from glassformer.text.placeholders import Masked, masked
+from glassformer.text.terms import Terms, missing_terms
+from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
+from glassformer.text.vocabulary import PLACEHOLDERS
+from glassformer.translating.keeping import TermKeeper
+from glassformer.translating.request import Request
+from glassformer.translating.translation import Translation
+
+TERMS = Terms(glossary=Glossary.of({"cat": "matou", "big cat": "gros matou|fauve", "dog": "cabot|matou", "up": "up"}))
+SOURCE = ["a", "the", "cat", "big", "cat", "dog", "up", "{x}", "{x}", "(100)", "%s", "1 000", ","]
+TARGET = ["un", "le", "chat", "gros", "matou", "cabot", "up", "{x}", "100", "l'ami", "."]
+LINES = [" ".join([*SOURCE, *TARGET, *PLACEHOLDERS])] * 3
+SEEDS = st.integers(0, 10**6)
+TOKENIZERS = {
+    amount: train_tokenizers(LINES, LINES, TokenizerConfig(kind="words", vocab_size=100, placeholders=amount))[0]
+    for amount in (0.0, 0.5)
+}
+
+
+class Model:
+    """Writes the prefix and then anything, and aligns it with anything; brings terms in as the translator does."""
+
+    def __init__(self, seed, tokenizer, words):
+        self.chance, self.tokenizer, self.words = Random(seed), tokenizer, words
+        self.asked = []
+
+    def masked(self, text):
+        return masked(text, self.tokenizer) if PLACEHOLDERS[0] in self.words else Masked(text, text)
+
+    def begun(self, text, prefix):
+        read = self.masked(text)
+        return read.restored(self.tokenizer.decode(self.tokenizer.encode(read.in_target(prefix))))[0]
+
+    def written(self, text, prefix):
+        if not text.strip():
+            return Translation(text="", status="blank")
+        read, chance = self.masked(text), self.chance
+        begin = self.tokenizer.decode(self.tokenizer.encode(read.in_target(prefix)))
+        target = " ".join([begin, *chance.choices(self.words, k=chance.randint(0, 6))]).strip()
+        sides = word_spans(read.text), word_spans(target)
+        pairs = {tuple(map(chance.choice, sides)) for _ in range(chance.randint(0, 9))} if all(sides) else ()
+        text, links = read.restored(target, [Link(*pair) for pair in sorted(pairs)])
+        return Translation(text=text, tokens=(*self.tokenizer.split(target), "<eos>"), links=links)
+
+    def __call__(self, asked):
+        self.asked.append(asked)
+        each = list(zip(asked.texts, asked.prefixes, strict=True))
+        found = [self.written(*one) for one in each]
+        found = [replace(one, alternatives=(self.written(*both),)) for one, both in zip(found, each, strict=True)]
+        terms = {place: some for place, text in enumerate(asked.texts) if (some := asked.terms.of(text))}
+        asked = asked._replace(masked=[self.masked(text) for text in asked.texts]).within()
+        return TermKeeper(asked, terms, self.tokenizer, self).kept(found)
+
+
+def request(*texts, prefix="", terms=TERMS, links=True):
+    search = Search(settings=DecodingConfig(beam_size=2), n_best=2)
+    return Request(texts, [prefix] * len(texts), range(len(texts)), search, terms, links=links)
+
+
+@pytest.mark.parametrize("amount", TOKENIZERS)
+@given(st.lists(st.sampled_from(SOURCE), min_size=1, max_size=8), st.sampled_from(["", "un", "le {x}"]), SEEDS)
+def test_every_term_arrives_whatever_the_model_writes_and_aligns(amount, words, prefix, seed):
+    text, marks = " ".join(words), PLACEHOLDERS[:2] if amount else ()
+    model = Model(seed, TOKENIZERS[amount], [*TARGET, *marks])
+    [one] = model(request(text, prefix=prefix))
+    terms, begun = TERMS.of(text), model.begun(text, prefix)
+    for term in terms:
+        assert any(form in one.text for form in term.forms)
+    assert one.text.startswith(begun)
+    assert not any(mark in one.text for mark in PLACEHOLDERS)
+    wrong = missing_terms(terms, one.text)
+    assert one.kept == ("lost" if wrong else one.kept if terms else "")
+    for term in wrong:  # a span that the model wrote by itself, too often
+        assert (term.kind, one.text.count(term.forms[0]) > text.count(term.forms[0])) == ("span", True)
+    for other in one.alternatives:
+        assert not missing_terms(terms, other.text)
+    for link in (*one.links, *(link for other in one.alternatives for link in other.links)):
+        assert link.source in word_spans(text)
+    assert {link.target for link in one.links} <= {*word_spans(one.text)}
+
+
+@given(st.lists(st.sampled_from(["cat", "{x}", "(100)", "%s", ","]), min_size=1, max_size=6), SEEDS)
+def test_a_text_of_nothing_but_terms_is_copied(words, seed):
+    text = " ".join(words)
+    [one] = Model(seed, TOKENIZERS[0.0], ["un"])(request(text))
+    if TERMS.of(text):
+        assert one.text == text.replace("cat", "matou")
+        assert (one.kept, one.status, one.tokens) == ("placed", "ok", (*one.text.split(), "<eos>"))
+        assert math.isnan(one.log_prob)
+        assert [link.target for link in one.links] == word_spans(one.text)
+        assert [link.source for link in one.links] == word_spans(text)
+
+
+@given(SEEDS)
+def test_spans_alone_go_behind_a_prefix(seed):
+    [one] = Model(seed, TOKENIZERS[0.0], ["un"])(request("{x} (100)", prefix="le {x}"))
+    assert one.text.startswith("le {x}")
+    assert one.text.count("{x}") == one.text.count("100") == 1
+    assert one.kept == "placed"
+
+
+@given(SEEDS)
+def test_a_prefix_has_room_where_its_text_got_shorter(seed):
+    model = Model(seed, TOKENIZERS[0.0], ["un"])
+    [*model(request("a {x} cat", prefix="un"))]
+    lengths = [asked.search.settings.extra_length for asked in model.asked]
+    assert lengths[0] == 50
+    assert min(lengths[1:], default=51) > 50
+
+
+@given(SEEDS)
+def test_links_are_only_given_if_they_are_asked_for(seed):
+    model = Model(seed, TOKENIZERS[0.0], ["un"])
+    [one, _] = model(request("a {x} cat", "{x}", links=False))
+    assert not one.links
+    assert not any(other.links for other in one.alternatives)
