@@ -111,6 +111,7 @@ def settings() -> str:
         "# Settings",
         "A configuration is a TOML file with the sections below; `glassformer recipes NAME` prints a complete one."
         " `--set SECTION.FIELD=VALUE` overrides one setting. Ranges include both ends.",
+        'Above the sections, `base = "NAME"` names a recipe or a file whose settings a configuration has and changes.',
     ]
     for section, group in groupby(all_settings(), key=lambda one: one.section):
         rows = [f"| `{one.name}` | {_values(one)} | {_code(one.default)} | {_cell(one.explanation)} |" for one in group]

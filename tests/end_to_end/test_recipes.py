@@ -14,7 +14,8 @@ import pytest
 from glassformer.corpus.files import files_of
 from glassformer.jobs import train
 from glassformer.recipes.configuration import Configuration, DataConfig
-from glassformer.recipes.toml import load, recipes
+from glassformer.recipes.files import recipes
+from glassformer.recipes.toml import load
 
 FILES = sorted(set(recipes()) - {"adapt", "copy", "demo", "translation"})
 TINY = ["d_model=16", "heads=2", "d_ff=24", "encoder_layers=1", "decoder_layers=1"]

@@ -6,7 +6,8 @@ import pytest
 
 from glassformer.cli.train.recipes import RECIPE_GROUPS
 from glassformer.corpus.files import files_of, format_of
-from glassformer.recipes.toml import load, model_config, recipes
+from glassformer.recipes.files import recipes
+from glassformer.recipes.toml import load, model_config
 
 FILES = sorted(set(recipes()) - {"adapt", "copy", "demo", "translation"})
 WORDS = {name for name in FILES if name.startswith(("cmudict", "sigmorphon", "wikipron", "netrans", "ar2en"))}

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from glassformer.errors import CheckpointVersionError, ConfigError
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import Configuration, DataConfig, RunConfig, TrainingConfig
-from glassformer.recipes.toml import from_dict, load, model_config, recipes, set_values, to_toml
+from glassformer.recipes.files import recipes
+from glassformer.recipes.toml import from_dict, load, model_config, set_values, to_toml
 from glassformer.text.tokenizer import TokenizerConfig
 
 TASK = {"data": {"task": "copy"}}
@@ -251,7 +252,7 @@ def test_a_mistake_is_named_with_its_field_its_value_and_the_allowed_values(unch
 
 
 DATA = {
-    "": "data: expected a section [data], got none",
+    "": "data: expected a built-in task or source files, got task = '' and source = ''; name one of them, such a",
     "[data]": "data: expected a built-in task or source files, got task = '' and source = ''; name one of them, such a",
     '[data]\ntask = "copy"\nsource = "a"\ntarget = "b"': "data: expected a built-in task or source files, got task = '",
     '[data]\ntask = "copy"\nsource_language = "English"': "data.source_language: expected a BCP 47 tag, such as en or",

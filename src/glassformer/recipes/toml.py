@@ -1,15 +1,15 @@
-"""Reading, checking and writing configurations as TOML, and the built-in recipes."""
+"""Reading, checking and writing configurations as TOML."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import PRESETS, ModelConfig
 from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
+from glassformer.recipes.files import read
 from glassformer.settings import accepts, has_type, is_number, refused
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 
@@ -20,7 +20,6 @@ __all__ = [
     "from_dict",
     "load",
     "model_config",
-    "recipes",
     "section_changes",
     "set_values",
     "to_toml",
@@ -44,7 +43,7 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
         ConfigError: the file or recipe does not exist, the file is not TOML, or a setting is unknown or impossible;
             the message names the field, its value, and the nearest right name.
     """
-    values = _parse(name_or_path)
+    values = read(name_or_path)
     if data is not None:
         _section(values, "data")["directory"] = str(data)
     for override in overrides:
@@ -60,11 +59,9 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         ConfigError: a setting is unknown or impossible.
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
-    values = dict(values)
+    values = {"data": {}, **values}
     _check_version(values.pop("format_version", CONFIG_VERSION))
     _check_sections(values)
-    if "data" not in values:
-        raise ConfigError("data: expected a section [data], got none")
     sections: dict[str, Any] = {
         name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
         for name, kind in _sections().items()
@@ -192,32 +189,6 @@ def section_changes(section: str, overrides: Iterable[str], example: str) -> dic
         name = f"{other}.{next(iter(fields_of))}"
         raise ConfigError(f"--set: expected {section}.NAME=VALUE, such as {example}, got {quoted(name)}")
     return dict(changes)
-
-
-def recipes() -> dict[str, Path]:
-    """Return the file of each built-in recipe, by name, in alphabetical order."""
-    folder = Path(str(files("glassformer.recipes")))
-    return dict(sorted((path.stem, path) for path in folder.glob("*.toml")))
-
-
-def _parse(name_or_path: str | Path) -> dict[str, Any]:
-    path = Path(name_or_path)
-    if not path.suffix and not path.is_file():
-        known = recipes()
-        if str(name_or_path) not in known:
-            hint = nearest(str(name_or_path), known)
-            raise ConfigError(
-                f"CONFIG: expected a file or one of {', '.join(known)}, got {quoted(str(name_or_path))}{hint}"
-            )
-        path = known[str(name_or_path)]
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}; correct the path") from error
-    except RecursionError as error:
-        raise ConfigError(f"{path} cannot be read: its values are nested too deeply; correct the file") from error
-    except ValueError as error:  # TOML's own error; or the file is not UTF-8, or has a number of thousands of digits
-        raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
 
 
 def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:

@@ -19,13 +19,13 @@ def recipes_command(
     ] = None,
 ) -> None:
     """List the built-in recipes, or print one as TOML."""
-    from glassformer.recipes.toml import recipes
+    from glassformer.recipes.files import recipe_text, recipes
 
     known = recipes()
     if name is None:
         _print_list(known)
     elif name in known:
-        typer.echo(known[name].read_text(encoding="utf-8"), nl=False)
+        typer.echo(recipe_text(name), nl=False)
     else:
         raise ConfigError(
             f"NAME: expected the name of a recipe, got {quoted(name)}{nearest(name, known)}; `glassformer recipes` "
