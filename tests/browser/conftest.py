@@ -23,6 +23,19 @@ def make_translator(tmp_path: Path) -> Callable[..., Any]:
     return partial(random_translator, tmp_path)
 
 
+@pytest.fixture(scope="session")
+def engine_script(npm: Callable[..., str]) -> str:
+    """Return the modules of `web/engine/` as one script."""
+    return npm("engine")
+
+
+@pytest.fixture
+def engine_page(page: Any, engine_script: str) -> Any:
+    """Return an empty tab in which `module` has what the modules of `web/engine/` export."""
+    page.add_script_tag(content=engine_script)
+    return page
+
+
 @pytest.fixture
 def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that opens a translator's page from its file, and returns the tab when the view is ready."""

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,7 @@ from torch import Tensor
 
 from traces import Trace
 
-WEB = Path(__file__).parents[2] / "web"
-SOURCES = "http://web.test/"
-"""An address of the files of `web/`, answered by `serve_sources` without a network."""
-
-START = """async ([sources, text]) => {
-  const files = ["changes", "engine", "search", "tensor"].map((name) => `${sources}engine/${name}.js`);
-  globalThis.module = Object.assign({}, ...(await Promise.all(files.map((file) => import(file)))));
+START = """async (text) => {
   globalThis.payload = JSON.parse(text);
   globalThis.engine = await module.createEngine(payload, globalThis.host ?? null);
   globalThis.base64 = ({ buffer, byteOffset, byteLength }) => {
@@ -35,25 +28,12 @@ TRACE = """async (asked) => {
 FIRST = """async ([before, after]) => module.firstDifference(await engine.trace(before), await engine.trace(after))"""
 
 
-def serve_sources(page: Any) -> str:
-    """Let a tab import the files of `web/`, also offline; return their address."""
-    page.route(
-        f"{SOURCES}**",
-        lambda route: route.fulfill(
-            path=WEB / route.request.url.removeprefix(SOURCES),
-            content_type="text/javascript",
-            headers={"Access-Control-Allow-Origin": "*"},
-        ),
-    )
-    return SOURCES
-
-
 class PageEngine:
-    """An engine in a page."""
+    """An engine in a page of the fixture `engine_page`."""
 
     def __init__(self, page: Any, payload: dict[str, Any]) -> None:
         self.page = page
-        page.evaluate(START, [serve_sources(page), json.dumps(payload)])
+        page.evaluate(START, json.dumps(payload))
 
     def trace(self, source: Sequence[int], target: Sequence[int], **changes: Any) -> Trace:
         """Return all points, by name, in the page's order."""

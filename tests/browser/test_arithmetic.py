@@ -1,4 +1,4 @@
-"""The panel that explains a number; `web/tests/arithmetic.test.js` checks the explanations."""
+"""The panel that explains a number; `web/tests/arithmetic.test.ts` checks the explanations."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pages without weights: Python behind the page computes. `web/tests/hosts.test.js` tests pages without Python."""
+"""Pages without weights: Python behind the page computes. `web/tests/hosts.test.ts` tests pages without Python."""
 
 import base64
 from typing import Any
@@ -45,22 +45,22 @@ def ids(translator: Translator) -> list[int]:
     return [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
 
 
-def test_python_behind_the_page_computes_the_same_as_the_page(page, make_translator):
+def test_python_behind_the_page_computes_the_same_as_the_page(engine_page, make_translator):
     translator = make_translator()
-    engine = remote_page(page, translator, payload(translator, SENTENCE, **LARGE))
-    assert page.evaluate("engine.live") == "remote"
+    engine = remote_page(engine_page, translator, payload(translator, SENTENCE, **LARGE))
+    assert engine_page.evaluate("engine.live") == "remote"
     got = engine.trace(ids(translator), [1, 5, 6], ablated={CROSS: [1]})
     plain = python_trace(translator.model, ids(translator), [1, 5, 6])
     assert list(got) == list(plain)
     assert torch.equal(got["encoder.output"], plain["encoder.output"])
     assert not got[f"{CROSS}.heads"][1].any()
-    assert page.evaluate("module.parity(engine, payload)") < 1e-5
+    assert engine_page.evaluate("module.parity(engine, payload)") < 1e-5
     assert engine.first_difference(ids(translator), [1, 5, 6], ablated={CROSS: [1]}) == f"{CROSS}.heads"
 
 
-def test_python_behind_the_page_searches(page, make_translator):
+def test_python_behind_the_page_searches(engine_page, make_translator):
     translator = make_translator()
-    engine = remote_page(page, translator, payload(translator, SENTENCE, **LARGE))
+    engine = remote_page(engine_page, translator, payload(translator, SENTENCE, **LARGE))
     [expected] = translator.translate([SENTENCE], n_best=2)
     best, second = engine.search(ids(translator), nBest=2)["hypotheses"]
     assert best["text"] == expected.text
@@ -73,15 +73,15 @@ def test_python_behind_the_page_searches(page, make_translator):
     }
 
 
-def test_page_python_and_recording_end_an_endless_output_at_the_same_token(page, make_translator):
+def test_page_python_and_recording_end_an_endless_output_at_the_same_token(engine_page, make_translator):
     translator = make_translator(extra_length=7)
     with torch.no_grad():
         translator.model.output.weight[2] *= -1  # <eos> becomes improbable
     shown, recorded = (make(translator, SENTENCE) for make in (payload, recorded_payload))
     asked = ids(translator)
-    by_page = PageEngine(page, shown).search(asked)
-    by_recording = PageEngine(page, recorded).search(asked)
-    by_python = remote_page(page, translator, payload(translator, SENTENCE, **LARGE)).search(asked)
+    by_page = PageEngine(engine_page, shown).search(asked)
+    by_recording = PageEngine(engine_page, recorded).search(asked)
+    by_python = remote_page(engine_page, translator, payload(translator, SENTENCE, **LARGE)).search(asked)
     found = [[one["ids"] for one in search["hypotheses"]] for search in (by_page, by_recording, by_python)]
     assert found[1] == found[2]
     assert [*map(len, found[0])] == [*map(len, found[1])]  # the page's weights are rounded, so tokens may differ
@@ -89,26 +89,26 @@ def test_page_python_and_recording_end_an_endless_output_at_the_same_token(page,
     assert max(map(len, found[0])) == len(asked) + 7
 
 
-def test_a_checkpoint_can_be_fetched_from_python(page, make_translator):
+def test_a_checkpoint_can_be_fetched_from_python(engine_page, make_translator):
     from glassformer.training.snapshots import Snapshots
 
     translator, earlier = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=6).save(earlier.model, 64)
     shown = payload(translator, SENTENCE, checkpoints=6, host="api")
     assert shown["checkpoints"] == [{"step": 64, "data": None}]
-    engine = remote_page(page, translator, shown)
-    assert page.evaluate("engine.live") is True
+    engine = remote_page(engine_page, translator, shown)
+    assert engine_page.evaluate("engine.live") is True
     expected = python_trace(rounded(earlier.model), [4, 5, 2], [1, 5])
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)
 
 
-def test_a_checkpoint_of_a_larger_model_runs_in_python(page, make_translator):
+def test_a_checkpoint_of_a_larger_model_runs_in_python(engine_page, make_translator):
     from glassformer.training.snapshots import Snapshots
 
     translator, earlier = make_translator(), make_translator(seed=5)
     Snapshots(translator.bundle.folder / "snapshots", keep=6).save(earlier.model, 64)
     shown = payload(translator, SENTENCE, checkpoints=6, **LARGE)
     assert shown["checkpoints"] == [{"step": 64, "data": None}]
-    engine = remote_page(page, translator, shown)
+    engine = remote_page(engine_page, translator, shown)
     expected = python_trace(rounded(earlier.model), [4, 5, 2], [1, 5])
     assert_same(engine.trace([4, 5, 2], [1, 5], checkpoint=64), expected)

@@ -1,16 +1,14 @@
-"""The page's tokenizers in a browser, which decodes UTF-8 itself; `web/tests/tokenizers.test.js` has more texts."""
+"""The page's tokenizers in a browser, which decodes UTF-8 itself; `web/tests/tokenizers.test.ts` has more texts."""
 
 import json
 from typing import Any
 
-from browser.engine import serve_sources
 from cuts import tokenizers
 
-DIFFERENCES = """async ([sources, made]) => {
-  const { makeTokenizer } = await import(`${sources}engine/tokenizers.js`);
+DIFFERENCES = """(made) => {
   const wrong = [];
   for (const [kind, { data, cuts }] of Object.entries(JSON.parse(made))) {
-    const tokenizer = makeTokenizer(data);
+    const tokenizer = module.makeTokenizer(data);
     for (const [text, ...expected] of cuts) {
       const ids = tokenizer.encode(text);
       const cut = [ids, tokenizer.tokens(ids), tokenizer.decode(ids), tokenizer.split(text)];
@@ -21,6 +19,6 @@ DIFFERENCES = """async ([sources, made]) => {
 }"""
 
 
-def test_hard_texts_are_split_as_in_python(page: Any) -> None:
+def test_hard_texts_are_split_as_in_python(engine_page: Any) -> None:
     # As ASCII, so that halves of surrogate pairs reach the page unchanged.
-    assert page.evaluate(DIFFERENCES, [serve_sources(page), json.dumps(tokenizers(0))]) == []
+    assert engine_page.evaluate(DIFFERENCES, json.dumps(tokenizers(0))) == []

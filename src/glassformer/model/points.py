@@ -1,8 +1,8 @@
 """The named points of the forward pass, each described once: name, shape, formula and meaning.
 
 To add a point, add a row here and pass the value through a tap in each forward pass: the module in `model/`,
-`watch/inspection/reference.py`, and the explorer's `web/engine/forward.js`. Optionally, add the point's arithmetic to
-`web/engine/arithmetic.js` and its sentence in Chinese to `watch/explorer/strings.json`; otherwise, the page shows the
+`watch/inspection/reference.py`, and the explorer's `web/engine/forward.ts`. Optionally, add the point's arithmetic to
+`web/engine/arithmetic.ts` and its sentence in Chinese to `watch/explorer/strings.json`; otherwise, the page shows the
 sentence of the row (`about`).
 
 Axes: B batch · S source positions · T target positions · D d_model · F d_ff · H heads · K width of a head's query and

@@ -1,7 +1,7 @@
 """Tokenizers: their common methods, the table of their kinds, and their configuration, training, saving and loading.
 
 A kind of tokenizer is a class with the methods of `Tokenizer` and a row in `TOKENIZER_KINDS`. The explorer's page
-tokenizes in JavaScript, so each kind also has a function in `web/engine/tokenizers.js`, which gets the result of
+tokenizes in JavaScript, so each kind also has a function in `web/engine/tokenizers.ts`, which gets the result of
 `to_dict`.
 """
 
@@ -166,7 +166,7 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
     "unigram": _subword_kind("unigram"),
     "marian": TokenizerKind(train=_cannot_train, load=MarianTokenizer.load, trainable=False, subwords=True),
 }
-"""All kinds by name. `KindName` above and the page's table in `web/engine/tokenizers.js` list the same names;
+"""All kinds by name. `KindName` above and the page's table in `web/engine/tokenizers.ts` list the same names;
 `recipes/defaults.py` chooses one of the kinds."""
 
 

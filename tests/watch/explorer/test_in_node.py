@@ -16,7 +16,7 @@ from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
 
 pytestmark = pytest.mark.slow  # most of the time writes what Python computes; `make test-web` runs web/tests alone
 
-FILES = sorted((Path(__file__).parent.parent.parent / "web" / "tests").glob("*.test.js"))
+FILES = sorted((Path(__file__).parent.parent.parent / "web" / "tests").glob("*.test.ts"))
 EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
 """Kinds of models that together use every formula."""
 CHANGED: list[dict[str, Any]] = [
@@ -44,7 +44,7 @@ def test_the_modules_pass_their_tests(npm, written, path):
 def test_a_thousand_texts_of_each_sort_are_split_as_in_python(npm, tmp_path):
     made = tokenizers(1000) | {"every character": every_character()}
     (tmp_path / "tokenizers.json").write_text(json.dumps(made), encoding="utf-8")
-    npm("test", "tests/tokenizers.test.js", TRACES=str(tmp_path))
+    npm("test", "tests/tokenizers.test.ts", TRACES=str(tmp_path))
 
 
 @pytest.mark.slow

@@ -1,0 +1,144 @@
+// Direct attribution: the parts of a difference of two logits that reach it through the residual stream alone.
+//
+// A logit is a sum over the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is linear if the
+// mean and the deviation of its row are kept fixed. So the direction in which the two logits differ is led back from
+// the output to the input, and each part of the stream is multiplied with the direction at its place.
+import { streamName } from "./lens.ts";
+import { stepsUnder } from "./mistakes.ts";
+import { layerNames } from "./model.ts";
+import { dot, momentsOf, rowOf } from "./tensor.ts";
+
+import type { Changes, Deviation, LiveEngine, DistantEngine, ModelConfig, RowWords, Trace } from "./types.ts";
+
+/**
+ * A part of the difference: an attention with one of its heads, a feed-forward network, or "input", "biases", "norms".
+ */
+export interface DirectPart {
+  name: string;
+  head: number | null;
+  value: number;
+}
+
+const KINDS = ["self_attention", "cross_attention", "feed_forward"];
+const ROUNDING = 1e-5; // of float32, relative to the parts
+
+/**
+ * Returns the parts of logit(word) − logit(rival) in one row of the target, and the difference itself, of which they are
+ * the sum. Returns no parts if they do not sum to it, because a patch replaces what the parts before it have added.
+ */
+export async function directParts(
+  engine: LiveEngine | DistantEngine,
+  { trace, changes }: { trace: Trace; changes: Changes },
+  { row, word, rival }: RowWords,
+): Promise<{ parts: DirectPart[] | null; difference: number }> {
+  const { config } = engine;
+  const steps = stepsUnder(changes);
+  const names = namesUnder(config, changes);
+  const model = await engine.modelWith(names.weights, changes.checkpoint);
+  const words = await engine.rowsOf("output.weight", [word, rival], changes.checkpoint);
+  const tensors = await Promise.all(names.points.map((name) => trace.get(name)));
+  const rows = new Map(names.points.map((name, i) => [name, rowOf(tensors[i], row)]));
+  const point = (name: string) => rows.get(name) as Float32Array;
+  const weight = (name: string) => model.weight(name).data;
+  const along = (vector: Float32Array) => dot(direction, 0, vector, 0, vector.length);
+
+  const logits = point("logits");
+  const difference = logits[word] - logits[rival];
+  const parts: DirectPart[] = [];
+  let direction = Float64Array.from(rowOf(words, 0), (value, d) => value - rowOf(words, 1)[d]);
+  let biases = config.output_bias ? weight("output.bias")[word] - weight("output.bias")[rival] : 0;
+  let norms = 0;
+  const leadThroughNorm = (stream: Float32Array, name: string | null) => {
+    if (name) norms += along(weight(`${name}.bias`));
+    direction = throughNorm(direction, stream, name ? weight(`${name}.weight`) : null, steps.deviation);
+  };
+
+  const kind = steps.finalNorm(config);
+  if (kind !== "none") leadThroughNorm(point(names.stream), kind === "learned" ? "decoder.norm" : null);
+  for (const name of [...names.sublayers].reverse()) {
+    const norm = `${name}_residual.norm`;
+    if (!steps.preNorm(config)) leadThroughNorm(point(`${name}.added`), norm);
+    if (name.endsWith("feed_forward")) {
+      const bias = along(weight(`${name}.contract.bias`));
+      parts.push({ name, head: null, value: along(point(`${name}.output`)) - bias });
+      biases += bias;
+    } else {
+      parts.push(...headParts(name, config.heads, direction, weight, point(`${name}.joined`)));
+      biases += along(weight(`${name}.output_projection.bias`));
+    }
+    if (steps.shortcut.normed) leadThroughNorm(point(`${name}.input`), norm);
+  }
+  const input = along(point("target.input"));
+  parts.push(
+    ...Object.entries({ input, biases, norms }).map(([name, value]) => ({ name, head: null, value })),
+  );
+
+  const sum = parts.reduce((total, { value }) => total + value, 0);
+  const size = parts.reduce((total, { value }) => total + Math.abs(value), 1);
+  return { parts: Math.abs(sum - difference) <= ROUNDING * size ? parts : null, difference };
+}
+
+/**
+ * Returns the names of the decoder's sub-layers, first to last, of the stream at their end, and of the weights and
+ * points of which the parts are made.
+ */
+function namesUnder(config: ModelConfig, changes: Changes) {
+  const { decoder_layers: layers } = config;
+  const { preNorm, finalNorm, shortcut } = stepsUnder(changes);
+  const sublayers = layerNames("decoder", layers).flatMap((layer) => KINDS.map((kind) => `${layer}.${kind}`));
+  const stream = streamName(config, changes, "decoder", layers - 1);
+  const weights = config.output_bias ? ["output.bias"] : [];
+  const points = ["target.input", stream, "logits"];
+  const addNorm = (name: string) => weights.push(`${name}.weight`, `${name}.bias`);
+  if (finalNorm(config) === "learned") addNorm("decoder.norm");
+  for (const name of sublayers) {
+    if (!preNorm(config) || shortcut.normed) addNorm(`${name}_residual.norm`);
+    if (!preNorm(config)) points.push(`${name}.added`);
+    if (shortcut.normed) points.push(`${name}.input`);
+    if (name.endsWith("feed_forward")) {
+      weights.push(`${name}.contract.bias`);
+      points.push(`${name}.output`);
+    } else {
+      weights.push(`${name}.output_projection.weight`, `${name}.output_projection.bias`);
+      points.push(`${name}.joined`);
+    }
+  }
+  return { sublayers, stream, weights, points };
+}
+
+/**
+ * Returns a direction before a norm for one after it: the gradient of the norm's output along the direction if mean and
+ * deviation of the row stay as they are. Without a gain, the norm has no learned weights. `stream`: the row that the
+ * norm reads.
+ */
+function throughNorm(
+  direction: Float64Array,
+  stream: Float32Array,
+  gain: Float32Array | null,
+  deviation: Deviation,
+) {
+  const width = stream.length;
+  const divisor = deviation.of(momentsOf(stream, 0, width).squares / deviation.count(width));
+  const scaled = direction.map((value, d) => (value * (gain ? gain[d] : 1)) / divisor);
+  const mean = scaled.reduce((sum, value) => sum + value, 0) / width;
+  return scaled.map((value) => value - mean);
+}
+
+/** Returns the part of each head of an attention: its columns of W_O times its weighted values. */
+function headParts(
+  name: string,
+  heads: number,
+  direction: Float64Array,
+  weight: (name: string) => Float32Array,
+  joined: Float32Array,
+): DirectPart[] {
+  const matrix = weight(`${name}.output_projection.weight`);
+  const sums = new Float64Array(heads);
+  direction.forEach((value, d) => {
+    const from = d * joined.length;
+    joined.forEach((one, column) => {
+      sums[Math.floor((column * heads) / joined.length)] += value * matrix[from + column] * one;
+    });
+  });
+  return Array.from(sums, (value, head) => ({ name, head, value }));
+}

@@ -1,0 +1,128 @@
+// Looking into a forward pass: the logit lens, attention rollout, a sweep of patches, and the units of a feed-forward
+// network.
+import { marginsOf } from "./contest.ts";
+import { finalNorm } from "./forward.ts";
+import { stepsUnder } from "./mistakes.ts";
+import { dot, largestAt, linear, logSoftmax, tensor } from "./tensor.ts";
+
+import type { Contest } from "./contest.ts";
+import type { Run } from "./run.ts";
+import type { Changes, Engine, ModelConfig, Sentence, Stack, Tensor } from "./types.ts";
+
+/** Returns the name of the point that holds the residual stream after a layer; −1 = before the first. */
+export function streamName(config: ModelConfig, changes: Changes, stack: Stack, layer: number) {
+  if (layer < 0) return `${sideOf(stack)}.input`;
+  const last = stepsUnder(changes).preNorm(config) ? "added" : "normed";
+  return `${stack}.layers.${layer}.feed_forward.${last}`;
+}
+
+export function sideOf(stack: Stack) {
+  return stack === "encoder" ? "source" : "target";
+}
+
+/**
+ * Returns the name of the matrix that turns a stack's stream into words, with a row for each word. The encoder has none
+ * of its own, so its stream is read with the source's embedding.
+ */
+const tableOf = (stack: Stack) => (stack === "encoder" ? "source.tokens.weight" : "output.weight");
+
+/** Returns the names of the weights that read a stack's stream. */
+export function readOutWeights(config: ModelConfig, stack: Stack) {
+  const names = [tableOf(stack)];
+  if (stack === "decoder" && config.output_bias) names.push("output.bias");
+  if (config.final_norm) names.push(`${stack}.norm.weight`, `${stack}.norm.bias`);
+  return names;
+}
+
+/**
+ * Returns the log probabilities [T, V] of the words that a stack's stream stands for: what the model would say if this
+ * were its last layer. After the decoder's last layer, these are the model's own. `stream`: [T, D].
+ */
+export function logitLens(run: Run, stack: Stack, stream: Tensor) {
+  const bias = stack === "decoder" && run.config.output_bias ? run.weight("output.bias") : null;
+  const logits = linear(finalNorm(run, stack, stream), run.weight(tableOf(stack)), bias);
+  return logSoftmax(run.steps.wordScores.of(logits));
+}
+
+/**
+ * Returns attention followed back through layers, [T, S]: the product of (mean over the heads + identity) / 2, because
+ * half of each layer's output is counted as the residual. Abnar and Zuidema 2020. `layers`: the weights [H, T, T] of
+ * self-attention, first layer first.
+ */
+export function rollout(layers: Tensor[]) {
+  const halves = layers.map(meanOfHeads).map(({ shape, data }) =>
+    tensor(
+      shape,
+      data.map((mean, i) => (mean + Number(i % (shape[0] + 1) === 0)) / 2),
+    ),
+  );
+  return halves.reduce((below, half) => product(half, below));
+}
+
+/**
+ * Returns the mean [T, S] over the layers and heads of cross-attention, followed back through the encoder. `cross`: [H,
+ * T, S]. `encoder`: [H, S, S].
+ */
+export function crossRollout(cross: Tensor[], encoder: Tensor[]) {
+  const means = cross.map(meanOfHeads);
+  const mean = means[0].data.map((_, i) => means.reduce((sum, { data }) => sum + data[i], 0) / means.length);
+  return product(tensor(means[0].shape, mean), rollout(encoder));
+}
+
+function meanOfHeads({ shape: [heads, rows, columns], data }: Tensor) {
+  const mean = tensor([rows, columns]);
+  data.forEach((value, i) => (mean.data[i % (rows * columns)] += value / heads));
+  return mean;
+}
+
+/** Returns the matrix product of a and b. */
+function product(a: Tensor, { shape: [rows, columns], data }: Tensor) {
+  const turned = tensor([columns, rows]);
+  data.forEach((value, i) => (turned.data[(i % columns) * rows + Math.floor(i / columns)] = value));
+  return linear(a, turned);
+}
+
+/**
+ * Puts another sentence's stream in, one layer and position at a time. Yields by how much log p(word) − log p(rival)
+ * changes: −1 is the layer before the first. `contest`: of one sentence.
+ */
+export async function* patchSweep(
+  engine: Engine,
+  contest: Contest,
+  donor: Sentence,
+  stack: Stack,
+  positions: number,
+  changes: Changes,
+) {
+  const [plain] = await marginsOf(engine, contest, changes);
+  for (let layer = -1; layer < engine.config[`${stack}_layers`]; layer++)
+    for (let at = 0; at < positions; at++) {
+      const point = streamName(engine.config, changes, stack, layer);
+      const patch = { ...donor, point, positions: [[at, at] as [number, number]] };
+      const [margin] = await marginsOf(engine, contest, { ...changes, patches: [...changes.patches, patch] });
+      yield { layer, position: at, effect: margin - plain };
+    }
+}
+
+/**
+ * Returns the most active units of a feed-forward network at one position, and the words for which each speaks: those
+ * whose rows of the output matrix have the largest products with the unit's column of W₂. `contract`: W₂, [D, F].
+ * `active`: the units' activations, [F].
+ */
+export function activeUnits(
+  run: Run,
+  stack: Stack,
+  { shape: [width, count], data }: Tensor,
+  active: Float32Array,
+  units = 10,
+  words = 5,
+) {
+  const table = run.weight(tableOf(stack));
+  return largestAt(active, units).map((unit) => {
+    const column = Float32Array.from({ length: width }, (_, d) => data[d * count + unit]);
+    const scores = Float32Array.from({ length: table.shape[0] }, (_, id) =>
+      dot(table.data, id * width, column, 0, width),
+    );
+    return { unit, activation: active[unit], ids: largestAt(scores, words) };
+  });
+}

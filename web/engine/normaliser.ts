@@ -1,0 +1,87 @@
+// The normalisation of a sentencepiece model: replacements of characters, and rules for spaces.
+import { bytesOf } from "./tensor.ts";
+
+import type { CutterData } from "./types.ts";
+/** The text that replaces a number of bytes. */
+type Rule = [replacement: string, length: number];
+
+const SPACE_MARK = "▁";
+const UTF8 = { fatal: false, ignoreBOM: true };
+
+/** Returns a function that normalises a text; `symbols`, pieces that a user defined, stay as they are. */
+export function makeNormaliser(
+  { characters, prefix, trimmed, escaped }: CutterData,
+  symbols: string[],
+): (text: string) => string {
+  const ruleAt = rules(bytesOf(characters), symbols);
+  const space = escaped ? SPACE_MARK : " ";
+  return (text) => {
+    const bytes = new TextEncoder().encode(text);
+    if (bytes.length === 0) return "";
+    let normal = "";
+    for (let at = 0, dropsSpaces = trimmed; at < bytes.length;) {
+      const [replacement, length] = ruleAt(bytes, at);
+      const piece = dropsSpaces ? replacement.replace(/^ +/, "") : replacement;
+      if (piece !== "") dropsSpaces = trimmed && piece.endsWith(" ");
+      normal += piece;
+      at += length;
+    }
+    const spaced = (prefix ? space : "") + normal.replaceAll(" ", space);
+    return trimmed ? withoutEnd(spaced, space) : spaced;
+  };
+}
+
+/** Returns the text without the spaces at its end. */
+function withoutEnd(text: string, space: string) {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === space) end--;
+  return text.slice(0, end);
+}
+
+/**
+ * Returns a function that gives the rule for the bytes of a text at a place: the longest that fits.
+ *
+ * `table` has the size in bytes of a double array (uint32), the array, and the replacements, each ended by a zero.
+ */
+function rules(table: Uint8Array<ArrayBuffer>, symbols: string[]): (bytes: Uint8Array, at: number) => Rule {
+  const view = new DataView(table.buffer, table.byteOffset, table.byteLength);
+  const size = table.length > 4 ? view.getUint32(0, true) : 0;
+  const units = Uint32Array.from({ length: size / 4 }, (_, i) => view.getUint32(4 + 4 * i, true));
+  const replacements = table.subarray(4 + size);
+  const decoder = new TextDecoder("utf-8", UTF8);
+  const written = symbols
+    .map((symbol) => new TextEncoder().encode(symbol))
+    .sort((a, b) => b.length - a.length);
+  return (bytes, at) => {
+    const symbol = written.find((one) => one.every((byte, i) => byte === bytes[at + i]));
+    if (symbol) return [decoder.decode(symbol), symbol.length];
+    const [length, start] = longestMatch(units, bytes, at);
+    if (length > 0) {
+      return [decoder.decode(replacements.subarray(start, replacements.indexOf(0, start))), length];
+    }
+    const width = [0xc0, 0xe0, 0xf0].filter((lead) => bytes[at] >= lead).length + 1;
+    return [decoder.decode(bytes.subarray(at, at + width)), width];
+  };
+}
+
+/**
+ * Returns the length of the longest key that begins at `at`, and its value; the length 0 if there is none.
+ *
+ * A unit of the double array has a label (its lowest byte), an offset to its children (from bit 10, in blocks of 256
+ * if bit 9 is set), and whether it ends a key (bit 8); the key's value is then its child of the label 0.
+ */
+function longestMatch(units: Uint32Array, bytes: Uint8Array, at: number): [length: number, value: number] {
+  let longest: [number, number] = [0, 0];
+  let node = 0;
+  for (let end = at; end < bytes.length; end++) {
+    node ^= childrenOf(units[node]) ^ bytes[end];
+    const unit = units[node];
+    if (unit === undefined || (unit & 0x800000ff) !== bytes[end]) break;
+    if (unit & 0x100) longest = [end + 1 - at, units[node ^ childrenOf(unit)] & 0x7fffffff];
+  }
+  return longest;
+}
+
+function childrenOf(unit: number) {
+  return (unit >>> 10) << ((unit & 0x200) >>> 6);
+}

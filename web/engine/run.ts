@@ -1,0 +1,93 @@
+// One run of a model under changes, which keeps every number by name.
+
+import { NO_CHANGES } from "./changes.ts";
+import { stepsUnder } from "./mistakes.ts";
+import { tensor } from "./tensor.ts";
+
+import type { Model } from "./model.ts";
+import type { Changes, ModelConfig, Patch, Points, Steps, Tensor } from "./types.ts";
+
+const PAUSE_AFTER = 12; // milliseconds
+
+/** One run of a model: its weights, the changes, and the points computed so far. */
+export class Run {
+  model: Model;
+  changes: Changes;
+  donors: Points[];
+  signal: AbortSignal | null;
+  points: Points;
+  /** The time at which the page last handled its events. */
+  paused: number;
+  config: ModelConfig;
+  steps: Steps;
+  preNorm: boolean;
+
+  /** `donors`: for each patch of the changes, the points of the other sentence. */
+  constructor(
+    model: Model,
+    changes: Changes = NO_CHANGES,
+    donors: Points[] = [],
+    signal: AbortSignal | null = null,
+  ) {
+    this.model = model;
+    this.changes = changes;
+    this.donors = donors;
+    this.signal = signal;
+    this.points = new Map();
+    this.paused = performance.now();
+    this.config = model.config;
+    this.steps = stepsUnder(changes);
+    this.preNorm = this.steps.preNorm(this.config);
+  }
+
+  /** Returns a weight of the model. */
+  weight(name: string) {
+    return this.model.weight(name);
+  }
+
+  /** Keeps a value under its name and returns it; a patch puts in rows of another sentence. */
+  tap(name: string, value: Tensor) {
+    this.changes.patches.forEach((patch, i) => {
+      if (patch.point === name) value = patched(value, this.donors[i].get(name) as Tensor, patch);
+    });
+    this.points.set(name, value);
+    return value;
+  }
+
+  /** Lets the page draw now and then; throws when the run's signal is aborted. */
+  async pause() {
+    this.signal?.throwIfAborted();
+    if (performance.now() - this.paused < PAUSE_AFTER) return;
+    await nextTask();
+    this.paused = performance.now();
+  }
+}
+
+/** Resolves after the page has handled its events: sooner than setTimeout, and in hidden tabs too. */
+function nextTask() {
+  const { port1, port2 } = new MessageChannel();
+  const turn = new Promise((resume) => {
+    port1.onmessage = resume;
+    port2.postMessage(null);
+  });
+  return turn.finally(() => port1.close());
+}
+
+/** Returns x with rows (of its last but one axis) from the same point of another sentence. */
+function patched(x: Tensor, donor: Tensor, { point, positions, heads }: Patch) {
+  const [length, width] = x.shape.slice(-2);
+  const [there, wide] = donor.shape.slice(-2);
+  if (wide !== width) {
+    throw new Error(`a row of ${point} has ${wide} numbers in the other sentence, but ${width} here`);
+  }
+  const data = x.data.slice();
+  const all = x.shape.length === 3 ? [...Array(x.shape[0]).keys()] : [0];
+  for (const head of all.filter((h) => x.shape.length === 2 || !heads || heads.includes(h))) {
+    for (const [to, from] of positions) {
+      if (to >= length || from >= there) continue;
+      const row = (head * there + from) * width;
+      data.set(donor.data.subarray(row, row + width), (head * length + to) * width);
+    }
+  }
+  return tensor(x.shape, data);
+}

@@ -1,0 +1,64 @@
+// A number's arithmetic as complete Python code, with all its numbers.
+
+import type { Explanation } from "./types.ts";
+
+const LIBRARIES: Record<
+  "numpy" | "torch",
+  { imported: string; short: string; array: (numbers: string) => string }
+> = {
+  numpy: { imported: "import numpy as np", short: "np", array: (numbers) => `np.array([${numbers}])` },
+  torch: {
+    imported: "import torch",
+    short: "torch",
+    array: (numbers) => `torch.tensor([${numbers}], dtype=torch.float64)`,
+  },
+};
+
+/** Returns Python code that computes an explained number and compares it with the page's. */
+export function snippet(
+  {
+    name,
+    index,
+    result,
+    difference,
+    code: { inputs, lines },
+  }: Explanation & Required<Pick<Explanation, "code">>,
+  library: "numpy" | "torch",
+) {
+  const { imported, short, array } = LIBRARIES[library];
+  const listed = (numbers: number[]) => array(wrapped(numbers.map(pythonNumber)));
+  const value = (input: number | number[]) => (Array.isArray(input) ? listed(input) : pythonNumber(input));
+  return [
+    `# ${name}[${index.join(", ")}]`,
+    "import math",
+    imported,
+    "",
+    ...Object.entries(inputs).map(([input, numbers]) => `${input} = ${value(numbers)}`),
+    ...lines.map((line) => line.replaceAll("xp.", `${short}.`)),
+    "print(float(result))",
+    `assert math.isclose(result, ${pythonNumber(result)}, rel_tol=1e-4, abs_tol=${tolerance(difference)})`,
+    "",
+  ].join("\n");
+}
+
+/**
+ * Returns the largest difference of the code's result from the page's number; recorded numbers are rounded to halves.
+ * `difference`: on the page.
+ */
+function tolerance(difference: number) {
+  return Math.max(1e-4, 2 * Math.abs(difference)).toExponential(0);
+}
+
+/** Returns a float32 as Python writes it; nine digits distinguish all float32 numbers. */
+function pythonNumber(value: number) {
+  if (Number.isFinite(value)) return String(Number(value.toPrecision(9)));
+  return Number.isNaN(value) ? "math.nan" : value < 0 ? "-math.inf" : "math.inf";
+}
+
+function wrapped(numbers: string[]) {
+  if (numbers.length <= 8) return numbers.join(", ");
+  const rows = Array.from({ length: Math.ceil(numbers.length / 8) }, (_, row) =>
+    numbers.slice(8 * row, 8 * row + 8).join(", "),
+  );
+  return `\n    ${rows.join(",\n    ")},\n`;
+}

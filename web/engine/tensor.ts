@@ -1,0 +1,231 @@
+// Tensors: bytes to floats, and the few operations of a Transformer.
+//
+// Sums are computed in double precision and stored in single, so that results agree with PyTorch's float32 to
+// its last digits.
+
+import type { Activation, Bytes, Deviation, Tensor } from "./types.ts";
+
+/** Returns a tensor of this shape, of zeros unless data is given. */
+export function tensor(shape: number[], data: Float32Array | null = null): Tensor {
+  return { shape, data: data ?? new Float32Array(shape.reduce((product, length) => product * length, 1)) };
+}
+
+/** Returns the bytes behind base64 text, a buffer or a view of one. */
+export function bytesOf(data: Bytes) {
+  if (typeof data !== "string") {
+    return ArrayBuffer.isView(data)
+      ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+      : new Uint8Array(data);
+  }
+  const text = atob(data);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+/** Returns the floats in little-endian bytes, as a copy, because the bytes may not be aligned. */
+export function floatsOf(bytes: Uint8Array<ArrayBuffer>) {
+  return new Float32Array(bytes.slice().buffer);
+}
+
+let halfValues: Float32Array | null = null;
+
+/** Returns the number that each of the 65 536 half-precision patterns stands for. */
+function halfTable() {
+  if (halfValues) return halfValues;
+  halfValues = new Float32Array(65536);
+  for (let bits = 0; bits < 65536; bits++) {
+    const sign = bits & 0x8000 ? -1 : 1;
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    if (exponent === 31) halfValues[bits] = fraction ? NaN : sign * Infinity;
+    else if (exponent === 0) halfValues[bits] = (sign * fraction) / 2 ** 24;
+    else halfValues[bits] = sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  }
+  return halfValues;
+}
+
+/** Returns the floats that are encoded in little-endian half-precision bytes. */
+export function floatsOfHalves(bytes: Uint8Array) {
+  const table = halfTable();
+  const floats = new Float32Array(bytes.length >> 1);
+  for (let i = 0; i < floats.length; i++) floats[i] = table[bytes[2 * i] | (bytes[2 * i + 1] << 8)];
+  return floats;
+}
+
+/** Returns a row of a matrix, without copying its numbers. */
+export function rowOf({ shape: [, width], data }: Tensor, row: number) {
+  return data.subarray(row * width, (row + 1) * width);
+}
+
+/** Returns Σ a[i + n] · b[j + n] over n < length, in four partial sums, which is faster. */
+export function dot(a: Float32Array | Float64Array, i: number, b: Float32Array, j: number, length: number) {
+  let s0 = 0,
+    s1 = 0,
+    s2 = 0,
+    s3 = 0,
+    n = 0;
+  for (; n + 3 < length; n += 4) {
+    s0 += a[i + n] * b[j + n];
+    s1 += a[i + n + 1] * b[j + n + 1];
+    s2 += a[i + n + 2] * b[j + n + 2];
+    s3 += a[i + n + 3] * b[j + n + 3];
+  }
+  for (; n < length; n++) s0 += a[i + n] * b[j + n];
+  return s0 + s1 + (s2 + s3);
+}
+
+/** Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]; with `from` and `to`, only these rows of W and b. */
+export function linear(
+  x: Tensor,
+  weight: Tensor,
+  bias: Tensor | null = null,
+  from = 0,
+  to = weight.shape[0],
+) {
+  const [length, width] = x.shape;
+  const columns = to - from;
+  const out = tensor([length, columns]);
+  for (let row = from; row < to; row++) {
+    const shift = bias ? bias.data[row] : 0;
+    let t = 0;
+    for (; t + 3 < length; t += 4) {
+      fourDots(x.data, t * width, weight.data, row * width, width);
+      for (let i = 0; i < 4; i++) out.data[(t + i) * columns + row - from] = fourProducts[i] + shift;
+    }
+    for (; t < length; t++) {
+      out.data[t * columns + row - from] = dot(x.data, t * width, weight.data, row * width, width) + shift;
+    }
+  }
+  return out;
+}
+
+const fourProducts = new Float64Array(4);
+
+/** Puts the products of four rows of x with one row of w into `fourProducts`, so that w is read only once. */
+function fourDots(x: Float32Array, i: number, w: Float32Array, j: number, width: number) {
+  let s0 = 0,
+    s1 = 0,
+    s2 = 0,
+    s3 = 0;
+  for (let n = 0; n < width; n++) {
+    const factor = w[j + n];
+    s0 += x[i + n] * factor;
+    s1 += x[i + width + n] * factor;
+    s2 += x[i + 2 * width + n] * factor;
+    s3 += x[i + 3 * width + n] * factor;
+  }
+  fourProducts[0] = s0;
+  fourProducts[1] = s1;
+  fourProducts[2] = s2;
+  fourProducts[3] = s3;
+}
+
+/** Returns a + b, element by element. */
+export function add(a: Tensor, b: Tensor): Tensor {
+  return { shape: a.shape, data: a.data.map((value, i) => value + b.data[i]) };
+}
+
+/** What a layer norm divides by: √(variance + 1e-5), with the biased variance. */
+export const DEVIATION: Deviation = {
+  of: (variance) => Math.sqrt(variance + 1e-5),
+  count: (width) => width,
+  symbol: "√(variance + ε)",
+  python: "(variance + 1e-5) ** 0.5",
+};
+
+/** Returns (x − mean) / deviation · γ + β for each row of x. */
+export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Deviation = DEVIATION) {
+  const width = x.shape[1];
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const { mean, squares } = momentsOf(x.data, start, width);
+    const divisor = deviation.of(squares / deviation.count(width));
+    for (let d = 0; d < width; d++) {
+      out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
+    }
+  }
+  return out;
+}
+
+/** Returns the mean of a row and the sum of its squared distances from it. */
+export function momentsOf(data: Float32Array, start: number, width: number) {
+  let mean = 0;
+  for (let d = 0; d < width; d++) mean += data[start + d] / width;
+  let squares = 0;
+  for (let d = 0; d < width; d++) squares += (data[start + d] - mean) ** 2;
+  return { mean, squares };
+}
+
+/** Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of only −∞ becomes zeros. */
+function softmaxRow(scores: Float32Array, out: Float32Array, start: number, width: number) {
+  let peak = -Infinity;
+  for (let s = 0; s < width; s++) peak = Math.max(peak, scores[start + s]);
+  if (peak === -Infinity) return;
+  let sum = 0;
+  for (let s = 0; s < width; s++) sum += Math.exp(scores[start + s] - peak);
+  for (let s = 0; s < width; s++) out[start + s] = Math.exp(scores[start + s] - peak) / sum;
+}
+
+/** Returns the length of a tensor's rows, its last axis. */
+export function widthOf({ shape }: Tensor) {
+  return shape[shape.length - 1];
+}
+
+/** Returns the softmax of each row (last axis). */
+export function softmax(x: Tensor) {
+  const width = widthOf(x);
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) softmaxRow(x.data, out.data, start, width);
+  return out;
+}
+
+/** Returns the logarithm of the softmax of each row. */
+export function logSoftmax(x: Tensor) {
+  const width = widthOf(x);
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const row = x.data.subarray(start, start + width);
+    const peak = row.reduce((most, value) => Math.max(most, value), -Infinity);
+    const logSum = peak + Math.log(row.reduce((sum, value) => sum + Math.exp(value - peak), 0));
+    for (let v = 0; v < width; v++) out.data[start + v] = row[v] - logSum;
+  }
+  return out;
+}
+
+/** Returns the places of the largest values among `places`, the largest first; NaN is left out. */
+export function largestAt(
+  values: ArrayLike<number>,
+  count: number,
+  among: (place: number) => boolean = () => true,
+) {
+  const best: number[] = [];
+  for (let place = 0; place < values.length; place++) {
+    const isFull = best.length === count;
+    if (Number.isNaN(values[place]) || (isFull && !(values[place] > values[best[count - 1]]))) continue;
+    if (!among(place)) continue;
+    if (isFull) best.pop();
+    let at = best.length;
+    while (at > 0 && values[place] > values[best[at - 1]]) at--;
+    best.splice(at, 0, place);
+  }
+  return best;
+}
+
+/** Returns the error function: 2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (1·3·5 … (2n+1)), to double precision. */
+export function erf(x: number) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let [term, sum] = [x, 0];
+  for (let n = 1; sum + term !== sum; n++) {
+    sum += term;
+    term *= (2 * x * x) / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+
+/** The non-linearities of the feed-forward network, by their names in the configuration. */
+export const ACTIVATIONS: Record<Activation, (x: number) => number> = {
+  relu: (x) => Math.max(x, 0),
+  gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
+  silu: (x) => x / (1 + Math.exp(-x)),
+};

@@ -1,0 +1,475 @@
+// Texts ↔ ids, exactly as glassformer.text encodes every text: words, characters, and
+// sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and the functions in it.
+
+import { makeNormaliser } from "./normaliser.ts";
+
+import type { JoinerData, MarianData, PieceData, RecordedTexts, Tokenizer, TokenizerData } from "./types.ts";
+type Cutter = Pick<Tokenizer, "encode" | "split"> & { join: Tokenizer["decode"] };
+interface TokenizerKind {
+  make(data: any): Cutter;
+  normalise(text: string): string;
+  suggestsTokens: boolean;
+  spaceIsToken: boolean;
+}
+interface Piece {
+  piece: string;
+  id: number;
+}
+type PieceModel = ReturnType<typeof pieceModel>;
+/** The best sum up to each place, and its last piece. */
+interface Ends {
+  best: Float32Array;
+  starts: Int32Array;
+  ids: Int32Array;
+}
+
+const [PAD_ID, BOS_ID, EOS_ID] = [0, 1, 2];
+export const UNKNOWN_ID = 3;
+const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
+
+/** Returns a tokenizer from what Python's `to_dict` returns, or from the texts of a recording. */
+export function makeTokenizer(data: TokenizerData | RecordedTexts): Tokenizer {
+  const kind = TOKENIZER_KINDS[data.kind];
+  if (!kind) {
+    const known = Object.keys(TOKENIZER_KINDS).join(", ");
+    throw new Error(
+      `this page cannot cut texts with a tokenizer of the kind "${data.kind}": it knows ${known}`,
+    );
+  }
+  const { encode, join, split } = kind.make(data);
+  return {
+    kind: data.kind,
+    suggestsTokens: kind.suggestsTokens,
+    spaceIsToken: kind.spaceIsToken,
+    eosId: data.with_eos === false ? PAD_ID : EOS_ID,
+    encode: (text) => encode(kind.normalise(text)),
+    decode: (ids) => join(checkedIds(ids, data.tokens).filter((id) => id >= UNKNOWN_ID)),
+    tokens: (ids) => checkedIds(ids, data.tokens).map((id) => data.tokens[id]),
+    split: (text) => split(kind.normalise(text)),
+  };
+}
+
+const TOKENIZER_KINDS: Record<string, TokenizerKind> = {
+  words: {
+    make: (data) => lookupTokenizer(data, splitWords, joinWords, straightened),
+    normalise: normaliseText,
+    suggestsTokens: true,
+    spaceIsToken: false,
+  },
+  characters: {
+    make: (data) => lookupTokenizer(data, splitCharacters, joinCharacters, (token) => token),
+    normalise: normaliseText,
+    suggestsTokens: true,
+    spaceIsToken: true,
+  },
+  bpe: {
+    make: (data: PieceData) => pieceTokenizer(data, mergedPieces),
+    normalise: normaliseText,
+    suggestsTokens: false,
+    spaceIsToken: false,
+  },
+  unigram: {
+    make: (data: PieceData) => pieceTokenizer(data, likeliestPieces),
+    normalise: normaliseText,
+    suggestsTokens: false,
+    spaceIsToken: false,
+  },
+  marian: {
+    make: (data: MarianData) => marianTokenizer(data),
+    normalise: (text) => text, // the sentencepiece model has a normalisation of its own
+    suggestsTokens: false,
+    spaceIsToken: false,
+  },
+  recorded: { make: recordedTexts, normalise: normaliseText, suggestsTokens: false, spaceIsToken: false },
+};
+
+/** Returns the ids as an Array; throws for an id without a token. */
+function checkedIds(ids: number[], tokens: Record<number, string>) {
+  const wrong = ids.find((id) => tokens[id] === undefined);
+  if (wrong === undefined) return [...ids];
+  throw new RangeError(`token id ${wrong} is not in a vocabulary of ${Object.keys(tokens).length} tokens`);
+}
+
+// --- normalisation, the first step of every tokenizer
+
+// The white space of Python's str.split (\s is a different set), and the mark.
+// eslint-disable-next-line no-control-regex -- \x1c to \x1f are white space in Python
+const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
+const SPACES_AT_ENDS = new RegExp(`^${SPACES.source}|${SPACES.source}$`, "g");
+
+/** Returns {encode, join, split} of the texts of a recording. */
+function recordedTexts({ tokens, texts }: RecordedTexts): Cutter {
+  const plain = (ids: number[]) => ids.filter((id) => id >= UNKNOWN_ID);
+  const ids = new Map(texts.map(([text, some]) => [normaliseText(text), some]));
+  const found = new Map(texts.map(([text, some]) => [String(plain(some)), text]));
+  return {
+    encode(text) {
+      const some = ids.get(text);
+      if (some) return some;
+      throw new Error(
+        "this page is a recording of one sentence: other texts need the model (glassformer explore RUN)",
+      );
+    },
+    join: (some) => found.get(String(some)) ?? some.map((id) => tokens[id]).join(" "),
+    split: (text) => text.split(" "),
+  };
+}
+
+/** Returns the text with each run of white space as one space, and without white space at its ends. */
+function normaliseText(text: string) {
+  return text
+    .split(SPACES)
+    .filter((word) => word !== "")
+    .join(" ");
+}
+
+// --- words and characters: cut by a rule, looked up in a vocabulary
+
+/** Returns {encode, join, split}; a token that is not in the vocabulary is looked up again, respelled. */
+function lookupTokenizer(
+  { tokens, with_bos: withBos }: TokenizerData,
+  split: (text: string) => string[],
+  join: (tokens: string[]) => string,
+  respelled: (token: string) => string,
+): Cutter {
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  const idOf = (token: string) => ids.get(token) ?? ids.get(respelled(token)) ?? UNKNOWN_ID;
+  return {
+    // The letters "<eos>" in a text must not end the sentence.
+    encode: (text) => [
+      ...(withBos ? [BOS_ID] : []),
+      ...split(text).map((token) => Math.max(idOf(token), UNKNOWN_ID)),
+    ],
+    join: (someIds) => join(someIds.map((id) => tokens[id])),
+    split,
+  };
+}
+
+function splitCharacters(text: string) {
+  return [...text.replaceAll(" ", SPACE_MARK)];
+}
+
+function joinCharacters(tokens: string[]) {
+  return tokens.join("").replaceAll(SPACE_MARK, " ");
+}
+
+const OPENING = new Set("([{«“„¿¡");
+const CLOSING = new Set(".,!?;:…)]}»”");
+const ELISIONS = "c d j l m n s t qu jusqu lorsqu puisqu quoiqu".split(" ").map((word) => `${word}'`);
+const CONTRACTIONS = ["n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'"];
+const LEAN_RIGHT = new Set([...OPENING, ...ELISIONS]);
+const LEAN_LEFT = new Set([...CLOSING, ...CONTRACTIONS]);
+
+/** Returns the words of a normalised text; "▁" begins a word with a space where joining would not put one. */
+function splitWords(text: string) {
+  const tokens: string[] = [];
+  for (const word of text === "" ? [] : text.split(" ")) {
+    const [first, ...rest] = cutWord(word);
+    const leans = tokens.length > 0 && leanTogether(tokens[tokens.length - 1], first);
+    tokens.push(leans ? SPACE_MARK + first : first, ...rest);
+  }
+  return tokens;
+}
+
+/** Returns the text of these words, without a space where two words join. */
+function joinWords(tokens: string[]) {
+  const spaced = tokens.map((token, i) => {
+    const marked = token.replaceAll(SPACE_MARK, " ");
+    return marked.startsWith(" ") || leanTogether(tokens[i - 1] ?? "", token) ? marked : ` ${token}`;
+  });
+  return spaced.join("").replace(/^ +/, "");
+}
+
+function leanTogether(left: string, right: string) {
+  const bare = left.startsWith(SPACE_MARK) ? left.slice(1) : left;
+  return LEAN_RIGHT.has(plainWord(bare)) || LEAN_LEFT.has(plainWord(right));
+}
+
+// Lower case only decides whether a word is in a list above; for its letters JavaScript and Python agree.
+function plainWord(token: string) {
+  return straightened(token).toLowerCase();
+}
+
+function straightened(token: string) {
+  return token.replaceAll("’", "'");
+}
+
+/** Returns the word's parts: prefixes that join to the right, the rest, suffixes that join to the left. */
+function cutWord(word: string) {
+  const heads: string[] = [];
+  const tails: string[] = [];
+  for (let head = wordHead(word); head; head = wordHead(word)) {
+    heads.push(head);
+    word = word.slice(head.length);
+  }
+  for (let tail = wordTail(word); tail; tail = wordTail(word)) {
+    tails.unshift(tail);
+    word = word.slice(0, -tail.length);
+  }
+  return [...heads, word, ...tails];
+}
+
+function wordHead(word: string) {
+  const end = OPENING.has(word[0]) ? 1 : straightened(word).indexOf("'") + 1;
+  return end < word.length && LEAN_RIGHT.has(plainWord(word.slice(0, end))) ? word.slice(0, end) : "";
+}
+
+function wordTail(word: string) {
+  if (word.length > 1 && CLOSING.has(word.slice(-1))) return word.slice(-1);
+  if (ELISIONS.includes(plainWord(word))) return "";
+  const endings = CONTRACTIONS.filter((it) => word.length > it.length).map((it) => word.slice(-it.length));
+  return endings.find((ending) => CONTRACTIONS.includes(plainWord(ending))) ?? "";
+}
+
+// --- sentencepiece: pieces with scores
+
+const [NORMAL_PIECE, UNKNOWN_PIECE, CONTROL_PIECE, SYMBOL, BYTE_PIECE] = [1, 2, 3, 4, 6]; // as in ModelProto
+const SYMBOL_SCORE = 0.1; // for each byte after the first
+const UNKNOWN_PENALTY = 10;
+const SCORE_LIMIT = 100000; // beyond it sentencepiece restarts its sum, so that float32 stays exact enough
+
+/** Returns {encode, join, split}; `cut` turns the characters of a text, spaces as "▁", into [{piece, id}]. */
+function pieceTokenizer(data: PieceData, cut: (model: PieceModel, characters: string[]) => Piece[]): Cutter {
+  const model = pieceModel(data);
+  const pieces = (text: string) => (text === "" ? [] : spelledPieces(model, cut(model, [...marked(text)])));
+  return {
+    encode: (text) => pieces(text).map(({ id }) => id),
+    join: (ids) => joinPieces(data, ids),
+    split: (text) => pieces(text).map(({ piece }) => piece),
+  };
+}
+
+/** Returns {encode, join, split} of a sentencepiece model whose pieces have their ids in a vocabulary of their own. */
+function marianTokenizer({ tokens, cutter, joiner }: MarianData): Cutter {
+  const specials = tokens.slice(0, UNKNOWN_ID + 1);
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  const symbols = cutter.pieces.filter((_, i) => cutter.types[i] === SYMBOL);
+  const model = pieceModel({
+    tokens: [...specials, ...cutter.pieces],
+    scores: [...specials.map(() => 0), ...cutter.scores],
+    types: [...specials.map(() => CONTROL_PIECE), ...cutter.types],
+  });
+  const normalise = makeNormaliser(cutter, symbols);
+  const isUnigram = cutter.kind === "unigram";
+  const split = (text: string) => {
+    const code = languageCode(withWholeCharacters(text));
+    const normal = normalise(text.slice(code.length));
+    const cut = isUnigram
+      ? likeliestPieces(model, [...normal])
+      : mergedPieces(model, withSymbols(normal, symbols), new Set(symbols));
+    return [...(code ? [code] : []), ...spelledPieces(model, cut).map(({ piece }) => piece)];
+  };
+  return {
+    // Special tokens are left out, so that no text can contain them.
+    encode: (text) => split(text).map((piece) => Math.max(ids.get(piece) ?? UNKNOWN_ID, UNKNOWN_ID)),
+    join: (someIds) => joinMarian(tokens, joiner, someIds),
+    split,
+  };
+}
+
+/** Returns the code of a target language with which a text begins, such as ">>fra<<", or "". */
+function languageCode(text: string) {
+  return text.startsWith(">>") && text.includes("<<") ? text.slice(0, text.indexOf("<<") + 2) : "";
+}
+
+/** Returns the characters of a text, with each symbol as one. */
+function withSymbols(text: string, symbols: string[]) {
+  if (symbols.length === 0) return [...text];
+  const longestFirst = symbols.toSorted((a, b) => b.length - a.length);
+  const parts = [];
+  for (let at = 0; at < text.length; at += parts[parts.length - 1].length) {
+    const symbol = longestFirst.find((one) => text.startsWith(one, at));
+    parts.push(symbol ?? String.fromCodePoint(text.codePointAt(at) as number));
+  }
+  return parts;
+}
+
+/** Returns the text of ids; between unknown tokens, pieces are joined apart from each other. */
+function joinMarian(tokens: string[], joiner: JoinerData, ids: number[]) {
+  const runs: number[][] = [[]];
+  for (const id of ids) {
+    if (id === UNKNOWN_ID) runs.push([]);
+    else runs[runs.length - 1].push(id);
+  }
+  const texts = runs.map((run) => joinPieces({ tokens, ...joiner }, run));
+  return texts.join(` ${tokens[UNKNOWN_ID]} `).replaceAll(SPACE_MARK, " ").replace(SPACES_AT_ENDS, "");
+}
+
+/** Returns the tables of a model: ids by piece, float32 scores by id, ids by byte (empty without byte fallback). */
+function pieceModel({ tokens, scores, types }: Pick<PieceData, "tokens" | "scores" | "types">) {
+  const ofType = (type: number) => [...tokens.entries()].filter(([id]) => types[id] === type);
+  const normal = ofType(NORMAL_PIECE);
+  const cutting = [...normal, ...ofType(SYMBOL)];
+  const worst = normal.reduce((least, [id]) => Math.min(least, Math.fround(scores[id])), Infinity);
+  return {
+    ids: new Map(cutting.map(([id, piece]) => [piece, id])),
+    scores: Float32Array.from(scores, (score, id) =>
+      types[id] === SYMBOL ? symbolScore(tokens[id]) : score,
+    ),
+    unknownScore: Math.fround(worst - UNKNOWN_PENALTY),
+    longest: cutting.reduce((most, [, piece]) => Math.max(most, [...piece].length), 0),
+    byteIds: new Map(ofType(BYTE_PIECE).map(([id, piece]) => [byteOfPiece(piece), id])),
+  };
+}
+
+/** Returns the score with which sentencepiece offers a piece that a user defined. */
+function symbolScore(symbol: string) {
+  return SYMBOL_SCORE * (new TextEncoder().encode(symbol).length - 1);
+}
+
+/** Returns the byte of a piece such as "<0x41>". */
+function byteOfPiece(piece: string) {
+  return Number(piece.slice(1, -1));
+}
+
+/** Returns the text after a leading "▁", with spaces as "▁". */
+function marked(text: string) {
+  return SPACE_MARK + withWholeCharacters(text).replaceAll(" ", SPACE_MARK);
+}
+
+/** Returns the text; throws if it has half a surrogate pair. */
+function withWholeCharacters(text: string) {
+  if (/\p{Surrogate}/u.test(text))
+    throw new Error("the text holds half a surrogate pair, which is not a character");
+  return text;
+}
+
+/** Returns the pieces with the highest sum of scores (unigram, Viterbi), in sentencepiece's order and precision. */
+function likeliestPieces(model: PieceModel, characters: string[]) {
+  const count = characters.length;
+  const ends = {
+    best: new Float32Array(count + 1),
+    starts: new Int32Array(count + 1).fill(-1),
+    ids: new Int32Array(count + 1),
+  };
+  for (let start = 0; start < count; start++) {
+    if (Math.abs(ends.best[start]) > SCORE_LIMIT) countAnew(ends, start);
+    const single = offerPieces(model, characters, ends, start);
+    if (!single) offerPiece(ends, start, start + 1, UNKNOWN_ID, model.unknownScore);
+  }
+  const pieces = [];
+  for (let end = count; end > 0; end = ends.starts[end]) {
+    pieces.push({ piece: characters.slice(ends.starts[end], end).join(""), id: ends.ids[end] });
+  }
+  return pieces.reverse();
+}
+
+/** Offers every piece that begins at `start`, shorter ones first; returns whether one is a single character. */
+function offerPieces(model: PieceModel, characters: string[], ends: Ends, start: number) {
+  const last = Math.min(start + model.longest, characters.length);
+  let single = false;
+  for (let end = start + 1, piece = ""; end <= last; end++) {
+    piece += characters[end - 1];
+    const id = model.ids.get(piece);
+    if (id === undefined) continue;
+    offerPiece(ends, start, end, id, model.scores[id]);
+    single ||= end === start + 1;
+  }
+  return single;
+}
+
+/** Makes this piece the last of the best path to `end` if that is better; at a tie the earlier offer stays. */
+function offerPiece(ends: Ends, start: number, end: number, id: number, score: number) {
+  const sum = Math.fround(ends.best[start] + score);
+  if (ends.starts[end] !== -1 && sum <= ends.best[end]) return;
+  ends.best[end] = sum;
+  ends.starts[end] = start;
+  ends.ids[end] = id;
+}
+
+function countAnew({ best, starts }: Ends, from: number) {
+  const offset = best[from];
+  for (let end = from; end < best.length; end++) if (starts[end] !== -1) best[end] -= offset;
+}
+
+/**
+ * Returns the pieces of byte-pair encoding: it merges the neighbours with the highest score, leftmost first. `whole`:
+ * pieces that are not merged.
+ */
+function mergedPieces({ ids, scores }: PieceModel, characters: string[], whole: Set<string> = new Set()) {
+  const pieces = [...characters];
+  const scoreAt = (left: number) => {
+    const isWhole = whole.has(pieces[left]) || whole.has(pieces[left + 1]);
+    return isWhole ? -Infinity : (scores[ids.get(pieces[left] + pieces[left + 1]) ?? -1] ?? -Infinity);
+  };
+  const pairs = pieces.map((_, left) => scoreAt(left)); // pairs[left]: left and its right neighbour
+  for (let left = indexOfBest(pairs); pairs[left] > -Infinity; left = indexOfBest(pairs)) {
+    pieces.splice(left, 2, pieces[left] + pieces[left + 1]);
+    pairs.splice(left + 1, 1);
+    pairs[left] = scoreAt(left);
+    if (left > 0) pairs[left - 1] = scoreAt(left - 1);
+  }
+  return pieces.map((piece) => ({ piece, id: ids.get(piece) ?? UNKNOWN_ID }));
+}
+
+function indexOfBest(scores: number[]) {
+  let best = 0;
+  for (let i = 1; i < scores.length; i++) if (scores[i] > scores[best]) best = i;
+  return best;
+}
+
+/** Returns the pieces with unknown characters as bytes; without byte fallback, neighbours become one <unk>. */
+function spelledPieces({ byteIds }: PieceModel, pieces: Piece[]) {
+  const spelled: Piece[] = [];
+  for (const { piece, id } of pieces) {
+    const last = spelled.at(-1);
+    if (id === UNKNOWN_ID && byteIds.size > 0) spelled.push(...bytePieces(byteIds, piece));
+    else if (id === UNKNOWN_ID && last?.id === UNKNOWN_ID) last.piece += piece;
+    else spelled.push({ piece, id });
+  }
+  return spelled;
+}
+
+function bytePieces(byteIds: PieceModel["byteIds"], piece: string) {
+  return Array.from(new TextEncoder().encode(piece), (byte) => ({
+    piece: `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`,
+    id: byteIds.get(byte) as number,
+  }));
+}
+
+/**
+ * Returns the text of pieces: adjacent bytes are read as UTF-8, and leading spaces are dropped: one, or if spaces are
+ * trimmed, all. Unknown pieces stay as they are.
+ */
+function joinPieces(
+  { tokens, types, prefix = true, trimmed = true }: JoinerData & { tokens: string[] },
+  ids: number[],
+) {
+  let text = "";
+  let dropsSpace = prefix || trimmed;
+  for (let i = 0; i < ids.length; i++) {
+    const bytes = [];
+    for (; types[ids[i]] === BYTE_PIECE; i++) bytes.push(byteOfPiece(tokens[ids[i]]));
+    text += textOfBytes(bytes);
+    if (i === ids.length) break;
+    dropsSpace &&= text === "";
+    const [token, type] = [tokens[ids[i]], types[ids[i]]];
+    if (type === CONTROL_PIECE) continue;
+    const drops = dropsSpace && type !== UNKNOWN_PIECE && token.startsWith(SPACE_MARK);
+    if (drops && !trimmed) dropsSpace = false;
+    const piece = drops ? token.slice(SPACE_MARK.length) : token;
+    text += type === UNKNOWN_PIECE ? piece : piece.replaceAll(SPACE_MARK, " ");
+  }
+  return text;
+}
+
+/** Returns the text of these bytes; a byte that cannot begin a character becomes one "\ufffd". */
+function textOfBytes(bytes: number[]) {
+  const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let text = "";
+  for (let at = 0; at < bytes.length;) {
+    const size = [0x80, 0xe0, 0xf0].filter((lead) => bytes[at] >= lead).length + 1;
+    const character = decodedOrNull(utf8, bytes.slice(at, at + size));
+    text += character ?? "\ufffd";
+    at += character === null ? 1 : size;
+  }
+  return text;
+}
+
+function decodedOrNull(utf8: TextDecoder, bytes: number[]) {
+  try {
+    return utf8.decode(Uint8Array.from(bytes));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,82 @@
+// What the page marks in a translation: its words, how sure the model was of each, and the words aligned to them.
+// Offsets count characters (code points), as the service's do.
+import type { Link, Span, Word } from "./types.ts";
+
+const BYTE = /^<0x([0-9A-F]{2})>$/;
+const UNSURE = 0.5;
+
+/**
+ * Returns the words of a sentence, runs of characters without white space, each with the product of its tokens'
+ * probabilities; null where the tokens are not those of the text, as in a wording that the reader has chosen.
+ */
+export function wordsOf(
+  text: string,
+  tokens: readonly string[],
+  logProbs: readonly (number | null)[],
+): Word[] {
+  const words = spansOf(text);
+  const sums = sumsOf(words, tokens, logProbs);
+  return words.map(({ begin, end, text }, at) => ({
+    begin,
+    end,
+    text,
+    probability: sums ? Math.exp(sums[at]) : null,
+  }));
+}
+
+/** Returns whether the model gave a word less than one half. */
+export function isUnsure({ probability }: Word) {
+  return probability !== null && probability < UNSURE;
+}
+
+/** Returns the source words that the word of a translation at this offset is aligned to. */
+export function sourcesOf(links: readonly Link[], offset: number): Span[] {
+  return links
+    .filter(([, , begin, end]) => begin <= offset && offset < end)
+    .map(([begin, end]) => [begin, end]);
+}
+
+/**
+ * Returns the words of a translation that are aligned to the source word at this offset; a caret at the end of a word
+ * belongs to it.
+ */
+export function targetsOf(links: readonly Link[], offset: number): Span[] {
+  return links
+    .filter(([begin, end]) => begin <= offset && offset <= end)
+    .map(([, , begin, end]) => [begin, end]);
+}
+
+/** Returns the words of a text without their probabilities. */
+function spansOf(text: string) {
+  let [units, points] = [0, 0]; // UTF-16 code units and characters before the word
+  return [...text.matchAll(/\S+/gu)].map((found) => {
+    points += [...text.slice(units, found.index)].length;
+    const begin = points;
+    points += [...found[0]].length;
+    units = found.index + found[0].length;
+    return { begin, end: points, text: found[0] };
+  });
+}
+
+/**
+ * Returns the sum of log probabilities of each word, or null if the tokens do not spell the words. A token may be a
+ * byte of a character.
+ */
+function sumsOf(
+  words: readonly { text: string }[],
+  tokens: readonly string[],
+  logProbs: readonly (number | null)[],
+) {
+  const encoder = new TextEncoder();
+  const bytes = words.flatMap(({ text }, word) => [...encoder.encode(text)].map((byte) => ({ byte, word })));
+  const sums = words.map(() => 0);
+  let at = 0;
+  for (const [index, token] of tokens.entries()) {
+    if (token === "<eos>") continue;
+    const single = BYTE.exec(token);
+    const spelt = single ? [parseInt(single[1], 16)] : encoder.encode(token.replace(/[▁\s]/gu, ""));
+    if (spelt.length > 0 && at < bytes.length) sums[bytes[at].word] += logProbs[index] ?? NaN;
+    for (const byte of spelt) if (bytes[at++]?.byte !== byte) return null;
+  }
+  return at === bytes.length && sums.every((sum) => !Number.isNaN(sum)) ? sums : null;
+}

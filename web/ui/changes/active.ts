@@ -1,0 +1,118 @@
+// The active changes, each with its undo.
+import { placeName } from "./attention.ts";
+import { withList, without } from "./lists.ts";
+import type { App } from "../app.ts";
+import type { MaskCell, TextChanges } from "../../engine/types.ts";
+import type { ActiveChange, SomeChanges } from "../types.ts";
+
+/** Returns the active changes. */
+export function activeChanges(app: App): ActiveChange[] {
+  const { source, prefix, checkpoint, positions, scale, mistakes, patches, ablated } = app.changes;
+  const one: (
+    on: boolean,
+    section: ActiveChange["section"],
+    text: string,
+    undo: SomeChanges,
+  ) => ActiveChange[] = (on, section, text, undo) =>
+    on ? [{ section, id: Object.keys(undo)[0], text, undo: () => undo }] : [];
+  const each = <Entry>(
+    list: Entry[],
+    section: ActiveChange["section"],
+    id: (entry: Entry) => unknown,
+    text: (entry: Entry) => string,
+    undo: (entry: Entry, changes: TextChanges) => SomeChanges,
+  ) =>
+    list.map((entry) => ({
+      section,
+      id: `${section} ${JSON.stringify(id(entry))}`,
+      text: text(entry),
+      undo: (changes: TextChanges) => undo(entry, changes),
+    }));
+  return [
+    ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source ?? ""), {
+      source: app.sentence,
+    }),
+    ...one(Boolean(prefix), "words", app.t("changes.is.prefix", prefix ?? ""), { prefix: "" }),
+    ...each(
+      Object.entries(ablated),
+      "heads",
+      ([name]) => name,
+      ([name, heads]) => app.t("changes.is.ablated", heads.join(", "), placeName(app, name)),
+      ([name], changes) => ({ ablated: withList(changes.ablated, name, []) }),
+    ),
+    ...activeMasks(app),
+    ...activeRows(app),
+    ...each(
+      patches,
+      "patch",
+      (patch) => patch,
+      ({ point, sentence, positions: pairs }) => {
+        const words = pairs.map(([to]) => app.labels(point).rows[to] ?? to).join(" ");
+        return app.t("changes.is.patch", words, sentence, point);
+      },
+      (patch, changes) => ({ patches: without(changes.patches, patch) }),
+    ),
+    ...one(!positions, "parts", app.t("changes.positions"), { positions: true }),
+    ...one(!scale, "parts", app.t("changes.scale"), { scale: true }),
+    ...each(
+      mistakes,
+      "mistakes",
+      (id) => id,
+      (id) => app.t(`mistake.${id}`),
+      (id, changes) => ({ mistakes: without(changes.mistakes, id) }),
+    ),
+    ...one(checkpoint !== null, "training", app.t("changes.is.checkpoint", checkpoint ?? 0), {
+      checkpoint: null,
+    }),
+  ];
+}
+
+/** Returns the text of a change, which says so if the present sentence lacks all of its positions. */
+function said(app: App, isHere: boolean, text: string) {
+  return isHere ? text : app.t("changes.elsewhere", text);
+}
+
+/** Returns the edits of masks, grouped by key. */
+export function activeMasks(app: App): ActiveChange[] {
+  const { masks } = app.changes,
+    kind = ([, key, may]: MaskCell) => `${key} ${may}`;
+  return Object.entries(masks).flatMap(([name, cells]) => {
+    const { rows, columns } = app.labels(`${name}.weights`);
+    return [...new Set(cells.map(kind))].map((alike) => {
+      const [[query, key, may], ...more] = cells.filter((cell) => kind(cell) === alike);
+      const others = ({ masks }: TextChanges) => (masks[name] ?? []).filter((cell) => kind(cell) !== alike);
+      const who = more.length > 0 ? app.t("changes.many", more.length + 1) : `“${rows[query] ?? query}”`;
+      return {
+        section: "masks",
+        id: `masks ${name} ${alike}`,
+        text: said(
+          app,
+          [[query, key], ...more].some((cell) => cell[0] < rows.length && cell[1] < (columns?.length ?? 0)),
+          app.t(`changes.is.${may ? "open" : "blocked"}`, who, columns?.[key] ?? key, placeName(app, name)),
+        ),
+        undo: (changes) => ({ masks: withList(changes.masks, name, others(changes)) }),
+      };
+    });
+  });
+}
+
+function activeRows(app: App): ActiveChange[] {
+  const { overrides } = app.changes;
+  return Object.entries(overrides).flatMap(([name, rows]) =>
+    rows.map((one) => {
+      const word = app.labels(`${name}.weights`).rows[one[1]];
+      return {
+        section: "hand",
+        id: `hand ${name} ${one.slice(0, 2)}`,
+        text: said(
+          app,
+          word !== undefined,
+          app.t("changes.is.override", word ?? one[1], one[0], placeName(app, name)),
+        ),
+        undo: ({ overrides }) => ({
+          overrides: withList(overrides, name, without(overrides[name] ?? [], one)),
+        }),
+      };
+    }),
+  );
+}

@@ -1,0 +1,40 @@
+// The choice of an attention, and of its head, row and key.
+import { attentionNames } from "../../engine/model.ts";
+import { FAMILIES } from "../app.ts";
+import { chooser, element } from "../dom.ts";
+import { labelled, tokenPairs } from "./controls.ts";
+import type { App } from "../app.ts";
+import type { At, ChangesPanel } from "../types.ts";
+
+/** Returns "Cross-attention, layer 1". */
+export function placeName(app: App, attention: string) {
+  const [stack, , layer, sublayer] = attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  return family ? app.t("changes.place", app.t(`family.${family.id}`), layer) : attention;
+}
+
+/** Returns drop-downs that choose an attention, and its head, row and key. */
+export function atChoosers(panel: ChangesPanel, ...parts: (keyof At)[]) {
+  const { app, at } = panel;
+  const { rows, columns } = app.labels(`${at.attention}.weights`);
+  const keys = columns ?? [];
+  at.query = Math.min(at.query, rows.length - 1);
+  at.key = Math.min(at.key, keys.length - 1);
+  const pairs: Record<keyof At, () => [string, string][]> = {
+    attention: () => attentionNames(app.config).map((name) => [name, placeName(app, name)]),
+    head: () => Array.from({ length: app.config.heads }, (_, head) => [String(head), String(head)]),
+    query: () => tokenPairs(rows),
+    key: () => tokenPairs(keys),
+  };
+  return element(
+    "div",
+    { className: "gf-fields" },
+    parts.map((part) => {
+      const pick = (value: string) => {
+        Object.assign(at, { [part]: part === "attention" ? value : Number(value) });
+        panel.redraw();
+      };
+      return labelled(app.t(`changes.at.${part}`), chooser("", pairs[part](), String(at[part]), pick), part);
+    }),
+  );
+}

@@ -1,0 +1,105 @@
+// The controls of the panel of changes. Each has a key, by which the focus finds it after redrawing.
+import { button, element } from "../dom.ts";
+import type { App } from "../app.ts";
+import type { ActiveChange, Child, SomeChanges } from "../types.ts";
+
+interface Looks {
+  label?: string;
+  title?: string;
+  pressed?: boolean;
+  className?: string;
+  disabled?: boolean;
+}
+
+/** Makes changes, and shows an error. */
+export function tryChange(app: App, changes: SomeChanges) {
+  return app.attempt(() => app.set(changes));
+}
+
+/** Returns a control with its key, and its name for screen readers. */
+export function keyed<Control extends HTMLElement>(control: Control, key: string, label = "") {
+  control.dataset.key = key;
+  if (label) control.setAttribute("aria-label", label);
+  return control;
+}
+
+/** Returns a button with a key. */
+export function press(
+  key: string,
+  text: Child,
+  action: () => unknown,
+  { label = "", ...options }: Looks = {},
+) {
+  return keyed(button(text, action, options), key, label);
+}
+
+/** Returns a button with a key around a word. */
+export function wordPress(key: string, word: Child, action: () => unknown, looks?: Looks) {
+  return press(key, element("bdi", {}, word), action, looks);
+}
+
+export function row(...children: Child[]) {
+  return element("div", { className: "gf-row" }, children);
+}
+
+export function tightRow(label: string, ...children: Child[]) {
+  return element("div", { className: "gf-row gf-tight", role: "group", "aria-label": label }, children);
+}
+
+export function field(label: string, value: string, key: string) {
+  const looks = { type: "text", dir: "auto", autocomplete: "off", spellcheck: false };
+  return keyed(element("input", { ...looks, value, placeholder: label }), key, label);
+}
+
+export function form(action: () => unknown, label: string, ...controls: Child[]) {
+  const onsubmit = (event: Event) => {
+    event.preventDefault();
+    action();
+  };
+  const submit = element("button", { type: "submit" }, label);
+  return element("form", { className: "gf-row", onsubmit }, controls, submit);
+}
+
+export function labelled(text: string, control: HTMLElement, key: string) {
+  return element("label", {}, element("span", { className: "gf-note" }, text), keyed(control, key, text));
+}
+
+export function tokenPairs(tokens: string[]): [string, string][] {
+  return tokens.map((token, at) => [String(at), `${at} · ${token}`]);
+}
+
+/** `more`: returns a further control of a change. */
+export function chips(
+  app: App,
+  active: ActiveChange[],
+  more: (app: App, change: ActiveChange) => Child = () => null,
+) {
+  return element(
+    "ul",
+    { className: "gf-chips", "aria-label": app.t("changes.active") },
+    active.map((one) => chip(app, one.text, () => tryChange(app, one.undo(app.changes)), more(app, one))),
+  );
+}
+
+export function chip(app: App, text: string, remove: () => unknown, more?: Child) {
+  return element(
+    "li",
+    { className: "gf-chip" },
+    element("bdi", {}, text),
+    more,
+    press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }),
+  );
+}
+
+export function switchRow(
+  name: string,
+  about: string,
+  checked: boolean,
+  set: (on: boolean) => unknown,
+  disabled = false,
+) {
+  const box = element("input", { type: "checkbox", checked, disabled });
+  box.addEventListener("change", () => set(box.checked));
+  const label = element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name));
+  return element("div", { className: "gf-switch" }, label, element("p", { className: "gf-note" }, about));
+}

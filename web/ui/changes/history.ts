@@ -1,0 +1,29 @@
+// Undoing and redoing changes, also across sentences.
+import { NO_CHANGES } from "../../engine/changes.ts";
+import type { App } from "../app.ts";
+import type { Situation } from "../types.ts";
+
+/** Returns the sentence and its changes as a JSON string, for comparing states and restoring one. */
+function situationText({ sentence, changes }: App) {
+  return JSON.stringify({ sentence, changes: { ...NO_CHANGES, source: sentence, prefix: "", ...changes } });
+}
+
+/** Returns the history of a view's sentences and changes, which undoes and redoes them. */
+export function changesHistory(app: App) {
+  const past: string[] = [];
+  const future: string[] = [];
+  let present = situationText(app);
+  app.on("result", () => {
+    const now = situationText(app);
+    if (now === present) return;
+    past.push(present);
+    future.length = 0;
+    present = now;
+  });
+  const move = (from: string[], to: string[]) => () => {
+    to.push(present);
+    present = from.pop() ?? present;
+    return app.attempt(() => app.turnTo(JSON.parse(present) as Situation));
+  };
+  return { past, future, undo: move(past, future), redo: move(future, past) };
+}

@@ -1,0 +1,165 @@
+// "What if?": the panel of all changes. Each section shows and sets its part of app.changes; the effect
+// on the output is shown at the top of the page. Only the open section has elements.
+import { NO_CHANGES } from "../../engine/changes.ts";
+import { attentionName, FAMILIES, hasAny } from "../app.ts";
+import { button, element, refill } from "../dom.ts";
+import { latestOnly } from "../latest.ts";
+import { linkOf } from "../link.ts";
+import { activeChanges } from "./active.ts";
+import { chips, keyed, press, row, tightRow, tryChange } from "./controls.ts";
+import { headsSection } from "./heads.ts";
+import { changesHistory } from "./history.ts";
+import { masksSection } from "./masks.ts";
+import { mistakesSection } from "./mistakes.ts";
+import { pinButton, pinOf } from "./new_sentence.ts";
+import { partsSection } from "./parts.ts";
+import { patchSection } from "./patches.ts";
+import { handSection } from "./hand.ts";
+import { wordsSection } from "./words.ts";
+import { copyButton } from "../take_away.ts";
+import type { Cell } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { ActiveChange, At, ChangesPanel, Child, SectionName, SomeChanges } from "../types.ts";
+
+type Section = (panel: ChangesPanel) => Child[] | Promise<Child[]>;
+
+const SECTIONS: Record<SectionName, Section> = {
+  words: wordsSection,
+  heads: headsSection,
+  masks: masksSection,
+  hand: handSection,
+  patch: patchSection,
+  parts: partsSection,
+  mistakes: mistakesSection,
+};
+const SECTION_NAMES = Object.keys(SECTIONS) as SectionName[];
+let groups = 0;
+
+/** Returns the panel as an element. */
+export function createChangesPanel(app: App) {
+  const { layer, head } = app.ui.heads.cross;
+  const at: At = { attention: attentionName(FAMILIES[1], layer), head, query: 0, key: 0 };
+  const redraw = latestOnly(app.signal, prepared, show);
+  const panel: ChangesPanel = {
+    app,
+    at,
+    history: changesHistory(app),
+    redraw,
+    word: null,
+    rival: null,
+    row: null,
+    patch: null,
+  };
+  const top = element("div", { tabindex: "-1" });
+  const group = `gf-changes-${++groups}`;
+  const sections = SECTION_NAMES.map((id) => folded(panel, group, id, SECTIONS[id]));
+  const holder = element(
+    "div",
+    { className: "gf-changes" },
+    top,
+    sections.map((section) => section.element),
+  );
+
+  async function prepared() {
+    if (app.ui.panel !== "changes") return null;
+    const active = activeChanges(app);
+    return { active, bodies: await Promise.all(sections.map((section) => section.content())) };
+  }
+
+  function show(made: { active: ActiveChange[]; bodies: Child[][] } | null) {
+    if (!made) return;
+    keepingFocus(holder, top, () => {
+      refill(top, topOf(panel, made.active));
+      sections.forEach((section, place) => section.fill(made.bodies[place], made.active));
+    });
+  }
+  app.on("busy", (busy) => {
+    if (!busy) redraw();
+  });
+  app.on("ui", (keys) => {
+    if (keys.includes("selected")) follow(at, app.ui.selected);
+    if (hasAny(keys, "panel", "language", "pinned")) redraw();
+  });
+  redraw();
+  return holder;
+}
+
+/** Returns a collapsible section; its body is empty while it is collapsed. */
+function folded(panel: ChangesPanel, group: string, id: SectionName, content: Section) {
+  const summary = element("summary"),
+    about = element("p", { className: "gf-note" }),
+    body = element("div");
+  const parts = [summary, about, body];
+  const details = element("details", { name: group, open: id === "words", ontoggle: panel.redraw }, parts);
+  return {
+    element: details,
+    content: async () => (details.open ? content(panel) : []),
+    fill(children: Child[], active: ActiveChange[]) {
+      const { app } = panel,
+        count = active.filter(({ section }) => section === id).length;
+      refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
+      const swaps = id === "words" && /\b(tired|wide)\b/.test(app.sentence);
+      about.textContent = app.t(swaps ? "changes.words.swap" : `changes.${id}.about`);
+      refill(body, children);
+    },
+  };
+}
+
+/** Runs an action that redraws, then restores the focus and the typed text to the control with the same data-key. */
+function keepingFocus(holder: HTMLElement, otherwise: HTMLElement, action: () => void) {
+  const root = holder.getRootNode(); // in a notebook's cell the root may be a shadow root
+  const before = root instanceof Document || root instanceof ShadowRoot ? root.activeElement : null;
+  const key = before?.getAttribute("data-key");
+  const kept = holder.contains(before);
+  action();
+  if (!kept || holder.contains(before)) return;
+  const after: HTMLElement | null = key
+    ? holder.querySelector(`[data-key="${CSS.escape(key)}"]:enabled`)
+    : null;
+  if (before instanceof HTMLInputElement && after instanceof HTMLInputElement && after.type === "text")
+    after.value = before.value;
+  (after ?? otherwise).focus({ preventScroll: true });
+}
+
+/** Lets the sections "Mask" and "Attention by hand" follow the cell that the reader has chosen in a grid. */
+function follow(at: At, selected: Cell | null) {
+  if (!selected || !/\.(scores|weights)$/.test(selected.name)) return;
+  const [head, query, key] = selected.index;
+  Object.assign(at, { attention: selected.name.replace(/\.\w+$/, ""), head, query, key });
+}
+
+function topOf({ app, history }: ChangesPanel, active: ActiveChange[]): Child[] {
+  const tool = (id: string, action: () => unknown, disabled: boolean): Child =>
+    press(id, app.t(`changes.${id}`), action, { disabled });
+  const reset = () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" });
+  return [
+    app.changed ? chips(app, active, pinOf) : element("p", {}, app.t("changes.intro")),
+    !app.changed && firstTries(app),
+    row(
+      tool("undo", history.undo, !history.past.length),
+      tool("redo", history.redo, !history.future.length),
+      tool("reset", reset, !app.changed),
+      keyed(pinButton(app), "pin"),
+      linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
+    ),
+  ];
+}
+
+/** Returns buttons for a first try: changes that work in every model. */
+function firstTries(app: App) {
+  const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
+  const tries: [string, SomeChanges][] = Object.entries({
+    positions: { positions: false },
+    "try.cross": { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
+    "try.causal": { mistakes: ["no_causal_mask"] },
+  });
+  const title = app.t("changes.try"),
+    className = "gf-chip";
+  return tightRow(
+    title,
+    element("span", { className: "gf-note" }, title),
+    tries.map(([id, changes]) =>
+      button(app.t(`changes.${id}`), () => tryChange(app, changes), { className }),
+    ),
+  );
+}

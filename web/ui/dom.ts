@@ -1,0 +1,126 @@
+// Functions that make elements. Nothing in the page parses HTML, so text stays text.
+import type { Child, Properties } from "./types.ts";
+
+/** Returns a new element; `on…` properties become listeners, `class`, `data-…` and `aria-…` attributes. */
+export function element<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  properties: Properties = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") made.addEventListener(name.slice(2), value);
+    else if (name in made && !name.includes("-") && name !== "list" && name !== "role")
+      Reflect.set(made, name, value);
+    else made.setAttribute(name === "className" ? "class" : name, value === true ? "" : String(value));
+  }
+  made.append(...nodesOf(children));
+  return made;
+}
+
+/** Replaces an element's children. */
+export function refill(parent: Element, ...children: Child[]) {
+  parent.replaceChildren(...nodesOf(children));
+}
+
+/** Returns the nodes and texts among these children, as one flat list. */
+export function nodesOf(children: readonly Child[]): (Node | string)[] {
+  return children.flatMap((child) => {
+    if (child === null || child === undefined || child === false) return [];
+    if (typeof child === "number") return [String(child)];
+    return typeof child === "string" || child instanceof Node ? [child] : nodesOf(child);
+  });
+}
+
+/** Returns a button; `pressed` makes it a toggle. */
+export function button(
+  label: Child,
+  onclick: () => unknown,
+  {
+    title = "",
+    pressed = null,
+    className = "",
+    disabled = false,
+  }: { title?: string; pressed?: boolean | null; className?: string; disabled?: boolean } = {},
+) {
+  const made = element("button", { type: "button", className, title, onclick, disabled }, label);
+  if (pressed !== null) made.setAttribute("aria-pressed", String(pressed));
+  return made;
+}
+
+/** Returns a drop-down of [value, label] pairs. */
+export function chooser<Value extends string>(
+  label: string,
+  pairs: readonly (readonly [Value, string])[],
+  value: string,
+  onchange: (value: Value) => unknown,
+) {
+  const options = pairs.map(([key, text]) =>
+    element("option", { value: key, selected: key === value }, text),
+  );
+  const made = element("select", { "aria-label": label }, options);
+  made.addEventListener("change", () => onchange(pairs[made.selectedIndex][0]));
+  return made;
+}
+
+/** Returns a token's element, isolated, so that right-to-left words do not disturb their neighbours. */
+export function tokenElement(text: string, properties: Properties = {}) {
+  return element("bdi", { className: "gf-token", ...properties }, text);
+}
+
+/** Returns a term; its explanation appears under the pointer and with the focus. */
+export function hint(text: string, about: string) {
+  return element(
+    "button",
+    { type: "button", className: "gf-hint", "aria-description": about, "data-about": about },
+    text,
+  );
+}
+
+/** Returns a menu that opens under its button; Escape closes it. */
+export function menu(className: string) {
+  const summary = element("summary");
+  const choices = element("div", { className: "gf-choices" });
+  const details = element(
+    "details",
+    { className: `gf-menu ${className}`, name: className },
+    summary,
+    choices,
+  ); // one open at a time
+  details.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    details.open = false;
+    summary.focus();
+    event.stopPropagation();
+  });
+  return { element: details, summary, choices };
+}
+
+/**
+ * Scrolls to a panel that is out of view, as on a phone, where it is below the picture; a button leads back to `from`.
+ * `from`: a selector.
+ */
+export function comeIntoView(holder: HTMLElement, from: string, label: string) {
+  const { top, bottom } = holder.getBoundingClientRect();
+  if (top <= innerHeight - 150 && bottom >= 0) return;
+  holder.scrollIntoView();
+  const panels = holder.closest(".gf-panels");
+  panels?.querySelector(".gf-up")?.remove();
+  const up = button(
+    `↑ ${label}`,
+    () => {
+      up.remove();
+      panels?.closest(".glassformer")?.querySelector(from)?.scrollIntoView();
+    },
+    { className: "gf-up gf-primary" },
+  );
+  panels?.append(up);
+}
+
+/** Returns the drawing context of a canvas. */
+export function brushOf(canvas: HTMLCanvasElement) {
+  const brush = canvas.getContext("2d");
+  if (!brush) throw new Error("this browser does not support canvas elements");
+  return brush;
+}

@@ -1,0 +1,52 @@
+// The elements of the panels' figures: SVG elements, remarks, and sliders with their number.
+import { element, nodesOf } from "./dom.ts";
+import type { Child } from "./types.ts";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** Returns a new SVG element with these attributes. */
+export function drawing<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Record<string, string | number> = {},
+  ...children: Child[]
+): SVGElementTagNameMap[Tag] {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...nodesOf(children));
+  return made;
+}
+
+/** Returns a remark in small type. */
+export function remark(...content: Child[]) {
+  return element("span", { className: "gf-note" }, ...content);
+}
+
+/** Returns a slider with its name and its number; `written` formats the number. */
+export function slider(
+  label: string,
+  {
+    low,
+    high,
+    step = 1,
+    value,
+    written = String,
+  }: { low: number; high: number; step?: number; value: number; written?: (value: number) => string },
+  onchange: (value: number) => void,
+) {
+  const number = element("output", { className: "gf-mono" }, written(value));
+  const input = element("input", {
+    type: "range",
+    min: low,
+    max: high,
+    step,
+    value: String(value),
+    "aria-label": label,
+  });
+  input.setAttribute("aria-valuetext", written(value));
+  input.addEventListener("input", () => {
+    number.textContent = written(Number(input.value));
+    input.setAttribute("aria-valuetext", number.textContent);
+    onchange(Number(input.value));
+  });
+  return element("label", { className: "gf-range" }, element("span", {}, label), input, number);
+}

@@ -1,0 +1,37 @@
+// Work that takes a while: a late answer must not overwrite the answer to a later request, and long work shows its
+// progress and can be stopped.
+
+/**
+ * Returns a function that prepares and shows a drawing, unless it is called again meanwhile, or `signal` is aborted.
+ */
+export function latestOnly<Given extends unknown[], Made>(
+  signal: AbortSignal,
+  prepare: (...given: Given) => Promise<Made>,
+  show: (made: Made) => void,
+): (...given: Given) => Promise<void> {
+  let calls = 0;
+  return async (...given) => {
+    const call = ++calls;
+    const made = await prepare(...given);
+    if (call === calls && !signal.aborted) show(made);
+  };
+}
+
+/**
+ * Returns what a computation has yielded when it is complete or `signal` is aborted. The page can act and draw between
+ * two steps.
+ */
+export async function gathered<Made>(
+  steps: AsyncIterable<Made>,
+  signal: AbortSignal,
+  progress: (count: number) => void,
+) {
+  const found: Made[] = [];
+  for await (const one of steps) {
+    found.push(one);
+    progress(found.length);
+    await new Promise((go) => setTimeout(go));
+    if (signal.aborted) break;
+  }
+  return found;
+}

@@ -1,0 +1,238 @@
+// The state of a view in the address's hash, so that a link reproduces it: the differences from the
+// initial state, as key=value. The text and JSON in a hash are checked before use. The hash belongs to the oldest view.
+import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
+import { pointNames } from "../engine/model.ts";
+import { messageOf } from "./app.ts";
+
+import type { MaskCell, TextChanges } from "../engine/types.ts";
+import type { App } from "./app.ts";
+import type { Looks, Search, SomeChanges } from "./types.ts";
+
+/** Consecutive cells of a mask with one key. */
+type Run = [first: number, last: number, key: number, allowed: boolean];
+
+interface State {
+  sentence: string;
+  changes: SomeChanges;
+  search: Partial<Search>;
+  ui: Partial<Looks>;
+}
+
+const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
+const LONGEST_RUN = 5000; // maximum number of cells of a mask
+/** The initial selection of each app, before any link. */
+const starts: WeakMap<App, Looks> = new WeakMap();
+
+/** Returns the signals of the page's views, oldest first. */
+function livingViews(): Set<AbortSignal> {
+  if (!Reflect.has(globalThis, VIEWS)) Reflect.set(globalThis, VIEWS, new Set());
+  return Reflect.get(globalThis, VIEWS);
+}
+
+/** Registers a view until its signal ends it; the oldest open view owns the hash. */
+export function claimLink(signal: AbortSignal) {
+  const views = livingViews();
+  views.add(signal);
+  signal.addEventListener("abort", () => views.delete(signal), { once: true });
+}
+
+/** Keeps the state of the view in the hash. The promise resolves once the view shows the present hash. */
+export async function keepLink(app: App) {
+  starts.set(app, { ...app.ui, story: 0 });
+  if (!isLinkable(app)) return;
+  const owns = () => livingViews().values().next().value === app.signal;
+  let reading = false,
+    sentence = "";
+  const write = () => {
+    if (!owns() || reading) return;
+    writeHash(stateHash(app), app.sentence !== sentence);
+    ({ sentence } = app);
+  };
+  const read = async () => {
+    if (!owns() || location.hash === stateHash(app)) return;
+    reading = true;
+    try {
+      await restore(app, parsedHash(app, location.hash));
+    } catch (error) {
+      app.emit("problem", app.t("link.bad", messageOf(error)));
+    } finally {
+      reading = false;
+      ({ sentence } = app);
+    }
+  };
+  await read();
+  ({ sentence } = app);
+  app.on("result", write);
+  app.on("ui", write);
+  window.addEventListener("hashchange", read, { signal: app.signal });
+}
+
+/** Returns the address of this view's state, or null in a notebook or a frame, which have no address. */
+export function linkOf(app: App) {
+  return isLinkable(app) ? location.href.replace(/#.*$/s, "") + stateHash(app) : null;
+}
+
+function isLinkable(app: App) {
+  const inNotebook = app.engine.host && !app.payload.host;
+  return !inNotebook && /^(https?|file):$/.test(location.protocol);
+}
+
+/**
+ * Writes the hash. A new sentence is an entry of the history, to which the browser's Back returns; not in a frame, whose
+ * entries would belong to the page around it.
+ */
+function writeHash(hash: string, isNew: boolean) {
+  if (hash === location.hash) return;
+  const address = hash || location.pathname + location.search;
+  try {
+    if (isNew && window === window.top) history.pushState(null, "", address);
+    else history.replaceState(history.state, "", address);
+  } catch {
+    // Sandboxed frames refuse this, and browsers limit it: the page works without the hash.
+  }
+}
+
+function isAlike(a: unknown, b: unknown) {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+// Writing
+
+/** Returns the state as a hash, or "" for the initial state. */
+function stateHash(app: App) {
+  const readable: Record<string, string> = { "%2C": ",", "%3A": ":", "%20": "+" };
+  const written = (value: unknown) =>
+    encodeURIComponent(typeof value === "string" ? value : JSON.stringify(value)).replace(
+      /%(2C|3A|20)/g,
+      (code) => readable[code],
+    );
+  const parts = Object.entries(linkState(app)).filter(([, value]) => value !== undefined);
+  return parts.length > 0 ? `#${parts.map(([key, value]) => `${key}=${written(value)}`).join("&")}` : "";
+}
+
+/** Returns the values that differ from the initial state, by key; undefined for the others. */
+function linkState(app: App) {
+  const { source, prefix, ...changes } = app.changes;
+  const { beam_size: beam, length_penalty: penalty } = app.engine.decoding;
+  const unless = (value: unknown, usual: unknown) => (isAlike(value, usual) ? undefined : value);
+  const state: Record<string, unknown> = {
+    text: unless(app.sentence, app.payload.sentence),
+    source: unless(source, app.sentence),
+    prefix: prefix || undefined,
+    beam: unless(app.search.beamSize, beam),
+    penalty: unless(app.search.lengthPenalty, penalty),
+  };
+  for (const [key, value] of Object.entries(changes)) {
+    if (!isUnchanged({ [key]: value })) state[key] = key === "masks" ? packedMasks(changes.masks) : value;
+  }
+  for (const key of LINKED) state[key] = unless(app.ui[key], starts.get(app)?.[key]);
+  return state;
+}
+
+/** Returns masks as runs of cells, by attention. */
+function packedMasks(masks: Record<string, MaskCell[]>) {
+  return mapped(masks, (cells) => {
+    const runs: Run[] = [];
+    for (const [query, ...cell] of cells) {
+      const last = runs.at(-1);
+      if (last && last[1] + 1 === query && isAlike(last.slice(2), cell)) last[1] = query;
+      else runs.push([query, query, ...cell]);
+    }
+    return runs;
+  });
+}
+
+function unpackedMasks(packed: Record<string, Run[]>) {
+  return mapped(packed, (runs) =>
+    runs.flatMap(([first, last, ...cell]) => {
+      if (!(last - first < LONGEST_RUN)) throw new Error("masks");
+      return Array.from({ length: last - first + 1 }, (_, at) => [first + at, ...cell] as MaskCell);
+    }),
+  );
+}
+
+function mapped<From, To>(
+  lists: Record<string, From[]>,
+  change: (list: From[]) => To[],
+): Record<string, To[]> {
+  return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, change(list)]));
+}
+
+// Reading
+
+const isPlace = (value: unknown, limit = Infinity) =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
+
+/** The parts of the selection that a link may contain, each with a function that checks its value. */
+const LOOKS = {
+  language: (value) => ["en", "zh"].includes(value),
+  theme: (value) => ["light", "dark"].includes(value),
+  stage: (value) => ["map", "point"].includes(value),
+  face: (value) => ["grid", "lines"].includes(value),
+  story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
+  beside: (value, { engine }) => typeof value === "string" && engine.live !== false,
+  panel: (value, app) => app.panels.includes(value),
+  word: (value) => isPlace(value),
+  point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
+  heads: (value, { config, ui }) =>
+    Object.keys(ui.heads).every((id: string) => {
+      const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
+      return isPlace(value[id].layer, layers) && isPlace(value[id].head, config.heads);
+    }),
+  selected: ({ name, index }, { config }) =>
+    pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
+} satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
+const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
+const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "face", "panel", "beside"]; // all other values are JSON
+
+/** Returns the state that a hash describes; throws for an invalid hash. */
+function parsedHash(app: App, hash: string) {
+  const state: State = { sentence: app.payload.sentence, changes: {}, search: {}, ui: {} };
+  for (const [key, text] of new URLSearchParams(hash.slice(1))) {
+    try {
+      put(app, state, key, TEXTS.includes(key) ? text : JSON.parse(text));
+    } catch {
+      throw new Error(key);
+    }
+  }
+  checkChanges(state.changes, app.config);
+  return state;
+}
+
+/** Puts a value of a hash, which may be anything, into the state; changes are checked together at the end. */
+function put(app: App, state: State, key: string, value: any) {
+  if (key === "text") state.sentence = value;
+  else if (key === "masks") state.changes.masks = unpackedMasks(value);
+  else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
+  else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
+  else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
+    Object.assign(state.changes, { [key]: value });
+  else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
+    Object.assign(state.ui, { [key]: value });
+  else throw new Error(key);
+}
+
+/** Makes a view show a state: the sentence, the changes, and then the selection. */
+async function restore(app: App, { sentence, changes, search, ui }: State) {
+  const { beam_size: beamSize, length_penalty: lengthPenalty } = app.engine.decoding;
+  const wanted = { beamSize, lengthPenalty, ...search };
+  const complete = (given: SomeChanges): TextChanges => ({
+    ...NO_CHANGES,
+    source: sentence,
+    prefix: "",
+    ...given,
+  });
+  const situation = { sentence, changes: complete(changes) };
+  if (!isAlike(wanted, app.search)) await app.searchWith(wanted);
+  if (!isAlike(situation, { sentence: app.sentence, changes: complete(app.changes) }))
+    await app.turnTo(situation);
+  const looks: Partial<Looks> = { ...starts.get(app), ...ui };
+  if (ui.selected && !(await isCell(app, ui.selected))) looks.selected = null;
+  app.show(Object.fromEntries(LINKED.map((key) => [key, looks[key]])));
+}
+
+/** Returns whether the model has this cell. */
+async function isCell(app: App, { name, index }: NonNullable<Looks["selected"]>) {
+  const { shape } = await app.value(name);
+  return index.length === shape.length && index.every((at, axis) => at < shape[axis]);
+}

@@ -1,0 +1,293 @@
+// Takes a picture away: as an SVG or PNG file with its caption and the page's state, as a link, or as a frame for
+// another page.
+import { MARKED_FROM } from "../engine/alignment.ts";
+import { activeChanges } from "./changes/active.ts";
+import { coloursAt } from "./colours.ts";
+import { brushOf, button, element, menu, refill } from "./dom.ts";
+import { linkOf } from "./link.ts";
+import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.ts";
+
+import type { App } from "./app.ts";
+import type { Inks } from "./picture_svg.ts";
+import type { Picture } from "./types.ts";
+
+const SVG = "http://www.w3.org/2000/svg";
+const SHARPNESS = 2; // pixels of a PNG per pixel of the page
+const FRAME_HEIGHT = 760;
+const SAID_FOR = 5000; // milliseconds
+const STYLES = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+];
+
+/**
+ * Returns the menu of a picture; `svg` returns the picture as the text of an SVG file. `name`: the name of the file,
+ * without its ending.
+ */
+export function saveMenu(app: App, name: string, svg: () => string) {
+  const file = name.replace(/[^\w.-]+/g, "-");
+  const { element: details, summary, choices } = menu("gf-save");
+  summary.textContent = app.t("save.title");
+  const saving = (kind: string, title: string, made: () => Blob | Promise<Blob>) => {
+    const save = async () => {
+      const whole = `${file}.${kind.toLowerCase()}`;
+      download(await made(), whole);
+      sayOn(one, app.t("save.saved", whole), kind);
+    };
+    const one = button(kind, () => app.attempt(save), { title });
+    return one;
+  };
+  details.addEventListener("toggle", () => {
+    if (!details.open) return;
+    refill(
+      choices,
+      saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
+      saving("PNG", app.t("save.png"), () => pngOf(svg())),
+      linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
+      linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app)),
+    );
+  });
+  return details;
+}
+
+/** Returns a button that copies a text, or shows the text where copying is not allowed. */
+export function copyButton(app: App, title: string, text: () => string) {
+  const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": title });
+  const copy = button(title, async () => {
+    shown.value = text();
+    try {
+      await navigator.clipboard.writeText(shown.value);
+      sayOn(copy, app.t("changes.link.copied"), title);
+    } catch {
+      shown.hidden = false;
+      shown.select();
+    }
+  });
+  return [copy, shown];
+}
+
+/** Shows on a button that its action is done; after a while, its title again. */
+function sayOn(button: HTMLElement, text: string, title: string) {
+  button.textContent = text;
+  setTimeout(() => (button.textContent = title), SAID_FOR);
+}
+
+/**
+ * Returns a line of HTML that shows this page in its present state. A page that was opened as a file is named without
+ * its folder: both pages must be in one folder.
+ */
+function frameOf(app: App) {
+  const link = linkOf(app) ?? "";
+  const address = link.startsWith("file:") ? link.slice(link.split("#")[0].lastIndexOf("/") + 1) : link;
+  const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+  return `<iframe src="${escaped(address)}" title="${escaped(`glassformer: ${app.sentence}`)}" width="100%" height="${FRAME_HEIGHT}" loading="lazy"></iframe>`;
+}
+
+/** Returns a grid as an SVG file, with its caption. `place`: an element of the view. */
+export function gridSvg(app: App, picture: Picture, place: Element) {
+  const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
+  const caption = captionOf(app, picture.label);
+  if (picture.differs) caption.splice(1, 0, marksText(app));
+  return matrixSvg(picture, caption, state, lightInks(place));
+}
+
+/**
+ * Returns the colours of the light theme, for pictures on paper. `place`: an element of the view, where its styles
+ * apply.
+ */
+function lightInks(place: Element) {
+  const probe = element("div", { className: "glassformer", hidden: true });
+  place.append(probe);
+  const colours = coloursAt(probe);
+  const inks = Object.fromEntries(INK_NAMES.map((name) => [name, colours(`--${name}`)]));
+  probe.remove();
+  return inks as Inks;
+}
+
+/** Returns what the outlines of a picture's cells mean. */
+function marksText(app: App) {
+  const { label = "", text = "" } = app.compared ?? {};
+  return app.t("map.differs", MARKED_FROM, `${app.t(label)} (${text})`);
+}
+
+/** Returns what a picture shows, in lines: the picture, the sentence, the changes, the model. */
+function captionOf(app: App, label: string) {
+  const { text } = app.result.current;
+  const changes = activeChanges(app).map((change) => change.text);
+  return [
+    label,
+    `${app.changes.source ?? app.sentence} → ${text}`,
+    ...(changes.length > 0 ? [app.t("save.changes", changes.join("; "))] : []),
+    `glassformer · ${app.payload.name}`,
+  ];
+}
+
+/** Returns an element of the page as an SVG file: its boxes, texts, drawings and canvases where they stand. */
+export function elementSvg(app: App, root: HTMLElement, label: string) {
+  const { left, top } = root.getBoundingClientRect();
+  const svg = document.createElementNS(SVG, "svg");
+  const whole = { width: 0, height: 0 };
+  for (const child of root.children) place(child, svg, { left, top }, whole);
+  const caption = captionOf(app, label);
+  const style = getComputedStyle(root);
+  const width = Math.max(whole.width, ...caption.map(widthOf)) + 8;
+  const size = { width: Math.ceil(width), height: Math.ceil(whole.height) + 12 + 18 * caption.length };
+  caption.forEach((line, at) => {
+    const looks = { x: 4, y: whole.height + 18 * (at + 1), "font-size": 12, fill: style.color };
+    svg.append(
+      made("text", { ...looks, "font-family": style.fontFamily, "font-weight": at ? 400 : 700 }, line),
+    );
+  });
+  const paper = style.getPropertyValue("--paper").trim();
+  svg.prepend(made("title", {}, label), made("rect", { ...size, fill: paper }));
+  for (const [key, value] of Object.entries({ ...size, viewBox: `0 0 ${size.width} ${size.height}` }))
+    svg.setAttribute(key, String(value));
+  return new XMLSerializer().serializeToString(svg);
+}
+
+/** Adds a visible element and its content to a drawing. `whole`: the extent so far; it grows. */
+function place(
+  one: Element,
+  svg: SVGElement,
+  origin: { left: number; top: number },
+  whole: { width: number; height: number },
+) {
+  const style = getComputedStyle(one);
+  if (style.display === "none" || style.visibility === "hidden") return;
+  const box = one.getBoundingClientRect();
+  const [x, y] = [box.left - origin.left, box.top - origin.top];
+  const { width, height } = box;
+  whole.width = Math.max(whole.width, x + width);
+  whole.height = Math.max(whole.height, y + height);
+  if (one instanceof SVGSVGElement) return svg.append(inlined(one, { x, y, width, height }));
+  if (one instanceof HTMLCanvasElement) {
+    const looks = { href: one.toDataURL(), style: `image-rendering: ${style.imageRendering}` };
+    return svg.append(made("image", { x, y, width, height, preserveAspectRatio: "none", ...looks }));
+  }
+  svg.append(...frameOfBox(style, { x, y, width, height }));
+  const isCut = style.overflowX === "hidden"; // what scrolls is drawn whole
+  const inside = isCut ? made("svg", { x, y, width, height }) : svg;
+  if (isCut) svg.append(inside);
+  const [from, extent] = isCut ? [box, { width: 0, height: 0 }] : [origin, whole];
+  for (const child of one.childNodes) {
+    if (child instanceof Element) place(child, inside, from, extent);
+    else if (child instanceof Text && child.data.trim()) inside.append(...wordsOf(child, style, from));
+  }
+}
+
+/** The sides of a box by their names, from and to which share of its width and height each runs. */
+const SIDES = Object.entries({
+  top: [0, 0, 1, 0],
+  right: [1, 0, 1, 1],
+  bottom: [0, 1, 1, 1],
+  left: [0, 0, 0, 1],
+});
+
+/** Returns the fill and the borders of a box. */
+function frameOfBox(
+  style: CSSStyleDeclaration,
+  box: { x: number; y: number; width: number; height: number },
+) {
+  const fill = style.backgroundColor;
+  const isFilled = !/^(transparent|rgba\(.*, 0\))$/.test(fill);
+  const isScrolled = /auto|scroll/.test(style.overflowX); // the frame of what scrolls does not belong to the picture
+  const borders = SIDES.map(([side, [x1, y1, x2, y2]]) => {
+    const of = (part: string) => style.getPropertyValue(`border-${side}-${part}`);
+    const width = isScrolled || of("style") === "none" ? 0 : parseFloat(of("width"));
+    const gaps = { dotted: `${width} ${width}`, dashed: "3 3" }[of("style")] ?? "none";
+    const looks = { stroke: of("color"), "stroke-width": width, "stroke-dasharray": gaps };
+    const [left, top] = [x1, y1].map(
+      (share, axis) => box[axis ? "y" : "x"] + share * box[axis ? "height" : "width"],
+    );
+    const line = { x1: left, y1: top, x2: left + (x2 - x1) * box.width, y2: top + (y2 - y1) * box.height };
+    return { looks, line };
+  });
+  const widths = borders.map(({ looks }) => looks["stroke-width"]);
+  const isEven = new Set(widths).size === 1;
+  if (isEven && (widths[0] > 0 || isFilled)) {
+    const { looks } = borders[0];
+    const rx = parseFloat(style.borderRadius) || 0;
+    return [made("rect", { ...box, rx, fill: isFilled ? fill : "none", ...(widths[0] > 0 ? looks : {}) })];
+  }
+  return [
+    ...(isFilled ? [made("rect", { ...box, fill })] : []),
+    ...borders.flatMap(({ looks, line }, at) =>
+      widths[at] > 0 ? [made("line", { ...line, ...looks })] : [],
+    ),
+  ];
+}
+
+/** Returns the lines of a text, where they stand. */
+function wordsOf(node: Text, style: CSSStyleDeclaration, origin: { left: number; top: number }) {
+  const range = document.createRange();
+  const lines: { x: number; y: number; text: string }[] = [];
+  let lowest = -Infinity;
+  for (let at = 0; at < node.length; at++) {
+    range.setStart(node, at);
+    range.setEnd(node, at + 1);
+    const box = range.getBoundingClientRect();
+    const letter = node.data[at];
+    if (box.width === 0 && letter.trim() === "") continue;
+    const middle = box.top + box.height / 2;
+    if (middle > lowest + box.height / 2)
+      lines.push({ x: box.left - origin.left, y: middle - origin.top, text: "" });
+    lowest = Math.max(lowest, middle);
+    lines[lines.length - 1].text += letter;
+  }
+  const looks = {
+    "dominant-baseline": "central",
+    fill: style.color,
+    "font-family": style.fontFamily,
+    "font-size": style.fontSize,
+    "font-weight": style.fontWeight,
+  };
+  return lines.map(({ x, y, text }) => made("text", { x, y, ...looks }, text.trimEnd()));
+}
+
+/** Returns a copy of a drawing that does not need the page's styles. */
+function inlined(drawn: SVGSVGElement, box: Record<string, number>) {
+  const copy = drawn.cloneNode(true) as SVGSVGElement;
+  const originals = [drawn, ...drawn.querySelectorAll("*")];
+  [copy, ...copy.querySelectorAll("*")].forEach((one, at) => {
+    const style = getComputedStyle(originals[at]);
+    for (const name of STYLES) one.setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["class", "style", "tabindex"]) one.removeAttribute(name);
+    if (style.display === "none" || style.visibility === "hidden") one.setAttribute("display", "none");
+  });
+  for (const [name, value] of Object.entries(box)) copy.setAttribute(name, String(value));
+  return copy;
+}
+
+function made(tag: string, attributes: Record<string, string | number>, text = "") {
+  const one = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, String(value));
+  one.textContent = text;
+  return one;
+}
+
+/** Returns an SVG file as a PNG file. */
+async function pngOf(svg: string): Promise<Blob> {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
+  await image.decode();
+  const canvas = element("canvas", { width: SHARPNESS * image.width, height: SHARPNESS * image.height });
+  brushOf(canvas).drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) =>
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("the picture is too large for a PNG")))),
+  );
+}
+
+function download(blob: Blob, name: string) {
+  const link = element("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

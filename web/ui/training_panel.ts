@@ -1,0 +1,253 @@
+// The training played back: the curve of the loss, and the same sentence with the weights of earlier steps.
+import { numberText } from "../engine/number_text.ts";
+import { tryChange } from "./changes/controls.ts";
+import { button, element, refill } from "./dom.ts";
+import { drawing } from "./figure.ts";
+import { elementSvg, saveMenu } from "./take_away.ts";
+
+const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
+const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
+
+import type { Payload } from "../engine/types.ts";
+import type { App } from "./app.ts";
+import type { Child } from "./types.ts";
+
+type Point = [step: number, loss: number];
+
+/** The state of the panel: the steps that can be chosen (null is the run's model), and the output at each. */
+interface Panel {
+  app: App;
+  steps: (number | null)[];
+  logarithmic: boolean;
+  visited: Map<number | null, [text: string, logProb: string]>;
+  situation: string;
+}
+
+/** Returns the panel as an element. */
+export function createTrainingPanel(app: App) {
+  const steps = checkpointSteps(app.payload);
+  const panel: Panel = { app, steps, logarithmic: true, visited: new Map(), situation: "" };
+  const [chart, controls, table] = [element("div"), element("div"), element("div")];
+  const legend = element("span");
+  const status = element("p", { className: "gf-note", role: "status" });
+  const slider = element("input", { type: "range", min: "0", max: String(steps.length - 1), step: "1" });
+  const play = button("", () => (playing ? stop() : start()));
+  const logarithmic = button("", () => {
+    panel.logarithmic = !panel.logarithmic;
+    fill();
+  });
+  const below = element("p", { className: "gf-row gf-note" }, legend, logarithmic);
+  let playing: ReturnType<typeof setTimeout> | undefined; // starts the next checkpoint
+
+  const choose = (place: number) => tryChange(app, { checkpoint: steps[place] });
+  slider.addEventListener("input", () => {
+    const place = Number(slider.value);
+    stop();
+    choose(place);
+  });
+  function stop() {
+    clearTimeout(playing);
+    playing = undefined;
+    fill();
+  }
+  function start() {
+    const now = steps.indexOf(app.changes.checkpoint);
+    let place = now === steps.length - 1 ? -1 : now;
+    const next = async () => {
+      await choose(++place);
+      if (playing === undefined || app.signal.aborted) return;
+      if (place >= steps.length - 1) stop();
+      else playing = setTimeout(next, SHOWN_FOR);
+    };
+    playing = setTimeout(next);
+    fill();
+  }
+  function fill() {
+    const place = Math.max(0, steps.indexOf(app.changes.checkpoint));
+    keepVisit(panel);
+    refill(chart, curveParts(panel));
+    below.hidden = !chart.hasChildNodes();
+    refill(legend, curveNames(app));
+    logarithmic.textContent = app.t("training.log");
+    logarithmic.setAttribute("aria-pressed", String(panel.logarithmic));
+    if (steps.length < 2) return refill(controls, howToGet(app));
+    slider.value = String(place);
+    slider.setAttribute("aria-label", app.t("training.slider"));
+    slider.setAttribute("aria-valuetext", stepName(app, steps[place]));
+    play.textContent = app.t(playing === undefined ? "training.play" : "training.pause");
+    if (!controls.hasChildNodes()) refill(controls, element("div", { className: "gf-row" }, play, slider));
+    const advice = element("p", { className: "gf-note" }, app.t("training.try"));
+    refill(table, visitedTable(panel), advice, shrunk(app), leftOut(app));
+  }
+  app.on("result", fill);
+  app.on("busy", (busy) => {
+    status.textContent = busy ? app.t("page.busy") : "";
+    if (!busy) fill();
+  });
+  app.on("ui", (keys) => {
+    if (keys.includes("panel") && app.ui.panel !== "training") stop();
+    else if (keys.includes("language")) fill();
+  });
+  app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
+  fill();
+  return element("div", { className: "gf-training" }, chart, below, controls, status, table);
+}
+
+/** Returns the steps that can be chosen, oldest first; null, the last, is the run's model. */
+export function checkpointSteps({ checkpoints = [], step }: Payload) {
+  return [...checkpoints.map((one) => one.step).filter((one) => one !== step), null];
+}
+
+export function stepName(app: App, step: number | null) {
+  return step === null ? app.t("training.final") : app.t("training.step", step);
+}
+
+function howToGet(app: App): Child[] {
+  return [element("p", {}, app.t("training.none")), element("code", {}, "[training]\nsnapshots = 6")];
+}
+
+function shrunk(app: App) {
+  const losses = app.payload.checkpoints.flatMap(({ loss }) => loss ?? []);
+  const text = losses.length > 0 && app.t("training.shrunk", numberText(Math.max(...losses)));
+  return text && element("p", { className: "gf-note" }, text);
+}
+
+function leftOut(app: App) {
+  const steps = app.payload.left_out ?? [];
+  return steps.length > 0 && element("p", { className: "gf-note" }, app.t("training.left", steps.join(", ")));
+}
+
+/** Keeps the output of each visited checkpoint until the sentence or another change is different. */
+function keepVisit(panel: Panel) {
+  const {
+    sentence,
+    search,
+    changes: { checkpoint, ...others },
+    result: { current },
+  } = panel.app;
+  const situation = JSON.stringify([sentence, search, others]);
+  if (situation !== panel.situation) panel.visited.clear();
+  panel.situation = situation;
+  panel.visited.set(checkpoint, [current.text || "–", numberText(current.hypothesis.logProb)]);
+}
+
+function visitedTable({ app, steps, visited }: Panel) {
+  const heads = ["training.at", "output.output", "training.logp"];
+  const row = (step: number | null) => {
+    const [text, logProb] = visited.get(step) ?? [],
+      now = step === app.changes.checkpoint;
+    return element(
+      "tr",
+      { className: now ? "gf-current" : "", "aria-current": now ? "true" : null },
+      element("th", { scope: "row" }, stepName(app, step)),
+      element("td", { className: "gf-text" }, element("bdi", {}, text)),
+      element("td", {}, logProb),
+    );
+  };
+  return element(
+    "table",
+    { className: "gf-table gf-visited" },
+    element("caption", {}, app.t("training.visited")),
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        heads.map((key) => element("th", { scope: "col" }, app.t(key))),
+      ),
+    ),
+    element("tbody", {}, steps.filter((step) => visited.has(step)).map(row)),
+  );
+}
+
+// The curve
+
+function curveParts(panel: Panel): Child[] {
+  const { loss, validation } = panel.app.payload.curve;
+  if (loss.length + validation.length < 2) return [];
+  const title = panel.app.t("training.curve");
+  const picture = element("div", {}, curvePicture(panel, loss, validation));
+  return [
+    element("h3", {}, title),
+    picture,
+    saveMenu(panel.app, "training", () => elementSvg(panel.app, picture, title)),
+  ];
+}
+
+function curveNames(app: App) {
+  const names = ["loss", "validation"] as const;
+  const shown = names.filter((name) => app.payload.curve[name].length > 0);
+  return shown.map((name) =>
+    element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
+  );
+}
+
+/** Returns a plot of the curves over the steps, with a line at the chosen checkpoint. */
+function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validation: Point[]) {
+  const { width, height, left, right, top, bottom } = CURVE;
+  const chosen = app.changes.checkpoint ?? app.payload.step;
+  const points = [...loss, ...validation],
+    marked = steps.flatMap((step) => (step ? [step] : []));
+  const all = [...points.map(([step]) => step), ...marked].filter((step) => step > 0);
+  const first = logarithmic ? Math.min(...all) : 0,
+    last = Math.max(...all);
+  const tick = roundStep(Math.max(...points.map(([, value]) => value)) / 4);
+  const highest = Math.ceil(Math.max(...points.map(([, value]) => value)) / tick) * tick;
+  const scale = logarithmic ? Math.log : (step: number) => step;
+  const share = (step: number) => (scale(step) - scale(first)) / (scale(last) - scale(first) || 1);
+  const x = (step: number) => left + (right - left) * share(step);
+  const y = (value: number) => bottom - ((bottom - top) * value) / highest;
+  const at = ([step, value]: Point) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`;
+  const line = (name: string, list: Point[]) =>
+    drawing("polyline", {
+      class: name,
+      points: list
+        .filter(([step]) => step >= first)
+        .map(at)
+        .join(" "),
+    });
+  const rule = (name: string, x1: number, x2: number, y1: number, y2: number): Child =>
+    drawing("line", { class: name, x1, x2, y1, y2 });
+  const upright = (name: string, step: number, to: number): Child => rule(name, x(step), x(step), bottom, to);
+  const text: (label: Child, where: Record<string, string | number>) => Child = (label, where) =>
+    drawing("text", { "text-anchor": "middle", ...where }, label);
+  const levels = Array.from({ length: Math.round(highest / tick) + 1 }, (_, place) => place * tick);
+  const about = { role: "img", "aria-label": described(app, chosen) };
+  return drawing(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, ...about },
+    levels.map((level) => rule("gf-rule", left, right, y(level), y(level))),
+    levels.map((level) =>
+      text(Number(level.toPrecision(3)), { x: left - 5, y: y(level) + 4, "text-anchor": "end" }),
+    ),
+    stepMarks(first, last, logarithmic).map((step) => text(step, { x: x(step), y: bottom + 15 })),
+    text(app.t("training.axis"), { x: (left + right) / 2, y: height - 4 }),
+    text(app.t("training.losses"), { x: -(top + bottom) / 2, y: 10, transform: "rotate(-90)" }),
+    marked.map((step) => upright("gf-tick", step, bottom - 6)),
+    line("gf-loss", loss),
+    line("gf-validation", validation),
+    chosen !== null && chosen > 0 && upright("gf-cursor", chosen, top),
+  );
+}
+
+function described(app: App, chosen: number | null) {
+  const { loss, validation } = app.payload.curve;
+  const value = (list: Point[]) =>
+    numberText(list.findLast(([step]) => step <= (chosen ?? Infinity))?.[1]) || "–";
+  return app.t("training.described", chosen ?? "–", value(loss), value(validation));
+}
+
+/** Returns the labelled steps of the axis: powers of ten, or about four at equal distances. */
+function stepMarks(first: number, last: number, logarithmic: boolean) {
+  const wide = roundStep(last / 4);
+  const marks = Array.from({ length: 10 }, (_, place) => (logarithmic ? 10 ** place : place * wide));
+  const seen = marks.filter((step) => step >= first && step <= last);
+  return seen.length > 1 ? seen : [first, last];
+}
+
+/** Returns the smallest of 1, 2 and 5 times a power of ten that is at least this value. */
+function roundStep(value: number) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5].find((times) => times * power >= value * 0.999) ?? 10);
+}

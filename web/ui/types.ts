@@ -1,0 +1,302 @@
+// The types that the modules of ui/ exchange.
+import type {
+  Cell,
+  Changes,
+  Hypothesis,
+  SearchResult,
+  Sentence,
+  Side,
+  Stack,
+  Tensor,
+  TextChanges,
+  Trace,
+} from "../engine/types.ts";
+import type { App } from "./app.ts";
+import type { HEAD_ORDERS } from "../engine/statistics.ts";
+
+// Elements
+
+/** A child of an element; false, null and undefined are left out. */
+export type Child = Node | string | number | false | null | undefined | readonly Child[];
+
+/** Properties and attributes of an element, by name; `on…` are listeners. */
+export type Properties = Record<
+  string,
+  string | number | boolean | null | undefined | ((event: Event) => unknown)
+>;
+
+// The state of a view
+
+export type Language = "en" | "zh";
+export type Theme = "light" | "dark";
+export type Stage = "map" | "point";
+export type PanelName = "numbers" | "why" | "layers" | "changes" | "beam" | "positions" | "training";
+export type FamilyId = "encoder" | "cross" | "decoder";
+export type HeadOrder = (typeof HEAD_ORDERS)[number];
+
+/** One of the three attentions of the model, in all of its layers. */
+export interface Family {
+  id: FamilyId;
+  stack: Stack;
+  sublayer: string;
+  rows: Side;
+  columns: Side;
+}
+
+/** A head of a family. */
+export interface HeadPlace {
+  layer: number;
+  head: number;
+}
+
+/** A head with its statistics; `effect` is the change of log p when it is ablated, once computed. */
+export interface MeasuredHead extends HeadPlace {
+  entropy: number;
+  peak: number;
+  diagonal: number;
+  special: number;
+  punctuation: number;
+  effect?: number;
+}
+
+/**
+ * A position in the source, in the target that the decoder reads, or in the output: the row of a target position
+ * writes the output at the same position.
+ */
+export interface Token {
+  side: Side | "output";
+  position: number;
+}
+
+/** The reader's selection: what the view shows. */
+export interface Looks {
+  language: Language;
+  theme: Theme;
+  stage: Stage;
+  point: { name: string; head: number };
+  heads: Record<FamilyId, HeadPlace>;
+  order: HeadOrder;
+  contrast: boolean;
+  /** The ids of the active changes that a new sentence keeps. */
+  pinned: readonly string[];
+  /** The second sentence, which is compared with the first; "" for none. */
+  beside: string;
+  /** How an attention is drawn. */
+  face: "grid" | "lines";
+  /** The scene of the story, from 1; 0 = the whole page. */
+  story: number;
+  panel: PanelName;
+  /** The place of the translation's word that the panel "why" explains; null = none. */
+  word: number | null;
+  /** The number whose arithmetic is shown. */
+  selected: Cell | null;
+  /** The number of target positions that the animation has reached; null = all. */
+  shown: number | null;
+  /** The chosen step of the ribbon. */
+  step: string | null;
+  /** Milliseconds per step of the animation. */
+  pace: number;
+}
+
+/** The settings of the search. */
+export interface Search {
+  beamSize: number;
+  lengthPenalty: number;
+}
+
+/** One sentence translated and traced under changes. */
+export interface Translated extends Sentence {
+  text: string;
+  search: SearchResult;
+  hypothesis: Hypothesis;
+  prefixIds: number[];
+  trace: Trace;
+  changes: Changes;
+  sourceTokens: string[];
+  targetTokens: string[];
+  outputTokens: string[];
+  /** The parts of the text and of the forced beginning that the vocabulary lacks: the model reads <unk>. */
+  unknown: string[];
+  /** The statistics of a family's heads, once computed. */
+  statistics: Partial<Record<FamilyId, Promise<MeasuredHead[]>>>;
+}
+
+/** The results: the sentence without and with the changes, and the first difference. */
+export interface Result {
+  reference: Translated;
+  current: Translated;
+  /** The first point that differs; null if none differs. */
+  firstDifference: string | null;
+  logProbOfReference: number;
+}
+
+/**
+ * What the map's attentions are compared with, for marks: `of` is what the map shows, `label` the key of the other
+ * translation's name, `text` the other translation, and `changes` its weights minus the map's, by point.
+ */
+export interface Compared {
+  of: Translated;
+  label: string;
+  text: string;
+  changes: Map<string, Tensor>;
+}
+
+/** The events of a view, to which its panels listen. */
+export interface Events {
+  result: Result;
+  ui: (keyof Looks)[];
+  hover: Token[];
+  busy: boolean;
+  /** An error message, or "". */
+  problem: string;
+  resize: null;
+  /** What the map is compared with has changed. */
+  compared: null;
+  /** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
+  turned: { before: Situation; had: ActiveChange[]; pinned: ActiveChange[] };
+}
+
+/** A sentence and its changes. */
+export interface Situation {
+  sentence: string;
+  changes: TextChanges;
+}
+
+/** Some of the changes for a sentence. */
+export type SomeChanges = Partial<TextChanges>;
+
+// The panel of changes
+
+export type SectionName = "words" | "heads" | "masks" | "hand" | "patch" | "parts" | "mistakes";
+
+/** The cell of an attention to which the sections "Mask" and "Attention by hand" apply. */
+export interface At {
+  attention: string;
+  head: number;
+  query: number;
+  key: number;
+}
+
+/** An active change. `id` is the same in every sentence; `undo` returns the values that undo it among these changes. */
+export interface ActiveChange {
+  section: SectionName | "training";
+  id: string;
+  text: string;
+  undo(changes: TextChanges): SomeChanges;
+}
+
+/** The patch that the reader is editing: pairs of rows, and the next pair. */
+export interface PatchDraft {
+  sentence: string;
+  point: string;
+  /** One head's number, or "" for all. */
+  head: string;
+  /** The side of the pairs' tokens. */
+  key: string;
+  pairs: [here: number, there: number][];
+  here: number;
+  there: number;
+  /** The other sentence, translated; `key` identifies the sentence and the weights. */
+  donor: { key: string; made: Promise<Translated> } | null;
+}
+
+/** The state that the sections share: choices that are not yet changes. */
+export interface ChangesPanel {
+  app: App;
+  at: At;
+  history: { past: string[]; future: string[]; undo(): Promise<void>; redo(): Promise<void> };
+  redraw(): Promise<void>;
+  /** The index of the source word that is edited. */
+  word: number | null;
+  /** The index of the output word whose rivals are shown. */
+  rival: number | null;
+  /** The row of weights that the reader edits. */
+  row: { key: string; weights: number[] } | null;
+  patch: PatchDraft | null;
+}
+
+// The environment of a view
+
+/** The console of a view, ready once `ready` is; docs/explorer.md describes it. */
+export interface View {
+  ready: Promise<void>;
+  app: App | null;
+  /** The view that was mounted before this one. */
+  earlier: View | undefined;
+  closed: boolean;
+  close(): void;
+}
+
+/** An element that may hold a view. */
+export type Mounted = HTMLElement & { glassformer?: View };
+
+declare global {
+  /** The newest open view of the page. */
+  var glassformer: View | undefined;
+}
+
+/** A kernel's answer: the number of its question, and an error. */
+export interface Message {
+  id: string;
+  error?: string;
+}
+
+/** The part of anywidget's model that the page uses. */
+export interface AnyModel {
+  on(
+    event: "msg:custom",
+    listener: (message: Message, buffers: (ArrayBuffer | ArrayBufferView<ArrayBuffer>)[]) => void,
+  ): void;
+  off(
+    event: "msg:custom",
+    listener: (message: Message, buffers: (ArrayBuffer | ArrayBufferView<ArrayBuffer>)[]) => void,
+  ): void;
+  send(message: object): void;
+}
+
+// Pictures
+
+export type Scale = "probability" | "signed";
+
+/** A matrix to draw: the numbers of `values` from `offset` on. */
+export interface Picture {
+  values: Float32Array;
+  /** The numbers to print, if they are not the ones that give the colours. */
+  numbers?: Float32Array;
+  offset: number;
+  rows: number;
+  columns: number;
+  rowLabels: string[];
+  columnLabels: string[];
+  /** The labels and the columns for which there must be room, so that pictures side by side have equal cells. */
+  frame?: { rowLabels: string[]; columnLabels: string[]; columns: number };
+  /** The dimensions of the columns, if only some are shown. */
+  columnsShown?: number[] | null;
+  scale: Scale;
+  /** The number with the strongest colour: one for all rows, or one per row. */
+  largest: number | number[];
+  blocked(row: number, column: number): boolean;
+  /** Whether a number was not recorded; the cell is empty. */
+  missing?(row: number, column: number): boolean;
+  /** Whether a number differs much from another translation's; the cell has an outline. */
+  differs?(row: number, column: number): boolean;
+  hidden(row: number): boolean;
+  describe(row: number, column: number): string;
+  label: string;
+  chosen: [row: number, column: number] | null;
+}
+
+/** A picture of attention; `told` says a cell in words, such as "head 3, layer 1: qu' → street 0.99". */
+export interface AttentionPicture extends Picture {
+  told(row: number, column: number): string;
+}
+
+/** Returns the value of a colour in styles.css by its name, such as "--paper". */
+export type Colours = (name: string) => string;
+
+/** A square of a canvas. */
+export interface Square {
+  x: number;
+  y: number;
+  side: number;
+}

@@ -1,0 +1,381 @@
+// The panel "Why?": the rivals of one word of the translation, and the heads and source words that it depends on.
+import { directParts } from "../engine/direct.ts";
+import { stepsUnder } from "../engine/mistakes.ts";
+import { allHeads } from "../engine/model.ts";
+import { numberText, timesText } from "../engine/number_text.ts";
+import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/reasons.ts";
+import { largestAt, rowOf } from "../engine/tensor.ts";
+import { messageOf } from "./app.ts";
+import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.ts";
+import { gathered } from "./latest.ts";
+import { headName, shortHeadName } from "./scenes.ts";
+
+import type { HeadEffect } from "../engine/contest.ts";
+import type { DirectPart } from "../engine/direct.ts";
+import type { Place } from "../engine/reasons.ts";
+import type { RowWords } from "../engine/types.ts";
+import type { App } from "./app.ts";
+import type { Child, Translated } from "./types.ts";
+
+/** A bar with its number as text and exactly. */
+interface Bar {
+  size: number;
+  text: string;
+  exact: number;
+}
+
+/** A head or another part of the decoder: its direct part, and the exact effect once it is measured. */
+interface PartRow {
+  name: string;
+  head: number | null;
+  label: Child;
+  direct: number | null;
+  effect: number | null;
+}
+
+/** Returns the panel as an element. */
+export function createWhyPanel(app: App) {
+  const holder = element("div", { className: "gf-why" });
+  let left = new AbortController();
+
+  async function draw() {
+    left.abort();
+    left = new AbortController();
+    const { word } = app.ui;
+    if (app.ui.panel !== "why") return;
+    if (word === null || word >= app.result.current.outputTokens.length) {
+      refill(holder, element("p", { className: "gf-note" }, app.t("why.pick")));
+      return;
+    }
+    await explain(app, holder, word, left.signal);
+  }
+  const redraw = () => draw().catch((error) => app.emit("problem", messageOf(error)));
+  app.on("result", redraw);
+  app.on("ui", (keys) => {
+    if (!keys.some((key) => key === "panel" || key === "word" || key === "language")) return;
+    redraw();
+    if (!keys.includes("word") || app.ui.word === null) return;
+    Promise.resolve().then(() => comeIntoView(holder, ".gf-said", app.t("page.up.words"))); // its tab opens first
+  });
+  app.signal.addEventListener("abort", () => left.abort(), { once: true });
+  redraw();
+  return holder;
+}
+
+/**
+ * Fills the panel: at once what the trace contains, then the source words and the heads as they are measured. A few
+ * sentences at the top say what was found.
+ */
+async function explain(app: App, holder: HTMLElement, word: number, signal: AbortSignal) {
+  const { current } = app.result;
+  const { sourceIds, sourceTokens, targetTokens, outputTokens, changes, hypothesis } = current;
+  const place = { sourceIds, ids: hypothesis.ids, place: word, changes };
+  const logProbs = await current.trace.get("log_probs");
+  if (signal.aborted) return;
+  const found = rivalsOf(logProbs, place);
+  const words = app.engine.tokens("target", [found.word.id, found.rivals[0].id]);
+  const asked = { row: word, word: found.word.id, rival: found.rivals[0].id };
+  const direct = app.engine.live === false ? null : await directParts(app.engine, current, asked);
+  if (signal.aborted) return;
+  const margin = found.word.logProb - found.rivals[0].logProb;
+  const isGiven = word < current.prefixIds.length;
+  const say = element(
+    "p",
+    { className: "gf-story-say", role: "status" },
+    hint(
+      app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, timesText(margin)),
+      app.t("why.margin", ...words, numberText(margin, 3, true)),
+    ),
+  );
+  const tell = (text: string) => void say.append(" ", text);
+  const [progress, parts, sources] = [
+    element("div", { className: "gf-measured" }),
+    element("div"),
+    element("div"),
+  ];
+  refill(
+    holder,
+    element("h3", {}, app.t("why.title", words[0])),
+    say,
+    note(app.t("why.row", word, targetTokens[word], outputTokens[word])),
+    !current.trace.words && entropyLine(app, rowOf(logProbs, word)),
+    barTable(
+      app.t("why.rivals"),
+      app.t("why.logp.about"),
+      [found.word, ...found.rivals].map(({ id, logProb }) => {
+        const p = Math.exp(logProb);
+        const text = `${numberText(p, 3)} · log p ${numberText(logProb, 2)}`;
+        return [candidate(app, place, id), { size: p, text, exact: logProb }];
+      }),
+    ),
+    progress,
+    parts,
+    sources,
+  );
+  if (!direct) return refill(parts, note(app.t("why.recorded")));
+
+  const rows = partRows(app, direct.parts);
+  drawParts(app, parts, rows, words, direct);
+  const gradients = await gradientsOf(app, current, asked);
+  const needed = await collected(
+    app,
+    sources,
+    sourceReasons(app.engine, place, asked.rival),
+    sourceIds.length,
+    signal,
+  );
+  if (signal.aborted) return;
+  needed.sort((a, b) => a.effect - b.effect);
+  const [most] = needed;
+  if (most.effect < 0)
+    tell(app.t("why.needs", sourceTokens[most.position], then(app, words, margin + most.effect)));
+  const { values, problem } = gradients;
+  refill(
+    sources,
+    barTable(
+      [app.t("why.sources", ...words), values && note(app.t("why.gradient.about", ...words))],
+      app.t("why.sources.about", words[0]),
+      needed.map(({ position, effect }) => [
+        tokenElement(sourceTokens[position]),
+        signedBar(effect),
+        ...(values ? [signedBar(values[position])] : []),
+      ]),
+      values ? [app.t("why.occlusion"), app.t("why.gradient")] : [],
+    ),
+    problem && note(app.t("why.gradient.problem", problem)),
+  );
+
+  const effects = shownEffects(headReasons(app.engine, place, asked.rival), rows, parts);
+  const heads = await collected(
+    app,
+    progress,
+    effects,
+    rows.filter(({ head }) => head !== null).length,
+    signal,
+  );
+  if (signal.aborted) return;
+  refill(progress);
+  rows.sort(inOrder);
+  drawParts(app, parts, rows, words, direct);
+  heads.sort((a, b) => a.effect - b.effect);
+  if (!(heads[0]?.effect < 0)) return;
+  tell(app.t("why.head", headName(app, heads[0]), then(app, words, margin + heads[0].effect)));
+  const read = await readBy(current, heads[0], word);
+  if (read && !signal.aborted) tell(app.t("why.reads", ...read));
+}
+
+/** Returns which of two words is the more probable, in words. `words`: the word and its rival. */
+function then(app: App, words: string[], margin: number) {
+  return app.t("why.then", ...(margin >= 0 ? words : [...words].reverse()), timesText(margin));
+}
+
+/**
+ * Returns the token at which a head of the decoder looks most in one row, and its weight; null for an encoder's head.
+ */
+async function readBy(
+  { trace, sourceTokens, targetTokens }: Translated,
+  { attention, head }: HeadEffect,
+  row: number,
+) {
+  if (attention.startsWith("encoder")) return null;
+  const { shape, data } = await trace.get(`${attention}.weights`);
+  const [, rows, columns] = shape;
+  const weights = data.subarray((head * rows + row) * columns, (head * rows + row + 1) * columns);
+  const [at] = largestAt(weights, 1);
+  const tokens = attention.endsWith("cross_attention") ? sourceTokens : targetTokens;
+  return [tokens[at], `${Math.round(100 * weights[at])} %`];
+}
+
+/**
+ * Returns a word that competes for a place. A rival is a button: it makes the model write the rival there, and go on.
+ */
+function candidate(app: App, { ids, place }: Place, id: number) {
+  const [token] = app.engine.tokens("target", [id]);
+  if (id === ids[place] || id === app.config.eos_id || app.engine.live === false) return tokenElement(token);
+  const force = async () => {
+    const forced = [...ids.slice(0, place), id];
+    const prefix = app.engine.decode(forced);
+    const read = await app.engine.encode("target", prefix);
+    if (String(read.ids) !== String(forced)) throw new Error(app.t("why.force.not", token));
+    await app.set({ prefix });
+  };
+  return button(tokenElement(token), () => app.attempt(force), {
+    className: "gf-link",
+    title: app.t("why.force", token),
+  });
+}
+
+/**
+ * Returns gradient × input of each source position if Python is behind the page, or the reason why it does not answer.
+ */
+async function gradientsOf(
+  app: App,
+  { sourceIds, targetIds, changes }: Translated,
+  asked: RowWords,
+): Promise<{ values?: number[] | null; problem?: string }> {
+  const read = stepsUnder(changes).readIds(sourceIds, targetIds, app.config.pad_id);
+  try {
+    return { values: await app.engine.gradients({ ...read, changes }, asked) };
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
+/** Returns a row for each other part of the decoder, and for each head. */
+function partRows(app: App, parts: DirectPart[] | null): PartRow[] {
+  const heads = allHeads(app.config).map(({ attention, head }) => ({ name: attention, head }));
+  const others = (parts ?? []).filter(({ head }) => head === null);
+  const rows = [...others, ...heads].map(({ name, head }) => ({
+    name,
+    head,
+    label: head === null ? partLabel(app, name) : headButtons(app, { attention: name, head }),
+    direct: parts?.find((one) => one.name === name && one.head === head)?.value ?? null,
+    effect: null,
+  }));
+  return rows.sort(inOrder);
+}
+
+/**
+ * Compares two rows: heads come after the other parts. The effects decide once they are measured; before, and where
+ * there is none, the larger direct part comes first.
+ */
+function inOrder(a: PartRow, b: PartRow) {
+  const [isHead, isOtherHead] = [a, b].map(({ head }) => Number(head !== null));
+  const byEffect = (a.effect ?? Infinity) - (b.effect ?? Infinity); // NaN if there is none
+  const byDirect = (b.direct ?? -Infinity) - (a.direct ?? -Infinity);
+  return isHead - isOtherHead || byEffect || byDirect || 0;
+}
+
+/** Yields the effects of heads, and shows each in its row as it comes. */
+async function* shownEffects(effects: AsyncGenerator<HeadEffect>, rows: PartRow[], holder: HTMLElement) {
+  for await (const one of effects) {
+    const at = rows.findIndex(({ name, head }) => name === one.attention && head === one.head);
+    rows[at].effect = one.effect;
+    const cell = holder.querySelectorAll("tbody tr")[at].lastElementChild;
+    if (cell) cell.textContent = numberText(one.effect, 3, true);
+    yield one;
+  }
+}
+
+/** Shows the table of heads and other parts; a focused button keeps the focus. `words`: the word and its rival. */
+function drawParts(
+  app: App,
+  holder: HTMLElement,
+  rows: PartRow[],
+  words: string[],
+  { parts, difference }: { parts: DirectPart[] | null; difference: number },
+) {
+  const focused = document.activeElement;
+  refill(
+    holder,
+    barTable(
+      [
+        app.t("why.parts", ...words),
+        note(
+          app.t(parts ? "why.direct.about" : "why.direct.none", ...words, numberText(difference, 3, true)),
+        ),
+        note(app.t("why.exact.about", ...words)),
+      ],
+      "",
+      rows.map(({ label, direct, effect }) => [
+        label,
+        ...(parts ? [direct === null ? null : signedBar(direct)] : []),
+        effect === null ? null : signedBar(effect),
+      ]),
+      [...(parts ? [app.t("why.direct")] : []), app.t("why.exact")],
+    ),
+  );
+  if (focused instanceof HTMLElement && holder.contains(focused)) focused.focus();
+}
+
+/** Returns the name of a part that is not a head; the name of a network opens its output. */
+function partLabel(app: App, name: string) {
+  const layer = name.match(/^decoder\.layers\.(\d+)\.feed_forward$/)?.[1];
+  if (layer === undefined) return hint(app.t(`why.part.${name}`), app.t(`why.part.${name}.about`));
+  const open = () => app.show({ stage: "point", point: { name: `${name}.output`, head: 0 } });
+  const opener = button(app.t("why.part.network", layer), open, { className: "gf-link" });
+  return element("span", { className: "gf-head" }, opener);
+}
+
+function note(text: string) {
+  return element("p", { className: "gf-note" }, text);
+}
+
+function signedBar(value: number): Bar {
+  return { size: value, text: numberText(value, 3, true), exact: value };
+}
+
+/** Returns the entropy of a row, in nats. `logs`: the log probabilities of the row. */
+function entropyLine(app: App, logs: Float32Array) {
+  const entropy = logs.reduce((sum, one) => (one === -Infinity ? sum : sum - one * Math.exp(one)), 0);
+  return element(
+    "p",
+    { className: "gf-facts" },
+    hint(app.t("why.entropy", numberText(entropy, 3)), app.t("why.entropy.about")),
+  );
+}
+
+/** Returns what a computation yields, and shows its progress as a bar. */
+export function collected<Made>(
+  app: App,
+  holder: HTMLElement,
+  steps: AsyncGenerator<Made>,
+  all: number,
+  signal: AbortSignal,
+) {
+  const bar = element("progress", { max: all, value: 0 });
+  refill(holder, bar);
+  return gathered(steps, signal, (count) => {
+    bar.value = count;
+    bar.setAttribute("aria-label", app.t("why.progress", count, all));
+  });
+}
+
+/** Returns a head's name, which opens the head, and the button that switches it off. */
+function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
+  const { attention, head } = one;
+  const open = () => app.show({ stage: "point", point: { name: `${attention}.weights`, head } });
+  const off = () => app.attempt(() => app.set(alsoAblated(app.changes, one)));
+  const switchOff = button("✕", off, { title: app.t("why.off") });
+  switchOff.setAttribute("aria-label", `${app.t("why.off")}: ${headName(app, one)}`);
+  const name = button(shortHeadName(app, one), open, { className: "gf-link", title: headName(app, one) });
+  return element("span", { className: "gf-head" }, name, switchOff);
+}
+
+/**
+ * Returns a table with a label and bars in each row; null leaves a bar's place empty. `columns`: a heading for each
+ * column of bars.
+ */
+export function barTable(
+  caption: Child,
+  about: string,
+  rows: [label: Child, ...bars: (Bar | null)[]][],
+  columns: string[] = [],
+) {
+  const bars = rows.map(([, ...some]) => some);
+  const sizes = bars[0].map((_, at) => bars.map((some) => some[at]?.size ?? 0));
+  const largest = sizes.map((column) => Math.max(...column.map(Math.abs)) || 1);
+  const isPositive = sizes.flat().every((size) => size >= 0);
+  const cells = (one: Bar | null, at: number) => {
+    if (!one) return [element("td"), element("td", {}, "–")];
+    const width = (50 * Math.abs(one.size)) / largest[at];
+    const made = element("i", { className: one.size < 0 ? "gf-minus" : "" });
+    Object.assign(made.style, { width: `${width}%`, left: `${one.size < 0 ? 50 - width : 50}%` });
+    const number = element("data", { value: String(one.exact) }, one.text);
+    return [element("td", { className: "gf-bar" }, made), element("td", {}, number)];
+  };
+  const heading = (text: string) => element("th", { scope: "col", colSpan: 2 }, text);
+  return element(
+    "table",
+    { className: `gf-table gf-terms${isPositive ? " gf-positive" : ""}` },
+    element("caption", { title: about }, caption),
+    columns.length > 0 && element("thead", {}, element("tr", {}, element("td"), columns.map(heading))),
+    element(
+      "tbody",
+      {},
+      rows.map(([label, ...some]) =>
+        element("tr", {}, element("th", { scope: "row" }, label), some.map(cells)),
+      ),
+    ),
+  );
+}
