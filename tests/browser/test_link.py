@@ -276,7 +276,7 @@ def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator,
     until(page, "document.querySelector('.gf-turned').textContent")
     assert "Kept: No positions." in banner.text_content()
     page.evaluate("history.back()")
-    until(page, f"{state} === '{SENTENCE},false'")
+    until(page, f"{state} === '{SENTENCE},false' && document.querySelector('.gf-outcome[aria-busy=false]')")
     page.get_by_role("tab", name="What if?").click()
     page.get_by_role("button", name="↶ Undo", exact=True).click()
     until(page, f"{state} === 'a small dog sleeps .,false'")
