@@ -16,7 +16,7 @@ from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
 
 pytestmark = pytest.mark.slow  # most of the time writes what Python computes; `make test-web` runs web/tests alone
 
-FILES = sorted((Path(__file__).parent.parent.parent / "web" / "tests").glob("*.test.ts"))
+FILES = sorted((Path(__file__).parents[3] / "web" / "tests").glob("*.test.ts"))
 EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
 """Kinds of models that together use every formula."""
 CHANGED: list[dict[str, Any]] = [
