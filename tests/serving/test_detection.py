@@ -39,15 +39,15 @@ def lingua() -> None:
 @pytest.mark.parametrize("code", TEXTS)
 def test_the_language_of_a_sentence_is_found(lingua, code):
     found = detected_languages(TEXTS[code], list(TEXTS))
-    assert found[0].language == code
-    assert found[0].confidence > 50
-    assert [one.confidence for one in found] == sorted((one.confidence for one in found), reverse=True)
-    assert sum(one.confidence for one in found) == pytest.approx(100)
+    assert found[0]["language"] == code
+    assert found[0]["confidence"] > 50
+    assert [one["confidence"] for one in found] == sorted((one["confidence"] for one in found), reverse=True)
+    assert sum(one["confidence"] for one in found) == pytest.approx(100)
 
 
 def test_only_served_languages_are_found(lingua):
-    assert {one.language for one in detected_languages(TEXTS["fr"], ["en", "de"])} <= {"en", "de"}
-    assert detected_languages(TEXTS["zh-Hans"], ["en", "zh-Hant", "zh-Hans"])[0].language == "zh-Hant"
+    assert {one["language"] for one in detected_languages(TEXTS["fr"], ["en", "de"])} <= {"en", "de"}
+    assert detected_languages(TEXTS["zh-Hans"], ["en", "zh-Hant", "zh-Hans"])[0]["language"] == "zh-Hant"
     assert detected_languages(TEXTS["en"], ["en"]) == []
     assert detected_languages(TEXTS["en"], ["en", "tlh"]) == []
 

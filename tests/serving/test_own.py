@@ -103,11 +103,14 @@ def test_the_description_names_every_endpoint_and_is_a_page(served):
     described = served.get("/openapi.json").json
     assert described["openapi"] == "3.1.0"
     assert {"/translate", "/v2/translate", "/v1/translate", "/metrics"} <= set(described["paths"])
-    assert served.get("/spec").json["swagger"] == "2.0"
+    assert served.get("/spec").json == described
+    assert served.ask("/spec", "POST").status == 405
     for path, operations in described["paths"].items():
         for method in operations:
             wrong = "get" if method == "post" else "put"
             assert served.ask(path, wrong.upper()).status == 405
+    sentence = served.json("/v1/translate", {"texts": TEXTS}).json["translations"][0]["sentences"][0]
+    assert list(sentence) == list(described["components"]["schemas"]["Sentence"]["properties"])
     page = served.get("/docs").body.decode()
     assert "POST /v1/translate" in page
     assert "http://" not in page

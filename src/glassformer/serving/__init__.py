@@ -7,8 +7,11 @@ refusals   why a request is refused, as an HTTP status and a sentence
 requests   the fields of a request, read within limits
 limits     how much one request may ask for, how many requests a client may send, and who may send any
 metrics    what the service counts, for Prometheus
+endpoints  a path and what answers it, with the types of its request and its answer
 libretranslate, deepl, own
-the three APIs: each reads its requests, asks a model, and writes its answers and its errors
+the three APIs: the types of their requests and answers, the handlers, and the errors
+description
+the endpoints as OpenAPI and as a page, by these types
 page       the translation page, whose script is made from web/translate
 explore    the explorer of the served runs
 app        all of it as one ASGI application

@@ -10,15 +10,15 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.errors import GlassformerError
-from glassformer.serving.deepl import deepl_error, deepl_routes
-from glassformer.serving.description import description_routes
+from glassformer.serving.deepl import DEEPL, deepl_endpoints
+from glassformer.serving.description import description_endpoints
 from glassformer.serving.explore import Explorers
-from glassformer.serving.libretranslate import libretranslate_error, libretranslate_routes
-from glassformer.serving.own import own_routes
+from glassformer.serving.libretranslate import LIBRETRANSLATE, libretranslate_endpoints
+from glassformer.serving.own import own_endpoints
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import LimitedBodies
 from glassformer.serving.service import Service
-from glassformer.serving.translation_page import page_routes
+from glassformer.serving.translation_page import page_endpoints
 
 __all__ = ["Application"]
 
@@ -38,14 +38,8 @@ class Application:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._explorers = Explorers(service.models.all)
-        routes = [
-            *libretranslate_routes(),
-            *deepl_routes(),
-            *own_routes(),
-            *description_routes(),
-            *page_routes(),
-            *self._explorers.routes(),
-        ]
+        apis = [*libretranslate_endpoints(), *deepl_endpoints(), *own_endpoints(), *page_endpoints()]
+        routes = [one.route() for one in (*apis, *description_endpoints(apis), *self._explorers.endpoints())]
         # Not `Starlette`, whose layers around the routes take a fifth of the time of a request.
         self._answer = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
 
@@ -110,7 +104,7 @@ class _Answers:
 
 
 def _refused(path: str, refusal: RequestError) -> Response:
-    write = deepl_error if path.startswith("/v2/") else libretranslate_error
-    response = write(refusal)
+    api = DEEPL if path.startswith("/v2/") else LIBRETRANSLATE
+    response = api.write_error(refusal)
     response.headers.update(refusal.headers)
     return response

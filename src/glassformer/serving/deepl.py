@@ -4,21 +4,23 @@ What a model cannot do is ignored where DeepL promises no effect either ("prefer
 would be wrong without a word (a glossary, a required formality).
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, SkipValidation, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from typing_extensions import TypedDict
 
+from glassformer.serving.endpoints import ASKED, QUERY, Api, Endpoint, OfService, checked, text_or_texts_schema
 from glassformer.serving.models import ServedModel
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import json_object
-from glassformer.serving.service import Service, endpoint
+from glassformer.serving.service import Service
 from glassformer.text.languages import language_name, primary
 
-__all__ = ["deepl_error", "deepl_routes", "target_codes"]
+__all__ = ["DEEPL", "deepl_endpoints"]
 
 SCHEME = "DeepL-Auth-Key "
 UNLIMITED = 10**12
@@ -28,39 +30,135 @@ REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 FORMALITIES = ("default", "prefer_more", "prefer_less")
 
 
-def deepl_routes() -> list[Route]:
-    """Return the API's routes."""
-    table = (
-        ("/v2/translate", "POST", _translate),
-        ("/v2/languages", "GET", _languages),
-        ("/v2/usage", "GET", _usage),
-    )
-    return [endpoint(path, method, handler, deepl_error) for path, method, handler in table]
+def _texts(given: object) -> list[str]:
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(one, str) for one in texts):
+        raise RequestError(400, "text: expected one text or more")
+    return texts
 
 
-def deepl_error(refusal: RequestError) -> Response:
+class DeepLQuery(BaseModel):
+    """The fields of POST /v2/translate; of those that the description leaves out, few values are accepted."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    text: Annotated[
+        list[str], SkipValidation, BeforeValidator(_texts), WithJsonSchema({}), OfService(text_or_texts_schema)
+    ]
+    target_lang: Annotated[
+        str,
+        SkipValidation,
+        OfService(lambda service: {"enum": [code for one in service.models.targets for code in target_codes(one)]}),
+    ]
+    source_lang: Annotated[
+        str | None,
+        SkipValidation,
+        OfService(lambda service: {"enum": [None, *map(str.upper, service.models.sources)]}),
+    ] = None
+    split_sentences: SkipJsonSchema[Any] = "1"
+    formality: SkipJsonSchema[Any] = None
+    glossary_id: SkipJsonSchema[Any] = None
+    tag_handling: SkipJsonSchema[Any] = None
+    auth_key: SkipJsonSchema[Any] = None
+
+
+class LanguagesQuery(BaseModel):
+    """The fields of GET /v2/languages."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    type: Annotated[Literal["source", "target"], SkipValidation] = "source"
+    auth_key: SkipJsonSchema[Any] = None
+
+
+class DeepLTranslation(TypedDict):
+    """A translated text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int
+
+
+class DeepLTranslations(TypedDict):
+    """The answer to POST /v2/translate."""
+
+    translations: list[DeepLTranslation]
+
+
+class DeepLLanguage(TypedDict):
+    """A language of one side."""
+
+    language: str
+    name: str
+    supports_formality: NotRequired[bool]
+
+
+class Usage(TypedDict):
+    """The characters translated so far."""
+
+    character_count: int
+    character_limit: int
+
+
+class DeepLError(TypedDict):
+    """Why a request is refused."""
+
+    message: str
+
+
+def deepl_endpoints() -> list[Endpoint]:
+    """Return the API's endpoints."""
+    read = (400, 403, 408, 413)
+    return [
+        Endpoint(
+            api=DEEPL,
+            path="/v2/translate",
+            method="POST",
+            handler=_translate,
+            request=DeepLQuery,
+            answer=DeepLTranslations,
+            errors=(*ASKED, 404),
+        ),
+        Endpoint(
+            api=DEEPL,
+            path="/v2/languages",
+            method="GET",
+            handler=_languages,
+            request=LanguagesQuery,
+            takes=(QUERY,),
+            answer=list[DeepLLanguage],
+            errors=read,
+        ),
+        Endpoint(api=DEEPL, path="/v2/usage", method="GET", handler=_usage, answer=Usage, errors=read),
+    ]
+
+
+def _error(refusal: RequestError) -> Response:
     """Return an error as DeepL writes it."""
     return JSONResponse({"message": refusal.text}, 403 if refusal.status == 401 else refusal.status)
 
 
+DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error)
+
+
 async def _translate(service: Service, request: Request) -> Response:
-    asked = await _fields(request)
-    texts = _texts(asked.get("text"))
+    """Translate texts."""
+    asked = checked(DeepLQuery, await _fields(request))
+    texts = asked.text
     _check_size(texts, service)
-    model = _model(service, asked)
+    model = _model(service, asked.source_lang, asked.target_lang)
     _check_wishes(asked)
-    service.admit(request, _key(request, asked), texts)
-    split = str(asked.get("split_sentences", "1")) != "0"
+    service.admit(request, _key(request, asked.auth_key), texts)
+    split = str(asked.split_sentences) != "0"
     passages = await service.translate(request, model, texts, split=split)
     source = primary(model.source).upper()
-    return JSONResponse(
-        {
-            "translations": [
-                {"detected_source_language": source, "text": one.text, "billed_characters": len(text)}
-                for text, one in zip(texts, passages, strict=True)
-            ]
-        }
-    )
+    answer: DeepLTranslations = {
+        "translations": [
+            {"detected_source_language": source, "text": one.text, "billed_characters": len(text)}
+            for text, one in zip(texts, passages, strict=True)
+        ]
+    }
+    return JSONResponse(answer)
 
 
 async def _fields(request: Request) -> dict[str, Any]:
@@ -74,13 +172,6 @@ async def _fields(request: Request) -> dict[str, Any]:
     return {**form, **query, "text": texts}
 
 
-def _texts(given: object) -> list[str]:
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, list) or not texts or not all(isinstance(one, str) for one in texts):
-        raise RequestError(400, "text: expected one text or more")
-    return texts
-
-
 def _check_size(texts: list[str], service: Service) -> None:
     limits = service.limits
     if len(texts) > limits.texts:
@@ -90,8 +181,8 @@ def _check_size(texts: list[str], service: Service) -> None:
         raise RequestError(413, f"text: expected at most {limits.characters} characters, got {longest}")
 
 
-def _model(service: Service, asked: Mapping[str, Any]) -> ServedModel:
-    source, target = ("" if (given := asked.get(name)) is None else given for name in ("source_lang", "target_lang"))
+def _model(service: Service, source_lang: object, target_lang: object) -> ServedModel:
+    source, target = ("" if given is None else given for given in (source_lang, target_lang))
     if not isinstance(source, str) or not isinstance(target, str):
         raise RequestError(400, "source_lang, target_lang: expected the code of a language")
     models = service.models
@@ -107,29 +198,29 @@ def _model(service: Service, asked: Mapping[str, Any]) -> ServedModel:
     return found
 
 
-def _check_wishes(asked: Mapping[str, Any]) -> None:
+def _check_wishes(asked: DeepLQuery) -> None:
     """Refuse what would silently be left undone."""
-    if asked.get("glossary_id"):
+    if asked.glossary_id:
         raise RequestError(404, "glossary_id: this server has no glossaries")
-    if (formality := asked.get("formality") or "default") not in FORMALITIES:
+    if (formality := asked.formality or "default") not in FORMALITIES:
         raise RequestError(400, f"formality: expected one of {', '.join(FORMALITIES)}, got {str(formality)[:100]}")
-    if asked.get("tag_handling"):
+    if asked.tag_handling:
         raise RequestError(400, "tag_handling: this server translates plain text only")
 
 
-def _key(request: Request, asked: Mapping[str, Any]) -> str:
+def _key(request: Request, auth_key: object) -> str:
     header = request.headers.get("authorization", "")
-    key = header.removeprefix(SCHEME) if header.startswith(SCHEME) else asked.get("auth_key")
+    key = header.removeprefix(SCHEME) if header.startswith(SCHEME) else auth_key
     return key if isinstance(key, str) else ""
 
 
 async def _languages(service: Service, request: Request) -> Response:
-    asked = await _fields(request)
-    service.client(_key(request, asked))
-    kind = asked.get("type", "source")
-    if kind not in ("source", "target"):
+    """The languages of one side."""
+    asked = checked(LanguagesQuery, await _fields(request))
+    service.client(_key(request, asked.auth_key))
+    if asked.type not in ("source", "target"):
         raise RequestError(400, "type: expected source or target")
-    if kind == "source":
+    if asked.type == "source":
         codes = dict.fromkeys(primary(code).upper() for code in service.models.sources)
         return JSONResponse([{"language": code, "name": language_name(code.lower())} for code in codes])
     targets = [(code, one.target) for one in service.models.all for code in target_codes(one.target)]
@@ -150,5 +241,7 @@ def target_codes(tag: str) -> tuple[str, ...]:
 
 
 async def _usage(service: Service, request: Request) -> Response:
-    name = service.client(_key(request, await _fields(request)))
-    return JSONResponse({"character_count": service.characters.get(name, 0), "character_limit": UNLIMITED})
+    """The characters translated so far."""
+    name = service.client(_key(request, (await _fields(request)).get("auth_key")))
+    answer: Usage = {"character_count": service.characters.get(name, 0), "character_limit": UNLIMITED}
+    return JSONResponse(answer)

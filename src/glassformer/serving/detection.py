@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from glassformer.text.languages import primary
 
@@ -12,11 +15,10 @@ READ_CHARACTERS = 2000
 """Maximum number of characters that are looked at; more take longer and change little."""
 
 
-class DetectedLanguage(NamedTuple):
+class DetectedLanguage(TypedDict):
     """A language that a text may be in."""
 
-    confidence: float
-    """How sure the detector is, in percent."""
+    confidence: Annotated[float, Field(description="How sure the detector is, in percent")]
     language: str
 
 
@@ -30,7 +32,7 @@ def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguag
     if detector is None:
         return []
     values = detector.compute_language_confidence_values(text[:READ_CHARACTERS])
-    return [DetectedLanguage(100 * one.value, codes[one.language]) for one in values if one.value > 0]
+    return [{"confidence": 100 * one.value, "language": codes[one.language]} for one in values if one.value > 0]
 
 
 @cache

@@ -18,15 +18,15 @@ from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
 
 from glassformer.errors import GlassformerError
 from glassformer.interop.ctranslate2.writer import is_export
+from glassformer.serving.endpoints import Endpoint
 from glassformer.serving.models import ServedModel
-from glassformer.serving.own import own_error
+from glassformer.serving.own import OWN
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.requests import json_object
-from glassformer.serving.service import Service, endpoint
+from glassformer.serving.service import Service
 from glassformer.system.processes import Worker
 from glassformer.translating.tuned_system import System
 
@@ -156,11 +156,11 @@ class Explorers:
     def __init__(self, models: Iterable[ServedModel]) -> None:
         self._by_name = {one.name: _Explorer(one) for one in models}
 
-    def routes(self) -> list[Route]:
-        """Return the routes of the page and its questions."""
+    def endpoints(self) -> list[Endpoint]:
+        """Return the endpoints of the page and its questions."""
         return [
-            endpoint("/explore", "GET", self._page, own_error),
-            endpoint("/explore/api", "POST", self._answer, own_error),
+            Endpoint(api=OWN, path="/explore", method="GET", handler=self._page),
+            Endpoint(api=OWN, path="/explore/api", method="POST", handler=self._answer),
         ]
 
     async def close(self) -> None:

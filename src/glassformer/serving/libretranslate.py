@@ -7,48 +7,216 @@ they are switched off.
 
 import asyncio
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationInfo, WithJsonSchema
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from typing_extensions import TypedDict
 
 from glassformer.serving.detection import DetectedLanguage, detected_languages
+from glassformer.serving.endpoints import (
+    ASKED,
+    FORM,
+    JSON,
+    MULTIPART,
+    Api,
+    Endpoint,
+    Handler,
+    OfService,
+    checked,
+    text_or_texts_schema,
+)
 from glassformer.serving.models import ServedModel, code_of
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
-from glassformer.serving.service import Service, endpoint
+from glassformer.serving.service import Service
 from glassformer.text.languages import language_name
 from glassformer.translating.documents.document import SUFFIXES, Document, DocumentOptions, is_document
 from glassformer.translating.documents.sentences import DocumentSentences
 
-__all__ = ["libretranslate_error", "libretranslate_routes"]
+__all__ = ["LIBRETRANSLATE", "libretranslate_endpoints"]
 
 NEED_KEY = "Please contact the server operator to get an API key"
 FRONTEND_TIMEOUT = 500
 """Milliseconds that LibreTranslate's own page waits after the last key."""
 
 
-def libretranslate_routes() -> list[Route]:
-    """Return the API's routes."""
-    table = (
-        ("/translate", "POST", _translate),
-        ("/languages", "GET", _languages),
-        ("/detect", "POST", _detect),
-        ("/frontend/settings", "GET", _settings),
-        ("/health", "GET", _health),
-        ("/suggest", "POST", _suggest),
-        ("/translate_file", "POST", _translate_file),
-        ("/download_file/{name}", "GET", _download_file),
-    )
-    return [endpoint(path, method, handler, libretranslate_error) for path, method, handler in table]
+def _missing(name: str | None) -> RequestError:
+    return RequestError(400, f"Invalid request: missing {name} parameter")
 
 
-def libretranslate_error(refusal: RequestError) -> Response:
+def _required(value: object, field: ValidationInfo) -> str:
+    if not value:
+        raise _missing(field.field_name)
+    if not isinstance(value, str):
+        raise RequestError(400, f"Invalid request: {field.field_name} parameter is not a text")
+    return value
+
+
+def _texts(value: object, field: ValidationInfo) -> str | list[str]:
+    if not value:
+        raise _missing(field.field_name)
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+        return value
+    raise RequestError(400, "Invalid request: q parameter is neither a text nor a list of texts")
+
+
+def _number(value: object) -> int:
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise TypeError
+        return max(0, int(value))
+    except (TypeError, ValueError) as error:
+        raise RequestError(400, "Invalid request: alternatives parameter is not a number") from error
+
+
+def _file(value: object, field: ValidationInfo) -> UploadFile:
+    if not isinstance(value, UploadFile):
+        raise _missing(field.field_name)
+    return value
+
+
+# The checks of each field are ours, for their exact texts: `SkipValidation` leaves pydantic the description.
+Texts = Annotated[
+    str | list[str],
+    SkipValidation,
+    BeforeValidator(_texts),
+    OfService(lambda service: text_or_texts_schema(service, least=1)),
+]
+Source = Annotated[
+    str,
+    SkipValidation,
+    BeforeValidator(_required),
+    Field(description='Code of the source language, or "auto"'),
+    OfService(lambda service: {"enum": ["auto", *service.models.sources]}),
+]
+Target = Annotated[
+    str, SkipValidation, BeforeValidator(_required), OfService(lambda service: {"enum": service.models.targets})
+]
+Key = Annotated[str | None, SkipValidation]
+
+
+class Query(BaseModel):
+    """The fields of POST /translate, in the order in which they are checked."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    q: Texts
+    source: Source
+    target: Target
+    alternatives: Annotated[
+        int,
+        SkipValidation,
+        BeforeValidator(_number),
+        Field(description="Number of other translations"),
+        OfService(lambda service: {"maximum": service.limits.alternatives}),
+    ] = 0
+    format: Annotated[Literal["text", "html", ""] | None, SkipValidation] = "text"
+    api_key: Key = None
+
+
+class DetectQuery(BaseModel):
+    """The fields of POST /detect."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    q: Texts
+    api_key: Key = None
+
+
+class FileQuery(BaseModel):
+    """The fields of POST /translate_file, in the order in which they are checked."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    file: Annotated[Any, BeforeValidator(_file), WithJsonSchema({"type": "string", "format": "binary"})]
+    source: Source
+    target: Target
+    lines: Annotated[
+        Literal["true", "false"],
+        SkipValidation,
+        Field(description="Whether each line of a .txt file is one sentence"),
+    ] = "false"
+    api_key: Key = None
+
+
+class Translated(TypedDict):
+    """The answer to POST /translate."""
+
+    translatedText: str | list[str]
+    detectedLanguage: NotRequired[DetectedLanguage | list[DetectedLanguage]]
+    alternatives: NotRequired[list[str] | list[list[str]]]
+
+
+class Language(TypedDict):
+    """A language, and those that it can be translated into."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class TranslatedFile(TypedDict):
+    """The address of a translated document."""
+
+    translatedFileUrl: str
+
+
+class Health(TypedDict):
+    """The answer to GET /health."""
+
+    status: str
+
+
+class LibreTranslateError(TypedDict):
+    """Why a request is refused."""
+
+    error: str
+
+
+def libretranslate_endpoints() -> list[Endpoint]:
+    """Return the API's endpoints."""
+
+    def get(path: str, handler: Handler, answer: Any) -> Endpoint:
+        return Endpoint(api=LIBRETRANSLATE, path=path, method="GET", handler=handler, answer=answer)
+
+    def post(path: str, handler: Handler, request: type[BaseModel], answer: Any, *takes: str) -> Endpoint:
+        return Endpoint(
+            api=LIBRETRANSLATE,
+            path=path,
+            method="POST",
+            handler=handler,
+            request=request,
+            takes=takes,
+            answer=answer,
+            errors=ASKED,
+        )
+
+    return [
+        post("/translate", _translate, Query, Translated, JSON, FORM),
+        get("/languages", _languages, list[Language]),
+        post("/detect", _detect, DetectQuery, list[DetectedLanguage], JSON, FORM),
+        get("/frontend/settings", _settings, dict[str, Any]),
+        get("/health", _health, Health),
+        Endpoint(api=LIBRETRANSLATE, path="/suggest", method="POST", handler=_suggest, statuses=(), errors=(403,)),
+        post("/translate_file", _translate_file, FileQuery, TranslatedFile, MULTIPART),
+        Endpoint(
+            api=LIBRETRANSLATE,
+            path="/download_file/{name}",
+            method="GET",
+            handler=_download_file,
+            gives="application/octet-stream",
+            errors=(404,),
+        ),
+    ]
+
+
+def _error(refusal: RequestError) -> Response:
     """Return an error as LibreTranslate writes it."""
     if refusal.status == 401:
         return JSONResponse({"error": NEED_KEY}, 400)
@@ -56,21 +224,26 @@ def libretranslate_error(refusal: RequestError) -> Response:
     return JSONResponse({"error": text}, refusal.status)
 
 
+LIBRETRANSLATE = Api(name="LibreTranslate's API", error=LibreTranslateError, write_error=_error)
+
+
 async def _translate(service: Service, request: Request) -> Response:
-    asked, is_json = await fields(request)
-    texts, is_list = _texts(asked.get("q"), is_json)
-    source, target = (_required(asked, name) for name in ("source", "target"))
-    alternatives = _alternatives(asked.get("alternatives", 0), service.limits.alternatives)
+    """Translate one text or a list of texts."""
+    asked = checked(Query, await _fields(request))
+    texts, is_list = _as_list(asked.q)
+    alternatives = asked.alternatives
+    if alternatives > (most := service.limits.alternatives):
+        raise RequestError(400, f"Invalid request: alternatives parameter must be <= {most}")
     _check_size(texts, is_list, service)
-    service.admit(request, _key(request, asked), texts)
-    model, detected = await _model(service, source, target, texts, asked.get("format"))
-    is_html = asked.get("format") == "html"
+    service.admit(request, _key(request, asked.api_key), texts)
+    model, detected = await _model(service, asked.source, asked.target, texts, asked.format)
+    is_html = asked.format == "html"
     if is_html and any(mark in text for text in texts for mark in "<&"):
         raise RequestError(400, "html format is not supported for texts with markup")
     passages = await service.translate(request, model, texts, alternatives=alternatives)
-    answer: dict[str, Any] = {"translatedText": _one_or_all([_written(one.text, is_html) for one in passages], is_list)}
-    if source.lower() == "auto":
-        answer["detectedLanguage"] = _one_or_all([detected._asdict() for _ in texts], is_list)
+    answer: Translated = {"translatedText": _one_or_all([_written(one.text, is_html) for one in passages], is_list)}
+    if asked.source.lower() == "auto":
+        answer["detectedLanguage"] = _one_or_all([detected for _ in texts], is_list)
     if alternatives:
         answer["alternatives"] = _one_or_all([[] if is_html else list(one.alternatives) for one in passages], is_list)
     return JSONResponse(answer)
@@ -80,40 +253,17 @@ def _written(text: str, is_html: bool) -> str:
     return html.escape(text, quote=False) if is_html else text
 
 
-def _texts(given: object, is_json: bool) -> tuple[list[str], bool]:
-    """Return the texts to translate, and whether they came as a list; in forms, each line ends at LF."""
-    if not given:
-        raise _missing("q")
-    if isinstance(given, str):
-        return [given if is_json else given.replace("\r\n", "\n").replace("\r", "\n")], False
-    if isinstance(given, list) and all(isinstance(one, str) for one in given):
-        return given, True
-    raise RequestError(400, "Invalid request: q parameter is neither a text nor a list of texts")
+async def _fields(request: Request) -> dict[str, Any]:
+    """Return the fields of a request; in forms, each line of q ends at LF."""
+    asked, is_json = await fields(request)
+    if not is_json and isinstance(q := asked.get("q"), str):
+        asked["q"] = q.replace("\r\n", "\n").replace("\r", "\n")
+    return asked
 
 
-def _required(asked: Mapping[str, Any], name: str) -> str:
-    value = asked.get(name)
-    if not value:
-        raise _missing(name)
-    if not isinstance(value, str):
-        raise RequestError(400, f"Invalid request: {name} parameter is not a text")
-    return value
-
-
-def _missing(name: str) -> RequestError:
-    return RequestError(400, f"Invalid request: missing {name} parameter")
-
-
-def _alternatives(given: object, most: int) -> int:
-    try:
-        if isinstance(given, bool) or not isinstance(given, int | str):
-            raise ValueError
-        number = max(0, int(given))
-    except ValueError as error:
-        raise RequestError(400, "Invalid request: alternatives parameter is not a number") from error
-    if number > most:
-        raise RequestError(400, f"Invalid request: alternatives parameter must be <= {most}")
-    return number
+def _as_list(texts: str | list[str]) -> tuple[list[str], bool]:
+    """Return the texts, and whether they came as a list."""
+    return (texts, True) if isinstance(texts, list) else ([texts], False)
 
 
 def _check_size(texts: Iterable[str], is_list: bool, service: Service) -> None:
@@ -135,11 +285,11 @@ async def _model(
     """Return the model of a direction, and the language that "auto" means for these texts."""
     models = service.models
     to = models.code(target)
-    detected = DetectedLanguage(0.0, "")
+    detected: DetectedLanguage = {"confidence": 0.0, "language": ""}
     if source.lower() == "auto":
         fitting = [one.source for one in models.all if one.target == to] or models.sources
         detected = (await _detected(service, texts, fitting))[0]
-    of = detected.language or models.code(source)
+    of = detected["language"] or models.code(source)
     if of is None:
         raise RequestError(400, f"{code_of(source)} is not supported")
     if to is None:
@@ -156,35 +306,43 @@ async def _model(
 async def _detected(service: Service, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
     """Return these languages that texts may be in, best first; the first of them with confidence 0 if nothing tells."""
     found = await asyncio.to_thread(detected_languages, "\n".join(texts), list(service.models.languages))
-    return [one for one in found if one.language in among] or [DetectedLanguage(0.0, among[0])]
+    return [one for one in found if one["language"] in among] or [{"confidence": 0.0, "language": among[0]}]
 
 
-def _one_or_all(found: list[Any], is_list: bool) -> object:
+def _one_or_all(found: list[Any], is_list: bool) -> Any:
     return found if is_list else found[0]
 
 
-def _key(request: Request, asked: Mapping[str, Any]) -> str:
-    key = asked.get("api_key")
+def _key(request: Request, key: object) -> str:
     if key is not None and not isinstance(key, str):
         raise RequestError(400, "Invalid request: api_key parameter is not a text")
     return key or request.headers.get("authorization", "").removeprefix("Bearer ")
 
 
 async def _languages(service: Service, _: Request) -> Response:
+    """The languages, each with those that it can be translated into."""
     found = service.models.languages.items()
-    return JSONResponse([{"code": code, "name": language_name(code), "targets": targets} for code, targets in found])
+    answer: list[Language] = [
+        {"code": code, "name": language_name(code), "targets": targets} for code, targets in found
+    ]
+    return JSONResponse(answer)
 
 
 async def _detect(service: Service, request: Request) -> Response:
-    asked, is_json = await fields(request)
-    texts, is_list = _texts(asked.get("q"), is_json)
+    """The language of a text.
+
+    Without a detector (extra detect), it is the first source language, with confidence 0.
+    """
+    asked = checked(DetectQuery, await _fields(request))
+    texts, is_list = _as_list(asked.q)
     _check_size(texts, is_list, service)
-    service.admit(request, _key(request, asked), texts)
+    service.admit(request, _key(request, asked.api_key), texts)
     among = list(dict.fromkeys([*service.models.sources, *service.models.languages]))
-    return JSONResponse([one._asdict() for one in await _detected(service, texts, among)])
+    return JSONResponse(await _detected(service, texts, among))
 
 
 async def _settings(service: Service, _: Request) -> Response:
+    """The limits and the first languages."""
     first = service.models.all[0]
     return JSONResponse(
         {
@@ -204,32 +362,32 @@ async def _settings(service: Service, _: Request) -> Response:
 
 
 async def _health(_: Service, __: Request) -> Response:
+    """Whether the service runs."""
     return JSONResponse({"status": "ok"})
 
 
 async def _suggest(_: Service, __: Request) -> Response:
+    """Suggest a better translation: always refused."""
     raise RequestError(403, "Suggestions are disabled on this server.")
 
 
 async def _translate_file(service: Service, request: Request) -> Response:
-    asked, _ = await fields(request)
-    upload = asked.get("file")
-    if not isinstance(upload, UploadFile):
-        raise _missing("file")
-    source, target = (_required(asked, name) for name in ("source", "target"))
+    """Translate a document; the answer is the address of its translation, which is kept for 20 minutes."""
+    asked = checked(FileQuery, await _fields(request))
+    upload: UploadFile = asked.file
     if not upload.filename:
         raise RequestError(400, "Invalid request: empty file")
     if not is_document(upload.filename):
         raise RequestError(400, "Invalid request: file format not supported")
     name, data = PurePath(upload.filename).name, await upload.read()
-    lines = _lines(asked.get("lines", "false"), name)
+    lines = _lines(asked.lines, name)
     in_background = partial(asyncio.get_running_loop().run_in_executor, service.documents)
     document = await in_background(Document.read, name, data, DocumentOptions(lines=lines))
     texts = (chunk.text for unit in document.units for chunk in unit.chunks if chunk.role == "text")
-    model, _ = await _model(service, source, target, texts)
+    model, _ = await _model(service, asked.source, asked.target, texts)
     sentences = await in_background(partial(DocumentSentences, document, model.source, lines=lines))
     wanted = sentences.wanted
-    service.admit(request, _key(request, asked), wanted)
+    service.admit(request, _key(request, asked.api_key), wanted)
     found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)
     translated, _ = await in_background(sentences.rebuilt, found)
     kept = service.files.keep(translated, PurePath(name).suffix.lower())
@@ -246,6 +404,7 @@ def _lines(given: object, name: str) -> bool:
 
 
 async def _download_file(service: Service, request: Request) -> Response:
+    """A translated document."""
     name = request.path_params["name"]
     data = service.files.find(name)
     if data is None:

@@ -56,6 +56,11 @@ class Models:
         """The languages that can be translated from, in the order of the runs."""
         return list(dict.fromkeys(one.source for one in self.all))
 
+    @property
+    def targets(self) -> list[str]:
+        """The languages that can be translated into, in the order of the runs."""
+        return list(dict.fromkeys(one.target for one in self.all))
+
     def code(self, given: str) -> str | None:
         """Return the served code that a client means, in any case and also as a short code; None if there is none."""
         wanted = code_of(given).lower()

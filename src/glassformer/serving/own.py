@@ -5,30 +5,30 @@ and, sentence by sentence, tokens, log probabilities and status.
 """
 
 import asyncio
-import json
-import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError, WithJsonSchema
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from typing_extensions import TypedDict
 
 from glassformer.errors import DataError
+from glassformer.evaluation.guards import Confidence
+from glassformer.serving.endpoints import ASKED, JSON, Api, Endpoint, OfService, texts_schema
 from glassformer.serving.models import ServedModel
 from glassformer.serving.passages import Passage, check_unicode, translate_passages
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import json_object
-from glassformer.serving.service import Service, endpoint
+from glassformer.serving.service import Service
 from glassformer.text.glossary import Glossary
-from glassformer.text.links import Span
+from glassformer.text.links import Link, Span
 from glassformer.translating.translation import Translation
 
-__all__ = ["TranslateRequest", "own_error", "own_routes"]
+__all__ = ["OWN", "own_endpoints"]
 
 STREAM = "text/event-stream"
 
@@ -36,12 +36,26 @@ STREAM = "text/event-stream"
 class TranslateRequest(BaseModel):
     """The body of POST /v1/translate."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
-    texts: Annotated[list[str], FailFast(), Field(min_length=1, description="The texts to translate.")]
-    source: Annotated[str | None, Field(description="Language of the texts; by default, the first that fits.")] = None
-    target: Annotated[str | None, Field(description="Language to translate into; by default, the first.")] = None
-    n_best: Annotated[int, Field(ge=1, description="Number of outputs per text.")] = 1
+    texts: Annotated[
+        list[str], FailFast(), Field(min_length=1, description="The texts to translate."), OfService(texts_schema)
+    ]
+    source: Annotated[
+        str | None,
+        Field(description="Language of the texts; by default, the first that fits."),
+        OfService(lambda service: {"enum": [None, *service.models.sources]}),
+    ] = None
+    target: Annotated[
+        str | None,
+        Field(description="Language to translate into; by default, the first."),
+        OfService(lambda service: {"enum": [None, *service.models.targets]}),
+    ] = None
+    n_best: Annotated[
+        int,
+        Field(ge=1, description="Number of outputs per text."),
+        OfService(lambda service: {"maximum": service.limits.alternatives + 1}),
+    ] = 1
     beam_size: Annotated[
         int | None, Field(ge=1, le=64, description="Hypotheses at each step, at least n_best; 1 = greedy.")
     ] = None
@@ -63,18 +77,129 @@ class TranslateRequest(BaseModel):
     ] = False
 
 
-def own_routes() -> list[Route]:
-    """Return the API's routes."""
-    table = (("/v1/translate", "POST", _translate), ("/ready", "GET", _ready), ("/metrics", "GET", _metrics))
-    return [endpoint(path, method, handler, own_error) for path, method, handler in table]
+Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
+"""A number; JSON has no infinity and writes null for it."""
+Place = Annotated[tuple[int, int], Field(description="[begin, end) in characters")]
 
 
-def own_error(refusal: RequestError) -> Response:
-    """Return an error as JSON."""
+def _flat(links: Sequence[Link]) -> list[tuple[int, int, int, int]]:
+    return [(*one.source, *one.target) for one in links]
+
+
+class Sentence(BaseModel):
+    """A sentence of a text, as the model has translated it; the fields are those of `Translation`, and its places."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    text: str
+    source: Annotated[Place, Field(description="Where the source sentence is in the text: [begin, end) in characters")]
+    target: Annotated[Place, Field(description="Where the sentence is in the translation")]
+    status: str
+    reasons: tuple[str, ...]
+    retry: Annotated[
+        str, Field(description='The search that made the text, if the first output was suspicious; "" otherwise')
+    ]
+    kept: Annotated[str, Field(description="How protected spans and glossary terms came in: output, placed or lost")]
+    confidence: Confidence | None
+    log_prob: Number
+    score: Number
+    tokens: tuple[str, ...]
+    token_log_probs: tuple[Number, ...]
+    links: Annotated[
+        list[tuple[int, int, int, int]],
+        BeforeValidator(_flat),
+        Field(description="Words and their source words: [source begin, source end, target begin, target end)"),
+    ]
+
+    @classmethod
+    def of(cls, one: Translation, source: Span, target: Span) -> "Sentence":
+        """Return a translation as a sentence at these places."""
+        places = {"source": source, "target": target}
+        return cls.model_validate({name: getattr(one, name) for name in cls.model_fields.keys() - places} | places)
+
+
+class TranslatedText(BaseModel):
+    """The translation of a text."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    text: str
+    alternatives: tuple[str, ...]
+    sentences: list[Sentence]
+
+    @classmethod
+    def of(cls, passage: Passage) -> "TranslatedText":
+        """Return a translated passage with its sentences."""
+        sentences = zip(passage.parts, passage.sources, passage.targets, strict=True)
+        return cls(
+            text=passage.text, alternatives=passage.alternatives, sentences=[Sentence.of(*one) for one in sentences]
+        )
+
+
+class Translations(TypedDict):
+    """The answer to POST /v1/translate."""
+
+    model: str
+    translations: list[TranslatedText]
+
+
+class Event(TypedDict):
+    """A server-sent event."""
+
+    event: Literal["partial", "translation", "end"]
+    data: Annotated[
+        str,
+        Field(
+            description="As JSON: for partial, what greedy search has added to a translation; for translation, the "
+            "index of the text and the fields of a TranslatedText, or error; for end, an empty object"
+        ),
+    ]
+
+
+class Ready(TypedDict):
+    """Whether all models are loaded, and whether each is."""
+
+    ready: bool
+    models: dict[str, bool]
+
+
+class OwnError(TypedDict):
+    """Why a request is refused."""
+
+    error: str
+
+
+def own_endpoints() -> list[Endpoint]:
+    """Return the API's endpoints."""
+    return [
+        Endpoint(
+            api=OWN,
+            path="/v1/translate",
+            method="POST",
+            handler=_translate,
+            request=TranslateRequest,
+            answer=Translations,
+            stream=Event,
+            errors=ASKED,
+        ),
+        Endpoint(api=OWN, path="/ready", method="GET", handler=_ready, answer=Ready, statuses=(200, 503)),
+        Endpoint(api=OWN, path="/metrics", method="GET", handler=_metrics, gives="text/plain"),
+    ]
+
+
+def _error(refusal: RequestError) -> Response:
     return JSONResponse({"error": refusal.text}, refusal.status)
 
 
+OWN = Api(name="Our own", error=OwnError, write_error=_error)
+
+
 async def _translate(service: Service, request: Request) -> Response:
+    """Translate texts, with everything that the model says about each sentence.
+
+    With stream, the answer is a stream of server-sent events: partial (what greedy search has added to a text: index,
+    begin, text), translation (a whole text, with its index), and end.
+    """
     given = json_object(await request.body())
     if unknown := given.keys() - TranslateRequest.model_fields.keys():  # pydantic would describe each of them
         raise RequestError(400, f"{min(unknown)}: extra inputs are not permitted")
@@ -105,7 +230,8 @@ async def _translate(service: Service, request: Request) -> Response:
         events = _events([partial(translated, text) for text in asked.texts])
         return StreamingResponse(events, media_type=STREAM, headers={"Cache-Control": "no-store"})
     passages = await service.translate(request, model, asked.texts, **options)
-    return JSONResponse({"model": model.name, "translations": [_written(one) for one in passages]})
+    answer: Translations = {"model": model.name, "translations": [TranslatedText.of(one) for one in passages]}
+    return Response(_json(answer), media_type=JSON)
 
 
 def _check_size(asked: TranslateRequest, service: Service) -> None:
@@ -142,7 +268,7 @@ _Grown = Callable[[str], None]
 """A function that gets how a translation begins, whenever it has grown."""
 
 
-async def _events(each: Sequence[Callable[[_Grown], Coroutine[Any, Any, Passage]]]) -> AsyncIterator[str]:
+async def _events(each: Sequence[Callable[[_Grown], Coroutine[Any, Any, Passage]]]) -> AsyncIterator[bytes]:
     """Yield events of the texts: `partial` for what a translation has grown by, `translation` once it is whole.
 
     The last event is `end`. Of a client that reads slowly, only the newest beginning of each text is kept.
@@ -158,7 +284,7 @@ async def _events(each: Sequence[Callable[[_Grown], Coroutine[Any, Any, Passage]
 
     async def translate(index: int, work: Callable[[_Grown], Coroutine[Any, Any, Passage]]) -> None:
         try:
-            done[index] = _written(await work(partial(grow, index)))
+            done[index] = dict(TranslatedText.of(await work(partial(grow, index))))
         except RequestError as refusal:
             done[index] = {"error": refusal.text}
         arrived.set()
@@ -186,39 +312,12 @@ async def _events(each: Sequence[Callable[[_Grown], Coroutine[Any, Any, Passage]
             task.cancel()
 
 
-def _event(name: str, data: dict[str, Any]) -> str:
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+def _event(name: str, data: dict[str, Any]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), _json(data))
 
 
-def _written(passage: Passage) -> dict[str, Any]:
-    return {
-        "text": passage.text,
-        "alternatives": list(passage.alternatives),
-        "sentences": [_sentence_of(*one) for one in zip(passage.parts, passage.sources, passage.targets, strict=True)],
-    }
-
-
-def _sentence_of(one: Translation, source: Span, target: Span) -> dict[str, Any]:
-    return {
-        "text": one.text,
-        "source": list(source),
-        "target": list(target),
-        "status": one.status,
-        "reasons": list(one.reasons),
-        "retry": one.retry,
-        "kept": one.kept,
-        "confidence": asdict(one.confidence) if one.confidence else None,
-        "log_prob": _number(one.log_prob),
-        "score": _number(one.score),
-        "tokens": list(one.tokens),
-        "token_log_probs": [_number(value) for value in one.token_log_probs],
-        "links": [[*link.source, *link.target] for link in one.links],
-    }
-
-
-def _number(value: float) -> float | None:
-    """Return a number that JSON can hold."""
-    return value if math.isfinite(value) else None
+def _json(answer: object) -> bytes:
+    return to_json(answer, inf_nan_mode="null")
 
 
 def _sentence(error: ValidationError) -> str:
@@ -228,9 +327,12 @@ def _sentence(error: ValidationError) -> str:
 
 
 async def _ready(service: Service, _: Request) -> Response:
-    ready = {one.name: one.process.is_ready for one in service.models.all}
-    return JSONResponse({"ready": all(ready.values()), "models": ready}, 200 if all(ready.values()) else 503)
+    """Whether each model is loaded."""
+    models = {one.name: one.process.is_ready for one in service.models.all}
+    answer: Ready = {"ready": all(models.values()), "models": models}
+    return JSONResponse(answer, 200 if answer["ready"] else 503)
 
 
 async def _metrics(service: Service, _: Request) -> Response:
+    """Counters for Prometheus."""
     return Response(generate_latest(service.metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

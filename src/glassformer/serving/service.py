@@ -1,17 +1,12 @@
-"""What the APIs share: the models and the limits, and one way to answer a request."""
+"""What the APIs share: the models and the limits."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, TextIO, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from glassformer.errors import GlassformerError
 from glassformer.serving.files import TranslatedFiles
@@ -24,15 +19,11 @@ from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.requests import gone
 from glassformer.translating.translation import Translation
 
-__all__ = ["Handler", "Service", "WriteError", "endpoint", "service_of"]
+__all__ = ["Service"]
 
 T = TypeVar("T")
-Handler = Callable[["Service", Request], Awaitable[Response]]
-WriteError = Callable[[RequestError], Response]
 DOCUMENTS = 2
 """Number of documents that are read or written at once; more would take memory and time from everybody else."""
-CLIENT_GONE = 499
-"""The status in the log of a request whose client went away (nginx's number)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -158,67 +149,3 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 async def _end_when_gone(request: Request, stay: asyncio.Timeout) -> None:
     await gone(request)
     stay.reschedule(0)
-
-
-def service_of(request: Request) -> Service:
-    """Return the service that answers a request."""
-    found: Service = request.app.service
-    return found
-
-
-def endpoint(path: str, method: str, handler: Handler, write_error: WriteError) -> Route:
-    """Return the route of an endpoint, which answers errors in the way of its API, counts, and logs."""
-    return Route(path, _Endpoint(path, method, handler, write_error), methods=[method])
-
-
-@dataclass(frozen=True, slots=True)
-class _Endpoint:
-    """An endpoint as an ASGI application."""
-
-    path: str
-    method: str
-    handler: Handler
-    write_error: WriteError
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request, began = Request(scope, receive, send), perf_counter()
-        service = service_of(request)
-        request.state.entry = {"method": self.method, "path": self.path}
-        service.open += 1
-        try:
-            response, status = await _answered(service, request, self.handler, self.write_error)
-            seconds = perf_counter() - began
-            service.metrics.answered(self.path, status, seconds)
-            if service.log:
-                _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
-            await response(scope, receive, send)
-        finally:
-            service.open -= 1
-
-
-async def _answered(
-    service: Service, request: Request, handler: Handler, write_error: WriteError
-) -> tuple[Response, int]:
-    try:
-        if service.open > service.limits.connections:
-            raise busy("too many connections")
-        response = await service.in_time(handler(service, request))
-    except ClientDisconnect:
-        return Response(status_code=400), CLIENT_GONE
-    except RequestError as refusal:
-        response = _refused(refusal, write_error)
-    return response, response.status_code
-
-
-def _refused(refusal: RequestError, write_error: WriteError) -> Response:
-    response = write_error(refusal)
-    response.headers.update(refusal.headers)
-    return response
-
-
-def _log(file: TextIO, entry: Mapping[str, Any]) -> None:
-    from datetime import UTC, datetime
-
-    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    file.write(json.dumps({"time": moment, **entry}, ensure_ascii=False) + "\n")
-    file.flush()

@@ -12,12 +12,12 @@ from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
 
-from glassformer.serving.own import own_error
-from glassformer.serving.service import Service, endpoint
+from glassformer.serving.endpoints import Endpoint
+from glassformer.serving.own import OWN
+from glassformer.serving.service import Service
 
-__all__ = ["page_routes"]
+__all__ = ["page_endpoints"]
 
 PAGE_LANGUAGES = ("en", "zh")
 MARKUP = """<!DOCTYPE html>
@@ -39,12 +39,13 @@ MARKUP = """<!DOCTYPE html>
 """
 
 
-def page_routes() -> list[Route]:
-    """Return the route of the page."""
-    return [endpoint("/", "GET", _page, own_error)]
+def page_endpoints() -> list[Endpoint]:
+    """Return the endpoint of the page."""
+    return [Endpoint(api=OWN, path="/", method="GET", handler=_page, gives="text/html")]
 
 
 async def _page(service: Service, _: Request) -> Response:
+    """The translation page."""
     return HTMLResponse(_html(service.limits.alternatives), headers=_headers())
 
 

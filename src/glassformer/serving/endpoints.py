@@ -1,0 +1,151 @@
+"""The endpoints of the APIs: what answers a request, and the types by which it is described."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, TextIO, TypeVar
+
+from pydantic import BaseModel
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from glassformer.serving.refusals import RequestError, busy
+from glassformer.serving.service import Service
+
+__all__ = [
+    "ASKED",
+    "FORM",
+    "JSON",
+    "MULTIPART",
+    "QUERY",
+    "Api",
+    "Endpoint",
+    "Handler",
+    "OfService",
+    "checked",
+    "service_of",
+    "text_or_texts_schema",
+    "texts_schema",
+]
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+QUERY = "query"
+"""Where the fields of a request may be, beside its body by one of the media types above."""
+ASKED = (400, 403, 408, 413, 429, 503)
+"""The statuses by which a request for a translation may be refused."""
+CLIENT_GONE = 499
+"""The status in the log of a request whose client went away (nginx's number)."""
+
+Model = TypeVar("Model", bound=BaseModel)
+Handler = Callable[[Service, Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """An API: its name, and its errors."""
+
+    name: str
+    error: Any
+    """The type of an error's JSON."""
+    write_error: Callable[[RequestError], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class OfService:
+    """What the limits and the languages of a service add to the schema of a field; it annotates the field."""
+
+    schema: Callable[[Service], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A path and a method, as an ASGI application; the handler's docstring describes it."""
+
+    api: Api
+    path: str
+    method: str
+    handler: Handler
+    request: type[BaseModel] | None = None
+    """The type of its request."""
+    takes: tuple[str, ...] = (JSON,)
+    """Where the fields of its request may be."""
+    answer: Any = None
+    """The type of its answer's JSON; None if it answers with something else."""
+    gives: str = JSON
+    """The media type of its answer."""
+    stream: Any = None
+    """The type of the server-sent events by which it may answer instead."""
+    statuses: tuple[int, ...] = (200,)
+    """The statuses of its answer."""
+    errors: tuple[int, ...] = ()
+    """The statuses of its errors."""
+
+    def route(self) -> Route:
+        """Return the route of the endpoint."""
+        return Route(self.path, self, methods=[self.method])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, write errors in the way of the API, count, and log."""
+        request, began = Request(scope, receive, send), perf_counter()
+        service = service_of(request)
+        request.state.entry = {"method": self.method, "path": self.path}
+        service.open += 1
+        try:
+            response, status = await self._answered(service, request)
+            seconds = perf_counter() - began
+            service.metrics.answered(self.path, status, seconds)
+            if service.log:
+                _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
+            await response(scope, receive, send)
+        finally:
+            service.open -= 1
+
+    async def _answered(self, service: Service, request: Request) -> tuple[Response, int]:
+        try:
+            if service.open > service.limits.connections:
+                raise busy("too many connections")
+            response = await service.in_time(self.handler(service, request))
+        except ClientDisconnect:
+            return Response(status_code=400), CLIENT_GONE
+        except RequestError as refusal:
+            response = self.api.write_error(refusal)
+            response.headers.update(refusal.headers)
+        return response, response.status_code
+
+
+def checked(model: type[Model], given: Mapping[str, Any]) -> Model:
+    """Return the fields of a request, each checked in its turn by its type; None stands for a field that is missing."""
+    required = (name for name, field in model.model_fields.items() if field.is_required())
+    return model.model_validate({**dict.fromkeys(required), **given})
+
+
+def texts_schema(service: Service) -> dict[str, Any]:
+    """Return the schema of a list of texts."""
+    limits = service.limits
+    text = {"type": "string", "maxLength": limits.characters}
+    return {"type": "array", "items": text, "minItems": 1, "maxItems": limits.texts}
+
+
+def text_or_texts_schema(service: Service, *, least: int = 0) -> dict[str, Any]:
+    """Return the schema of a text of at least some characters, or a list of texts."""
+    text = {"type": "string", "minLength": least, "maxLength": service.limits.characters}
+    return {"anyOf": [text, texts_schema(service)]}
+
+
+def service_of(request: Request) -> Service:
+    """Return the service that answers a request."""
+    found: Service = request.app.service
+    return found
+
+
+def _log(file: TextIO, entry: Mapping[str, Any]) -> None:
+    from datetime import UTC, datetime
+
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    file.write(json.dumps({"time": moment, **entry}, ensure_ascii=False) + "\n")
+    file.flush()
