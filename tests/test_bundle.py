@@ -272,10 +272,19 @@ def test_refused_weights_leave_the_model_unchanged(make_bundle, tmp_path):
     assert all(torch.equal(before[name], weight) for name, weight in model.named_parameters())
 
 
-def test_a_configuration_that_contradicts_its_tokenizer_is_damaged(run):
-    text = (run / "config.toml").read_text()
-    (run / "config.toml").write_text(text.replace("vocab_size = 18", "vocab_size = 23"))
-    with pytest.raises(CheckpointError, match=r"config\.toml is damaged: model\..*vocab_size: .*got 23"):
+def test_weights_that_contradict_the_tokenizer_are_refused(run):
+    [path] = (run / "tokenizer").glob("joint.*")
+    path.write_text(json.dumps({**(content := json.loads(path.read_text())), "tokens": content["tokens"][:-1]}))
+    with pytest.raises(CheckpointError, match=r"expected shape \(17, \d+\) for source\.tokens\.weight, got \(18"):
+        Bundle.load(run).model()
+
+
+def test_the_origin_of_a_run_is_stored_with_it_and_refused_if_it_is_damaged(run):
+    assert Bundle.load(run).origin == ""
+    replace(Bundle.load(run), origin="model.pt").save()
+    assert Bundle.load(run).origin == "model.pt"
+    (run / "origin.json").write_text('{"format_version": 1, "imported_from": 3}')
+    with pytest.raises(CheckpointError, match=r"origin\.json: expected a name in imported_from, got 3; copy the file"):
         Bundle.load(run)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import fields, is_dataclass
 
 from glassformer.model.config import PRESETS, ModelConfig
-from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.configuration import MODEL_FACTS, Configuration
 from glassformer.settings import Setting, settings_of
 
 _PRESET = Setting(
@@ -22,7 +22,7 @@ def all_settings() -> list[Setting]:
     found = []
     for section in fields(Configuration):
         if section.name == "model":
-            found += [_PRESET, *settings_of(section.name, ModelConfig)]
+            found += [_PRESET, *(one for one in settings_of(section.name, ModelConfig) if one.name not in MODEL_FACTS)]
         else:
             assert is_dataclass(section.type)
             assert isinstance(section.type, type)

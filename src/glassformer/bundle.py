@@ -4,6 +4,7 @@ config.toml          the complete configuration
 tokenizer/           source and target tokenizer
 model.safetensors    the weights: plain numbers, so that loading an untrusted model runs no code
 alignment.json       the attention heads that align words, if they have been compared
+origin.json          the name of what the model was imported from, if it was
 shortlist.safetensors    the candidates of `glassformer.corpus.shortlist`, if they have been made
 """
 
@@ -19,7 +20,7 @@ from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
-from glassformer.recipes.toml import load, model_config, to_toml
+from glassformer.recipes.toml import load_stored, model_config, to_toml
 from glassformer.system.files import check_regular, read_bytes, read_json, sync, write_json, write_safely
 from glassformer.text.reversal import in_writing_order
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALIGNMENT",
     "CONFIG",
+    "ORIGIN",
     "SHORTLIST",
     "TOKENIZER",
     "WEIGHTS",
@@ -46,7 +48,7 @@ __all__ = [
 ]
 
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
-SHORTLIST = "shortlist.safetensors"
+ORIGIN, SHORTLIST = "origin.json", "shortlist.safetensors"
 LAST_SECTION = b"[decoding]"
 """The last section of a run's configuration, which has all sections; a file that is cut short may be valid TOML."""
 
@@ -65,6 +67,8 @@ class Bundle:
     target_tokenizer: Tokenizer
     alignment: Alignment | None = None
     """The attention heads that align words; None if they have not been compared."""
+    origin: str = ""
+    """The name of the file or folder that the model was imported from; "" for a model trained here."""
 
     @classmethod
     def load(cls, folder: str | Path) -> "Bundle":
@@ -79,7 +83,7 @@ class Bundle:
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
             content = read_bytes(folder / CONFIG)  # refuses a special or very large file
-            configuration = load(folder / CONFIG)
+            configuration = load_stored(folder / CONFIG)
             if LAST_SECTION not in content:
                 raise ConfigError(f"{LAST_SECTION.decode()} is missing, so it is cut short")
             config = model_config(configuration, len(source), len(target))
@@ -94,10 +98,11 @@ class Bundle:
             source_tokenizer=source,
             target_tokenizer=in_writing_order(target, reverse=configuration.data.reverse_target),
             alignment=_alignment(folder / ALIGNMENT, config),
+            origin=_origin(folder / ORIGIN),
         )
 
     def save(self, model: "nn.Module | None" = None) -> None:
-        """Write the tokenizers, the alignment, the configuration and, if a model is given, its weights.
+        """Write the tokenizers, the alignment, the origin, the configuration and, if a model is given, its weights.
 
         Raises:
             CheckpointError: a file could not be written.
@@ -107,6 +112,9 @@ class Bundle:
         except OSError as error:
             raise CheckpointError(f"cannot write {self.folder / TOKENIZER}: {error.strerror or error}") from error
         self.save_alignment()
+        if self.origin:
+            content = {"imported_from": self.origin}
+            write_safely(self.folder / ORIGIN, lambda path: write_json(path, content))
         self.save_configuration()
         if model is not None:
             save_weights(model, self.folder / WEIGHTS)
@@ -164,6 +172,18 @@ def _alignment(path: Path, config: ModelConfig) -> Alignment | None:
         return Alignment.from_json(read_json(path), config)
     except ConfigError as error:
         raise CheckpointError(f"{path}: {error}; delete the file to do without it, or copy it again") from error
+
+
+def _origin(path: Path) -> str:
+    """Return the name in origin.json, or "" if there is no such file.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    origin = read_json(path).get("imported_from") if path.exists() else ""
+    if not isinstance(origin, str):
+        raise CheckpointError(f"{path}: expected a name in imported_from, got {quoted(origin)}; copy the file again")
+    return origin
 
 
 def _without_weights(config: ModelConfig) -> "Transformer":

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Range",
     "Setting",
-    "accepts",
     "check_fields",
     "expected",
     "has_type",
@@ -72,7 +71,7 @@ def check_fields(section: str, config: "DataclassInstance") -> None:
     """
     for field in fields(config):
         value = getattr(config, field.name)
-        if value is not field.default and not accepts(field.type, value):
+        if value is not field.default and not _accepts(field.type, value):
             raise refused(section, field, value)
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and not _is_storable(text):
@@ -95,12 +94,6 @@ def expected(annotation: Any) -> str:
     """
     kinds, number_range = _parts(annotation)
     return " or ".join(_words(kind) + (f" {number_range}" if kind in (int, float) else "") for kind in kinds)
-
-
-def accepts(annotation: Any, value: object) -> bool:
-    """Return whether a field with this annotation accepts a value."""
-    kinds, number_range = _parts(annotation)
-    return any(_is_of(kind, value, number_range) for kind in kinds)
 
 
 def has_type(annotation: Any, value: object) -> bool:
@@ -155,6 +148,11 @@ def _parts(annotation: Any) -> tuple[tuple[Any, ...], Range | None]:
     kind, number_range = get_args(annotation) if get_origin(annotation) is Annotated else (annotation, None)
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return tuple(one for one in kinds if one is not NoneType), number_range
+
+
+def _accepts(annotation: Any, value: object) -> bool:
+    kinds, number_range = _parts(annotation)
+    return any(_is_of(kind, value, number_range) for kind in kinds)
 
 
 def _is_of(kind: Any, value: object, number_range: Range | None) -> bool:

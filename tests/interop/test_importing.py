@@ -56,8 +56,9 @@ def test_the_runs_model_computes_the_same_with_our_ids(tutorial, file, tmp_path)
     bundle, title, difference = import_run(file, tmp_path / "run", TOKENS, heads=3, languages=("en", "fr"))
     assert title.startswith("torch.nn.Transformer")
     assert difference == 0
-    model = Bundle.load(tmp_path / "run").model()
-    assert (bundle.configuration.data.imported, bundle.configuration.data.target_language) == ("model.pt", "fr")
+    loaded = Bundle.load(tmp_path / "run")
+    model = loaded.model()
+    assert (loaded.origin, bundle.configuration.data.target_language) == ("model.pt", "fr")
     source, target = torch.tensor([[2, 5, 9, 3]]), torch.tensor([[2, 8, 21]])
     ours = [3, 0, 1, 2, *range(4, 23)]  # their ids → ours
     with torch.no_grad():
@@ -251,7 +252,7 @@ def test_an_imported_run_has_no_corpus_to_train_on(file, tmp_path, capsys):
             main(command)
         assert end.value.code == 1
     err = capsys.readouterr().err
-    assert "expected training files, got none: the model was imported from 'model.pt'" in err
+    assert "data: expected a built-in task or source files, got task = '' and source = ''; name one" in err
     assert "Traceback" not in err
 
 

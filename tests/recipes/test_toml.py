@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import CheckpointVersionError, ConfigError
 from glassformer.model.config import PRESETS, ModelConfig
-from glassformer.recipes.configuration import Configuration, DataConfig, RunConfig, TrainingConfig
+from glassformer.recipes.configuration import MODEL_FACTS, Configuration, DataConfig, RunConfig, TrainingConfig
 from glassformer.recipes.files import recipes
 from glassformer.recipes.toml import from_dict, load, model_config, set_values, to_toml
 from glassformer.text.tokenizer import TokenizerConfig
@@ -234,7 +234,6 @@ WRONG = {
     "[model]\nheads = 7": "model.heads: expected a divisor of model.d_model = 512, got 7; or give model.d_k and model.",
     '[model]\npositions = "learned"\nmax_length = 64': "model.max_length: expected at least data.max_length = 256 for ",
     "[embeddings]\nfreeze = true": "embeddings.freeze: expected false without vectors, got true; set embeddings.source",
-    "[model]\npad_id = 5": "model.pad_id: expected the tokenizer's 0, got 5; leave it out",
     '[tokenizer]\nkind = "word"': "tokenizer.kind: expected one of words, characters, bpe, unigram, marian, auto, got",
     "[tokenizer]\nvocab_size = 4": "tokenizer.vocab_size: expected more than the 4 special tokens, got 4",
     "format_version = 'one'": "format_version: expected an integer, got 'one'",
@@ -325,10 +324,16 @@ def test_a_missing_file_and_an_unknown_recipe_are_named(tmp_path):
         load("coppy")
 
 
-def test_sizes_that_contradict_the_tokenizer_are_named():
-    configuration = from_dict({**TASK, "model": {"vocab_size": 101}})
-    with pytest.raises(ConfigError, match=r"model\.vocab_size: expected the tokenizer's 17, got 101; leave it out"):
-        model_config(configuration, 17, 17)
+@pytest.mark.parametrize("name", MODEL_FACTS)
+def test_what_the_tokenizers_decide_is_no_setting(name):
+    """The fields of ModelConfig that no configuration accepts are in no written configuration either."""
+    message = rf"model\.{name}: expected no value, got 5; leave it out, because the tokenizers, .*, decide it"
+    with pytest.raises(ConfigError, match=message):
+        from_dict({**TASK, "model": {name: 5}})
+    with pytest.raises(ConfigError, match=message):
+        model_config(Configuration(data=DataConfig(task="copy"), model={name: 5}), 17, 17)
+    configuration = from_dict(TASK)
+    assert name not in tomllib.loads(to_toml(configuration, model_config(configuration, 17, 17)))["model"]
 
 
 def test_loading_does_not_change_the_given_mapping():

@@ -17,7 +17,7 @@ from glassformer.interop.torch.state_dicts import import_state_dict, norm_differ
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
-from glassformer.recipes.toml import from_dict, model_config, without_none
+from glassformer.recipes.toml import from_dict, model_config, model_section
 from glassformer.system.files import check_regular
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.tokenizer import CharacterTokenizer, Tokenizer, WordTokenizer
@@ -180,7 +180,7 @@ def write_run(
         model: the model, whose special tokens have the ids of `SPECIALS`.
         tokenizers: the tokenizers of source and target; the same object twice is a joint vocabulary.
         folder: the folder to write, which must be empty or not exist.
-        origin: the name of the file or folder that was imported, for `data.imported`.
+        origin: the name of the file or folder that was imported.
         languages: the languages of source and target, as BCP 47 tags.
         decoding: settings of the section [decoding].
         alignment: the heads that align words.
@@ -195,13 +195,12 @@ def write_run(
     kinds = {} if source.kind == target.kind else {"source_kind": source.kind, "target_kind": target.kind}
     values = {
         "data": {
-            "imported": origin,
             "source_language": languages[0],
             "target_language": languages[1],
             "max_length": min(LONGEST_TEXT, model.config.longest),
         },
         "tokenizer": {"kind": source.kind, **kinds, "joint": joint, "vocab_size": max(len(source), len(target))},
-        "model": without_none(model.config.to_dict()),
+        "model": model_section(model.config),
         "decoding": dict(decoding or {}),
         "run": {"directory": str(folder)},
     }
@@ -213,6 +212,7 @@ def write_run(
         source_tokenizer=source,
         target_tokenizer=target,
         alignment=alignment,
+        origin=origin,
     )
     with replaced_folder(folder, is_ours=lambda _: False) as temporary:
         temporary.mkdir()

@@ -15,7 +15,7 @@ from glassformer.bundle import CONFIG, WEIGHTS, Bundle, check_weights
 from glassformer.errors import CheckpointError, ConfigError, quoted
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration
-from glassformer.recipes.toml import without_none
+from glassformer.recipes.toml import model_section
 from glassformer.system.files import hash_of_file, sync, write_safely
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig
 
@@ -80,7 +80,7 @@ class StartingRun:
                 f"data.reverse_target: expected {str(own).lower()} as in training.start_from, got "
                 f"{str(not own).lower()}; a model writes in the order in which it has learned to write"
             )
-        model = without_none(self.bundle.model_config.to_dict())
+        model = model_section(self.bundle.model_config)
         _check_model_settings(configuration.model, self.bundle.model_config)
         free = {name: value for name, value in configuration.model.items() if name in _FREE}
         if model["positions"] == "learned" and configuration.data.max_length > model["max_length"]:

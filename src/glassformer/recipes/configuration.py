@@ -12,6 +12,7 @@ from glassformer.settings import Range, check_fields
 from glassformer.text.tokenizer import TokenizerConfig
 
 __all__ = [
+    "MODEL_FACTS",
     "NOT_CONTENT",
     "OF_SAMPLING",
     "OTHER_SPLITS",
@@ -27,6 +28,9 @@ __all__ = [
 
 Files = str | tuple[str, ...]
 """One file, glob or URL, or several."""
+
+MODEL_FACTS = ("vocab_size", "source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
+"""Fields of ModelConfig that the tokenizers of a run decide, so that [model] does not accept them."""
 
 NOT_CONTENT = ("directory", "prepared", "cache", "source_language", "target_language")
 """Fields of [data] that say where a corpus lies and what its languages are called, but not what it contains."""
@@ -66,8 +70,6 @@ class DataConfig:
 
     task: str = ""
     """A built-in corpus: "copy" or "english-french"."""
-    imported: str = ""
-    """What the model was imported from, in a run that `glassformer import` wrote; such a run has no training data."""
     directory: str = ""
     """Folder that the file names below are relative to (`--data` sets it); by default, the current folder."""
     source: Files = ""
@@ -113,15 +115,11 @@ class DataConfig:
     """Maximum length of a training sentence, in tokens; pairs with a longer side are left out, and counted."""
 
     def __post_init__(self) -> None:
-        """Check that the section names one whole corpus."""
+        """Check each value, and that files belong together."""
         check_fields("data", self)
-        if [bool(self.task), bool(self.source), bool(self.imported)].count(True) != 1:
-            got = f"task = {quoted(self.task)} and source = {quoted(self.source)}"
-            raise ConfigError(
-                f"data: expected a built-in task or source files, got {got}; name one of them, such as "
-                "--set data.source=train.en --set data.target=train.de"
-            )
         if self.task:
+            if self.source:
+                self.check_corpus()
             self._check_task()
         for name in _SIDES:
             source, target = getattr(self, name), getattr(self, name.replace("source", "target"))
@@ -133,6 +131,19 @@ class DataConfig:
                 raise ConfigError(
                     f"data.{name}: expected a BCP 47 tag, such as en or pt-BR, got {quoted(getattr(self, name))}"
                 )
+
+    def check_corpus(self) -> None:
+        """Check that the section names one corpus; that of an imported run names none.
+
+        Raises:
+            ConfigError: neither `task` nor `source` is given, or both are.
+        """
+        if bool(self.task) == bool(self.source):
+            got = f"task = {quoted(self.task)} and source = {quoted(self.source)}"
+            raise ConfigError(
+                f"data: expected a built-in task or source files, got {got}; name one of them, such as "
+                "--set data.source=train.en --set data.target=train.de"
+            )
 
     def _check_task(self) -> None:
         """Refuse fields that name files: a built-in task has none."""
@@ -359,7 +370,7 @@ class Configuration:
     tokenizer: TokenizerConfig = field(default_factory=lambda: TokenizerConfig(kind="auto", vocab_size=0))
     """The tokenizer section; if it is missing, chosen from the corpus."""
     model: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of ModelConfig, and optionally a `preset` that they override; the tokenizers set the vocabulary sizes.
+    """Fields of ModelConfig, and optionally a `preset` that they override; without `MODEL_FACTS`.
     Chosen from the corpus if the preset is "auto", or if the section has neither a preset nor a size."""
     embeddings: EmbeddingsConfig = field(default_factory=EmbeddingsConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)

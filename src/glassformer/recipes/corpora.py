@@ -1,7 +1,6 @@
 """The files that a configuration names for training, validation and testing."""
 
 from glassformer.corpus.readers import Corpus
-from glassformer.errors import ConfigError, quoted
 from glassformer.recipes.configuration import DataConfig
 
 __all__ = ["SPLITS", "corpora_of", "corpus_for"]
@@ -30,12 +29,9 @@ def corpora_of(data: DataConfig) -> dict[str, Corpus]:
     """Return the corpus for each split that the configuration names files for.
 
     Raises:
-        ConfigError: the model was imported, or a column does not fit the format of the files.
+        ConfigError: no corpus is named, as in an imported run, or a column does not fit the format of the files.
         DataError: a file does not exist.
     """
-    if data.imported:
-        raise ConfigError(
-            f"data.source: expected training files, got none: the model was imported from {quoted(data.imported)}"
-        )
+    data.check_corpus()
     found = {split: corpus_for(data, split) for split in SPLITS}
     return {split: corpus for split, corpus in found.items() if corpus is not None}

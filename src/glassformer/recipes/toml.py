@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import PRESETS, ModelConfig
-from glassformer.recipes.configuration import OF_SAMPLING, Configuration, DecodingConfig
+from glassformer.recipes.configuration import MODEL_FACTS, OF_SAMPLING, Configuration, DecodingConfig
 from glassformer.recipes.files import read
-from glassformer.settings import accepts, has_type, is_number, refused
-from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
+from glassformer.settings import has_type, is_number, refused
 
 __all__ = [
     "changed_decoding",
@@ -19,7 +18,9 @@ __all__ = [
     "decoding_changes",
     "from_dict",
     "load",
+    "load_stored",
     "model_config",
+    "model_section",
     "section_changes",
     "set_values",
     "to_toml",
@@ -40,8 +41,8 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
     corpus's folder.
 
     Raises:
-        ConfigError: the file or recipe does not exist, the file is not TOML, or a setting is unknown or impossible;
-            the message names the field, its value, and the nearest right name.
+        ConfigError: the file or recipe does not exist, the file is not TOML, a setting is unknown or impossible, or no
+            corpus is named; the message names the field, its value, and the nearest right name.
     """
     values = read(name_or_path)
     if data is not None:
@@ -49,7 +50,18 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
     for override in overrides:
         set_values(values, override)
     _section(values, "run").setdefault("directory", f"runs/{Path(name_or_path).stem}")
-    return from_dict(values)
+    configuration = from_dict(values)
+    configuration.data.check_corpus()
+    return configuration
+
+
+def load_stored(path: Path) -> Configuration:
+    """Return the configuration that a run has stored; that of an imported run names no corpus.
+
+    Raises:
+        ConfigError: the file cannot be read, is not TOML, or a setting is unknown or impossible.
+    """
+    return from_dict(read(path))
 
 
 def from_dict(values: Mapping[str, Any]) -> Configuration:
@@ -91,19 +103,16 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
     if configuration.tokenizer.joint:
         sizes["vocab_size"] = source_size
-    known = {field.name: field for field in fields(ModelConfig)}
-    for name, value in {**sizes, "pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}.items():
-        if name in values and not accepts(known[name].type, values[name]):
-            raise refused("model", known[name], values[name])
-        if name in values and values[name] != value:
-            raise ConfigError(
-                f"model.{name}: expected the tokenizer's {value}, got {quoted(values[name])}; leave it out"
-            )
     given = {**values, **sizes}
     typed = _parsed("model", ModelConfig, {**PRESETS.get(preset, {}), **given})
     model = ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
     _check_positions(model, configuration.data.max_length)
     return model
+
+
+def model_section(model: ModelConfig) -> dict[str, Any]:
+    """Return the section [model] of a model, every default written out."""
+    return {name: value for name, value in without_none(model.to_dict()).items() if name not in MODEL_FACTS}
 
 
 def to_toml(configuration: Configuration, model: ModelConfig) -> str:
@@ -113,7 +122,7 @@ def to_toml(configuration: Configuration, model: ModelConfig) -> str:
     sections = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
     values: dict[str, Any] = {"format_version": CONFIG_VERSION}
     for name, section in sections.items():
-        values[name] = without_none(model.to_dict() if name == "model" else asdict(section))
+        values[name] = model_section(model) if name == "model" else without_none(asdict(section))
     return tomli_w.dumps(values)
 
 
@@ -241,9 +250,7 @@ def _check_version(version: object) -> None:
 
 def _check_model(configuration: Configuration) -> None:
     """Refuse a [model] section that would be invalid with any vocabulary, before data is read."""
-    sizes = {name: value for name, value in configuration.model.items() if name.endswith("vocab_size")}
-    size = sizes.get("vocab_size", 8)
-    model_config(configuration, sizes.get("source_vocab_size", size), sizes.get("target_vocab_size", size))
+    model_config(configuration, 8, 8)
 
 
 def _check_positions(model: ModelConfig, longest: int) -> None:
@@ -262,8 +269,20 @@ def _check_sections(values: Mapping[str, Any]) -> None:
             raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, sections)}")
         if not isinstance(content, Mapping):
             raise _not_a_section(section, content)
-        kind = ModelConfig if section == "model" else sections[section]
-        _check_names(section, kind, content, ["preset"] if section == "model" else [])
+        if section == "model":
+            _check_no_facts(content)
+            _check_names(section, ModelConfig, content, ["preset"])
+        else:
+            _check_names(section, sections[section], content)
+
+
+def _check_no_facts(model: Mapping[str, Any]) -> None:
+    for name in MODEL_FACTS:
+        if name in model:
+            raise ConfigError(
+                f"model.{name}: expected no value, got {quoted(model[name])}; leave it out, because the tokenizers, "
+                "which are made from the corpus, decide it"
+            )
 
 
 def _check_names(section: str, kind: Any, content: Mapping[str, Any], besides: Iterable[str] = ()) -> None:

@@ -67,11 +67,11 @@ def test_a_package_computes_the_same(files, package, tmp_path):
         (tmp_path / "unpacked" / name).write_bytes(content)
     bundle, title, _ = import_argos(package, tmp_path / "run")
     installed = import_argos(tmp_path / "unpacked", tmp_path / "other").bundle
-    assert installed.configuration.data.imported == "unpacked"
+    assert Bundle.load(installed.folder).origin == "unpacked"
     assert (installed.folder / WEIGHTS).read_bytes() == (bundle.folder / WEIGHTS).read_bytes()
     data, decoding = bundle.configuration.data, bundle.configuration.decoding
     assert (title, data.source_language, data.target_language) == ("an Argos package", "en", "zh-Hant")
-    assert (data.imported, decoding.beam_size, decoding.length_penalty) == ("en_zt.argosmodel", 4, 0.2)
+    assert (bundle.origin, decoding.beam_size, decoding.length_penalty) == ("en_zt.argosmodel", 4, 0.2)
     ends = [one.eos_id for one in (Bundle.load(bundle.folder).source_tokenizer, bundle.target_tokenizer)]
     assert ends == [0, 2]
     theirs = ctranslate2.Translator(str(tmp_path / "unpacked" / "model"), compute_type="float32")

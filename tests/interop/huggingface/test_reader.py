@@ -70,7 +70,7 @@ def test_an_exported_run_comes_back_bit_for_bit(tmp_path, settings):
     assert after.source_tokenizer.encode(text) == before.source_tokenizer.encode(text)
     assert (after.source_tokenizer is after.target_tokenizer) == settings.get("joint", True)
     data = after.configuration.data
-    assert (data.source_language, data.target_language, data.imported) == ("en", "fr", "theirs")
+    assert (data.source_language, data.target_language, after.origin) == ("en", "fr", "theirs")
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

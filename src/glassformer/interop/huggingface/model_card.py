@@ -51,10 +51,10 @@ def _model(bundle: Bundle) -> str:
 
 def _data(bundle: Bundle) -> str:
     data = bundle.configuration.data
+    if bundle.origin:
+        return f"The model was imported from {bundle.origin}; see there for its training data."
     if data.task:
         return f"The built-in corpus {data.task}."
-    if data.imported:
-        return f"The model was imported from {data.imported}; see there for its training data."
     names = [PurePath(file).name for files in (data.source, data.target) for file in files_of(files) if file]
     return f"Trained on {', '.join(names)}."
 

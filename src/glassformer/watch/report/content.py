@@ -45,6 +45,8 @@ class Content:
     model_config: ModelConfig
     config_text: str
     """config.toml."""
+    origin: str
+    """The name of what the model was imported from; "" if it was trained here."""
     parameters: int
     vocabularies: tuple[int, int]
     """Size of the source vocabulary and of the target vocabulary."""
@@ -89,6 +91,7 @@ def gather(folder: str | Path) -> Content:
         folder=folder,
         configuration=bundle.configuration,
         model_config=bundle.model_config,
+        origin=bundle.origin,
         config_text=(folder / CONFIG).read_text(encoding="utf-8"),
         parameters=count_parameters(bundle.model_config),
         vocabularies=(len(bundle.source_tokenizer), len(bundle.target_tokenizer)),

@@ -96,9 +96,9 @@ def _shown(content: Content) -> dict[str, Any]:
 
 
 def _summary(content: Content) -> str:
+    if content.origin:
+        return f"Imported from {content.origin} · {content.changed:%Y-%m-%d %H:%M}"
     data = content.configuration.data
-    if data.imported:
-        return f"Imported from {data.imported} · {content.changed:%Y-%m-%d %H:%M}"
     if data.task:
         corpus = f"the built-in task {data.task}"
     else:
