@@ -3,8 +3,9 @@
 Importing glassformer is quick, because each public name is imported only when it is first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from glassformer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from glassformer import training
@@ -61,8 +62,19 @@ __all__ = [
     "training",
 ]
 
-_PACKAGES = {"inspection": "glassformer.watch.inspection", "training": "glassformer.training"}
 _MODULES = {
+    "glassformer.errors": (
+        "CheckpointError",
+        "CheckpointVersionError",
+        "ConfigError",
+        "DataError",
+        "DecodingError",
+        "DivergenceError",
+        "GlassformerError",
+        "MissingDependencyError",
+        "ShapeError",
+        "VocabularyError",
+    ),
     "glassformer.watch.explorer.widget": ("explore",),
     "glassformer.watch.inspection.check": ("check",),
     "glassformer.model.attention": ("attention",),
@@ -73,19 +85,11 @@ _MODULES = {
     "glassformer.interop.torch.state_dicts": ("import_module",),
     "glassformer.jobs": ("train",),
     "glassformer.translator": ("Translator",),
+    "glassformer.training": (),
+    "glassformer.watch.inspection": (),
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    """Return a public name, importing its module now."""
-    if name in _PACKAGES:
-        return importlib.import_module(_PACKAGES[name])
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in __all__:
-        return getattr(importlib.import_module("glassformer.errors"), name)
-    raise AttributeError(f"module 'glassformer' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,9 @@
 Importing this package does not import torch: the searches, which need it, are imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from glassformer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from glassformer.decoding.beam import beam_search
@@ -27,21 +28,14 @@ __all__ = [
     "sample",
 ]
 
-_HOME = {
-    "EnsembleStep": "ensemble",
-    "Hypothesis": "hypothesis",
-    "SearchStep": "search_trace",
-    "SearchTree": "search_trace",
-    "Step": "step",
-    "beam_search": "beam",
-    "greedy": "greedy_search",
-    "length_penalty": "hypothesis",
-    "sample": "sampling",
+_MODULES = {
+    "glassformer.decoding.beam": ("beam_search",),
+    "glassformer.decoding.ensemble": ("EnsembleStep",),
+    "glassformer.decoding.greedy_search": ("greedy",),
+    "glassformer.decoding.hypothesis": ("Hypothesis", "length_penalty"),
+    "glassformer.decoding.sampling": ("sample",),
+    "glassformer.decoding.search_trace": ("SearchStep", "SearchTree"),
+    "glassformer.decoding.step": ("Step",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Return a public name, importing its module now."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _MODULES)

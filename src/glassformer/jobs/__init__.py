@@ -3,8 +3,9 @@
 Importing this package does not import torch: each public name is imported when it is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from glassformer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from glassformer.jobs.averaging import average
@@ -48,12 +49,12 @@ __all__ = [
 ]
 
 _MODULES = {
-    "jobs.averaging": ("average",),
-    "jobs.distillation": ("DistilledCorpus", "TeacherSearch", "distil", "prepare_student"),
-    "jobs.diversification": ("DiversifiedCorpus", "diversify"),
-    "jobs.evaluation": ("SplitResult", "evaluate", "evaluate_splits"),
-    "jobs.log": ("METRICS_FILE", "read_log"),
-    "jobs.run_reports": (
+    "glassformer.jobs.averaging": ("average",),
+    "glassformer.jobs.distillation": ("DistilledCorpus", "TeacherSearch", "distil", "prepare_student"),
+    "glassformer.jobs.diversification": ("DiversifiedCorpus", "diversify"),
+    "glassformer.jobs.evaluation": ("SplitResult", "evaluate", "evaluate_splits"),
+    "glassformer.jobs.log": ("METRICS_FILE", "read_log"),
+    "glassformer.jobs.run_reports": (
         "AlignmentReport",
         "AverageReport",
         "CalibrationReport",
@@ -61,14 +62,8 @@ _MODULES = {
         "RunReport",
         "Summary",
     ),
-    "jobs.training_run": ("train", "training_run"),
-    "training.snapshots": ("SNAPSHOTS",),
+    "glassformer.jobs.training_run": ("train", "training_run"),
+    "glassformer.training.snapshots": ("SNAPSHOTS",),
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    """Return a public name, importing its module now."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"glassformer.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _MODULES)
