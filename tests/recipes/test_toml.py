@@ -44,7 +44,7 @@ def test_missing_settings_have_their_defaults():
     configuration = from_dict(TASK)
     assert configuration == Configuration(data=DataConfig(task="copy"))
     training = configuration.training
-    assert (training.beta1, training.beta2, training.epsilon, training.warmup) == (0.9, 0.98, 1e-9, 4000)
+    assert (training.epsilon, training.warmup) == (1e-9, 4000)
     assert (training.label_smoothing, training.schedule, training.optimiser) == (0.1, "paper", "adam")
     assert (configuration.decoding.beam_size, configuration.decoding.length_penalty) == (4, 0.6)
     assert model_config(configuration, 37_000, 37_000) == ModelConfig.preset("base", vocab_size=37_000)
@@ -200,7 +200,7 @@ WRONG = {
     "[training]\nlearning_rate = inf": "training.learning_rate: expected a number from 0 to 10, got inf",
     "[training]\nwarmup = -1": "training.warmup: expected an integer from 0 to 1,000,000,000,000, got -1",
     "[training]\nlabel_smoothing = 1.0": "training.label_smoothing: expected a number from 0 to 0.999, got 1.0",
-    "[training]\nbeta2 = nan": "training.beta2: expected a number from 0 to 0.999999, got nan",
+    "[training]\nema = nan": "training.ema: expected a number from 0 to 0.999999, got nan",
     "[training]\nepsilon = 0": "training.epsilon: expected a number from 1e-30 to 1, got 0.0",
     '[training]\nschedule = "cosin"': "training.schedule: expected one of paper, cosine, constant, got 'cosin' (did yo",
     '[training]\nmetric = "blue"': "training.metric: expected one of bleu, chrf, exact, word_error, wer, per, cer, non",

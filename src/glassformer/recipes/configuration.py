@@ -231,10 +231,6 @@ class TrainingConfig:
     optimiser: Optimiser = "adam"
     """Adam as in the paper (5.3), AdamW with `weight_decay`, or Muon, which learns more per step and leaves all weights
     but matrices to Adam; "auto" = chosen from the corpus."""
-    beta1: Annotated[float, Range(0, 0.999999)] = 0.9
-    """Decay of Adam's moving average of the gradients."""
-    beta2: Annotated[float, Range(0, 0.999999)] = 0.98
-    """Decay of Adam's moving average of the squared gradients."""
     epsilon: Annotated[float, Range(1e-30, 1)] = 1e-9
     """Adam's ε."""
     weight_decay: Annotated[float, Range(0, 100)] = 0.0

@@ -16,6 +16,8 @@ from glassformer.recipes.configuration import TrainingConfig
 
 __all__ = ["Muon", "make_optimiser", "moment_names", "orthogonal", "turned"]
 
+BETAS = (0.9, 0.98)
+"""Decays of Adam's moving averages of the gradients and of their squares. Paper: §5.3."""
 MOMENTUM = 0.95
 """Decay of Muon's moving average of the gradients."""
 WEIGHTS_TOGETHER = 2**20
@@ -29,10 +31,9 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
     shrink each row of an embedding at every step, however rarely its token occurs. With training in bf16, Muon
     multiplies in bf16, too.
     """
-    betas = (config.beta1, config.beta2)
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if config.optimiser == "adam":
-        return Adam(trainable, betas=betas, eps=config.epsilon, fused=True)
+        return Adam(trainable, betas=BETAS, eps=config.epsilon, fused=True)
     tables = (module for module in model.modules() if isinstance(module, nn.Embedding | Positions))
     embeddings = {parameter for table in tables for parameter in table.parameters()}
     # Each row of the output projection belongs to a token, like a row of the embeddings.
@@ -41,10 +42,10 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
     others = [parameter for parameter in trainable if parameter.dim() <= 1 or parameter in rows]
     if config.optimiser == "muon":
         dtype = torch.bfloat16 if config.precision == "bf16" else model.output.weight.dtype
-        adam = Adam(others, betas=betas, eps=config.epsilon, fused=True)
+        adam = Adam(others, betas=BETAS, eps=config.epsilon, fused=True)
         return Muon(matrices, adam, config.weight_decay, dtype)
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return AdamW(groups, betas=betas, eps=config.epsilon, fused=True)
+    return AdamW(groups, betas=BETAS, eps=config.epsilon, fused=True)
 
 
 class Muon(Optimizer):
