@@ -46,7 +46,7 @@ class Masked(NamedTuple):
             return target, tuple(links)
         text = edited(target, edits)
         moved = (Link(_moved(one, self._edits()), _moved(other, edits)) for one, other in links)
-        return text, tuple(found for link in moved for found in _links_of_words(self.original, text, link))
+        return text, tuple(found for link in moved for found in _word_by_word(self.original, text, link))
 
     def invents(self, tokens: Sequence[str]) -> bool:
         """Return whether the tokens of a translation include a placeholder token that stands for no span."""
@@ -120,7 +120,7 @@ def _moved(span: Span, edits: Sequence[Replacement]) -> Span:
     return begin, end
 
 
-def _links_of_words(source: str, target: str, link: Link) -> Iterator[Link]:
+def _word_by_word(source: str, target: str, link: Link) -> Iterator[Link]:
     """Yield links between the words in the two parts of a link: a span may have several, and one left out has none."""
     words, others = (
         [word for word in word_spans(text) if overlap(word, span)]

@@ -122,19 +122,15 @@ _SPECIAL_TOKENS: Mapping[str, str | bool] = {
 
 
 def position_table(kind: Literal["interleaved", "halves", "none"], length: int, d_model: int) -> "NDArray[np.float32]":
-    """Return the position vectors (L, D), as `glassformer.model.positions` computes them."""
+    """Return the position vectors (L, D) that the model adds."""
     import numpy as np
+    import torch
+
+    from glassformer.model.positions import sinusoids
 
     if kind == "none":
         return np.zeros((length, d_model), np.float32)
-    exponent = np.arange(0, d_model, 2) / d_model  # 2i/d_model
-    angles = np.arange(length)[:, None] * np.power(10000.0, -exponent)
-    both = [np.sin(angles), np.cos(angles)]
-    if kind == "interleaved":
-        table = np.stack(both, axis=-1).reshape(length, -1)[:, :d_model]
-    else:
-        table = np.concatenate(both, axis=-1)[:, :d_model]
-    return np.ascontiguousarray(table, np.float32)
+    return np.asarray(sinusoids(length, d_model, kind, dtype=torch.float64), np.float32)
 
 
 def _encoder(spec: Any, weights: Weights, config: ModelConfig) -> None:

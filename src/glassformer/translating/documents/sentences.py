@@ -95,8 +95,7 @@ def _joined(unit: _Plain, renderings: Sequence[Translation]) -> tuple[str, list[
         text = one.text if one.status in TRANSLATED else source
         between = unit.text[cursor:begin]
         size += len(between)
-        for (first, last), (into, until) in _links(source, text, one):
-            links.append(Link((first + begin, last + begin), (into + size, until + size)))
+        links += [link.moved(begin, size) for link in _links(source, text, one)]
         parts += [between, text]
         size += len(text)
         cursor = end
