@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glassformer.cli.hidden_options import log_details, show_traceback, with_hidden_options
+from glassformer.cli.option_groups import with_groups
 from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
 from glassformer.errors import GlassformerError, RankError
 
@@ -83,7 +84,7 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command(name, cls=BareOptions)(with_hidden_options(command))
+            app.command(name, cls=BareOptions)(with_hidden_options(with_groups(command)))
     return app
 
 

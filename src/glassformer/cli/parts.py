@@ -1,53 +1,81 @@
-"""Make the parts of a job, check them, and print what was done: the options --part, --ray and --finish."""
+"""Make the parts of a job, check them, and say what was done: --part, --ray, --finish and --part-bytes."""
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from glassformer.cli.progress import TrainingProgress, stop_on_signal
-from glassformer.cli.use.translate import print_untranslated
 from glassformer.errors import ConfigError, quoted
-from glassformer.jobs.bulk import bulk, finish_bulk
+from glassformer.jobs.options import PART_BYTES
 
 if TYPE_CHECKING:
     from glassformer.jobs.bulk import BulkJob
 
-__all__ = ["run_job"]
+__all__ = ["Parts"]
 
 
-def run_job(make_job: "Callable[[], BulkJob]", part: str | None, ray: str | None, *, finish: bool) -> None:
-    """Make the missing parts of a job, of a share of it or on Ray; or finish it.
+class Parts(NamedTuple):
+    """Which parts of a job are made, where, and of what size."""
 
-    Raises:
-        ConfigError: the options contradict each other.
-    """
-    if finish and (part is not None or ray is not None):
-        raise ConfigError(f"--finish checks all parts: leave out {'--ray' if part is None else '--part'}")
-    if part is not None and ray is not None:
-        raise ConfigError("--ray makes all parts: leave out --part, or leave out --ray")
-    share, shares = _share(part or "1/1")
-    with TrainingProgress() as show, stop_on_signal(show):
-        job = make_job()
-        if finish:
-            manifest = finish_bulk(job, on_progress=show)
-        elif ray is not None:
-            from glassformer.jobs.ray_pool import bulk_with_ray
+    part: Annotated[
+        str | None,
+        typer.Option("--part", metavar="I/N", help="Make the I-th of N shares of the parts.  [default: 1/1]"),
+    ] = None
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray", metavar="[ADDRESS]", help="Make the parts on a Ray cluster.  [ADDRESS: local, this machine alone]"
+        ),
+    ] = None
+    finish: Annotated[
+        bool,
+        typer.Option("--finish", help="Only check that the parts hold each line once; then write manifest.json."),
+    ] = False
+    part_bytes: Annotated[
+        int,
+        typer.Option(
+            "--part-bytes",
+            metavar="N",
+            help="Make parts of N bytes; a compressed file is one part, and a row group of a .parquet file is not cut.",
+        ),
+    ] = PART_BYTES
 
-            summary = bulk_with_ray(job, ray, on_progress=show)
-        else:
-            summary = bulk(job, share, shares, on_progress=show)
-    done = "translated" if job.target_column is None else "scored"
-    if finish:
-        parts = sum(len(file["parts"]) for file in manifest["files"])
-        typer.echo(
-            f"each line {done} once (files: {len(job.files):,}, parts: {parts:,}, lines: {manifest['lines']:,}); "
-            f"manifest: {job.output}/manifest.json"
-        )
-        return
-    print_untranslated(summary.statuses, "translation" if job.target_column is None else "score")
-    typer.echo(f"parts: {summary.parts:,}, {done} now: {summary.made:,}; folder: {job.output}")
+    def run(self, make_job: "Callable[[], BulkJob]") -> None:
+        """Make the missing parts of a job, of a share of it or on Ray; or finish it.
+
+        Raises:
+            ConfigError: the options contradict each other.
+        """
+        if self.finish and (self.part is not None or self.ray is not None):
+            raise ConfigError(f"--finish checks all parts: leave out {'--ray' if self.part is None else '--part'}")
+        if self.part is not None and self.ray is not None:
+            raise ConfigError("--ray makes all parts: leave out --part, or leave out --ray")
+        share, shares = _share(self.part or "1/1")
+        from glassformer.cli.progress import TrainingProgress, stop_on_signal
+        from glassformer.cli.use.translate import print_untranslated
+        from glassformer.jobs.bulk import bulk, finish_bulk
+
+        with TrainingProgress() as show, stop_on_signal(show):
+            job = make_job()
+            if self.finish:
+                manifest = finish_bulk(job, on_progress=show)
+            elif self.ray is not None:
+                from glassformer.jobs.ray_pool import bulk_with_ray
+
+                summary = bulk_with_ray(job, self.ray, on_progress=show)
+            else:
+                summary = bulk(job, share, shares, on_progress=show)
+        done = "translated" if job.target_column is None else "scored"
+        if self.finish:
+            parts = sum(len(file["parts"]) for file in manifest["files"])
+            typer.echo(
+                f"each line {done} once (files: {len(job.files):,}, parts: {parts:,}, lines: {manifest['lines']:,}); "
+                f"manifest: {job.output}/manifest.json"
+            )
+            return
+        print_untranslated(summary.statuses, "translation" if job.target_column is None else "score")
+        typer.echo(f"parts: {summary.parts:,}, {done} now: {summary.made:,}; folder: {job.output}")
 
 
 def _share(part: str) -> tuple[int, int]:

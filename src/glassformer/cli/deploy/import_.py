@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from glassformer.cli.option_groups import Computing
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -149,10 +150,8 @@ def import_command(
 
 def _calibrate(run: Path, items: "Items") -> None:
     from glassformer.cli.measure.calibrate import calibrate_run
-    from glassformer.system.machine import cores
-    from glassformer.translator import Translator
 
-    calibrate_run(Translator.load(run, engine="auto", workers=cores()), items)
+    calibrate_run(Computing().load(run), items)
 
 
 def _leave_out(options: dict[str, Any]) -> None:

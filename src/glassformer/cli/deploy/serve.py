@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from glassformer.cli.arguments import Device, EngineChoice, QuantizationChoice
+from glassformer.cli.option_groups import Computing
 from glassformer.errors import ConfigError, MissingDependencyError, install_command
 from glassformer.system.machine import LOOPBACK
 
@@ -26,6 +26,7 @@ def serve_command(
     runs: Annotated[
         list[Path] | None, typer.Argument(metavar="RUN…", help="Run directories, exported folders, or files of `tune`.")
     ] = None,
+    *,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = LOOPBACK,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="Listen on this port; 0 = any free port.")
@@ -38,9 +39,7 @@ def serve_command(
             help="Languages of a run that does not name its own, such as en:fr. Repeat for each run, in their order.",
         ),
     ] = None,
-    engine: EngineChoice = "auto",
-    quantization: QuantizationChoice = None,
-    device: Device = "auto",
+    computing: Computing,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,8 +86,7 @@ def serve_command(
     of_decoding = [one for one in overrides or () if one not in of_serving]
     limits = changed_settings(SECTION, Limits(), section_changes(SECTION, of_serving, f"{SECTION}.texts=100"))
     settings = decoding_changes(of_decoding)
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "settings": settings}
-    service = _service(runs, languages or [], how, limits)
+    service = _service(runs, languages or [], {**computing.options, "settings": settings}, limits)
     service.keys = Keys(keys) if keys else None
     service.log, service.log_texts = (None if log == "nothing" else sys.stderr), log == "texts"
     listen(Application(service), host, port, limits, behind_proxy=behind_proxy, on_start=_say(service))

@@ -5,23 +5,15 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from glassformer.cli.arguments import (
-    BeamSize,
-    Data,
-    Device,
-    Json,
-    Overrides,
-    RunFolder,
-    TrainingDevice,
-    with_device,
-)
+from glassformer.cli.arguments import BeamSize, Device, Json, RunFolder, TrainingDevice
 from glassformer.cli.bar import bar
 from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
+from glassformer.cli.option_groups import Changes, with_groups
 
 if TYPE_CHECKING:
     from glassformer.jobs.speed.of_training import TrainingSpeed
@@ -31,10 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_command", "bench_train_command", "bench_translate_command"]
 
-Seconds = Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")]
-Svg = Annotated[
-    Path | None, typer.Option("--svg", metavar="FILE", help="Draw the time by kind of work, as an SVG picture in FILE.")
-]
+
+class Measuring(NamedTuple):
+    """How long is measured, and how the result is shown."""
+
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")] = (
+        30.0
+    )
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", metavar="FILE", help="Draw the time by kind of work, as an SVG picture in FILE."),
+    ] = None
+    as_json: Json = False
+
 
 bench_command = typer.Typer(
     name="bench",
@@ -46,14 +47,13 @@ bench_command.callback()(with_hidden_options(lambda: None))
 
 @bench_command.command("train")
 @with_hidden_options
+@with_groups
 def bench_train_command(
     config: Annotated[str, typer.Argument(metavar="CONFIG|RUN", help="TOML file, name of a recipe, or run directory.")],
-    overrides: Overrides = None,
-    data: Data = None,
+    *,
+    changes: Changes,
     device: TrainingDevice = None,
-    seconds: Seconds = 30.0,
-    svg: Svg = None,
-    as_json: Json = False,
+    measuring: Measuring,
 ) -> None:
     """Measure the speed of training, and where its time goes.
 
@@ -63,15 +63,14 @@ def bench_train_command(
     """
     from glassformer.bundle import CONFIG
     from glassformer.jobs.speed.of_training import training_speed
-    from glassformer.recipes.toml import load
 
     _silence_the_profiler()
     of_run = Path(config) / CONFIG
-    configuration = load(of_run if of_run.is_file() else config, with_device(overrides, device), data)
+    configuration = changes.load(of_run if of_run.is_file() else config, device)
     with stage_on_stderr() as on_progress:
-        speed = training_speed(configuration, seconds=seconds, on_progress=on_progress)
-    _draw(svg, speed.work, "an update")
-    if as_json:
+        speed = training_speed(configuration, seconds=measuring.seconds, on_progress=on_progress)
+    _draw(measuring.svg, speed.work, "an update")
+    if measuring.as_json:
         typer.echo(json.dumps(asdict(speed), ensure_ascii=False))
     else:
         _print(list(_training_rows(speed)), speed, "an update", "tokens/s")
@@ -79,16 +78,16 @@ def bench_train_command(
 
 @bench_command.command("translate")
 @with_hidden_options
+@with_groups
 def bench_translate_command(
     run: RunFolder,
+    *,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Text, one sentence per line.  [default: the run's test data]")
     ] = None,
     beam_size: BeamSize = None,
     device: Device = "auto",
-    seconds: Seconds = 30.0,
-    svg: Svg = None,
-    as_json: Json = False,
+    measuring: Measuring,
 ) -> None:
     """Measure the speed of translation, and where its time goes.
 
@@ -100,10 +99,10 @@ def bench_translate_command(
 
     with stage_on_stderr() as on_progress:
         speed = translation_speed(
-            run, file, beam_size=beam_size, device=device, seconds=seconds, on_progress=on_progress
+            run, file, beam_size=beam_size, device=device, seconds=measuring.seconds, on_progress=on_progress
         )
-    _draw(svg, speed.work, "a sentence")
-    if as_json:
+    _draw(measuring.svg, speed.work, "a sentence")
+    if measuring.as_json:
         typer.echo(json.dumps(_with_rates(speed), ensure_ascii=False))
     else:
         _print(list(_translation_rows(speed)), speed, "a sentence", "sentences/s")

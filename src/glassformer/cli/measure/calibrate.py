@@ -4,14 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import (
-    BeamSize,
-    DecodingOverrides,
-    Device,
-    EngineChoice,
-    QuantizationChoice,
-    RunFolder,
-)
+from glassformer.cli.arguments import RunFolder
+from glassformer.cli.option_groups import Computing, Search
 from glassformer.errors import ConfigError
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 
@@ -28,6 +22,7 @@ __all__ = ["calibrate_command", "calibrate_run", "calibration_result"]
 
 def calibrate_command(
     run: RunFolder,
+    *,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -45,11 +40,8 @@ def calibrate_command(
         float,
         typer.Option("--close", min=0, max=100, help="Minimum chrF of an output that is close to its reference."),
     ] = CLOSE_CHRF,
-    beam_size: BeamSize = None,
-    overrides: DecodingOverrides = None,
-    engine: EngineChoice = "auto",
-    quantization: QuantizationChoice = None,
-    device: Device = "auto",
+    search: Search,
+    computing: Computing,
 ) -> None:
     """Calibrate the guards against suspicious outputs, and confidence.
 
@@ -59,14 +51,10 @@ def calibrate_command(
     the run has none.
     """
     from glassformer.jobs.shortlists import keep_shortlist_of
-    from glassformer.recipes.toml import decoding_changes
-    from glassformer.system.machine import cores
-    from glassformer.translator import Translator
 
-    settings = decoding_changes(overrides or (), beam_size=beam_size)
+    settings = search.settings()
     keep_shortlist_of(run, settings)
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
-    translator = Translator.load(run, settings=settings, **how)
+    translator = computing.load(run, settings=settings)
     items = _items(run, translator.bundle.configuration, source, target)
     calibrate_run(translator, items, flagged=flagged, close_chrf=close_chrf)
 

@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import (
-    BeamSize,
-    DecodingOverrides,
-    Group,
-    Json,
-    Metrics,
-    TestReference,
-    TestSource,
-)
-from glassformer.cli.measure.evaluate import chosen_metrics
+from glassformer.cli.arguments import Json
+from glassformer.cli.option_groups import Search, TestSet
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,16 +24,13 @@ __all__ = ["COMPARED_COLUMNS", "compare_command"]
 def compare_command(
     first: Annotated[str, typer.Argument(metavar="RUN", help="Run directory, or file of translations.")],
     second: Annotated[str, typer.Argument(metavar="RUN", help="Run directory, or file, to compare with the first.")],
-    source: TestSource = None,
-    reference: TestReference = None,
-    metric: Metrics = None,
+    *,
+    test: TestSet,
     hypotheses: Annotated[
         bool,
         typer.Option("--hypotheses", help="Compare files of translations, one per line of SRC, instead of runs."),
     ] = False,
-    group: Group = None,
-    beam_size: BeamSize = None,
-    overrides: DecodingOverrides = None,
+    search: Search,
     examples: Annotated[int, typer.Option("--examples", metavar="N", help="Show the N lines that differ most.")] = 5,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Seed the random draws of the significance tests.")
@@ -53,16 +42,13 @@ def compare_command(
     Intervals come from paired bootstrap, p-values from approximate randomisation. Without SRC, compare the runs on the
     test (or validation) files of their configurations, or on the splits of their task.
     """
-    from glassformer.recipes.toml import decoding_changes
-
-    wanted: dict[str, Any] = {"metric": metric, "examples": examples, "seed": seed}
+    wanted: dict[str, Any] = {"examples": examples, "seed": seed}
     if hypotheses:
-        if beam_size is not None or overrides:
+        if search != Search():
             raise ConfigError("--beam-size and --set have no effect on files of translations: leave them out")
-        results = [_of_files(first, second, _given(source, reference, group), **wanted)]
+        results = [_of_files(first, second, test, **wanted)]
     else:
-        settings = decoding_changes(overrides or (), beam_size=beam_size)
-        results = list(_of_runs(first, second, source, reference, group, settings, **wanted))
+        results = list(_of_runs(first, second, test, search.settings(), **wanted))
     if as_json:
         typer.echo(json.dumps([_to_dict(result) for result in results], ensure_ascii=False))
         return
@@ -71,49 +57,37 @@ def compare_command(
         _print(result)
 
 
-def _of_files(
-    first: str, second: str, items: "Items", *, metric: Sequence[str] | None, **wanted: Any
-) -> "SystemComparison":
+def _of_files(first: str, second: str, test: TestSet, **wanted: Any) -> "SystemComparison":
     from glassformer.corpus.readers import read_lines
     from glassformer.jobs.comparison import compare_outputs
 
+    items = _given(test)
     a, b = (items.from_lines(read_lines(file)) for file in (first, second))
-    return compare_outputs(a, b, items, chosen_metrics(metric, items), **wanted)
+    return compare_outputs(a, b, items, test.metrics(items), **wanted)
 
 
 def _of_runs(
-    first: str,
-    second: str,
-    source: str | None,
-    reference: str | None,
-    group: bool | None,
-    settings: dict[str, Any],
-    *,
-    metric: Sequence[str] | None,
-    **wanted: Any,
+    first: str, second: str, test: TestSet, settings: dict[str, Any], **wanted: Any
 ) -> "Iterator[SystemComparison]":
     from glassformer.jobs.comparison import compare_runs, shared_test_sets
     from glassformer.translator import Translator
 
     runs = Translator.load(first, settings=settings), Translator.load(second, settings=settings)
-    if source is None:
-        if group is not None:
+    if test.source is None:
+        if test.group is not None:
             raise ConfigError("--group has no effect on the runs' own test sets: give SRC, or leave it out")
         sets = shared_test_sets(*(run.bundle.configuration for run in runs))
     else:
-        sets = {"": _given(source, reference, group, runs[0])}
+        sets = {"": _given(test, runs[0])}
     for name, items in sets.items():
-        yield compare_runs(*runs, items, chosen_metrics(metric, items), name=name, **wanted)
+        yield compare_runs(*runs, items, test.metrics(items), name=name, **wanted)
 
 
-def _given(source: str | None, reference: str | None, group: bool | None, run: "Translator | None" = None) -> "Items":
+def _given(test: TestSet, run: "Translator | None" = None) -> "Items":
     """Return the items of the given files."""
-    from glassformer.evaluation.items import read_items
-    from glassformer.jobs.evaluation import corpus_of
-
-    if source is None:
+    if test.source is None:
         raise ConfigError("files of translations are compared on a test set: give SRC and REF, or a .tsv file")
-    return read_items(corpus_of(source, reference, run.bundle.configuration if run else None), group=group)
+    return test.items(run.bundle.configuration if run else None)
 
 
 def _to_dict(result: "SystemComparison") -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import Data, Json, OptionalConfigName, Overrides
+from glassformer.cli.arguments import Json, OptionalConfigName
+from glassformer.cli.option_groups import Changes
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ __all__ = ["clock", "estimate_command", "stage_on_stderr"]
 
 def estimate_command(
     config: OptionalConfigName = None,
-    overrides: Overrides = None,
-    data: Data = None,
+    *,
+    changes: Changes,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")
     ] = 15.0,
@@ -40,9 +41,8 @@ def estimate_command(
         raise ConfigError("CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --presets")
     from glassformer.jobs.speed.estimate import estimate
     from glassformer.jobs.speed.sample import read_sample
-    from glassformer.recipes.toml import load
 
-    configuration = load(config, overrides or (), data)
+    configuration = changes.load(config)
     with stage_on_stderr() as on_progress:
         configuration.training.check_limit()
         on_progress("reading the corpus")

@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import (
-    BeamSize,
-    DecodingOverrides,
-    Device,
-    EngineChoice,
-    Ensemble,
-    Group,
-    Json,
-    Metrics,
-    QuantizationChoice,
-    Rescore,
-    TestReference,
-    TestSource,
-    UseLexicon,
-)
-from glassformer.cli.systems import load_system
+from glassformer.cli.arguments import Json
+from glassformer.cli.option_groups import Computing, Models, Search, TestSet
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +19,7 @@ if TYPE_CHECKING:
     from glassformer.translating.translation import Translation
     from glassformer.translator import Translator
 
-__all__ = ["chosen_metrics", "evaluate_command", "print_splits"]
+__all__ = ["evaluate_command", "print_splits"]
 
 
 _OF_TASK = "on the splits of a built-in task: give SRC and REF, or leave it out"
@@ -44,22 +30,15 @@ def evaluate_command(
         Path,
         typer.Argument(metavar="RUN", help="Run directory, a file written by `tune`, or a finished folder of `bulk`."),
     ],
-    source: TestSource = None,
-    reference: TestReference = None,
-    metric: Metrics = None,
+    *,
+    test: TestSet,
     more: Annotated[
         list[Path] | None,
         typer.Option("--reference", metavar="FILE", help="Score against these references as well. Repeatable."),
     ] = None,
-    group: Group = None,
-    ensemble: Ensemble = None,
-    rescore: Rescore = None,
-    lexicon: UseLexicon = False,
-    beam_size: BeamSize = None,
-    overrides: DecodingOverrides = None,
-    engine: EngineChoice = "auto",
-    quantization: QuantizationChoice = None,
-    device: Device = "auto",
+    models: Models,
+    search: Search,
+    computing: Computing,
     bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Print the 95 % interval of each score.")] = False,
     output: Annotated[
         Path | None,
@@ -73,43 +52,30 @@ def evaluate_command(
     """
     from glassformer.jobs import evaluate
     from glassformer.jobs.bulk import BULK
-    from glassformer.recipes.toml import decoding_changes
-    from glassformer.system.machine import cores
 
     if (run / BULK).exists():
-        search = {"--set": overrides, "--engine": engine != "auto", "--device": device != "auto", "--output": output}
-        _refuse(
-            search
-            | {"--ensemble": ensemble, "--rescore": rescore, "--lexicon": lexicon}
-            | {"--beam-size": beam_size, "--quantization": quantization},
-            "on translations that exist: leave it out",
-        )
-        _evaluate_finished(run, source, reference, metric, more or [], group, bootstrap=bootstrap, as_json=as_json)
+        given: dict[str, Any] = {"--set": search.overrides, "--beam-size": search.beam_size, "--output": output}
+        given |= {"--engine": computing.engine != "auto", "--device": computing.device != "auto"}
+        given |= {"--ensemble": models.ensemble, "--rescore": models.rescore, "--lexicon": models.lexicon}
+        given |= {"--quantization": computing.quantization}
+        _refuse(given, "on translations that exist: leave it out")
+        _evaluate_finished(run, test, more or [], bootstrap=bootstrap, as_json=as_json)
         return
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
-    settings = decoding_changes(overrides or (), beam_size=beam_size)
-    translator = load_system(run, ensemble, rescore, lexicon=lexicon, settings=settings, **how)
-    if source is None and translator.bundle.configuration.data.task:
-        given = {"--metric": metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
-        _refuse({**given, "--group": group is not None}, _OF_TASK)
+    translator = models.load(run, computing, settings=search.settings())
+    models.say_if_untuned(run)
+    if test.source is None and translator.bundle.configuration.data.task:
+        given = {"--metric": test.metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
+        _refuse({**given, "--group": test.group is not None}, _OF_TASK)
         _evaluate_task(translator, as_json)
         return
-    items = _items(translator, source, reference, more or [], group)
-    metrics = chosen_metrics(metric, items)
+    items = _items(translator, test, more or [])
+    metrics = test.metrics(items)
     scores, translations = evaluate(translator, items.sources, items.references, metrics, intervals=bootstrap)
     _warn_of_empty(translations)
     if output:
         lines = items.to_lines([one.text for one in translations])
         output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     _print(scores, items, as_json)
-
-
-def chosen_metrics(wanted: Sequence[str] | None, items: "Items") -> Sequence[str]:
-    """Return the given metrics, or the default metrics for the items; print on stderr what is scored."""
-    from glassformer.evaluation.items import default_metrics
-
-    typer.echo(str(items), err=True)
-    return wanted or default_metrics(items)
 
 
 def print_splits(results: "Iterable[SplitResult]") -> None:
@@ -142,27 +108,16 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
             raise ConfigError(f"{name} has no effect {why}")
 
 
-def _evaluate_finished(
-    folder: Path,
-    source: str | None,
-    reference: str | None,
-    metric: Sequence[str] | None,
-    more: Sequence[Path],
-    group: bool | None,
-    *,
-    bootstrap: bool,
-    as_json: bool,
-) -> None:
+def _evaluate_finished(folder: Path, test: TestSet, more: Sequence[Path], *, bootstrap: bool, as_json: bool) -> None:
     """Score the translations that `bulk` has written, without a model."""
-    from glassformer.evaluation.items import read_items
     from glassformer.evaluation.metrics import metrics_named
     from glassformer.jobs.bulk import finished_translations
-    from glassformer.jobs.evaluation import corpus_of, score_outputs
+    from glassformer.jobs.evaluation import score_outputs
 
-    if source is None:
+    if test.source is None:
         raise ConfigError(f"{folder} holds translations: give the file that was translated as SRC, and REF")
-    items = read_items(corpus_of(source, reference), more=more, group=group)
-    metrics = chosen_metrics(metric, items)
+    items = test.items(more=more)
+    metrics = test.metrics(items)
     metrics_named(metrics)
     translations = list(finished_translations(str(folder)))
     outputs = items.from_lines([one.text for one in translations])
@@ -182,16 +137,13 @@ def _evaluate_task(translator: "Translator", as_json: bool) -> None:
         print_splits(results)
 
 
-def _items(
-    translator: "Translator", source: str | None, reference: str | None, more: Sequence[Path], group: bool | None
-) -> "Items":
-    from glassformer.evaluation.items import read_items
-    from glassformer.jobs.evaluation import corpus_of, held_out
+def _items(translator: "Translator", test: TestSet, more: Sequence[Path]) -> "Items":
+    from glassformer.jobs.evaluation import held_out
 
     configuration = translator.bundle.configuration
-    if source is not None:
-        return read_items(corpus_of(source, reference, configuration), more=more, group=group)
-    _refuse({"--reference": more, "--group": group is not None}, _OF_TASK)
+    if test.source is not None:
+        return test.items(configuration, more)
+    _refuse({"--reference": more, "--group": test.group is not None}, _OF_TASK)
     [(name, items)] = held_out(configuration).items()
     typer.echo(f"the run's own {name} files:", err=True)
     return items

@@ -8,25 +8,16 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.arguments import (
-    DecodingOverrides,
-    Device,
-    Ensemble,
-    Finish,
-    Json,
-    PartBytes,
-    Ray,
-    RunOrSystem,
-    Share,
-)
+from glassformer.cli.arguments import DecodingOverrides, Device, Ensemble, Json, RunOrSystem
+from glassformer.cli.parts import Parts
 from glassformer.errors import ConfigError, quoted
-from glassformer.jobs.options import PART_BYTES
 
 __all__ = ["score_command"]
 
 
 def score_command(
     run: RunOrSystem,
+    *,
     source: Annotated[
         str,
         typer.Argument(
@@ -50,10 +41,7 @@ def score_command(
         str | None,
         typer.Option("--output", metavar="DIR", help="Score SRC (a file, glob or URL) in parts, written to DIR."),
     ] = None,
-    part: Share = None,
-    ray: Ray = None,
-    finish: Finish = False,
-    part_bytes: PartBytes = PART_BYTES,
+    parts: Parts,
     ensemble: Ensemble = None,
     overrides: DecodingOverrides = None,
     device: Device = "auto",
@@ -68,7 +56,7 @@ def score_command(
 
     settings = decoding_changes(overrides or ())
     if output is None:
-        _refuse({"--part": part, "--ray": ray, "--finish": finish})
+        _refuse({"--part": parts.part, "--ray": parts.ray, "--finish": parts.finish})
         _print_scores([run, *(ensemble or ())], source, target, columns, settings, device, as_json=as_json)
         return
     if as_json:
@@ -78,13 +66,12 @@ def score_command(
             "--output: expected one file with both sides (.tsv, .jsonl, .parquet), got SRC and TGT; join them by "
             "`paste SRC TGT > pairs.tsv`"
         )
-    from glassformer.cli.parts import run_job
     from glassformer.jobs.bulk import BulkJob
 
     first, second = _columns(source, columns)
-    how = {"column": first, "target_column": second, "engine": "torch", "part_bytes": part_bytes}
+    how = {"column": first, "target_column": second, "engine": "torch", "part_bytes": parts.part_bytes}
     how |= {"settings": settings, "device": device}
-    run_job(lambda: BulkJob.of([run, *(ensemble or ())], [source], output, **how), part, ray, finish=finish)
+    parts.run(lambda: BulkJob.of([run, *(ensemble or ())], [source], output, **how))
 
 
 def _refuse(given: "dict[str, object]") -> None:

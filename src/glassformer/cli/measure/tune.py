@@ -2,21 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import (
-    BeamSize,
-    Device,
-    EngineChoice,
-    Ensemble,
-    Group,
-    Json,
-    Rescore,
-    RunFolder,
-    UseLexicon,
-)
+from glassformer.cli.arguments import BeamSize, Group, Json, RunFolder
+from glassformer.cli.option_groups import Computing, Models
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -29,6 +20,7 @@ __all__ = ["tune_command"]
 
 def tune_command(
     run: RunFolder,
+    *,
     source: Annotated[
         str | None,
         typer.Argument(
@@ -38,9 +30,7 @@ def tune_command(
         ),
     ] = None,
     reference: Annotated[str | None, typer.Argument(metavar="REF", help="Their references, line by line.")] = None,
-    ensemble: Ensemble = None,
-    rescore: Rescore = None,
-    lexicon: UseLexicon = False,
+    models: Models,
     beam_size: BeamSize = None,
     metric: Annotated[
         str | None,
@@ -51,8 +41,7 @@ def tune_command(
         ),
     ] = None,
     group: Group = None,
-    engine: EngineChoice = "auto",
-    device: Device = "auto",
+    computing: Computing,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write the system to FILE.  [default: RUN/system.json]"),
@@ -65,25 +54,19 @@ def tune_command(
     to a command in place of RUN. The printed gain is cross-fitted: each half of the texts is ranked with the weights of
     the other half.
     """
-    from glassformer.jobs.tuning import keep_lexicon, tune
-    from glassformer.system.machine import cores
-    from glassformer.translating.tuned_system import SUFFIX, SYSTEM, System
-    from glassformer.translator import Translator
+    from glassformer.jobs.tuning import tune
+    from glassformer.translating.tuned_system import SUFFIX, SYSTEM
 
-    if not (rescore or lexicon):
+    if not (models.rescore or models.lexicon):
         raise ConfigError("there is nothing to tune: give models by --rescore RUN, or use --lexicon")
     path = output or run / SYSTEM
     if path.suffix != SUFFIX:
         raise ConfigError(f"--output: expected a name that ends in {SUFFIX}, got {quoted(str(path))}")
     settings = {} if beam_size is None else {"beam_size": beam_size}
-    how: dict[str, Any] = {"engine": engine, "device": device, "workers": cores()}
-    if lexicon:
-        keep_lexicon(run)
-    translator = Translator.load(run, *ensemble or [], rescore=rescore or (), lexicon=lexicon, settings=settings, **how)
+    translator = models.load(run, computing, settings=settings)
     items = _items(run, translator.bundle.configuration, source, reference, group)
     typer.echo(f"translating {len(items.sources):,} texts", err=True)
-    system = System.of(run, ensemble=ensemble or (), rescore=rescore or (), lexicon=lexicon)
-    tuned = tune(translator, system, items, metric)
+    tuned = tune(translator, models.system(run), items, metric)
     tuned.system.save(path)
     _print(tuned, path, as_json)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import Data, Json, OptionalConfigName, Overrides
+from glassformer.cli.arguments import Json, OptionalConfigName
+from glassformer.cli.option_groups import Changes
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _LETTERS_SHOWN = 80
 
 def prepare_command(
     config: OptionalConfigName = None,
-    overrides: Overrides = None,
-    data: Data = None,
+    *,
+    changes: Changes,
     check: Annotated[bool, typer.Option("--check", help="Only report problems of the corpus; write nothing.")] = False,
     source: Annotated[
         str | None,
@@ -60,7 +60,7 @@ def prepare_command(
     """
     if check:
         with _pool(ray) as pool:
-            _check(_configuration(config, overrides, data, source, target), pool, as_json)
+            _check(_configuration(config, changes, source, target), pool, as_json)
         return
     if source or target:
         raise ConfigError("--source and --target are for --check: name the files in CONFIG, or by --set data.source=…")
@@ -68,13 +68,12 @@ def prepare_command(
         raise ConfigError(
             "CONFIG: expected a TOML file or the name of a recipe, got nothing; give one, or --check with --source"
         )
-    from glassformer.recipes.toml import load
-
-    configuration = load(config, overrides or (), data)
+    configuration = changes.load(config)
     with _pool(ray) as pool:
         _prepare_and_print(configuration, pool, as_json)
     if not as_json:
-        options = [*(["--data", str(data)] if data else []), *(f"--set {shlex.quote(one)}" for one in overrides or ())]
+        folder = ["--data", str(changes.data)] if changes.data else []
+        options = [*folder, *(f"--set {shlex.quote(one)}" for one in changes.settings())]
         typer.echo(f"train on it:  {' '.join(['glassformer train', shlex.quote(config), *options])}")
 
 
@@ -139,22 +138,20 @@ def _in_words(prepared: "Prepared") -> str:
     )
 
 
-def _configuration(
-    config: str | None, overrides: list[str] | None, data: Path | None, source: str | None, target: str | None
-) -> "Configuration":
+def _configuration(config: str | None, changes: Changes, source: str | None, target: str | None) -> "Configuration":
     """Return the configuration of a check: CONFIG, or a configuration of these files."""
-    from glassformer.recipes.toml import from_dict, load, set_values
+    from glassformer.recipes.toml import from_dict, set_values
 
     if config is not None and (source or target):
         raise ConfigError("give either CONFIG, or --source and --target")
     if config is not None:
-        return load(config, overrides or (), data)
+        return changes.load(config)
     if source is None:
         raise ConfigError("give a CONFIG, or --source and --target")
     values: dict[str, Any] = {
-        "data": {"source": source, "target": target or "", "directory": str(data or ""), "valid_lines": 1}
+        "data": {"source": source, "target": target or "", "directory": str(changes.data or ""), "valid_lines": 1}
     }
-    for override in overrides or ():
+    for override in changes.settings():
         set_values(values, override)
     return from_dict(values)
 

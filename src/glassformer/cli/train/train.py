@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import ConfigName, Data, Overrides, TrainingDevice, with_device
+from glassformer.cli.arguments import ConfigName, TrainingDevice
+from glassformer.cli.option_groups import Changes
 
 if TYPE_CHECKING:
     from glassformer.jobs import Summary
@@ -22,8 +23,8 @@ VerifyResume = Annotated[
 
 def train_command(
     config: ConfigName,
-    overrides: Overrides = None,
-    data: Data = None,
+    *,
+    changes: Changes,
     device: TrainingDevice = None,
     verify: VerifyResume = False,
 ) -> None:
@@ -32,14 +33,12 @@ def train_command(
     Ctrl-C stops the training with a checkpoint. Run the same command to resume. Several processes share the training if
     torchrun starts them: torchrun --nproc-per-node 2 -m glassformer train CONFIG.
     """
-    changes = with_device(overrides, device)
     if verify:
-        _print_verdict(config, changes, data)
+        _print_verdict(config, changes.settings(device), changes.data)
         return
-    from glassformer.recipes.toml import load
     from glassformer.system.machine import is_first_process
 
-    summary = train_with_progress(load(config, changes, data))
+    summary = train_with_progress(changes.load(config, device))
     if is_first_process():
         print_summary(summary)
 

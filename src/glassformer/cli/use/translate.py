@@ -11,18 +11,12 @@ import typer
 
 from glassformer.cli.arguments import (
     BeamSize,
-    Device,
-    EngineChoice,
-    Ensemble,
     GlossaryFile,
-    QuantizationChoice,
-    Rescore,
     RunOrSystem,
     SearchAgain,
-    UseLexicon,
 )
+from glassformer.cli.option_groups import Computing, Models
 from glassformer.cli.streams import arriving_lines, is_terminal
-from glassformer.cli.systems import load_system
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +30,7 @@ __all__ = ["print_untranslated", "translate_command"]
 
 def translate_command(
     run: RunOrSystem,
+    *,
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -47,9 +42,7 @@ def translate_command(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Translate a document, and write it to FILE."),
     ] = None,
-    ensemble: Ensemble = None,
-    rescore: Rescore = None,
-    lexicon: UseLexicon = False,
+    models: Models,
     beam_size: BeamSize = None,
     retry: SearchAgain = False,
     n_best: Annotated[
@@ -70,9 +63,7 @@ def translate_command(
             "documents.lines=true for one sentence per line. Repeatable.",
         ),
     ] = None,
-    engine: EngineChoice = "auto",
-    quantization: QuantizationChoice = None,
-    device: Device = "auto",
+    computing: Computing,
     status: Annotated[
         Path | None, typer.Option("--status", metavar="FILE", help="Write each line's status to FILE, as JSONL.")
     ] = None,
@@ -93,7 +84,6 @@ def translate_command(
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import changed_settings, decoding_changes, section_changes
-    from glassformer.system.machine import cores
     from glassformer.text.glossary import Glossary
     from glassformer.translating.documents.document import DOCUMENT_SECTION, DocumentOptions
 
@@ -111,8 +101,8 @@ def translate_command(
     settings = decoding_changes(of_decoding, beam_size=beam_size, retry=retry, sampling=sample)
     asked = {"sampling": sample, "prefix": prefix, "explanation": explain}
     needs: list[Any] = [need for need, wanted in asked.items() if wanted]
-    how: dict[str, Any] = {"engine": engine, "quantization": quantization, "device": device, "workers": cores()}
-    translator = load_system(run, ensemble, rescore, lexicon=lexicon, settings=settings, needs=needs, **how)
+    translator = models.load(run, computing, settings=settings, needs=needs)
+    models.say_if_untuned(run)
     if document and output:
         how = {"sample": sample, "glossary": terms, "log_probs": False}
         translate_document(translator, document, output, how, lines=reading.lines)

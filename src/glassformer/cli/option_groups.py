@@ -1,0 +1,201 @@
+"""Groups of options that a command takes as a whole.
+
+A command takes a group as one parameter whose type is a named tuple, such as `computing: Computing`. Typer reads
+the parameters of a function, so `with_groups` puts the fields of the group in its place.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from glassformer.cli.arguments import BeamSize, Data, DecodingOverrides, Device, Ensemble, Group, Overrides
+from glassformer.decoding.options import EngineName, Quantization
+
+if TYPE_CHECKING:
+    from glassformer.evaluation.items import Items
+    from glassformer.recipes.configuration import Configuration
+    from glassformer.translating.tuned_system import System
+    from glassformer.translator import Translator
+
+__all__ = ["Changes", "Computing", "Models", "Search", "TestSet", "with_groups"]
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the fields of its groups one by one."""
+    own = inspect.signature(command).parameters
+    groups = {name: one.annotation for name, one in own.items() if _is_group(one.annotation)}
+    fields = {name: inspect.signature(group).parameters for name, group in groups.items()}
+    parameters = [field for name, one in own.items() for field in fields.get(name, {name: one}).values()]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {name: group(**{field: given.pop(field) for field in fields[name]}) for name, group in groups.items()}
+        command(**given, **made)
+
+    signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
+    run.__signature__ = signature  # type: ignore[attr-defined]  # where `inspect` looks for it
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple)
+
+
+class Computing(NamedTuple):
+    """With what a command translates."""
+
+    engine: Annotated[
+        EngineName,
+        typer.Option(
+            "--engine",
+            help="Compute with PyTorch or CTranslate2; auto = the faster engine that gives the run's outputs.",
+        ),
+    ] = "auto"
+    quantization: Annotated[
+        Quantization | None,
+        typer.Option(
+            "--quantization",
+            metavar="TYPE",
+            help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
+        ),
+    ] = None
+    device: Device = "auto"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The group as arguments of `Translator.load`."""
+        return {"engine": self.engine, "quantization": self.quantization, "device": self.device}
+
+    def load(self, run: Path, *ensemble: Path, **options: Any) -> "Translator":
+        """Return the translator of a run on all cores; `options` are further arguments of `Translator.load`."""
+        from glassformer.system.machine import cores
+        from glassformer.translator import Translator
+
+        return Translator.load(run, *ensemble, workers=cores(), **self.options, **options)
+
+
+class Models(NamedTuple):
+    """The models that translate together with a run."""
+
+    ensemble: Ensemble = None
+    rescore: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--rescore",
+            metavar="RUN",
+            help="Rank the outputs of all runs by the scores of all; RUN may write from right to left, or translate "
+            "back. Repeatable.",
+        ),
+    ] = None
+    lexicon: Annotated[
+        bool,
+        typer.Option(
+            "--lexicon", help="Also rank outputs that the run's training words suggest by analogy, for words."
+        ),
+    ] = False
+
+    def load(self, run: Path, computing: Computing, **options: Any) -> "Translator":
+        """Return the translator of a run with these models; a lexicon that does not exist yet is made."""
+        if self.lexicon and run.is_dir():
+            from glassformer.jobs.tuning import keep_lexicon
+
+            keep_lexicon(run)
+        models: dict[str, Any] = {"rescore": self.rescore or (), "lexicon": self.lexicon}
+        return computing.load(run, *self.ensemble or (), **models, **options)
+
+    def system(self, run: Path) -> "System":
+        """Return the system of a run and these models."""
+        from glassformer.translating.tuned_system import System
+
+        return System.of(run, ensemble=self.ensemble or (), rescore=self.rescore or (), lexicon=self.lexicon)
+
+    def say_if_untuned(self, run: Path) -> None:
+        """Print on stderr that the models count alike, unless `tune` has fitted their weights."""
+        if (self.rescore or self.lexicon) and not self.system(run).tuned:
+            typer.echo("all models count alike; `glassformer tune` with the same models fits their weights", err=True)
+
+
+class Search(NamedTuple):
+    """How a command searches for outputs."""
+
+    beam_size: BeamSize = None
+    overrides: DecodingOverrides = None
+
+    def settings(self, *, retry: bool = False) -> dict[str, Any]:
+        """Return the changed decoding settings by name.
+
+        Raises:
+            ConfigError: a change has a wrong form or section, or sets a field that only sampling reads.
+        """
+        from glassformer.recipes.toml import decoding_changes
+
+        return decoding_changes(self.overrides or (), beam_size=self.beam_size, retry=retry)
+
+
+class TestSet(NamedTuple):
+    """Sources with references, and how outputs are scored against them."""
+
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SRC",
+            help="Source text, one sentence per line; or a .tsv or .jsonl file with sources and references.",
+        ),
+    ] = None
+    reference: Annotated[
+        str | None, typer.Argument(metavar="REF", help="References, line by line; omit REF if SRC contains them.")
+    ] = None
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Score by bleu, chrf, exact, word_error, wer, per or cer. Repeatable.  [default: chosen from the "
+            "data]",
+        ),
+    ] = None
+    group: Group = None
+
+    def items(self, configuration: "Configuration | None" = None, more: Sequence[Path] = ()) -> "Items":
+        """Return the items of the given files; the corpus is read as a run's configuration says.
+
+        `more` are files of further references.
+        """
+        from glassformer.evaluation.items import read_items
+        from glassformer.jobs.evaluation import corpus_of
+
+        assert self.source is not None  # each command has its own meaning of no source
+        return read_items(corpus_of(self.source, self.reference, configuration), more=more, group=self.group)
+
+    def metrics(self, items: "Items") -> Sequence[str]:
+        """Return the given metrics, or the default metrics for the items; print on stderr what is scored."""
+        from glassformer.evaluation.items import default_metrics
+
+        typer.echo(str(items), err=True)
+        return self.metric or default_metrics(items)
+
+
+class Changes(NamedTuple):
+    """What a command changes in a configuration."""
+
+    overrides: Overrides = None
+    data: Data = None
+
+    def load(self, config: str | Path, device: str | None = None) -> "Configuration":
+        """Return a configuration with these changes; `device` is the device of a training.
+
+        Raises:
+            ConfigError: the configuration does not exist, or a setting is unknown or impossible.
+        """
+        from glassformer.recipes.toml import load
+
+        return load(config, self.settings(device), self.data)
+
+    def settings(self, device: str | None = None) -> list[str]:
+        """Return the changed settings, as `--set` takes them."""
+        return [*(self.overrides or ()), *([] if device is None else [f"training.device={device}"])]
