@@ -5,15 +5,14 @@ import hmac
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-from limits import RateLimitItem, parse
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from typing import TYPE_CHECKING, Annotated
 
 from glassformer.errors import ConfigError, DataError, quoted
 from glassformer.serving.refusals import too_many
 from glassformer.settings import Range, check_fields
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
 
 __all__ = ["SECTION", "Keys", "Limits", "Rates", "add_key"]
 
@@ -54,13 +53,18 @@ class Rates:
 
     def __init__(self, rate: str = "") -> None:
         self._item: RateLimitItem | None = None
-        if rate:
-            try:
-                self._item = parse(rate)
-            except ValueError as error:
-                raise ConfigError(
-                    f"{SECTION}.rate: expected texts in a time, such as 100/minute, got {quoted(rate)}"
-                ) from error
+        if not rate:
+            return
+        from limits import parse  # takes a twentieth of the service's start, and most services have no rate
+        from limits.storage import MemoryStorage
+        from limits.strategies import MovingWindowRateLimiter
+
+        try:
+            self._item = parse(rate)
+        except ValueError as error:
+            raise ConfigError(
+                f"{SECTION}.rate: expected texts in a time, such as 100/minute, got {quoted(rate)}"
+            ) from error
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def check(self, client: str, texts: int) -> None:
