@@ -166,16 +166,3 @@ def pairs_of(prepared):
     """Return the ids of the first training pair, without `<eos>`."""
     source, target = (side[0] for side in (prepared.train.source, prepared.train.target))
     return [torch.as_tensor(side).tolist()[:-1] for side in (source, target)]
-
-
-def test_what_is_written_from_right_to_left_is_not_shown_before_its_end(both):
-    for translator, shows in zip(both, (True, False), strict=True):
-        steps, beginnings = translator.grow(SOURCES, beam_size=1), []
-        try:
-            while True:
-                beginnings.append(next(steps))
-        except StopIteration as ended:
-            found = ended.value
-        assert bool(beginnings) == shows
-        texts = [one.text for one in translator.translate(SOURCES, beam_size=1)]
-        assert [one.text for one in found] == texts

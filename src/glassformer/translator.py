@@ -4,8 +4,7 @@ Each text has exactly one result, in order; a text that cannot be translated has
 """
 
 from collections import deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, Watch, check_n_best
+from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
@@ -27,7 +26,6 @@ from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.terms import Terms
 from glassformer.text.tokenizer import Tokenizer
-from glassformer.translating.growing import Beginning, Growth, shown
 from glassformer.translating.judge import Judge
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
@@ -163,7 +161,6 @@ class Translator:
         guards: bool = True,
         links: bool = False,
         glossary: Glossary | Mapping[str, str] | None = None,
-        growth: Growth | None = None,
         **settings: Any,
     ) -> list[Translation]:
         """Return one translation per text, in order.
@@ -182,7 +179,6 @@ class Translator:
             guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
-            growth: what is told how the outputs grow; `grow` reads it.
             settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
 
         Raises:
@@ -199,47 +195,7 @@ class Translator:
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
         how: dict[str, Any] = {"terms": _terms(search, glossary), "links": links, "guards": guards}
-        return list(self._begin(Request(texts, prefixes, range(len(texts)), search, growth=growth, **how)))
-
-    def grow(
-        self, texts: Sequence[str], watched: Collection[int] | None = None, **options: Any
-    ) -> Generator[dict[int, Beginning], Iterable[int] | None, list[Translation]]:
-        """Return what `translate` returns for these arguments; while greedy search writes, yield how outputs begin.
-
-        Each value has the beginnings of the outputs that have grown since the value before, by the indices of their
-        texts. All of an output's tokens so far count, so that a slow reader gets several new ones at a time. Nothing is
-        taken back: a beginning begins with those before it, and the translation with all of them. Therefore, an output
-        is not shown before its end if terms may still be put into it, or with the setting `retry`; of a beam and of
-        samples, nothing is shown. The indices that are sent to the generator are those of texts for which nobody waits
-        any longer; their outputs end early.
-
-        Args:
-            texts: the texts to translate.
-            watched: the indices of the texts whose outputs are shown; by default, all.
-            options: arguments of `translate`.
-
-        Raises:
-            GlassformerError: as `translate`.
-        """
-        growth = Growth(range(len(texts)) if watched is None else watched)
-        masked = [self.masked(text) for text in texts] if self._has_placeholders else []
-        with ThreadPoolExecutor(1) as search:
-            found = search.submit(self.translate, texts, growth=growth, **options)
-            found.add_done_callback(lambda _: growth.end())
-            try:
-                for news in growth.news():
-                    growth.give_up((yield self._beginnings(masked, news)) or ())
-            finally:
-                growth.give_up(range(len(texts)))
-            return found.result()
-
-    def _beginnings(self, masked: Sequence[Masked], news: Mapping[int, tuple[Ids, bool]]) -> dict[int, Beginning]:
-        decoded = map(_one_line, self.bundle.target_tokenizer.decode_all([ids for ids, _ in news.values()]))
-        found = {}
-        for text, (place, (_, is_whole)) in zip(decoded, news.items(), strict=True):
-            written = masked[place].restored(text)[0] if masked else text
-            found[place] = Beginning(written if is_whole else shown(written), is_whole)
-        return found
+        return list(self._begin(Request(texts, prefixes, range(len(texts)), search, **how)))
 
     def stream(
         self,
@@ -401,8 +357,7 @@ class Translator:
             check_n_best(search.n_best, search.beam_size)
             hypotheses = self._rescored(jobs, self.engine.decode(list(jobs), _wide(search)), asked)
         else:
-            watch = self._watch(asked, jobs, terms) if asked.growth and self._shows_growth(search) else None
-            hypotheses = self.engine.decode(list(jobs), search, watch)
+            hypotheses = self.engine.decode(list(jobs), search)
         found = self._finish(statuses, jobs, hypotheses, asked)
         if terms:
             found = TermKeeper(asked.within(), terms, self.bundle.target_tokenizer, self._begin).kept(found)
@@ -412,27 +367,6 @@ class Translator:
         judged = _judged(judge, found, asked.texts, read)
         draws = "sampling" not in self.engine.cannot
         return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
-
-    def _shows_growth(self, search: Search) -> bool:
-        """Return whether outputs only grow at their end: no second search, and no writing from right to left."""
-        return not search.settings.retry and not self.bundle.configuration.data.reverse_target
-
-    def _watch(self, asked: Request, jobs: Mapping[Job, Sequence[int]], terms: Collection[int]) -> Watch:
-        """Return a function that tells how the outputs of jobs grow, but for texts whose spans are put in later."""
-        growth, eos_id = asked.growth, self.bundle.model_config.eos_id
-        assert growth
-        hidden = {place for place, one in enumerate(asked.masked) if one.terms} | set(terms)
-        each = [(job.max_length, places) for job, places in jobs.items()]
-
-        def watch(number: int, ids: Sequence[int]) -> bool:
-            longest, places = each[number]
-            is_whole = ids[-1] == eos_id or len(ids) >= longest - 1  # the last token of the longest output is <eos>
-            for place in places:
-                if place not in hidden:
-                    growth.tell(place, ids, is_whole)
-            return any(map(growth.is_wanted, places))
-
-        return watch
 
     def _rescored(
         self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request

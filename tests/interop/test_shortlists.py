@@ -73,25 +73,6 @@ def test_an_output_does_not_depend_on_other_texts(engines, beam_size):
         assert together == alone
 
 
-def test_pytorch_shows_how_outputs_grow_and_ctranslate2_shows_nothing(engines):
-    for translator in engines:
-        growing, seen = translator.grow(some(23), beam_size=1), {}
-        while True:
-            try:
-                news = next(growing)
-            except StopIteration as end:
-                found = end.value
-                break
-            for place, one in news.items():
-                assert one.text.startswith(seen[place].text if place in seen else "")
-                seen[place] = one
-        assert outputs(found) == outputs(translator.translate(some(23), beam_size=1))
-        if translator.engine.name == "torch":
-            assert [seen[place].text for place in range(23)] == [one.text for one in found]
-        else:
-            assert not seen
-
-
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_outputs_consist_of_candidates_unless_they_have_a_prefix(run, engines, beam_size):
     shortlist = Shortlist.load(run.folder / SHORTLIST, len(run.source_tokenizer), len(run.target_tokenizer))

@@ -1,6 +1,4 @@
-"""Our own API: all that the translator says, also as a stream."""
-
-import json
+"""Our own API: all that the translator says."""
 
 import pytest
 
@@ -55,21 +53,6 @@ def test_an_answer_says_where_each_sentence_is(served):
     assert [one["text"][slice(*sentence["target"])] for sentence in one["sentences"]] == [
         sentence["text"] for sentence in one["sentences"]
     ]
-
-
-def test_the_stream_has_an_event_for_each_text(served):
-    whole = served.json("/v1/translate", {"texts": [*TEXTS, "\ud800"[:0] or "x " * 2000]})
-    assert whole.status == 400
-    answer = served.json("/v1/translate", {"texts": [*TEXTS, "x " * 2000], "stream": True})
-    assert answer.headers["Content-Type"].startswith("text/event-stream")
-    events = [
-        dict(line.split(": ", 1) for line in event.splitlines()) for event in answer.body.decode().split("\n\n")[:-1]
-    ]
-    assert [event["event"] for event in events] == ["translation"] * 3 + ["end"]
-    found = {one["index"]: one for one in (json.loads(event["data"]) for event in events[:3])}
-    alone = served.json("/v1/translate", {"texts": TEXTS}).json["translations"]
-    assert [found[index]["text"] for index in (0, 1)] == [one["text"] for one in alone]
-    assert found[2]["error"].startswith("sentence 1 is too long")
 
 
 @pytest.mark.parametrize(

@@ -29,38 +29,6 @@ def test_a_helper_answers_repeatedly_and_raises_errors() -> None:
         assert worker.ask(19, 7) == (2, 5)
 
 
-def counts_until(total: int):
-    """Yield numbers; add the replies to a total, and return how many that took."""
-    held = count = 0
-    while held < total:
-        held += yield count
-        count += 1
-    if total > 100:
-        raise OverflowError(total)
-    return count
-
-
-def test_a_generator_talks_with_the_caller_before_it_answers() -> None:
-    with Worker(counts_until, "counts") as worker:
-        heard: list[int] = []
-
-        def reply(number: int) -> int:
-            heard.append(number)
-            return 10 + number
-
-        assert worker.talk(reply, 30) == 3
-        assert heard == [0, 1, 2]
-        assert worker.talk(reply, 0) == 0
-        with pytest.raises(OverflowError):
-            worker.talk(lambda _: 60, 101)
-        assert worker.talk(reply, 5) == 1
-
-
-def test_a_function_without_a_generator_answers_at_once() -> None:
-    with Worker(divmod, "divides") as worker:
-        assert worker.talk(pytest.fail, 17, 5) == (3, 2)
-
-
 def test_printed_text_is_not_taken_for_an_answer(capfd: pytest.CaptureFixture[str]) -> None:
     with Worker(print, "prints") as worker:
         assert worker.ask("to whom it may concern", flush=True) is None

@@ -17,7 +17,6 @@ __all__ = [
     "Need",
     "Search",
     "Sources",
-    "Watch",
     "batched_by_size",
     "check_n_best",
     "check_room",
@@ -41,12 +40,6 @@ Sources = tuple[Ids, ...]
 
 AttentionRows = tuple[tuple[float, ...], ...]
 """A matrix of attention weights: a row for each target token, a column for each source token."""
-
-
-Watch = Callable[[int, Sequence[int]], bool]
-"""A function that greedy search calls, in any thread, for each token that it writes, with the index of a job and the
-tokens of its output so far, whose last one is `<eos>` once it has ended. The function returns whether to go on; if not,
-the output ends there."""
 
 
 class Job(NamedTuple):
@@ -118,10 +111,8 @@ class Engine(Protocol):
     def reads_ahead(self) -> bool:
         """Whether decoding runs in the background, so that reading the next texts meanwhile saves time."""
 
-    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
+    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
-
-        Only greedy search calls `watch`, which does not change any output that it does not end.
 
         Without `search.log_probs`, the log probabilities of the tokens may be missing, and the sum and the score may
         be NaN; tokens and rank are valid.

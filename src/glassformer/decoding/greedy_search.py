@@ -13,7 +13,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from glassformer.decoding.constraints import Constraints, no_output
-from glassformer.decoding.engine import Watch
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.decoding.queued_step import Active
 from glassformer.decoding.step import State, Step, widest
@@ -30,45 +29,25 @@ def greedy(
     *,
     max_lengths: Sequence[int],
     prefixes: Sequence[Sequence[int]] | None = None,
-    watch: Watch | None = None,
     **settings: Any,
 ) -> list[Hypothesis]:
     """Return for each sentence the hypothesis with the most probable token at each step.
 
-    Takes the arguments of `beam_search` except `n_best`; `watch` is another function, which gets the index of a
-    sentence and its tokens so far. Of the settings, only `length_penalty` is used, to compute `score`.
+    Takes the arguments of `beam_search` except `n_best` and `watch`. Of the settings, only `length_penalty` is used, to
+    compute `score`.
 
     Raises:
         ConfigError: a setting is out of range.
         DecodingError: a maximum length is below 1, a prefix does not fit, or a sentence has no output.
     """
     decoding, constraints = DecodingConfig(**settings), Constraints.of(step, max_lengths, prefixes)
-    choose = _watched(watch, step.eos_id, len(max_lengths)) if watch else _most_probable
-    return follow(step, choose, constraints, decoding)
+    return follow(step, _most_probable, constraints, decoding)
 
 
 def _most_probable(
     log_probs: Float[Tensor, "B V"], _sentences: Int[Tensor, "B"], _positions: Int[Tensor, "B"]
 ) -> Int[Tensor, "B"]:
     return log_probs.argmax(-1)
-
-
-def _watched(watch: Watch, eos_id: int, sentences: int) -> Choose:
-    """Return the choice of the most probable token, or of `<eos>` for a sentence that is given up."""
-    written: list[list[int]] = [[] for _ in range(sentences)]
-
-    def choose(
-        log_probs: Float[Tensor, "B V"], sentences: Int[Tensor, "B"], positions: Int[Tensor, "B"]
-    ) -> Int[Tensor, "B"]:
-        newest = _most_probable(log_probs, sentences, positions)
-        for row, (sentence, token) in enumerate(zip(sentences.tolist(), newest.tolist(), strict=True)):
-            written[sentence].append(token)
-            goes_on = watch(sentence, written[sentence])
-            if not goes_on and log_probs[row, eos_id] > -math.inf:  # within a forced prefix, nothing may end
-                newest[row] = eos_id
-        return newest
-
-    return choose
 
 
 @torch.inference_mode()

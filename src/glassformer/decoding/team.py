@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import torch
 
-from glassformer.decoding.engine import Job, Search, Watch
+from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.system.machine import using_threads
 from glassformer.system.processes import Worker
@@ -30,14 +30,8 @@ TURNS = 4
 T = TypeVar("T")
 
 Found = list[list[Hypothesis]]
-
-
-@runtime_checkable
-class Decode(Protocol):
-    """A function that returns the hypotheses of each job, best first."""
-
-    def __call__(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None, /) -> Found:
-        """Decode these jobs."""
+Decode = Callable[[Sequence[Job], Search], Found]
+"""A function that returns the hypotheses of each job, best first."""
 
 
 class Team:
@@ -53,19 +47,19 @@ class Team:
         self._turn = threading.Lock()
         weakref.finalize(self, _end, self._workers)
 
-    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Found:
-        """Return the hypotheses of each job, from whichever process decoded it; from this one if they are watched.
+    def decode(self, jobs: Sequence[Job], search: Search) -> Found:
+        """Return the hypotheses of each job, from whichever process decoded it.
 
         Raises:
             DataError: a process was killed.
         """
         size = max(SMALLEST_PARCEL, -(-len(jobs) // (TURNS * self._count)))
         parcels = [jobs[start : start + size] for start in range(0, len(jobs), size)]
-        if self._count == 1 or len(parcels) < 2 or watch:
-            return self._decode(jobs, search, watch)
+        if self._count == 1 or len(parcels) < 2:
+            return self._decode(jobs, search)
         waiting, found = deque(enumerate(parcels)), dict[int, Found]()
 
-        def work(decode: Callable[[Sequence[Job], Search], Found]) -> None:
+        def work(decode: Decode) -> None:
             for number, parcel in _taken(waiting):
                 found[number] = decode(parcel, search)
 

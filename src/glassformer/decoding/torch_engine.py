@@ -18,7 +18,6 @@ from glassformer.decoding.engine import (
     Need,
     Search,
     Sources,
-    Watch,
     longest,
     results_of_batches,
 )
@@ -71,8 +70,8 @@ class TorchEngine:
         """Maximum number of positions of a source or an output."""
         return min(model.config.longest for model in self.models)
 
-    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
-        """Yield the hypotheses of each job, best first, in the order of the jobs; greedy search calls `watch`.
+    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
+        """Yield the hypotheses of each job, best first, in the order of the jobs.
 
         Raises:
             DataError: a helper process was killed.
@@ -86,7 +85,7 @@ class TorchEngine:
             groups[jobs[place].is_limited].append(place)
         for are_limited, group in groups.items():
             several = [jobs[one] for one in group]
-            hypotheses = self._team.decode(several, search, partial(_watch_group, watch, group) if watch else None)
+            hypotheses = self._team.decode(several, search)
             if are_limited:
                 hypotheses = self._among_all_tokens(several, hypotheses, search)
             found.update(zip(group, hypotheses, strict=True))
@@ -145,40 +144,28 @@ class TorchEngine:
         ]
 
 
-def _watch_group(watch: Watch, group: Sequence[int], number: int, ids: Sequence[int]) -> bool:
-    """Watch a job that has another index in the group that is decoded."""
-    return watch(group[number], ids)
-
-
-def _decode(
-    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None = None
-) -> list[list[Hypothesis]]:
+def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
 
     All jobs are limited, or none is.
     """
     if jobs[0].is_limited:
-        return _decode_among_candidates(models, budget, jobs, search, watch)
-    return _decode_freely(models, budget, jobs, search, watch)
+        return _decode_among_candidates(models, budget, jobs, search)
+    return _decode_freely(models, budget, jobs, search)
 
 
 def _decode_among_candidates(
-    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None
+    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs with candidates; their log probabilities count only these."""
     numberings = [Numbering(models[0].config, job) for job in jobs]
     renumbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
-
-    def watch_ids(number: int, tokens: Sequence[int]) -> bool:
-        assert watch
-        return watch(number, [numberings[number].ids[token] for token in tokens])
-
-    found = _decode_freely(models, budget, renumbered, search, watch_ids if watch else None)
+    found = _decode_freely(models, budget, renumbered, search)
     return [list(map(one.hypothesis, several)) for one, several in zip(numberings, found, strict=True)]
 
 
 def _decode_freely(
-    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search, watch: Watch | None
+    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs; with candidates, their tokens are numbers of candidates."""
     sizes = [job.size for job in jobs]
@@ -189,7 +176,7 @@ def _decode_freely(
         drawn = sample(step, seeds=[job.seed for job in jobs], **common)
         return [[hypothesis] for hypothesis in drawn]
     if search.beam_size == 1 and search.n_best == 1:
-        return [[one] for one in greedy(step, watch=watch, **common)]
+        return [[one] for one in greedy(step, **common)]
     return beam_search(step, n_best=search.n_best, **common)
 
 

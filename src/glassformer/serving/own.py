@@ -5,8 +5,7 @@ and, sentence by sentence, tokens, log probabilities and status.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -68,13 +67,7 @@ class TranslateRequest(BaseModel):
         Field(max_length=1000, description="How some terms must be translated: target terms by source term."),
     ] = {}
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
-    stream: Annotated[
-        bool,
-        Field(
-            description="Send each text as an event as soon as it is translated; greedy search (beam_size 1, n_best 1, "
-            "without retry) also sends what it has written of a text so far."
-        ),
-    ] = False
+    stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
 
 
 Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
@@ -146,12 +139,12 @@ class Translations(TypedDict):
 class Event(TypedDict):
     """A server-sent event."""
 
-    event: Literal["partial", "translation", "end"]
+    event: Literal["translation", "end"]
     data: Annotated[
         str,
         Field(
-            description="As JSON: for partial, what greedy search has added to a translation; for translation, the "
-            "index of the text and the fields of a TranslatedText, or error; for end, an empty object"
+            description="As JSON: for translation, the index of the text and the fields of a TranslatedText, or error; "
+            "for end, an empty object"
         ),
     ]
 
@@ -197,8 +190,7 @@ OWN = Api(name="Our own", error=OwnError, write_error=_error)
 async def _translate(service: Service, request: Request) -> Response:
     """Translate texts, with everything that the model says about each sentence.
 
-    With stream, the answer is a stream of server-sent events: partial (what greedy search has added to a text: index,
-    begin, text), translation (a whole text, with its index), and end.
+    With stream, the answer is a stream of server-sent events: translation (a whole text, with its index), and end.
     """
     given = json_object(await request.body())
     if unknown := given.keys() - TranslateRequest.model_fields.keys():  # pydantic would describe each of them
@@ -220,14 +212,12 @@ async def _translate(service: Service, request: Request) -> Response:
         options["beam_size"] = asked.beam_size
     if asked.stream or STREAM in request.headers.get("accept", ""):
         request.state.entry["model"] = model.name
-        is_greedy = (asked.beam_size or model.beam_size, asked.n_best, asked.retry) == (1, 1, False)
 
-        async def translated(text: str, grown: _Grown) -> Passage:
-            watch = (lambda _, beginning: grown(beginning)) if is_greedy else None
-            [passage] = await service.in_time(translate_passages(model, [text], grown=watch, **options))
+        async def translated(text: str) -> Passage:
+            [passage] = await service.in_time(translate_passages(model, [text], **options))
             return passage
 
-        events = _events([partial(translated, text) for text in asked.texts])
+        events = _events(asked.texts, translated)
         return StreamingResponse(events, media_type=STREAM, headers={"Cache-Control": "no-store"})
     passages = await service.translate(request, model, asked.texts, **options)
     answer: Translations = {"model": model.name, "translations": [TranslatedText.of(one) for one in passages]}
@@ -264,48 +254,19 @@ def _glossary(terms: dict[str, str]) -> Glossary:
         raise RequestError(400, str(error)) from error
 
 
-_Grown = Callable[[str], None]
-"""A function that gets how a translation begins, whenever it has grown."""
+async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Passage]]) -> AsyncIterator[str]:
+    """Yield an event `translation` for each text as soon as it is translated, and at last the event `end`."""
 
-
-async def _events(each: Sequence[Callable[[_Grown], Coroutine[Any, Any, Passage]]]) -> AsyncIterator[bytes]:
-    """Yield events of the texts: `partial` for what a translation has grown by, `translation` once it is whole.
-
-    The last event is `end`. Of a client that reads slowly, only the newest beginning of each text is kept.
-    """
-    arrived = asyncio.Event()
-    begun: dict[int, str] = {}
-    done: dict[int, dict[str, Any]] = {}
-    sent = [0] * len(each)
-
-    def grow(index: int, beginning: str) -> None:
-        begun[index] = beginning
-        arrived.set()
-
-    async def translate(index: int, work: Callable[[_Grown], Coroutine[Any, Any, Passage]]) -> None:
+    async def numbered(index: int, text: str) -> dict[str, Any]:
         try:
-            done[index] = dict(TranslatedText.of(await work(partial(grow, index))))
+            return {"index": index, **TranslatedText.of(await translated(text))}
         except RequestError as refusal:
-            done[index] = {"error": refusal.text}
-        arrived.set()
+            return {"index": index, "error": refusal.text}
 
-    tasks = [asyncio.create_task(translate(index, work)) for index, work in enumerate(each)]
-    ended = 0
+    tasks = [asyncio.create_task(numbered(*one)) for one in enumerate(texts)]
     try:
-        while ended < len(each):
-            await arrived.wait()
-            arrived.clear()
-            for index in [*begun, *done]:  # both may change whenever an event is sent
-                if index in begun:
-                    begin, text = sent[index], begun.pop(index)
-                    sent[index] = len(text)
-                    if text[begin:]:
-                        yield _event("partial", {"index": index, "begin": begin, "text": text[begin:]})
-                elif index in done:
-                    ended += 1
-                    yield _event("translation", {"index": index, **done.pop(index)})
-            if begun or done:
-                arrived.set()
+        for done in asyncio.as_completed(tasks):
+            yield _event("translation", await done)
         yield _event("end", {})
     finally:  # the client may have gone away
         for task in tasks:

@@ -4,7 +4,7 @@ A model translates single sentences. Lines stay lines, and blank lines and the w
 they are. So does a sentence without any letter or digit, such as one of emoji.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -13,7 +13,6 @@ from glassformer.serving.models import ServedModel
 from glassformer.serving.refusals import RequestError
 from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
-from glassformer.translating.growing import Beginning
 from glassformer.translating.translation import Translation
 
 __all__ = ["Passage", "check_unicode", "translate_passages"]
@@ -35,19 +34,11 @@ class Passage:
 
 
 async def translate_passages(
-    model: ServedModel,
-    texts: Sequence[str],
-    *,
-    alternatives: int = 0,
-    split: bool = True,
-    grown: Callable[[int, str], object] | None = None,
-    **options: Any,
+    model: ServedModel, texts: Sequence[str], *, alternatives: int = 0, split: bool = True, **options: Any
 ) -> list[Passage]:
     """Return the translation of each text; `options` are arguments of `Translator.translate`.
 
-    With `split`, lines are split into sentences; else each line is one sentence. While greedy search goes on, `grown`
-    gets the index of a text and how its translation begins, whenever a sentence has grown after which nothing is left
-    out; at last, it gets the whole translation.
+    With `split`, lines are split into sentences; else each line is one sentence.
 
     Raises:
         RequestError: a text or a sentence cannot be translated, or the service is busy.
@@ -60,16 +51,10 @@ async def translate_passages(
         passages.append(_Pieces(text, model.source if split else None))
         wanted += passages[-1].wanted
         model.process.check_room(len(wanted))  # a request with too many sentences is refused before all are found
-    how = _with_n_best(model, alternatives, options)
-    watch = _Growing(passages, grown).grow if grown else None
-    found = await model.process.translate(wanted, how, grown=watch) if wanted else []
+    found = await model.process.translate(wanted, _with_n_best(model, alternatives, options)) if wanted else []
     _check(wanted, found)
     rest = iter(found)
-    translated = [one.passage([next(rest) for _ in one.wanted], alternatives) for one in passages]
-    for index, one in enumerate(translated):
-        if grown:
-            grown(index, one.text)
-    return translated
+    return [one.passage([next(rest) for _ in one.wanted], alternatives) for one in passages]
 
 
 def check_unicode(name: str, text: str) -> None:
@@ -105,15 +90,6 @@ class _Pieces:
             targets=self._spans([one.text for one in found]),
         )
 
-    def beginning(self, sentences: Sequence[Beginning]) -> str:
-        """Return how the translation begins: whole sentences, and the beginning of the next one."""
-        text = ""
-        for piece, one in zip(self.pieces, sentences, strict=False):
-            text += piece + one.text if one.text else ""
-            if not one.is_whole:
-                break
-        return text
-
     def _joined(self, translated: Sequence[str]) -> str:
         pairs = zip(self.pieces, translated, strict=False)
         return "".join(piece + sentence for piece, sentence in pairs) + self.pieces[-1]
@@ -122,22 +98,6 @@ class _Pieces:
         """Return where each of these sentences is, once they are joined."""
         ends = accumulate(len(piece) + len(one) for piece, one in zip(self.pieces, sentences, strict=False))
         return tuple((end - len(one), end) for end, one in zip(ends, sentences, strict=True))
-
-
-class _Growing:
-    """The beginnings of the translations of all sentences of some texts."""
-
-    def __init__(self, passages: Sequence[_Pieces], grown: Callable[[int, str], object]) -> None:
-        self._passages, self._grown = passages, grown
-        self._places = [(index, at) for index, one in enumerate(passages) for at in range(len(one.wanted))]
-        self._sentences = [[Beginning("", is_whole=False)] * len(one.wanted) for one in passages]
-
-    def grow(self, place: int, beginning: Beginning) -> None:
-        """Store how a sentence begins, and pass on how its text begins."""
-        index, at = self._places[place]
-        self._sentences[index][at] = beginning
-        if all(one.is_whole for one in self._sentences[index][:at]):
-            self._grown(index, self._passages[index].beginning(self._sentences[index]))
 
 
 def _ranked(translation: Translation, rank: int) -> str:

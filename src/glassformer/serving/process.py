@@ -8,10 +8,10 @@ refused, because one of them may be the cause.
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,11 +22,10 @@ from glassformer.serving.metrics import Counters
 from glassformer.serving.refusals import busy
 from glassformer.system.machine import keep_memory
 from glassformer.system.processes import Worker
-from glassformer.translating.growing import Beginning
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
-__all__ = ["MOST_TEXTS", "Asked", "Grown", "LoadedTranslator", "ModelProcess", "Options"]
+__all__ = ["MOST_TEXTS", "Asked", "LoadedTranslator", "ModelProcess", "Options"]
 
 WAIT = 0.005
 """Seconds to wait for more texts before a batch is translated that is not full, if several requests come together."""
@@ -40,10 +39,7 @@ LONGEST_PAUSE = 4.0
 Options = tuple[tuple[str, Any], ...]
 """The arguments of `Translator.translate` besides the texts, sorted by name; texts with equal options share a batch."""
 
-Grown = Callable[[int, Beginning], object]
-"""A function that gets the index of a text and the beginning of its translation whenever that has grown."""
-
-_Worker = Worker[[Sequence[str], Options, Sequence[int]], list[Translation]]
+_Worker = Worker[[Sequence[str], Options], list[Translation]]
 
 
 class LoadedTranslator:
@@ -58,12 +54,8 @@ class LoadedTranslator:
         keep_memory()  # else each large batch takes memory anew that the one before gave back
         return Translator.load(self.folder, **self.how)
 
-    def __call__(
-        self, texts: Sequence[str], options: Options, watched: Sequence[int]
-    ) -> list[Translation] | Generator[dict[int, Beginning], Iterable[int] | None, list[Translation]]:
-        """Return one translation per text; with watched texts, a generator as `Translator.grow` returns it."""
-        if watched:
-            return self.translator.grow(texts, watched, **dict(options))
+    def __call__(self, texts: Sequence[str], options: Options) -> list[Translation]:
+        """Return one translation per text."""
         return self.translator.translate(texts, **dict(options))
 
 
@@ -75,8 +67,6 @@ class Asked:
     prefix: str
     options: Options
     answer: "asyncio.Future[Translation]"
-    grown: Callable[[Beginning], object] | None = None
-    """Gets the beginnings of the translation while it is made, and all of it before the answer."""
     since: float = field(default_factory=perf_counter)
 
 
@@ -103,15 +93,9 @@ class ModelProcess:
             raise busy("the service is busy: try again in a moment, or with fewer texts")
 
     async def translate(
-        self,
-        texts: Sequence[str],
-        options: Mapping[str, Any],
-        prefixes: Sequence[str] = (),
-        grown: Grown | None = None,
+        self, texts: Sequence[str], options: Mapping[str, Any], prefixes: Sequence[str] = ()
     ) -> list[Translation]:
         """Return one translation per text, in order; prefixes, if given, are the beginnings of the outputs.
-
-        `grown` is told how the translations grow; those that do not grow visibly, it gets whole.
 
         Raises:
             RequestError: the queue is full, or the process died while it was translating.
@@ -120,8 +104,8 @@ class ModelProcess:
         self.check_room(len(texts))
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
         asked = [
-            Asked(text, prefix, key, loop.create_future(), partial(grown, place) if grown else None)
-            for place, (text, prefix) in enumerate(zip(texts, prefixes or [""] * len(texts), strict=True))
+            Asked(text, prefix, key, loop.create_future())
+            for text, prefix in zip(texts, prefixes or [""] * len(texts), strict=True)
         ]
         self._requests += 1
         self._waiting.extend(asked)
@@ -198,7 +182,7 @@ class ModelProcess:
         if any(one.prefix for one in batch):
             options = (*options, ("prefix", tuple(one.prefix for one in batch)))
         try:
-            answers = await self._ask(batch, options)
+            answers = await self._ask([one.text for one in batch], options)
         except _EndedError:
             _fail(batch, busy("the model's process has ended and starts again: try again in a moment"))
             raise
@@ -207,42 +191,22 @@ class ModelProcess:
             return
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.done():
-                if one.grown:
-                    one.grown(Beginning(answer.text, is_whole=True))
                 one.answer.set_result(answer)
         self._count(batch, answers, began)
 
-    async def _ask(self, batch: Sequence[Asked], options: Options) -> list[Translation]:
+    async def _ask(self, texts: Sequence[str], options: Options) -> list[Translation]:
         worker = self._worker
         assert worker is not None
-        texts = [one.text for one in batch]
-        watched = [place for place, one in enumerate(batch) if one.grown]
-        reply = partial(self._reply, asyncio.get_running_loop(), batch)
         try:
             # After this time, nobody waits for the batch.
             async with asyncio.timeout(self.limits.seconds if self.is_ready else None):
-                return await asyncio.to_thread(worker.talk, reply, texts, options, watched)
+                return await asyncio.to_thread(worker.ask, texts, options)
         except GlassformerError:
             if worker.is_alive:
                 raise
             raise _EndedError(f"the process of {self.name} ended") from None
         except TimeoutError:
             raise _EndedError(f"the process of {self.name} takes more than {self.limits.seconds:g} s") from None
-
-    @staticmethod
-    def _reply(loop: asyncio.AbstractEventLoop, batch: Sequence[Asked], grown: Mapping[int, Beginning]) -> list[int]:
-        """Show how the translations of a batch grow; return the indices of the texts for which nobody waits.
-
-        A thread calls this and waits for the event loop. If that is busy, the process meanwhile collects what is new.
-        """
-
-        async def show() -> list[int]:
-            for place, beginning in grown.items():
-                if (tell := batch[place].grown) and not batch[place].answer.done():
-                    tell(beginning)
-            return [place for place, one in enumerate(batch) if one.answer.done()]
-
-        return asyncio.run_coroutine_threadsafe(show(), loop).result()
 
     def _count(self, batch: Sequence[Asked], answers: Sequence[Translation], began: float) -> None:
         metrics, now = self.metrics, perf_counter()

@@ -10,10 +10,9 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import IO, Any, Generic, ParamSpec, TypeVar
+from typing import IO, Generic, ParamSpec, TypeVar
 
 from glassformer.errors import DataError
 
@@ -28,20 +27,9 @@ _PROGRAM = (
 
 
 class Worker(Generic[P, Result]):
-    """A context manager with a process that calls one function, which must be picklable, once for each `ask`.
+    """A context manager with a process that calls one function, which must be picklable, once for each `ask`."""
 
-    The function may return a generator: the caller gets what it yields by `talk`, and the generator's result is the
-    answer.
-    """
-
-    def __init__(
-        self,
-        function: Callable[P, Result | Generator[Any, Any, Result]],
-        doing: str,
-        without: str = "",
-        *,
-        resumes: bool = True,
-    ) -> None:
+    def __init__(self, function: Callable[P, Result], doing: str, without: str = "", *, resumes: bool = True) -> None:
         """Start the process.
 
         The other arguments are for error messages. `doing` says what the process does, such as "encodes texts";
@@ -82,29 +70,10 @@ class Worker(Generic[P, Result]):
         Raises:
             DataError: the process was killed, or the context has ended.
         """
-        return self.talk(lambda _: None, *arguments, **options)
-
-    def talk(self, reply: Callable[[Any], object], /, *arguments: P.args, **options: P.kwargs) -> Result:
-        """Return what `ask` returns; meanwhile, call `reply` with each value of a generator, which gets its result.
-
-        `reply` must not raise.
-
-        Raises:
-            DataError: the process was killed, or the context has ended.
-        """
-        answer = self._exchange((arguments, options))
-        while isinstance(answer, _Yielded):
-            answer = self._exchange(reply(answer.value))
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def _exchange(self, question: object) -> "Result | Exception | _Yielded":
-        """Send something to the process; return what it sends."""
         try:
-            pickle.dump(question, _pipe(self._process.stdin), protocol=5)
+            pickle.dump((arguments, options), _pipe(self._process.stdin), protocol=5)
             _pipe(self._process.stdin).flush()
-            answer: Result | Exception | _Yielded = pickle.load(_pipe(self._process.stdout))
+            answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: a closed pipe
             self._has_failed = True
             raise DataError(
@@ -112,14 +81,9 @@ class Worker(Generic[P, Result]):
                 f"{' to resume' if self._resumes else ''}"
                 f"{f', or set {self._without} to avoid other processes' if self._without else ''}"
             ) from error
+        if isinstance(answer, Exception):
+            raise answer
         return answer
-
-
-@dataclass(frozen=True, slots=True)
-class _Yielded:
-    """A value that a generator has yielded in the process."""
-
-    value: object
 
 
 def answer_questions() -> None:
@@ -130,43 +94,17 @@ def answer_questions() -> None:
     os.dup2(2, 1)  # keep printed text out of the answers
     with suppress(EOFError, pickle.UnpicklingError, BrokenPipeError):  # the main program has ended
         function = pickle.load(sys.stdin.buffer)
-
-        def exchange(value: object) -> object:
-            _send(_Yielded(value), answers)
-            return pickle.load(sys.stdin.buffer)
-
         while True:
             arguments, options = pickle.load(sys.stdin.buffer)
-            _send(_answer(function, arguments, options, exchange), answers)
+            pickle.dump(_answer(function, arguments, options), answers, protocol=5)
+            answers.flush()
 
 
-def _send(value: object, answers: IO[bytes]) -> None:
-    pickle.dump(value, answers, protocol=5)
-    answers.flush()
-
-
-def _answer(
-    function: Callable[..., object],
-    arguments: tuple[object, ...],
-    options: dict[str, object],
-    exchange: Callable[[object], object],
-) -> object:
+def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> object:
     try:
-        result = function(*arguments, **options)
-        return _result(result, exchange) if isinstance(result, Generator) else result
+        return function(*arguments, **options)
     except Exception as error:  # raised by the main program
         return error
-
-
-def _result(steps: Generator[object, object, object], exchange: Callable[[object], object]) -> object:
-    """Return a generator's result; exchange each value that it yields for a reply."""
-    reply = None
-    while True:
-        try:
-            value = steps.send(reply)
-        except StopIteration as end:
-            return end.value
-        reply = exchange(value)
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from glassformer.decoding.engine import Search
 from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
-from glassformer.translating.growing import Growth
 from glassformer.translating.translation import Translation
 
 __all__ = ["Request", "Translate"]
@@ -29,13 +28,11 @@ class Request(NamedTuple):
     """Whether to look for suspicious outputs."""
     masked: Sequence[Masked] = ()
     """The texts as the models read them, once the translator has begun."""
-    growth: Growth | None = None
-    """What is told how the outputs grow; only greedy search tells it."""
 
     def within(self, **settings: Any) -> "Request":
         """Return the request for translations that serve to make others: with other settings, and not looked at."""
         decoding = replace(self.search.settings, retry=False, **settings)
-        return self._replace(search=replace(self.search, settings=decoding), guards=False, growth=None)
+        return self._replace(search=replace(self.search, settings=decoding), guards=False)
 
 
 Translate = Callable[[Request], Iterator[Translation]]

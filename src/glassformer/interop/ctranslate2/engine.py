@@ -18,7 +18,6 @@ from glassformer.decoding.engine import (
     Need,
     Search,
     Sources,
-    Watch,
     batched_by_size,
     check_n_best,
     check_room,
@@ -138,10 +137,8 @@ class CTranslate2Engine:
         """Number format of the matrices: as exported, or the nearest that this processor supports."""
         return str(self._translator.compute_type)
 
-    def decode(self, jobs: Sequence[Job], search: Search, watch: Watch | None = None) -> Iterator[list[Hypothesis]]:
-        """Yield the hypotheses of each job, best first, in the order of the jobs; greedy search calls `watch`.
-
-        It does not call `watch` for limited jobs: CTranslate2 would show it a wrong token, the number of a candidate.
+    def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
+        """Yield the hypotheses of each job, best first, in the order of the jobs.
 
         The workers start before the first result is asked for.
 
@@ -155,9 +152,7 @@ class CTranslate2Engine:
         for are_limited in (False, True):
             group = [place for place, job in enumerate(jobs) if job.is_limited == are_limited]
             for places in batched_by_size(group, lambda place: jobs[place].size * search.rows, self.budget, most):
-                hidden = are_limited or search.beam_size > 1
-                options = self._watching(watch, places, jobs) if watch and not hidden else {}
-                started = self._start([jobs[place] for place in places], search, **options)
+                started = self._start([jobs[place] for place in places], search)
                 waiting.update(zip(places, started, strict=True))
         return self._finish(jobs, waiting, search)
 
@@ -223,19 +218,6 @@ class CTranslate2Engine:
             **options,
         )
         return results
-
-    def _watching(self, watch: Watch, places: Sequence[int], jobs: Sequence[Job]) -> dict[str, Any]:
-        """Return the options of a batch with the jobs at these places, which are watched."""
-        written: list[list[int]] = [[] for _ in places]
-
-        def ends(step: Any) -> bool:
-            place, ids = places[step.batch_id], written[step.batch_id]
-            ids.append(self._ids[step.token])
-            room = jobs[place].max_length - len(ids)  # the last token is <eos>, whatever the model predicts
-            return room < 1 or not watch(place, ids) or room == 1
-
-        # Without the tokens that would have a job decoded again, alone, what is shown stays as it is.
-        return {"callback": ends, "suppress_sequences": self._never()}
 
     def _start_attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
         """Start decoding targets that are given but for their last token; return a future of the attention of each."""
