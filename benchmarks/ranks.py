@@ -33,8 +33,8 @@ import psutil
 from benchmarks.command import as_command
 from benchmarks.processes import rotated
 from benchmarks.results import described, machine, read, spread, table, write
+from benchmarks.resume import difference_between_runs
 from glassformer.jobs import METRICS_FILE, read_log
-from glassformer.jobs.verify_resume import difference_between_runs
 
 KILLS, SEEDS, ROUNDS = 100, 3, 7
 COUNTS = (1, 2, 4)

@@ -16,7 +16,7 @@ MOST_OPTIONS = 17
 DESIGN = {
     "demo": (),
     "prepare": ("--check", "--json", "--source", "--target", "--set", "--data"),
-    "train": ("--set", "--data", "--verify-resume"),
+    "train": ("--set", "--data"),
     "bulk": ("--output", "--part", "--ray", "--finish", "--column"),
     "translate": ("--beam-size", "--n-best", "--prefix", "--sample", "--engine", "--status"),
     "evaluate": (),

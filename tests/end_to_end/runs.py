@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from benchmarks.resume import difference_between_runs
+
 from glassformer.jobs.log import METRICS_FILE, read_log
-from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.training.checkpoint import Checkpoints, average_weights, step_of
 
 SHORT = (

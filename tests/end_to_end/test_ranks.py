@@ -13,11 +13,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from benchmarks.resume import difference_between_runs
 
 from end_to_end.agent import Agents
 from end_to_end.conftest import write_corpus
 from end_to_end.runs import latest, steps, train
-from glassformer.jobs.verify_resume import difference_between_runs
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "13_many_machines.md"
 TIMEOUT = 8

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from benchmarks.resume import difference_between_runs
 
 from cli.flaky_store import HOST, flaky_store
 from end_to_end.conftest import CONFIG
 from glassformer.errors import CheckpointError
 from glassformer.jobs.preparation import prepare
 from glassformer.jobs.training_run import training_run
-from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.recipes.toml import load
 
 PAIRS, KEY = 5_000, "kept-to-itself"

@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 import torch
+from benchmarks.resume import difference_between_runs
 from safetensors.torch import load_file, save_file
 
 import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
 from glassformer.jobs import train
-from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.recipes.toml import load
 from glassformer.text.vocabulary import BOS_ID
 from glassformer.training.reports import StepReport

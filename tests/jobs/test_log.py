@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from benchmarks.resume import difference_between_runs
 
 from glassformer.jobs import train, training_run
 from glassformer.jobs.log import METRICS_FILE, Log, read_log
-from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.recipes.toml import load
 from glassformer.training.checkpoint import Checkpoints, TrainingState
 from glassformer.training.reports import StepReport, ValidationReport

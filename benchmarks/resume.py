@@ -1,9 +1,11 @@
-"""Verify that a run of a configuration, killed and resumed on this machine, gives exactly the uninterrupted result.
+"""Kill and resume a training run, which must end as an uninterrupted one: `python -m benchmarks.resume CONFIG`.
 
 One training run is not interrupted. Another is killed at a random moment, and again while it writes a checkpoint, and
-restarted each time. Both must end with the same files, bit for bit. Each training run is a process.
+restarted each time. Both must end with the same files, bit for bit. Each training run is a process. The check takes
+about a minute; its exit status is 0 only if the runs are equal.
 """
 
+import argparse
 import json
 import random
 import subprocess
@@ -21,6 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.command import as_command
 from glassformer.bundle import WEIGHTS, read_weights
 from glassformer.errors import ConfigError
 from glassformer.jobs.log import METRICS_FILE, read_log
@@ -30,7 +33,7 @@ from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
 from glassformer.training.checkpoint import CHECKPOINTS
 
-__all__ = ["Verdict", "difference_between_runs", "verify_resume"]
+__all__ = ["difference_between_runs"]
 
 TARGET_SECONDS = 60.0
 """Target duration of the check."""
@@ -69,14 +72,8 @@ class Verdict:
     """Whether two uninterrupted training runs agree; checked only when there is a difference."""
 
 
-def verify_resume(
-    name_or_path: str | Path,
-    overrides: Iterable[str] = (),
-    data: str | Path | None = None,
-    *,
-    on_progress: Callable[[str], object] = lambda _: None,
-) -> Verdict:
-    """Return whether training runs of a configuration resume exactly, in about a minute; arguments as in `train`.
+def verify(name_or_path: str, overrides: Iterable[str], data: str | None) -> Verdict:
+    """Return whether training runs of a configuration resume exactly; arguments as in `train`.
 
     All files go to a temporary folder, except a corpus that is already prepared, which is used where it lies.
 
@@ -89,10 +86,10 @@ def verify_resume(
     settings = configuration.training
     with tempfile.TemporaryDirectory(prefix="glassformer-resume-") as temporary:
         folder = Path(temporary)
-        prepared = _prepared(configuration, folder, on_progress)
+        prepared = _prepared(configuration, folder)
         given = [*overrides, f"data.prepared={json.dumps(str(prepared))}", "training.minutes=0", "training.log_every=1"]
         given += [f"training.metric_lines={min(settings.metric_lines, METRIC_LINES)}"]
-        command = [sys.executable, "-c", TRAIN, str(name_or_path), "" if data is None else str(data), *given]
+        command = [sys.executable, "-c", TRAIN, name_or_path, data or "", *given]
 
         def trainer(name: str, steps: int) -> _Trainer:
             pace = {"steps": steps, "validate_every": max(steps // 2, 1), "checkpoint_every": max(steps // PARTS, 1)}
@@ -102,17 +99,17 @@ def verify_resume(
         start, step = _pace(trainer("pace", 10**6))
         steps = max(FEWEST_STEPS, min(MOST_STEPS, int((TARGET_SECONDS - STARTS * start) / RUNS / step)))
         if settings.minutes and not settings.steps:
-            on_progress(f"training.minutes makes the learning rate follow the clock: checking {steps} steps instead")
+            _say(f"training.minutes makes the learning rate follow the clock: checking {steps} steps instead")
         minutes = (STARTS * start + RUNS * steps * step) / 60
-        on_progress(f"training {steps} uninterrupted steps, about {step:.2g} s each; {minutes:.1f} minutes in all")
+        _say(f"training {steps} uninterrupted steps, about {step:.2g} s each; {minutes:.1f} minutes in all")
         whole, broken = trainer("whole", steps), trainer("broken", steps)
         whole.finish()
-        on_progress("training the same steps, killed and resumed")
+        _say("training the same steps, killed and resumed")
         kills, inside = _break(broken, random.Random().randint(2 * steps // PARTS, 4 * steps // PARTS), step)
         difference = difference_between_runs(whole.folder, broken.folder)
         repeatable = True
         if difference:
-            on_progress("the results differ: repeating the uninterrupted training run, to see whether it is repeatable")
+            _say("the results differ: repeating the uninterrupted training run, to see whether it is repeatable")
             again = trainer("again", steps)
             again.finish()
             repeatable = difference_between_runs(whole.folder, again.folder) is None
@@ -179,7 +176,11 @@ class _Trainer:
         return list((self.folder / CHECKPOINTS).glob(".step-????????.tmp"))
 
 
-def _prepared(configuration: Configuration, folder: Path, on_progress: Callable[[str], object]) -> Path:
+def _say(text: str) -> None:
+    print(f"{text} …", file=sys.stderr)
+
+
+def _prepared(configuration: Configuration, folder: Path) -> Path:
     """Return the folder of the prepared corpus: the run's if it exists, or else one in `folder`."""
     there = prepared_folder(configuration)
     place = there if there.exists() else folder / PREPARED
@@ -188,7 +189,7 @@ def _prepared(configuration: Configuration, folder: Path, on_progress: Callable[
     def tell(report: object) -> None:
         if isinstance(report, ProgressReport) and report.stage not in stages:
             stages.append(report.stage)
-            on_progress(report.stage)
+            _say(report.stage)
 
     prepare(replace(configuration, data=replace(configuration.data, prepared=str(place))), tell)
     return place
@@ -271,3 +272,36 @@ def _bits(tensor: Tensor) -> Tensor:
 def _timeless(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values that do not depend on the clock."""
     return {name: value for name, value in values.items() if name not in _CLOCK}
+
+
+def _in_words(verdict: Verdict) -> str:
+    done = (
+        f"{verdict.steps} steps, killed {verdict.kills} times ({verdict.inside} while writing a checkpoint) and "
+        f"started again, {verdict.seconds:.0f} s"
+    )
+    if verdict.difference is None and not verdict.kills:
+        return "not proven: each training run ended before it could be killed"
+    if verdict.difference is None:
+        return f"exact: the same weights, optimiser state and log, bit for bit, as without interruption ({done})"
+    remedy = (
+        ""
+        if verdict.repeatable
+        else "\nTwo uninterrupted training runs differ as well: this machine does not give the same numbers twice. "
+        "Try one thread (OMP_NUM_THREADS=1)."
+    )
+    return f"NOT exact ({done}). The first difference: {verdict.difference}{remedy}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("configuration", metavar="CONFIG", help="TOML file or name of a recipe")
+    parser.add_argument("--data", help="read the corpus from this folder")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="change a setting; repeatable")
+    given = parser.parse_args()
+    verdict = verify(given.configuration, given.settings, given.data)
+    print(_in_words(verdict))
+    sys.exit(verdict.difference is not None or not verdict.kills)
+
+
+if __name__ == "__main__":
+    as_command(main)

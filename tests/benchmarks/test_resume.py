@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import torch
+from benchmarks.resume import difference_between_runs
 from safetensors.torch import load_file, save_file
 
 from glassformer.jobs import train
-from glassformer.jobs.verify_resume import difference_between_runs
 from glassformer.recipes.toml import load
 
 CONFIG = """
