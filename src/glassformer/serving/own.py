@@ -254,12 +254,12 @@ def _glossary(terms: dict[str, str]) -> Glossary:
         raise RequestError(400, str(error)) from error
 
 
-async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Passage]]) -> AsyncIterator[str]:
+async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Passage]]) -> AsyncIterator[bytes]:
     """Yield an event `translation` for each text as soon as it is translated, and at last the event `end`."""
 
     async def numbered(index: int, text: str) -> dict[str, Any]:
         try:
-            return {"index": index, **TranslatedText.of(await translated(text))}
+            return {"index": index, **dict(TranslatedText.of(await translated(text)))}
         except RequestError as refusal:
             return {"index": index, "error": refusal.text}
 
