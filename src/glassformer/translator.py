@@ -12,30 +12,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
-from glassformer.decoding.engine import Engine, Ids, Job, Need, Search, Sources, check_n_best
-from glassformer.decoding.hypothesis import Hypothesis, max_length
+from glassformer.decoding.engine import Engine, Need, Search
 from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
 from glassformer.evaluation.guards import Guards
 from glassformer.evaluation.signals import ModelOutput
-from glassformer.recipes.configuration import DecodingConfig
 from glassformer.recipes.toml import changed_decoding
 from glassformer.text.glossary import Glossary
-from glassformer.text.links import link_words, source_words, target_words
-from glassformer.text.normalisation import is_normal, normalise
-from glassformer.text.placeholders import Masked, has_placeholders, masked
+from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
-from glassformer.text.tokenizer import Tokenizer
-from glassformer.translating.judge import Judge
-from glassformer.translating.keeping import TermKeeper
-from glassformer.translating.request import Request
-from glassformer.translating.rescoring import Candidates, Proposal, Rescorer, Rescoring, is_backward
-from glassformer.translating.retrying import SecondSearches
+from glassformer.translating.ensemble import check_targets, engine_of
+from glassformer.translating.judge import Judge, Judging
+from glassformer.translating.keeping import KeepingTerms
+from glassformer.translating.ranking import Ranking
+from glassformer.translating.reading import Reader
+from glassformer.translating.request import Layer, Request, through
+from glassformer.translating.rescoring import Candidates, Rescorer, Rescoring, is_backward
+from glassformer.translating.restoring import restored, restoring
+from glassformer.translating.retrying import Retrying
+from glassformer.translating.searching import Searching
 from glassformer.translating.translation import Explanation, Status, Translation
-from glassformer.translating.tuned_system import System
+from glassformer.translating.tuned_system import System, system_of
+from glassformer.translating.writing import Writer
 
 if TYPE_CHECKING:
-    from glassformer.corpus.shortlist import Shortlist
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
@@ -62,11 +62,13 @@ class Translator:
         rescoring: Rescoring | None = None,
     ) -> None:
         self.bundle = bundle
-        self._rescoring = rescoring
         self._bundles: tuple[Bundle, ...] = (bundle, *(one for other in others for one in other._bundles))
         for one in self._bundles[1:]:
-            _check_targets(bundle, one)
-        self.engine: Engine = _engine(bundle, model, *(other.engine for other in others))
+            check_targets(bundle, one)
+        self.engine: Engine = engine_of(bundle, model, *(other.engine for other in others))
+        self._reader = Reader(self._bundles, self.engine.longest)
+        self._writer = Writer(bundle)
+        self._ranking = Ranking(self.engine, self._reader, rescoring) if rescoring else None
 
     @classmethod
     def load(
@@ -114,7 +116,7 @@ class Translator:
         """
         from glassformer.interop.choice import EngineRequest, load_engine
 
-        system = _system(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
+        system = system_of(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
         bundle = Bundle.load(system.run)
         if changes := system.settings | dict(settings or {}):
             decoding = changed_decoding(bundle.configuration.decoding, changes)
@@ -242,17 +244,17 @@ class Translator:
             DecodingError: the prefix does not fit.
         """
         torch, search, masked = self._torch(), self._search({**settings, "shortlist": 0}), self.masked(text)
-        [status], sources = self._read([masked.text], search.settings.max_source)
+        [status], sources = self._reader.sources([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
-        job = self._job(sources[0], masked.in_target(prefix), search)
+        job = self._reader.job(sources[0], masked.in_target(prefix), search)
         hypotheses, tree = torch.search_tree(job, search)
-        [found] = self._translations([hypotheses], [job])
-        found = _restored(found, masked) if self._has_placeholders else found
+        [found] = self._writer.translations([hypotheses], [job])
+        found = restored(found, masked) if self._reader.has_placeholders else found
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
-            translation=self._judge(self._guards(search)).judged(found, text, job.sources[0]),
+            translation=self._judge_of(search).judged(found, text, job.sources[0]),
             settings=search.settings,
             source=tuple(self.bundle.source_tokenizer.tokens(job.sources[0])),
             unknown=self.unknown(text),
@@ -274,18 +276,18 @@ class Translator:
         """
         decoding = changed_decoding(self.bundle.configuration.decoding, settings)
         masked = [self.masked(source) for source, _ in pairs]
-        statuses, sources = self._read([one.text for one in masked], decoding.max_source)
+        statuses, sources = self._reader.sources([one.text for one in masked], decoding.max_source)
         written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
-        targets = self._targets(written, decoding.max_source)
+        targets = self._reader.targets(written, decoding.max_source)
         both: list[Status] = [one if one != "ok" else other for one, (other, _) in zip(statuses, targets, strict=True)]
         places = [place for place, status in enumerate(both) if status == "ok"]
         scores = self.engine.score([(sources[place], targets[place][1]) for place in places])
         results = [Translation(text=target, status=status) for (_, target), status in zip(pairs, both, strict=True)]
         for place, log_probs in zip(places, scores, strict=True):
-            results[place] = self._scored(pairs[place][1], targets[place][1], log_probs, decoding)
-        if self._rescoring and places:
+            results[place] = self._writer.scored(pairs[place][1], targets[place][1], log_probs, decoding)
+        if self._ranking and places:
             scored = [results[place] for place in places]
-            totals = self._rescoring.scores([pairs[place] for place in places], scored)
+            totals = self._ranking.rescoring.scores([pairs[place] for place in places], scored)
             for place, one, score in zip(places, scored, totals, strict=True):
                 results[place] = replace(one, score=score)
         return results
@@ -299,18 +301,26 @@ class Translator:
         Raises:
             ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
         """
-        search = self._search(settings)
-        masked = [self.masked(text) for text in texts]
-        _, sources = self._read([one.text for one in masked], search.settings.max_source)
-        jobs = [self._job(one, "", search) for one in sources.values()]
-        found = list(self.engine.decode(jobs, _wide(search)))
-        scored = self._candidates([masked[place] for place in sources], jobs, found, search)
-        there = dict(zip(sources, scored, strict=True))
-        return [there.get(place) or Candidates.none() for place in range(len(texts))]
+        if self._ranking is None:
+            raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
+        return self._ranking.candidates(self._reader.read(_plain(texts, self._search(settings))))
+
+    def _begin(self, asked: Request) -> Iterator[Translation]:
+        """Start translating some texts; return an iterator that waits for the translations."""
+        search = Searching(self.engine, self._reader, self._writer, self._ranking)
+        return through(self._layers(), search)(self._reader.read(asked))
+
+    def _layers(self) -> Iterator[Layer]:
+        """Yield the layers around a search, the outermost first."""
+        yield Retrying(self._judge_of, self._begin, draws="sampling" not in self.engine.cannot)
+        yield Judging(self._judge_of)
+        yield KeepingTerms(self.bundle.target_tokenizer, self._begin)
+        if self._reader.has_placeholders:
+            yield restoring
 
     def _torch(self) -> "TorchEngine":
         """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
-        if self._rescoring:
+        if self._ranking:
             raise ConfigError(
                 f"outputs that several models have scored cannot be inspected: explain or explore {self.bundle.folder} "
                 "without the other models"
@@ -334,116 +344,11 @@ class Translator:
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
-        if sample and self._rescoring:
+        if sample and self._ranking:
             raise ConfigError("samples are not ranked: leave out sampling, or the models that rescore outputs")
         if sample and settings.get("retry"):
             raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
         return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
-
-    def _begin(self, asked: Request) -> Iterator[Translation]:
-        """Start translating some texts; return an iterator that waits for the translations."""
-        retries = asked.search.settings.retry and not asked.search.sample
-        guards = self._guards(asked.search) if asked.guards or retries else None
-        search = replace(asked.search, sums=guards is not None)
-        asked = asked._replace(search=search, masked=[self.masked(text) for text in asked.texts])
-        statuses, sources = self._read([one.text for one in asked.masked], search.settings.max_source)
-        jobs: dict[Job, list[int]] = {}  # each distinct job, with the indices of its texts
-        for place, source in sources.items():
-            seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
-            prefix = asked.masked[place].in_target(asked.prefixes[place])
-            jobs.setdefault(self._job(source, prefix, search, seed), []).append(place)
-        terms = {place: some for place in sources if (some := asked.terms.of(asked.texts[place]))}
-        if self._rescoring and not search.sample:
-            check_n_best(search.n_best, search.beam_size)
-            hypotheses = self._rescored(jobs, self.engine.decode(list(jobs), _wide(search)), asked)
-        else:
-            hypotheses = self.engine.decode(list(jobs), search)
-        found = self._finish(statuses, jobs, hypotheses, asked)
-        if terms:
-            found = TermKeeper(asked.within(), terms, self.bundle.target_tokenizer, self._begin).kept(found)
-        if not (asked.guards or retries):
-            return found
-        judge, read = self._judge(guards), {place: source for place, (source, *_) in sources.items()}
-        judged = _judged(judge, found, asked.texts, read)
-        draws = "sampling" not in self.engine.cannot
-        return SecondSearches(asked, read, judge, self._begin, draws).improved(judged) if retries else judged
-
-    def _rescored(
-        self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request
-    ) -> Iterator[list[Hypothesis]]:
-        """Yield the best candidates of each job by all models; the run's own outputs if a model can score none."""
-        assert self._rescoring
-        texts, own = [asked.masked[places[0]] for places in jobs.values()], list(found)
-        scored = self._candidates(texts, list(jobs), own, asked.search)
-        for candidates, several in zip(scored, own, strict=True):
-            yield (candidates.ranked(self._rescoring.weights) or several)[: asked.search.n_best]
-
-    def _candidates(
-        self, texts: Sequence[Masked], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
-    ) -> list[Candidates]:
-        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models.
-
-        The other models get the texts as they are, without this run's placeholder tokens.
-        """
-        if self._rescoring is None:
-            raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
-        own = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
-        originals = [one.original for one in texts]
-        others = [
-            {text: one.in_target(text) for text in several}
-            for one, several in zip(texts, self._rescoring.proposed(originals, search.beam_size), strict=True)
-        ]
-        written = self._written({text for several in others for text in several.values()})
-        proposals = []
-        for read, job, several, more in zip(texts, jobs, found, others, strict=True):
-            known: dict[str, Ids] = {}
-            for one in several:  # the same text may be cut into different tokens: its best output counts
-                text = _one_line(next(own))
-                known.setdefault(read.restored(text)[0] if self._has_placeholders else text, one.tokens)
-            for text, in_target in more.items():
-                ids = written.get(in_target, ())
-                if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
-                    known.setdefault(text, ids)
-            proposals.append([Proposal(text, ids) for text, ids in known.items() if _status(text) == "ok"])
-        eos_id = self.bundle.model_config.eos_id
-
-        def score(items: Sequence[tuple[int, Ids]]) -> list[Hypothesis]:
-            log_probs = self.engine.score([(jobs[place].sources, ids) for place, ids in items])
-            pairs = zip(items, log_probs, strict=True)
-            return [Hypothesis.ending_with(eos_id, ids, each, search.settings) for (_, ids), each in pairs]
-
-        return self._rescoring.candidates(originals, proposals, score)
-
-    def _written(self, texts: Collection[str]) -> dict[str, Ids]:
-        """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""
-        tokenizer, each = self.bundle.target_tokenizer, sorted(texts)
-        encoded = _with_eos(tokenizer, each)
-        pairs = zip(each, encoded, tokenizer.decode_all(encoded), strict=True)
-        return {text: ids for text, ids, decoded in pairs if decoded == text and tokenizer.unk_id not in ids}
-
-    def _finish(
-        self,
-        statuses: Sequence[Status],
-        jobs: Mapping[Job, Sequence[int]],
-        found: Iterable[list[Hypothesis]],
-        asked: Request,
-    ) -> Iterator[Translation]:
-        """Yield one translation per text, once the hypotheses of all jobs are found."""
-        results = self._results(jobs, list(found), asked)
-        for place, status in enumerate(statuses):
-            yield results[place] if place in results else Translation(text="", status=status)
-
-    def _results(
-        self, jobs: Mapping[Job, Sequence[int]], found: Sequence[list[Hypothesis]], asked: Request
-    ) -> dict[int, Translation]:
-        """Return the translation of each job's texts, by the indices of the texts."""
-        translations = self._translations(found, list(jobs))
-        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
-        if asked.links:
-            results = dict(self._linked([one.text for one in asked.masked], jobs, found, results))
-        if not self._has_placeholders:
-            return results
-        return {place: _restored(one, asked.masked[place]) for place, one in results.items()}
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
@@ -463,230 +368,37 @@ class Translator:
 
     @cached_property
     def _stored_guards(self) -> Guards | None:
-        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 and not self._rescoring else None
+        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 and not self._ranking else None
+
+    def _judge_of(self, search: Search) -> Judge:
+        return self._judge(self._guards(search))
 
     def _judge(self, guards: Guards | None) -> Judge:
-        unknown = self._tokens[self.bundle.target_tokenizer.unk_id]
+        unknown = self._writer.tokens[self.bundle.target_tokenizer.unk_id]
         return Judge(guards, self.bundle.source_tokenizer.unk_id, unknown)
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
         """Return the translated ones of some texts as the guards look at them."""
-        masked = [self.masked(text).text for text in texts]
-        _, sources = self._read(masked, self.bundle.configuration.decoding.max_source)
-        judge = self._judge(None)
-        return [judge.output(translations[place], texts[place], source) for place, (source, *_) in sources.items()]
+        read, judge = self._reader.read(_plain(texts, self._search({}))), self._judge(None)
+        return [judge.output(translations[place], texts[place], one) for place, (one, *_) in read.sources.items()]
 
     def masked(self, text: str) -> Masked:
         """Return a text as the models read it: with placeholder tokens, if the models have them."""
-        is_readable = self._has_placeholders and _status(text) == "ok"
-        return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
-
-    @cached_property
-    def _has_placeholders(self) -> bool:
-        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in self._bundles)]
-        return all(map(has_placeholders, tokenizers))
-
-    def _read(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
-        """Return each text's status and, by the index of each translatable text, the ids that the models read."""
-        statuses = [_status(text) for text in texts]
-        places = [place for place, status in enumerate(statuses) if status == "ok"]
-        readable = [texts[place] for place in places]
-        longest = min(longest, self.engine.longest)
-        each = [_with_eos(bundle.source_tokenizer, readable) for bundle in self._bundles]
-        read: dict[int, Sources] = {}
-        for place, sources in zip(places, zip(*each, strict=True), strict=True):
-            if max(map(len, sources)) <= longest:
-                read[place] = sources
-            else:
-                statuses[place] = "too_long"
-        return statuses, read
-
-    def _targets(self, texts: Sequence[str], longest: int) -> list[tuple[Status, Ids]]:
-        """Return the status of each target to score, and its ids, empty if it cannot be scored."""
-        statuses = [_status(text) for text in texts]
-        writable = [text for text, status in zip(texts, statuses, strict=True) if status == "ok"]
-        encoded = iter(_with_eos(self.bundle.target_tokenizer, writable))
-        longest = min(longest, self.engine.longest)
-        targets: list[tuple[Status, Ids]] = []
-        for status in statuses:
-            ids = next(encoded) if status == "ok" else ()
-            targets.append(("too_long" if len(ids) > longest else status, ids))
-        return targets
-
-    def _job(self, sources: Sources, prefix: str, search: Search, seed: int = 0) -> Job:
-        extra = search.settings.extra_length
-        lengths = (
-            max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self._bundles, sources, strict=True)
-        )
-        if prefix and self.bundle.configuration.data.reverse_target:
-            raise ConfigError(
-                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
-                "begin with a given text: leave out the prefix, or use a run that writes from left to right"
-            )
-        tokenizer, count = self.bundle.target_tokenizer, search.settings.shortlist
-        begin = tuple(tokenizer.encode(prefix)) if prefix else ()
-        job = Job(sources, begin, min(self.engine.longest, *lengths), seed)
-        if not count or begin:
-            return job
-        return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
-
-    @cached_property
-    def _shortlist(self) -> "Shortlist":
-        """The candidates of the first model's source tokens."""
-        return self.bundle.shortlist()
+        return self._reader.masked(text)
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
-        tokenizer, text = self.bundle.source_tokenizer, self.masked(text).text
-        tokens, ids = tokenizer.split(text), tokenizer.encode(text)
-        of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
-        return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
-
-    def _translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
-        """Return each job's best translation, with the next best outputs as its alternatives."""
-        texts = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
-        results = []
-        for several, job in zip(found, jobs, strict=True):
-            best, *others = [self._one(next(texts), one, job.max_length) for one in several]
-            results.append(replace(best, alternatives=tuple(others)) if others else best)
-        return results
-
-    def _linked(
-        self,
-        texts: Sequence[str],
-        jobs: Mapping[Job, Sequence[int]],
-        found: Sequence[Sequence[Hypothesis]],
-        translations: Mapping[int, Translation],
-    ) -> Iterator[tuple[int, Translation]]:
-        """Yield the index and the translation, with links, of each translated text."""
-        several_each = zip(jobs, found, strict=True)
-        attention = iter(
-            self.engine.attention([(job.sources, one.tokens) for job, several in several_each for one in several])
-        )
-        for places, several in zip(jobs.values(), found, strict=True):
-            looks = [(target_words(self.bundle.target_tokenizer, one.tokens), next(attention)) for one in several]
-            for place in places:
-                best, text = translations[place], texts[place]
-                words = source_words(self.bundle.source_tokenizer, text)
-                outputs = zip((best, *best.alternatives), looks, strict=True)
-                first, *others = [replace(one, links=link_words(text, one.text, words, *look)) for one, look in outputs]
-                yield place, replace(first, alternatives=tuple(others))
-
-    def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
-        return Translation(
-            text=_one_line(text),
-            log_prob=hypothesis.log_prob,
-            score=hypothesis.score,
-            tokens=tuple(map(self._tokens.__getitem__, hypothesis.tokens)),
-            token_log_probs=hypothesis.token_log_probs,
-            status="max_length" if len(hypothesis.tokens) == longest else "ok",
-        )
-
-    @cached_property
-    def _tokens(self) -> list[str]:
-        """The target vocabulary's tokens."""
-        return self.bundle.target_tokenizer.tokens(range(len(self.bundle.target_tokenizer)))
-
-    def _scored(self, text: str, target: Ids, log_probs: Sequence[float], decoding: DecodingConfig) -> Translation:
-        hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, decoding)
-        return replace(self._one(text, hypothesis, longest=0), text=text)
+        return self._reader.unknown(text)
 
 
-def _system(run: Path, others: Sequence[Path], rescore: Sequence[Path], lexicon: bool) -> System:
-    """Return the system in a file, or the system of these models."""
-    system = System.named(run)
-    if system.rescores and (others or rescore or lexicon):
-        raise ConfigError(
-            f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
-        )
-    if rescore or lexicon:
-        return System.of(run, ensemble=others, rescore=rescore, lexicon=lexicon)
-    return replace(system, ensemble=(*system.ensemble, *others))
-
-
-def _wide(search: Search) -> Search:
-    """Return a search for all hypotheses of the beam."""
-    return replace(search, n_best=search.beam_size)
-
-
-def _engine(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
-    """Return the engine of a model, or of an ensemble."""
-    if isinstance(model, Engine) and not others:
-        return model
-    from glassformer.decoding.torch_engine import TorchEngine
-
-    first = model if isinstance(model, Engine) else TorchEngine(model, alignment=bundle.alignment)
-    members = [one for one in (first, *others) if isinstance(one, TorchEngine)]
-    if len(members) <= len(others):
-        raise ConfigError("an ensemble needs models on the engine torch: choose the engine torch for all of them")
-    return TorchEngine(
-        *(model for member in members for model in member.models),
-        workers=members[0].workers,
-        budget=members[0].budget,
-        alignment=members[0].alignment,
-    )
-
-
-def _restored(one: Translation, masked: Masked) -> Translation:
-    """Return the translation of a masked text with the spans of the text."""
-    text, links = masked.restored(one.text, one.links)
-    if text == one.text and links == one.links and not one.alternatives:
-        return one
-    others = tuple(_restored(other, masked) for other in one.alternatives)
-    return replace(one, text=text, links=links, alternatives=others)
+def _plain(texts: Sequence[str], search: Search) -> Request:
+    """Return a request for texts without prefixes and terms."""
+    return Request(texts, [""] * len(texts), range(len(texts)), search, Terms(protect=False))
 
 
 def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Terms:
     known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
     return Terms(protect=search.settings.protect, glossary=known)
-
-
-def _judged(
-    judge: Judge, found: Iterable[Translation], texts: Sequence[str], sources: Mapping[int, Ids]
-) -> Iterator[Translation]:
-    """Yield the translations of some texts with what the guards say of them."""
-    for place, one in enumerate(found):
-        yield judge.judged(one, texts[place], sources[place]) if place in sources else one
-
-
-def _with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:
-    return [(*ids, tokenizer.eos_id) for ids in tokenizer.encode_all(texts)]
-
-
-def _status(text: str) -> Status:
-    """Return "ok" if a text can be tokenised at all, and the reason otherwise."""
-    if is_normal(text):
-        return "ok" if text else "blank"
-    if not normalise(text):
-        return "blank"
-    return "undecodable" if any("\ud800" <= character <= "\udfff" for character in text) else "ok"
-
-
-def _check_targets(first: Bundle, other: Bundle) -> None:
-    """Raise an error if the models of an ensemble have different target vocabularies."""
-    ours, theirs = first.target_tokenizer, other.target_tokenizer
-    if first.configuration.data.reverse_target != other.configuration.data.reverse_target:
-        raise ConfigError(
-            f"the models of an ensemble write an output together, but of {first.folder} and {other.folder}, one writes "
-            "from right to left (data.reverse_target): combine their outputs by --rescore instead of --ensemble"
-        )
-    problem = f"the models of an ensemble must share their target tokens, but {first.folder} and {other.folder}"
-    remedy = (
-        "train both with the same [data] and [tokenizer] settings, and with the same run.seed unless data.valid_source "
-        "names validation files"
-    )
-    if (ours.kind, len(ours)) != (theirs.kind, len(theirs)):
-        sizes = f"{len(ours):,} {ours.kind} and {len(theirs):,} {theirs.kind}"
-        raise ConfigError(f"{problem} have {sizes} tokens; {remedy}")
-    pairs = zip(ours.tokens(range(len(ours))), theirs.tokens(range(len(theirs))), strict=True)
-    for id, (one, another) in enumerate(pairs):
-        if one != another:
-            raise ConfigError(f"{problem} differ first in id {id}, {quoted(one)} and {quoted(another)}; {remedy}")
-
-
-def _one_line(text: str) -> str:
-    """Return the text with spaces in place of line ends, which a model with byte fallback can produce."""
-    return text.replace("\n", " ").replace("\r", " ")
 
 
 def _windows(texts: Iterable[str | None], window: int) -> Iterator[list[str]]:

@@ -1,13 +1,15 @@
 """Say of outputs what a run's guards say of them."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from glassformer.decoding.engine import Ids
+from glassformer.decoding.engine import Ids, Search
 from glassformer.evaluation.guards import UNCALIBRATED, Guards, above, suspicion
 from glassformer.evaluation.signals import ModelOutput, signals
+from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import Status, Translation
 
-__all__ = ["Judge"]
+__all__ = ["Judge", "Judging"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,22 @@ class Judge:
             return one
         status: Status = "suspicious" if why and one.status == "ok" else one.status
         return replace(one, status=status, reasons=why, confidence=confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The layer that says which translations are suspicious."""
+
+    judge_of: Callable[[Search], Judge]
+
+    def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
+        """Start translating; return an iterator over the judged translations."""
+        if not asked.guards:
+            return below(asked)
+        judge = self.judge_of(asked.search)
+        needs_sums = judge.guards is not None
+        found = enumerate(below(asked._replace(search=replace(asked.search, sums=needs_sums))))
+        return (
+            judge.judged(one, asked.texts[place], asked.sources[place][0]) if place in asked.sources else one
+            for place, one in found
+        )

@@ -16,7 +16,23 @@ from glassformer.text.vocabulary import EOS_ID, SPECIALS
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Kept, Translation
 
-__all__ = ["TermKeeper"]
+__all__ = ["KeepingTerms", "TermKeeper"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepingTerms:
+    """The layer that brings spans and terms into the translations of the texts that have some."""
+
+    tokenizer: Tokenizer
+    """The target tokenizer."""
+    translate: Translate
+    """Translates by all layers."""
+
+    def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
+        """Start translating; return an iterator over the translations with their terms."""
+        terms = {place: some for place in asked.sources if (some := asked.terms.of(asked.texts[place]))}
+        found = below(asked)
+        return TermKeeper(asked.within(), terms, self.tokenizer, self.translate).kept(found) if terms else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
-"""What is asked of a translator."""
+"""What is asked of a translator, and the layers that an answer passes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
-from glassformer.decoding.engine import Search
+from glassformer.decoding.engine import Search, Sources
 from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
-from glassformer.translating.translation import Translation
+from glassformer.translating.translation import Status, Translation
 
-__all__ = ["Request", "Translate"]
+__all__ = ["Layer", "Request", "Translate", "through"]
 
 
 class Request(NamedTuple):
@@ -27,13 +28,34 @@ class Request(NamedTuple):
     guards: bool = True
     """Whether to look for suspicious outputs."""
     masked: Sequence[Masked] = ()
-    """The texts as the models read them, once the translator has begun."""
+    """The texts as the models read them. The reader adds this field and those below."""
+    statuses: Sequence[Status] = ()
+    """Whether each text can be translated, and why not."""
+    sources: Mapping[int, Sources] = {}
+    """The ids of each translatable text, by the index of the text."""
 
     def within(self, **settings: Any) -> "Request":
         """Return the request for translations that serve to make others: with other settings, and not looked at."""
         decoding = replace(self.search.settings, retry=False, **settings)
-        return self._replace(search=replace(self.search, settings=decoding), guards=False)
+        return self._replace(search=replace(self.search, settings=decoding, sums=False), guards=False)
 
 
 Translate = Callable[[Request], Iterator[Translation]]
 """Starts translating; returns an iterator that waits for the translations."""
+
+Layer = Callable[[Request, Translate], Iterator[Translation]]
+"""Answers a request by means of what lies below it, and changes the request, the translations, or both.
+
+It calls what lies below at once, so that decoding begins, and returns an iterator that waits for the translations.
+"""
+
+
+def through(layers: Iterable[Layer], search: Translate) -> Translate:
+    """Return a search with layers around it, the first outermost."""
+    for layer in reversed([*layers]):
+        search = partial(_passed, layer, search)
+    return search
+
+
+def _passed(layer: Layer, below: Translate, asked: Request) -> Iterator[Translation]:
+    return layer(asked, below)

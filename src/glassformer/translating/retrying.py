@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from glassformer.decoding.engine import Ids
+from glassformer.decoding.engine import Ids, Search
 from glassformer.decoding.hypothesis import penalty_of, score_of
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link, Span
@@ -15,7 +15,7 @@ from glassformer.translating.judge import Judge
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Retry, Translation
 
-__all__ = ["SecondSearches"]
+__all__ = ["Retrying", "SecondSearches"]
 
 DRAWN_OUTPUTS = 8
 """Number of outputs that are drawn for a suspicious one."""
@@ -35,8 +35,6 @@ class SecondSearches:
     """The searches whose outputs may replace suspicious ones."""
 
     request: Request
-    sources: Mapping[int, Ids]
-    """The tokens of each translatable text, by the index of the text."""
     judge: Judge
     translate: Translate
     draws: bool
@@ -59,7 +57,7 @@ class SecondSearches:
             yield one if one.retry in ("", "first") else replace(one, alternatives=others)
 
     def _read(self, place: int) -> tuple[str, Ids]:
-        return self.request.texts[place], self.sources[place]
+        return self.request.texts[place], self.request.sources[place][0]
 
     def _badness(self, one: Translation, place: int) -> tuple[int, float]:
         return bool(one.reasons) + (one.kept == "lost"), self.judge.suspicion(one, *self._read(place))
@@ -132,6 +130,24 @@ class SecondSearches:
             _joined(text, several, [next(found) for _ in several], once.search.settings)
             for text, several in zip(once.texts, spans, strict=True)
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The layer that searches suspicious outputs again, if the setting `retry` says so."""
+
+    judge_of: Callable[[Search], Judge]
+    translate: Translate
+    """Translates by all layers."""
+    draws: bool
+    """Whether the engine can draw samples."""
+
+    def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
+        """Start translating; return an iterator over the least suspicious translations."""
+        if not asked.search.settings.retry or asked.search.sample:
+            return below(asked)
+        found = below(asked._replace(guards=True))
+        return SecondSearches(asked, self.judge_of(asked.search), self.translate, self.draws).improved(found)
 
 
 def _joined(

@@ -179,3 +179,15 @@ class System:
 
 def _numbers(value: Any) -> Any:
     return tuple(map(float, value)) if isinstance(value, list) else float(value)
+
+
+def system_of(run: Path, others: Sequence[Path], rescore: Sequence[Path], lexicon: bool) -> System:
+    """Return the system in a file, or the system of these models."""
+    system = System.named(run)
+    if system.rescores and (others or rescore or lexicon):
+        raise ConfigError(
+            f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
+        )
+    if rescore or lexicon:
+        return System.of(run, ensemble=others, rescore=rescore, lexicon=lexicon)
+    return replace(system, ensemble=(*system.ensemble, *others))

@@ -1,0 +1,96 @@
+"""Rank the outputs of a run, and the proposals of other models, by the scores of all models."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from glassformer.decoding.engine import Engine, Ids, Job, Search, check_n_best
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.text.placeholders import Masked
+from glassformer.translating.reading import Reader, status_of, with_eos
+from glassformer.translating.request import Request
+from glassformer.translating.rescoring import Candidates, Proposal, Rescoring
+from glassformer.translating.writing import one_line
+
+__all__ = ["Ranking"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """An engine whose outputs are ranked by several models."""
+
+    engine: Engine
+    reader: Reader
+    rescoring: Rescoring
+
+    def decode(self, jobs: Mapping[Job, Sequence[int]], asked: Request) -> Iterator[list[Hypothesis]]:
+        """Start decoding; return an iterator over the best candidates of each job by all models.
+
+        If a model can score none of them, these are the run's own outputs.
+        """
+        check_n_best(asked.search.n_best, asked.search.beam_size)
+        return self._ranked(jobs, self.engine.decode(list(jobs), _wide(asked.search)), asked)
+
+    def _ranked(
+        self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request
+    ) -> Iterator[list[Hypothesis]]:
+        texts, own = [asked.masked[places[0]] for places in jobs.values()], list(found)
+        scored = self._scored(texts, list(jobs), own, asked.search)
+        for candidates, several in zip(scored, own, strict=True):
+            yield (candidates.ranked(self.rescoring.weights) or several)[: asked.search.n_best]
+
+    def candidates(self, asked: Request) -> list[Candidates]:
+        """Return the scored candidates of each text of a request that was read; none if it cannot be translated."""
+        jobs = [self.reader.job(one, "", asked.search) for one in asked.sources.values()]
+        found = list(self.engine.decode(jobs, _wide(asked.search)))
+        scored = self._scored([asked.masked[place] for place in asked.sources], jobs, found, asked.search)
+        there = dict(zip(asked.sources, scored, strict=True))
+        return [there.get(place) or Candidates.none() for place in range(len(asked.texts))]
+
+    def _scored(
+        self, texts: Sequence[Masked], jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
+    ) -> list[Candidates]:
+        """Return the scored candidates of each job: the run's outputs, then the proposals of the other models.
+
+        The other models get the texts as they are, without this run's placeholder tokens.
+        """
+        originals = [one.original for one in texts]
+        proposed = self.rescoring.proposed(originals, search.beam_size)
+        others = [{text: one.in_target(text) for text in several} for one, several in zip(texts, proposed, strict=True)]
+        written = self._written({text for several in others for text in several.values()})
+        own = iter(self._decoded(found))
+        proposals = []
+        for read, job, several, more in zip(texts, jobs, found, others, strict=True):
+            known: dict[str, Ids] = {}
+            for one in several:  # the same text may be cut into different tokens: its best output counts
+                text = next(own)
+                known.setdefault(read.restored(text)[0] if self.reader.has_placeholders else text, one.tokens)
+            for text, in_target in more.items():
+                ids = written.get(in_target, ())
+                if 0 < len(ids) <= job.max_length and ids[: len(job.prefix)] == job.prefix:
+                    known.setdefault(text, ids)
+            proposals.append([Proposal(text, ids) for text, ids in known.items() if status_of(text) == "ok"])
+        eos_id = self.reader.bundle.model_config.eos_id
+
+        def score(items: Sequence[tuple[int, Ids]]) -> list[Hypothesis]:
+            log_probs = self.engine.score([(jobs[place].sources, ids) for place, ids in items])
+            pairs = zip(items, log_probs, strict=True)
+            return [Hypothesis.ending_with(eos_id, ids, each, search.settings) for (_, ids), each in pairs]
+
+        return self.rescoring.candidates(originals, proposals, score)
+
+    def _decoded(self, found: Sequence[Sequence[Hypothesis]]) -> list[str]:
+        """Return the text of each hypothesis of each job."""
+        tokenizer = self.reader.bundle.target_tokenizer
+        return list(map(one_line, tokenizer.decode_all([one.tokens for several in found for one in several])))
+
+    def _written(self, texts: Collection[str]) -> Mapping[str, Ids]:
+        """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""
+        tokenizer, each = self.reader.bundle.target_tokenizer, sorted(texts)
+        encoded = with_eos(tokenizer, each)
+        pairs = zip(each, encoded, tokenizer.decode_all(encoded), strict=True)
+        return {text: ids for text, ids, decoded in pairs if decoded == text and tokenizer.unk_id not in ids}
+
+
+def _wide(search: Search) -> Search:
+    """Return a search for all hypotheses of the beam."""
+    return replace(search, n_best=search.beam_size)

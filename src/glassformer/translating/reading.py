@@ -1,0 +1,132 @@
+"""Turn texts into the ids that the models read, and requests into jobs."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.engine import Ids, Job, Search, Sources
+from glassformer.decoding.hypothesis import max_length
+from glassformer.errors import ConfigError
+from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.placeholders import Masked, has_placeholders, masked
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.translating.request import Request
+from glassformer.translating.translation import Status
+
+if TYPE_CHECKING:
+    from glassformer.corpus.shortlist import Shortlist
+
+__all__ = ["Reader", "status_of", "with_eos"]
+
+
+class Reader:
+    """Reads texts for one model, or for an ensemble, whose models may have different source tokenizers."""
+
+    def __init__(self, bundles: Sequence[Bundle], longest: int) -> None:
+        self.bundles = bundles
+        self.bundle = bundles[0]
+        self.longest = longest
+        """Maximum number of positions of a source or an output."""
+
+    def read(self, asked: Request) -> Request:
+        """Return a request with its texts masked and read."""
+        seen = [self.masked(text) for text in asked.texts]
+        statuses, sources = self.sources([one.text for one in seen], asked.search.settings.max_source)
+        return asked._replace(masked=seen, statuses=statuses, sources=sources)
+
+    def masked(self, text: str) -> Masked:
+        """Return a text as the models read it: with placeholder tokens, if the models have them."""
+        is_readable = self.has_placeholders and status_of(text) == "ok"
+        return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
+
+    @cached_property
+    def has_placeholders(self) -> bool:
+        """Whether all models have placeholder tokens."""
+        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in self.bundles)]
+        return all(map(has_placeholders, tokenizers))
+
+    def sources(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
+        """Return each text's status and, by the index of each translatable text, the ids that the models read."""
+        statuses = [status_of(text) for text in texts]
+        places = [place for place, status in enumerate(statuses) if status == "ok"]
+        readable = [texts[place] for place in places]
+        longest = min(longest, self.longest)
+        each = [with_eos(bundle.source_tokenizer, readable) for bundle in self.bundles]
+        read: dict[int, Sources] = {}
+        for place, sources in zip(places, zip(*each, strict=True), strict=True):
+            if max(map(len, sources)) <= longest:
+                read[place] = sources
+            else:
+                statuses[place] = "too_long"
+        return statuses, read
+
+    def targets(self, texts: Sequence[str], longest: int) -> list[tuple[Status, Ids]]:
+        """Return the status of each target to score, and its ids, empty if it cannot be scored."""
+        statuses = [status_of(text) for text in texts]
+        writable = [text for text, status in zip(texts, statuses, strict=True) if status == "ok"]
+        encoded = iter(with_eos(self.bundle.target_tokenizer, writable))
+        longest = min(longest, self.longest)
+        targets: list[tuple[Status, Ids]] = []
+        for status in statuses:
+            ids = next(encoded) if status == "ok" else ()
+            targets.append(("too_long" if len(ids) > longest else status, ids))
+        return targets
+
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
+        tokenizer, text = self.bundle.source_tokenizer, self.masked(text).text
+        tokens, ids = tokenizer.split(text), tokenizer.encode(text)
+        of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
+        return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
+
+    def jobs(self, asked: Request) -> dict[Job, list[int]]:
+        """Return each distinct job of a request that was read, with the indices of its texts."""
+        search = asked.search
+        jobs: dict[Job, list[int]] = {}
+        for place, sources in asked.sources.items():
+            seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
+            prefix = asked.masked[place].in_target(asked.prefixes[place])
+            jobs.setdefault(self.job(sources, prefix, search, seed), []).append(place)
+        return jobs
+
+    def job(self, sources: Sources, prefix: str, search: Search, seed: int = 0) -> Job:
+        """Return the job of a text.
+
+        Raises:
+            ConfigError: there is a prefix, and the model writes from right to left.
+        """
+        extra = search.settings.extra_length
+        lengths = (
+            max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self.bundles, sources, strict=True)
+        )
+        if prefix and self.bundle.configuration.data.reverse_target:
+            raise ConfigError(
+                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
+                "begin with a given text: leave out the prefix, or use a run that writes from left to right"
+            )
+        tokenizer, count = self.bundle.target_tokenizer, search.settings.shortlist
+        begin = tuple(tokenizer.encode(prefix)) if prefix else ()
+        job = Job(sources, begin, min(self.longest, *lengths), seed)
+        if not count or begin:
+            return job
+        return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
+
+    @cached_property
+    def _shortlist(self) -> "Shortlist":
+        """The candidates of the first model's source tokens."""
+        return self.bundle.shortlist()
+
+
+def with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:
+    """Return the ids of texts, each with `<eos>` at its end."""
+    return [(*ids, tokenizer.eos_id) for ids in tokenizer.encode_all(texts)]
+
+
+def status_of(text: str) -> Status:
+    """Return "ok" if a text can be tokenised at all, and the reason otherwise."""
+    if is_normal(text):
+        return "ok" if text else "blank"
+    if not normalise(text):
+        return "blank"
+    return "undecodable" if any("\ud800" <= character <= "\udfff" for character in text) else "ok"

@@ -1,0 +1,24 @@
+"""Put the spans of texts in place of the placeholder tokens in their translations."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from glassformer.text.placeholders import Masked
+from glassformer.translating.request import Request, Translate
+from glassformer.translating.translation import Translation
+
+__all__ = ["restored", "restoring"]
+
+
+def restoring(asked: Request, below: Translate) -> Iterator[Translation]:
+    """The layer of models with placeholder tokens, which read masked texts."""
+    return map(restored, below(asked), asked.masked)
+
+
+def restored(one: Translation, masked: Masked) -> Translation:
+    """Return the translation of a masked text with the spans of the text."""
+    text, links = masked.restored(one.text, one.links)
+    if text == one.text and links == one.links and not one.alternatives:
+        return one
+    others = tuple(restored(other, masked) for other in one.alternatives)
+    return replace(one, text=text, links=links, alternatives=others)

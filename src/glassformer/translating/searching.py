@@ -1,0 +1,58 @@
+"""Translate by one search of the models: what lies below all layers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from glassformer.decoding.engine import Engine, Job
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.translating.ranking import Ranking
+from glassformer.translating.reading import Reader
+from glassformer.translating.request import Request
+from glassformer.translating.translation import Translation
+from glassformer.translating.writing import Writer
+
+__all__ = ["Searching"]
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """A search by an engine, whose outputs other models may rank."""
+
+    engine: Engine
+    reader: Reader
+    writer: Writer
+    ranking: Ranking | None = None
+
+    def __call__(self, asked: Request) -> Iterator[Translation]:
+        """Start decoding a request that was read; return an iterator that waits for the translations."""
+        jobs = self.reader.jobs(asked)
+        if self.ranking and not asked.search.sample:
+            return self._finish(asked, jobs, self.ranking.decode(jobs, asked))
+        return self._finish(asked, jobs, self.engine.decode(list(jobs), asked.search))
+
+    def _finish(
+        self, asked: Request, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]]
+    ) -> Iterator[Translation]:
+        """Yield one translation per text, once the hypotheses of all jobs are found."""
+        outputs = list(found)
+        translations = self.writer.translations(outputs, list(jobs))
+        results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}
+        if asked.links:
+            results = dict(self._linked(asked, jobs, outputs, results))
+        for place, status in enumerate(asked.statuses):
+            yield results[place] if place in results else Translation(text="", status=status)
+
+    def _linked(
+        self,
+        asked: Request,
+        jobs: Mapping[Job, Sequence[int]],
+        found: Sequence[Sequence[Hypothesis]],
+        results: Mapping[int, Translation],
+    ) -> Iterator[tuple[int, Translation]]:
+        """Yield the index and the translation, with links, of each translated text."""
+        each = zip(jobs, found, strict=True)
+        rows = iter(self.engine.attention([(job.sources, one.tokens) for job, several in each for one in several]))
+        for places, several in zip(jobs.values(), found, strict=True):
+            attention = [next(rows) for _ in several]
+            for place in places:
+                yield place, self.writer.linked(results[place], asked.masked[place].text, several, attention)

@@ -1,0 +1,77 @@
+"""Turn the hypotheses of a search into translations."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.engine import AttentionRows, Ids, Job
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.text.links import link_words, source_words, target_words
+from glassformer.translating.translation import Translation
+
+__all__ = ["Writer", "one_line"]
+
+
+class Writer:
+    """Writes outputs in the target vocabulary of a run."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """The target vocabulary's tokens."""
+        return self.bundle.target_tokenizer.tokens(range(len(self.bundle.target_tokenizer)))
+
+    def translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
+        """Return each job's best translation, with the next best outputs as its alternatives."""
+        texts = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
+        results = []
+        for several, job in zip(found, jobs, strict=True):
+            best, *others = [self._one(next(texts), one, job.max_length) for one in several]
+            results.append(replace(best, alternatives=tuple(others)) if others else best)
+        return results
+
+    def scored(self, text: str, target: Ids, log_probs: Sequence[float], decoding: DecodingConfig) -> Translation:
+        """Return a given target as a translation, with the log probability of each of its tokens."""
+        hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, decoding)
+        return replace(self._one(text, hypothesis, longest=0), text=text)
+
+    def linked(
+        self, one: Translation, text: str, several: Sequence[Hypothesis], attention: Sequence[AttentionRows]
+    ) -> Translation:
+        """Return the translation of a text with its words, and those of its alternatives, aligned to the text's.
+
+        Args:
+            one: the translation.
+            text: the text as the model read it.
+            several: the hypotheses of the translation and its alternatives.
+            attention: the cross-attention of each.
+        """
+        words = source_words(self.bundle.source_tokenizer, text)
+        outputs = zip((one, *one.alternatives), several, attention, strict=True)
+        first, *others = [
+            replace(output, links=link_words(text, output.text, words, self._words(hypothesis), rows))
+            for output, hypothesis, rows in outputs
+        ]
+        return replace(first, alternatives=tuple(others))
+
+    def _words(self, hypothesis: Hypothesis) -> list[int | None]:
+        return target_words(self.bundle.target_tokenizer, hypothesis.tokens)
+
+    def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
+        return Translation(
+            text=one_line(text),
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
+            tokens=tuple(map(self.tokens.__getitem__, hypothesis.tokens)),
+            token_log_probs=hypothesis.token_log_probs,
+            status="max_length" if len(hypothesis.tokens) == longest else "ok",
+        )
+
+
+def one_line(text: str) -> str:
+    """Return the text with spaces in place of line ends, which a model with byte fallback can produce."""
+    return text.replace("\n", " ").replace("\r", " ")

@@ -1,0 +1,55 @@
+"""The layers around a search: their order, and that decoding begins before anyone waits for it."""
+
+from collections.abc import Iterator
+
+from glassformer.decoding.engine import Search
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.text.terms import Terms
+from glassformer.translating.request import Layer, Request, Translate, through
+from glassformer.translating.translation import Translation
+
+
+def request(*texts: str) -> Request:
+    return Request(texts, [""] * len(texts), range(len(texts)), Search(settings=DecodingConfig()), Terms(protect=False))
+
+
+def marking(mark: str) -> Layer:
+    """Return a layer that puts a mark before each text, and behind each translation."""
+
+    def layer(asked: Request, below: Translate) -> Iterator[Translation]:
+        found = below(asked._replace(texts=[mark + text for text in asked.texts]))
+        return (Translation(text=one.text + mark) for one in found)
+
+    return layer
+
+
+def echo(asked: Request) -> Iterator[Translation]:
+    return (Translation(text=f"({text})") for text in asked.texts)
+
+
+def test_a_request_passes_the_layers_from_the_first_and_translations_come_back():
+    answer = through([marking("a"), marking("b")], echo)
+    assert [one.text for one in answer(request("x", "y"))] == ["(bax)ba", "(bay)ba"]
+
+
+def test_without_layers_the_search_answers():
+    assert [one.text for one in through([], echo)(request("x"))] == ["(x)"]
+
+
+def test_decoding_begins_before_a_translation_is_read():
+    begun = []
+
+    def search(asked: Request) -> Iterator[Translation]:
+        begun.append(asked.texts)
+        return echo(asked)
+
+    through([marking("a")], search)(request("x"))
+    assert begun == [["ax"]]
+
+
+def test_a_request_within_another_asks_for_no_second_search_and_is_not_judged():
+    asked = request("x")
+    asked = asked._replace(search=Search(settings=DecodingConfig(retry=True), sums=True))
+    within = asked.within(beam_size=7)
+    assert (within.guards, within.search.sums, within.search.settings.retry) == (False, False, False)
+    assert within.search.settings.beam_size == 7
