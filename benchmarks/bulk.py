@@ -228,7 +228,7 @@ def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple
     return sum(after[name] != when for name, when in seen.items()), done
 
 
-def actors(nodes: subprocess.Popen[str], doing: str = "_Actor.translate") -> list[psutil.Process]:
+def actors(nodes: subprocess.Popen[str], doing: str = "_Actor.ask") -> list[psutil.Process]:
     """Return the processes of the nodes that are in this method of an actor."""
     found = []
     for process in psutil.Process(nodes.pid).children(recursive=True):

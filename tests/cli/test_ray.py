@@ -70,7 +70,7 @@ import sys, time, ray
 from pathlib import Path
 from ray.cluster_utils import Cluster
 from glassformer.jobs.bulk import BulkJob
-from glassformer.jobs.ray_pool import bulk_with_ray
+from glassformer.jobs.ray_bulk import bulk_with_ray
 
 def see(report):
     end = time.monotonic() + 10

@@ -61,7 +61,7 @@ class Parts(NamedTuple):
             if self.finish:
                 manifest = finish_bulk(job, on_progress=show)
             elif self.ray is not None:
-                from glassformer.jobs.ray_pool import bulk_with_ray
+                from glassformer.jobs.ray_bulk import bulk_with_ray
 
                 summary = bulk_with_ray(job, self.ray, on_progress=show)
             else:

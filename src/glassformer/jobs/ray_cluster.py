@@ -3,29 +3,22 @@
 import logging
 import os
 import socket
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
-from glassformer.errors import ConfigError, DataError, MissingDependencyError, install_command, quoted
+from glassformer.errors import ConfigError, MissingDependencyError, install_command, quoted
+from glassformer.jobs.ray_pool import ActorPool, ActorTask
 from glassformer.system.machine import LOOPBACK
-from glassformer.system.pools import in_order
 
 __all__ = ["LOCAL", "RayNodes", "connected", "ray_nodes"]
 
 LOCAL = "local"
 """The address that stands for a cluster of this machine alone, which ends with the command."""
-_TRIES = 4
-"""How often an item may end its actor before the command gives up."""
-_PATIENCE = 30.0
-"""Seconds after which an actor without an answer is replaced, such as one that was to start on a node that died; the
-next one has twice the time, because the cluster may be busy."""
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-_log = logging.getLogger(__name__)
 
 
 def connected(address: str) -> Any:
@@ -86,18 +79,21 @@ class RayNodes:
         Raises:
             DataError: an item has ended several actors.
         """
-        yield from in_order(self._actors(function), items)
-
-    @contextmanager
-    def _actors(self, function: Callable[[Item], Result]) -> Iterator[Sequence["_Restarted"]]:
-        stored = self.ray.put(function)
-        count = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
-        actors = [_Restarted(self.ray, stored) for _ in range(count)]
+        pool, found, following = ActorPool(self.ray, _Calls, function), dict[int, Result](), 0
+        unread = (ActorTask(number, "the same texts", item) for number, item in enumerate(items))
         try:
-            yield actors
+            while True:
+                # Reading ahead keeps all actors busy; the limit bounds the memory.
+                pool.add(islice(unread, 2 * pool.places - pool.unfinished - len(found)))
+                if not pool.unfinished:
+                    return
+                work, result = pool.next()
+                found[work.number] = result
+                while following in found:
+                    yield found.pop(following)
+                    following += 1
         finally:
-            for actor in actors:
-                self.ray.kill(actor.handle)
+            pool.close()
 
 
 class _Calls:
@@ -106,38 +102,12 @@ class _Calls:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
-    def ask(self, item: Any) -> Any:
-        return self.function(item)
+    def node(self) -> str:
+        """Return the id of the node."""
+        import ray
 
-
-class _Restarted:
-    """An actor, or another one if it or its node dies."""
-
-    def __init__(self, ray: Any, function: Any) -> None:
-        self.ray, self.function = ray, function
-        self.handle = self._started()
+        return str(ray.get_runtime_context().get_node_id())
 
     def ask(self, item: Any) -> Any:
         """Return the function's result, or raise its exception."""
-        deaths, patience = 0, _PATIENCE
-        while deaths < _TRIES:
-            try:
-                return self.ray.get(self.handle.ask.remote(item), timeout=patience)
-            except self.ray.exceptions.GetTimeoutError:
-                _log.info("an actor has not answered for %g s", patience)
-                self.ray.kill(self.handle)
-                patience *= 2
-            except self.ray.exceptions.RayActorError as error:
-                reason = str(error).partition("\n")[0]
-                _log.info("an actor died: %s", reason)
-                deaths += 1
-            except self.ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            self.handle = self._started()
-        raise DataError(
-            f"the same texts ended {_TRIES} actors of Ray, perhaps for lack of memory ({reason}); what is complete is "
-            "kept: run the same command to resume"
-        )
-
-    def _started(self) -> Any:
-        return self.ray.remote(num_cpus=1)(_Calls).remote(self.function)
+        return self.function(item)

@@ -1,71 +1,37 @@
-"""Run the parts of a bulk translation on Ray: actors with a model each, on the nodes of a cluster.
+"""Actors on the nodes of a Ray cluster, and the work that waits for them.
 
-The driver only keeps lists: actors read the input and write the output themselves, so every node must reach the run,
-the input and the output. A part whose actor or node dies is given to a different node, if there is one. Pending actors
-make an autoscaling cluster add nodes.
+Work whose actor or node dies is given to a different node, if there is one. Pending actors make an autoscaling cluster
+add nodes.
 """
 
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from glassformer.errors import DataError
-from glassformer.jobs.bulk import BulkJob, BulkPart, BulkSummary, PartRecord, collected, make_part
-from glassformer.jobs.ray_cluster import LOCAL, connected
-from glassformer.jobs.run_reports import ProgressReport
 
-__all__ = ["bulk_with_ray", "needs_of_actor"]
+__all__ = ["ActorPool", "ActorTask", "needs_of_actor"]
 
 _TRIES = 4
-"""How often a part may end its actor before the command gives up."""
+"""How often the same work may end its actor before the command gives up."""
 
 _log = logging.getLogger(__name__)
 
 
-def bulk_with_ray(
-    job: BulkJob, address: str = LOCAL, *, on_progress: Callable[[ProgressReport], None] = lambda _: None
-) -> BulkSummary:
-    """Translate the missing parts of a job on a Ray cluster; see `jobs.bulk.bulk` for the errors.
+class ActorTask(NamedTuple):
+    """A piece of work, which an actor does at a time."""
 
-    `address` is the cluster's address, "auto" for the cluster to which this machine belongs, or "local".
-
-    Raises:
-        MissingDependencyError: Ray is not installed.
-        ConfigError: no cluster has this address.
-        DataError: files of some parts cannot be read, or a part has ended several actors.
-    """
-    job.keep_settings()
-    parts = job.parts()
-    missing = job.missing(parts)
-    if not missing:
-        return collected([], missing, len(parts), on_progress)
-    ray = connected(address)
-    try:
-        return collected(_Pool(ray, job, missing).results(), missing, len(parts), on_progress)
-    finally:
-        ray.shutdown()
+    number: int
+    """A number of its own, from 0."""
+    name: str
+    """The work in an error message, such as "the part 0-2000"."""
+    item: Any
+    """The argument of the actor's `ask`."""
 
 
-class _Actor:
-    """What runs in a process of a node: one model that translates one part at a time."""
-
-    def __init__(self, job: BulkJob) -> None:
-        self.job = job
-
-    def node(self) -> str:
-        """Load the model, and return the id of the node."""
-        import ray
-
-        self.translator = self.job.translator(workers=1)
-        return str(ray.get_runtime_context().get_node_id())
-
-    def translate(self, part: BulkPart) -> PartRecord | DataError:
-        """Translate a part; a part that cannot be read is an answer, not a failure of the actor."""
-        try:
-            return make_part(self.job, self.translator, part)
-        except DataError as error:
-            return error
+_START = ActorTask(-1, "starting", None)
+"""Starting an actor, such as loading its model, which is counted like other work."""
 
 
 def needs_of_actor(resources: Mapping[str, float], device: str) -> tuple[dict[str, int], int]:
@@ -79,86 +45,120 @@ def needs_of_actor(resources: Mapping[str, float], device: str) -> tuple[dict[st
     return {"num_cpus": 1}, max(1, int(resources.get("CPU", 1)))
 
 
-class _Pool:
-    """Actors, and the parts that wait for them."""
+class ActorPool:
+    """Actors of one class, which are started as work is added, and replaced if they die."""
 
-    def __init__(self, ray: Any, job: BulkJob, parts: Sequence[BulkPart]) -> None:
-        self.ray, self.waiting = ray, deque(parts)
-        self.job = ray.put(job)
-        needs, self.places = needs_of_actor(ray.cluster_resources(), job.device)
-        self.actor = ray.remote(**needs)(_Actor)
+    def __init__(self, ray: Any, actor: type, argument: Any, device: str = "cpu") -> None:
+        """Prepare a pool without actors yet.
+
+        Args:
+            ray: Ray's module, connected to the cluster.
+            actor: the class of the actors: `node` returns the id of its node once it can work, `ask` does the work.
+            argument: the argument of the class, which is sent to each node once.
+            device: the device that the actors compute on; see `needs_of_actor`.
+        """
+        self.ray = ray
+        self.argument = ray.put(argument)
+        needs, self.places = needs_of_actor(ray.cluster_resources(), device)
+        self.actor = ray.remote(**needs)(actor)
+        self.waiting: deque[ActorTask] = deque()
         self.starting: dict[Any, Any] = {}
-        """Actors that load their model, or wait for a place, by the result of `node`."""
-        self.busy: dict[Any, tuple[Any, str, BulkPart]] = {}
-        """Actors at work, with their nodes and parts, by the result of `translate`."""
-        self.tries = Counter[str]()
-        self.failed_on = defaultdict[str, set[str]](set)
-        """The nodes on which the actor of a part died, by the part's name."""
+        """Actors that start, or wait for a place, by the result of `node`."""
+        self.busy: dict[Any, tuple[Any, str, ActorTask]] = {}
+        """Actors at work, with their nodes and work, by the result of `ask`."""
+        self.idle: list[tuple[Any, str]] = []
+        self.tries = Counter[int]()
+        self.failed_on = defaultdict[int, set[str]](set)
+        """The nodes on which the actor of some work died, by the work's number."""
 
-    def results(self) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
-        """Yield each part with its record, or with the reason why its lines cannot be read.
+    @property
+    def unfinished(self) -> int:
+        """How much work waits or is being done."""
+        return len(self.waiting) + len(self.busy)
+
+    def add(self, work: Iterable[ActorTask]) -> None:
+        """Let work wait for an actor; idle actors begin with it."""
+        self.waiting += work
+        idle, self.idle = self.idle, []
+        for actor, node in idle:
+            self._give(actor, node)
+
+    def next(self) -> tuple[ActorTask, Any]:
+        """Return the work that is done next, with its result; there must be unfinished work.
 
         Raises:
-            DataError: a part has ended several actors.
+            DataError: some work, or the start of an actor, has ended several actors.
+            the exceptions of the actors' methods.
         """
-        while self.waiting or self.busy:
+        while True:
             self._start_actors()
             [done], _ = self.ray.wait([*self.busy, *self.starting], num_returns=1)
             if done in self.starting:
                 self._begin(done)
-            elif result := self._end(done):
-                yield result
+            elif found := self._end(done):
+                return found
+
+    def end_idle(self) -> None:
+        """End the actors without work, so that others can use their places."""
+        for actor, _ in self.idle:
+            self.ray.kill(actor)
+        self.idle = []
+
+    def close(self) -> None:
+        """End all actors."""
+        for actor in (*self.starting.values(), *(actor for actor, _, _ in self.busy.values())):
+            self.ray.kill(actor)
+        self.end_idle()
 
     def _start_actors(self) -> None:
         """Keep as many actors starting as work or may start now, so that a growing cluster is filled."""
         wanted = max(self.places - len(self.busy), len(self.busy), 1)
         for _ in range(min(wanted, len(self.waiting)) - len(self.starting)):
-            actor = self.actor.remote(self.job)
+            actor = self.actor.remote(self.argument)
             self.starting[actor.node.remote()] = actor
 
     def _begin(self, started: Any) -> None:
-        """Give the first part to an actor that has loaded its model."""
+        """Give work to an actor that has started."""
         actor = self.starting.pop(started)
         try:
             self._give(actor, self.ray.get(started))
-            self.tries[""] = 0
+            self.tries[_START.number] = 0
         except self.ray.exceptions.RayActorError as error:
-            self._count("", error)
+            self._count(_START, error)
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
 
-    def _end(self, done: Any) -> tuple[BulkPart, PartRecord | DataError] | None:
-        """Return a translated part, and give its actor the next one; or put the part of a dead actor back."""
-        actor, node, part = self.busy.pop(done)
+    def _end(self, done: Any) -> tuple[ActorTask, Any] | None:
+        """Return finished work with its result, and give its actor the next; or put the work of a dead actor back."""
+        actor, node, work = self.busy.pop(done)
         try:
             result = self.ray.get(done)
         except self.ray.exceptions.RayActorError as error:
-            self._count(part.name, error)
-            self.failed_on[part.name].add(node)
-            self.waiting.append(part)
+            self._count(work, error)
+            self.failed_on[work.number].add(node)
+            self.waiting.append(work)
             return None
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
         self._give(actor, node)
-        return part, result
+        return work, result
 
     def _give(self, actor: Any, node: str) -> None:
-        """Give an actor a part, if possible one that has not failed on its node; end the actor if no part waits."""
+        """Give an actor work, if possible such as has not failed on its node."""
         if not self.waiting:
-            self.ray.kill(actor)
+            self.idle.append((actor, node))
             return
-        part = next((one for one in self.waiting if node not in self.failed_on[one.name]), self.waiting[0])
-        self.waiting.remove(part)
-        self.busy[actor.translate.remote(part)] = (actor, node, part)
+        work = next((one for one in self.waiting if node not in self.failed_on[one.number]), self.waiting[0])
+        self.waiting.remove(work)
+        self.busy[actor.ask.remote(work.item)] = (actor, node, work)
 
-    def _count(self, part: str, error: Exception) -> None:
-        """Count the death of an actor; a part, or loading the model, may cause a few."""
-        self.tries[part] += 1
+    def _count(self, work: ActorTask, error: Exception) -> None:
+        """Count the death of an actor; the same work may cause a few."""
+        self.tries[work.number] += 1
         reason = str(error).partition("\n")[0]
-        _log.info("an actor died%s: %s", f" at {part}" if part else " while it loaded the model", reason)
-        if self.tries[part] >= _TRIES:
-            what = f"the part {part}" if part else "loading the model"
+        _log.info("an actor died at %s: %s", work.name, reason)
+        if self.tries[work.number] >= _TRIES:
             raise DataError(
-                f"{what} ended {_TRIES} actors of Ray, perhaps for lack of memory ({reason}); all other complete parts "
-                "are kept: run the same command to resume"
+                f"{work.name} ended {_TRIES} actors of Ray, perhaps for lack of memory ({reason}); what is complete is "
+                "kept: run the same command to resume"
             )

@@ -1,4 +1,4 @@
-"""Call one function on many items, in order: in this process, in several, or wherever a pool's callers are."""
+"""Call one function on many items, in order: in this process or in several."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -6,22 +6,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from glassformer.system.processes import Worker
 
-__all__ = ["HERE", "Caller", "Pool", "Processes", "in_order"]
+__all__ = ["HERE", "Pool", "Processes"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-@runtime_checkable
-class Caller(Protocol):
-    """Something elsewhere that calls a function, on one item at a time."""
-
-    def ask(self, item: Any, /) -> Any:
-        """Return the function's result, or raise its exception."""
 
 
 @runtime_checkable
@@ -52,7 +44,7 @@ class Processes:
         if self.count == 1:
             yield from map(function, items)
         else:
-            yield from in_order(self._workers(function), items)
+            yield from _in_order(self._workers(function), items)
 
     @contextmanager
     def _workers(self, function: Callable[[Item], Result]) -> Iterator[Sequence[Worker[[Item], Result]]]:
@@ -64,20 +56,22 @@ HERE = Processes(1)
 """This process alone."""
 
 
-def in_order(callers: AbstractContextManager[Sequence[Caller]], items: Iterable[Item]) -> Generator[Any, None, None]:
-    """Yield what callers answer, in the order of the items; a few more items than callers are read ahead."""
-    waiting: deque[Future[Any]] = deque()
+def _in_order(
+    workers: AbstractContextManager[Sequence[Worker[[Item], Result]]], items: Iterable[Item]
+) -> Generator[Result, None, None]:
+    """Yield what workers answer, in the order of the items; a few more items than workers are read ahead."""
+    waiting: deque[Future[Result]] = deque()
     with ExitStack() as stack:
         last = stack.enter_context(ExitStack())
-        some = stack.enter_context(callers)  # they end first, because threads wait for them
+        some = stack.enter_context(workers)  # they end first, because threads wait for them
         threads = last.enter_context(ThreadPoolExecutor(len(some)))
-        idle: SimpleQueue[Caller] = SimpleQueue()
-        for caller in some:
-            idle.put(caller)
+        idle: SimpleQueue[Worker[[Item], Result]] = SimpleQueue()
+        for worker in some:
+            idle.put(worker)
         try:
             for item in items:
                 waiting.append(threads.submit(_ask, idle, item))
-                if len(waiting) > 2 * len(some):  # keeps all callers busy, but bounds the memory
+                if len(waiting) > 2 * len(some):  # keeps all workers busy, but bounds the memory
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
@@ -86,10 +80,10 @@ def in_order(callers: AbstractContextManager[Sequence[Caller]], items: Iterable[
                 future.cancel()
 
 
-def _ask(idle: "SimpleQueue[Caller]", item: Any) -> Any:
-    """Return the answer of an idle caller."""
-    caller = idle.get()
+def _ask(idle: "SimpleQueue[Worker[[Item], Result]]", item: Item) -> Result:
+    """Return the answer of an idle worker."""
+    worker = idle.get()
     try:
-        return caller.ask(item)
+        return worker.ask(item)
     finally:
-        idle.put(caller)
+        idle.put(worker)

@@ -1,0 +1,71 @@
+"""Run the parts of a bulk translation on Ray: actors with a model each, on the nodes of a cluster.
+
+The driver only keeps lists: actors read the input and write the output themselves, so every node must reach the run,
+the input and the output.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from glassformer.errors import DataError
+from glassformer.jobs.bulk import BulkJob, BulkPart, BulkSummary, PartRecord, collected, make_part
+from glassformer.jobs.ray_cluster import LOCAL, connected
+from glassformer.jobs.ray_pool import ActorPool, ActorTask
+from glassformer.jobs.run_reports import ProgressReport
+
+__all__ = ["bulk_with_ray"]
+
+
+def bulk_with_ray(
+    job: BulkJob, address: str = LOCAL, *, on_progress: Callable[[ProgressReport], None] = lambda _: None
+) -> BulkSummary:
+    """Translate the missing parts of a job on a Ray cluster; see `jobs.bulk.bulk` for the errors.
+
+    `address` is the cluster's address, "auto" for the cluster to which this machine belongs, or "local".
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+        ConfigError: no cluster has this address.
+        DataError: files of some parts cannot be read, or a part has ended several actors.
+    """
+    job.keep_settings()
+    parts = job.parts()
+    missing = job.missing(parts)
+    if not missing:
+        return collected([], missing, len(parts), on_progress)
+    ray = connected(address)
+    try:
+        return collected(_results(ray, job, missing), missing, len(parts), on_progress)
+    finally:
+        ray.shutdown()
+
+
+def _results(ray: Any, job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
+    """Yield each part with its record, or with the reason why its lines cannot be read."""
+    pool = ActorPool(ray, _Actor, job, job.device)
+    pool.add(ActorTask(number, f"the part {part.name}", part) for number, part in enumerate(parts))
+    while pool.unfinished:
+        work, result = pool.next()
+        yield work.item, result
+        pool.end_idle()
+
+
+class _Actor:
+    """What runs in a process of a node: one model that translates one part at a time."""
+
+    def __init__(self, job: BulkJob) -> None:
+        self.job = job
+
+    def node(self) -> str:
+        """Load the model, and return the id of the node."""
+        import ray
+
+        self.translator = self.job.translator(workers=1)
+        return str(ray.get_runtime_context().get_node_id())
+
+    def ask(self, part: BulkPart) -> PartRecord | DataError:
+        """Translate a part; a part that cannot be read is an answer, not a failure of the actor."""
+        try:
+            return make_part(self.job, self.translator, part)
+        except DataError as error:
+            return error
