@@ -108,7 +108,7 @@ def test_without_a_cell_the_panel_asks_two_questions(make_translator, explore):
     assert "Click any cell" in page.locator(".gf-numbers").inner_text()
     page.get_by_role("button", name="Why does the model look at").click()
     page.wait_for_selector(".gf-own")
-    name, index = page.evaluate("Object.values(glassformer.app.ui.selected)")
+    name, index = page.evaluate("Object.values(glassformer.app.state.selected)")
     largest = page.evaluate("async (name) => Math.max(...(await glassformer.value(name)).data)", name)
     assert "cross_attention.weights" in name
     assert (
@@ -121,7 +121,7 @@ def test_the_question_about_a_word_leads_to_its_logit(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.get_by_role("button", name="Where does the word").click()
     page.wait_for_selector(".gf-terms")
-    name, (row, word) = page.evaluate("Object.values(glassformer.app.ui.selected)")
+    name, (row, word) = page.evaluate("Object.values(glassformer.app.state.selected)")
     assert (name, word) == ("logits", page.evaluate("(row) => glassformer.app.result.current.hypothesis.ids[row]", row))
 
 

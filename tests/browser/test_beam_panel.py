@@ -67,7 +67,7 @@ def slide(page: Any, value: float) -> None:
 
 def settled(page: Any, action: str) -> None:
     """Run an action that makes the page search again, and wait for the result."""
-    page.evaluate(f"() => new Promise((done) => {{ glassformer.app.on('result', () => done(null)); {action} }})")
+    page.evaluate(f"() => new Promise((done) => {{ glassformer.app.on(['result'], () => done(null)); {action} }})")
 
 
 def choose(page: Any, label: str, value: str) -> None:
@@ -143,14 +143,14 @@ def test_a_button_repeats_the_search_with_the_new_alpha(beam):
     slide(beam, 2)
     settled(beam, "document.querySelector('.gf-range + button').click();")
     best = beam.evaluate(SEARCH)["best"]
-    assert beam.evaluate("glassformer.app.search.lengthPenalty") == 2
+    assert beam.evaluate("glassformer.app.state.search.lengthPenalty") == 2
     assert best["score"] == pytest.approx(best["logProb"] / length_penalty(len(best["ids"]), 2))
     assert listed(beam)[0][2] == pytest.approx(best["score"], abs=5e-4)
 
 
 def test_a_beam_of_one_is_greedy_search(beam):
     choose(beam, "Beam size", "1")
-    assert beam.evaluate("glassformer.app.search.beamSize") == 1
+    assert beam.evaluate("glassformer.app.state.search.beamSize") == 1
     assert "greedy" in beam.locator(".gf-beam .gf-note").first.inner_text()
     tree, best = beam.evaluate(SEARCH)["tree"], beam.evaluate(SEARCH)["best"]
     parents = {node["parent"] for node in tree} - {None, 0}

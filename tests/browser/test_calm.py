@@ -31,7 +31,7 @@ def test_cells_near_zero_have_no_number(shown):
           };
         }"""
     )
-    shown.evaluate("glassformer.app.emit('resize', null)")
+    shown.evaluate("glassformer.app.layOut()")
     shown.evaluate(PAINTED)
     written = shown.evaluate("written")
     assert ".096" in written
@@ -83,7 +83,7 @@ def test_changes_new_sentences_and_play_do_not_move_the_page(shown):
     assert shown.evaluate(TOPS) == before
     shown.get_by_role("button", name="Play").click()
     shown.locator(".gf-writer").wait_for()
-    until(shown, "glassformer.app.ui.shown > 1")
+    until(shown, "glassformer.app.state.shown > 1")
     assert shown.evaluate(TOPS)[:2] == before[:2]
     shown.get_by_role("button", name="Map", exact=True).first.click()
     assert shown.evaluate(TOPS) == before
@@ -105,7 +105,7 @@ def test_a_change_a_new_sentence_and_play_do_not_move_the_map_of_a_phone(shown):
     shown.locator(".gf-turned button").wait_for()
     assert shown.evaluate(top) == before
     shown.get_by_role("button", name="Play").click()
-    until(shown, "glassformer.app.ui.shown > 1")
+    until(shown, "glassformer.app.state.shown > 1")
     assert shown.evaluate(top) == before
 
 
@@ -127,7 +127,7 @@ def test_settings_are_behind_one_button(shown):
         assert menu.get_by_text(name, exact=True).is_visible()
     shown.get_by_label("Sort heads by").select_option("peak")
     menu.get_by_text("Contrast per row").click()
-    assert shown.evaluate("[glassformer.app.ui.order, glassformer.app.ui.contrast]") == ["peak", True]
+    assert shown.evaluate("[glassformer.app.state.order, glassformer.app.state.contrast]") == ["peak", True]
     shown.keyboard.press("Escape")
     assert not menu.get_by_text("Contrast per row").is_visible()
     assert menu.locator("summary").evaluate("(one) => one === document.activeElement")
@@ -149,8 +149,8 @@ def test_the_tabs_fit_in_one_row(shown, language):
 @pytest.mark.parametrize(
     ("card", "reached"),
     [
-        ("Ask why a word was written", "glassformer.app.ui.panel === 'why' && glassformer.app.ui.word !== null"),
-        ("Find the head that decides", "glassformer.app.ui.story === 3"),
+        ("Ask why a word was written", "glassformer.app.state.panel === 'why' && glassformer.app.state.word !== null"),
+        ("Find the head that decides", "glassformer.app.state.story === 3"),
         ("Switch a head off", "Object.values(glassformer.app.changes.ablated).flat().length === 1"),
         ("Plant a mistake", "glassformer.firstDifference === 'encoder.layers.0.self_attention.scores'"),
         ("Compare two sentences", "document.querySelectorAll('.gf-pair > *').length === 2"),

@@ -395,7 +395,7 @@ def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, 
     field = page.get_by_role("textbox", name="Source sentence")
     field.fill("a cat .")
     field.press("Enter")
-    expect(page, "[app.sentence, app.changes.mistakes, app.changes.masks]", ["a cat .", ["no_scale"], {}])
+    expect(page, "[app.state.sentence, app.changes.mistakes, app.changes.masks]", ["a cat .", ["no_scale"], {}])
     expect(page, "[app.changes.ablated, app.changes.prefix ?? '']", [{}, ""])
     banner = page.locator(".gf-turned")
     place = "Encoder self-attention, layer 0"
@@ -406,7 +406,7 @@ def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, 
         "",
     ]
     banner.get_by_role("button").click()
-    expect(page, "[app.sentence, app.changes.masks, app.changes.ablated]", [SENTENCE, masks, heads])
+    expect(page, "[app.state.sentence, app.changes.masks, app.changes.ablated]", [SENTENCE, masks, heads])
     pressed = "[...document.querySelectorAll('.gf-pin')].map((one) => one.ariaPressed)"
     expect(page, pressed, ["false", "true", "true"])
     page.get_by_role("button", name="Pin all").first.click()

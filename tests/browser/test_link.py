@@ -25,9 +25,9 @@ CHANGES: dict[str, Any] = {
 }
 SEEN = """() => {
   const { app } = glassformer, { current, firstDifference, logProbOfReference } = app.result;
-  const { language, theme, stage, point, heads, panel, selected } = app.ui;
-  return { sentence: app.sentence, changes: app.changes, search: app.search, text: current.text, firstDifference,
-    logProb: current.hypothesis.logProb, logProbOfReference, language, theme, stage, point, heads, panel, selected };
+  const { sentence, changes, search, language, theme, stage, point, heads, panel, selected } = app.state;
+  return { sentence, changes, search, text: current.text, firstDifference, logProb: current.hypothesis.logProb,
+    logProbOfReference, language, theme, stage, point, heads, panel, selected };
 }"""
 BAD = [
     "#foo",
@@ -93,7 +93,7 @@ def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore
     page.evaluate("glassformer.app.searchWith({beamSize: 2, lengthPenalty: 0})")
     page.evaluate(
         """glassformer.app.show({language: "zh", theme: "dark", stage: "point", point: {name: "logits", head: 1},
-          heads: {...glassformer.app.ui.heads, cross: {layer: 0, head: 3}}})"""
+          heads: {...glassformer.app.state.heads, cross: {layer: 0, head: 3}}})"""
     )
     page.evaluate("glassformer.app.select('encoder.layers.1.self_attention.weights', [1, 2, 0])")
     before, fragment = page.evaluate(SEEN), address(page)
@@ -153,7 +153,7 @@ def test_the_content_of_a_link_stays_text(make_translator, explore):
     page = explore(
         make_translator(), SENTENCE, fragment=f"#text={quote(hostile)}&prefix={quote(hostile)}&panel=changes"
     )
-    assert page.evaluate("glassformer.app.sentence") == hostile
+    assert page.evaluate("glassformer.app.state.sentence") == hostile
     assert page.evaluate("glassformer.app.changes.prefix") == hostile
     assert page.locator(".glassformer img, .glassformer script").count() == 0
 
@@ -164,9 +164,9 @@ def test_typing_an_address_changes_the_page(make_translator, explore):
     wait = """async () => { const end = Date.now() + 5000; while (%s) {
       if (Date.now() > end) throw new Error("nothing came"); await new Promise(requestAnimationFrame); } }"""
     page.evaluate("() => { location.hash = '#mistakes=[\"no_scale\"]&panel=changes'; }")
-    page.evaluate(wait % f"{first} !== '{SELF}.scores' || glassformer.app.ui.panel !== 'changes'")
+    page.evaluate(wait % f"{first} !== '{SELF}.scores' || glassformer.app.state.panel !== 'changes'")
     page.evaluate("() => { location.hash = ''; }")
-    page.evaluate(wait % f"{first} !== null || glassformer.app.ui.panel !== 'numbers'")
+    page.evaluate(wait % f"{first} !== null || glassformer.app.state.panel !== 'numbers'")
 
 
 def test_the_older_of_two_views_owns_the_address(page, tmp_path, make_translator):
@@ -235,14 +235,14 @@ def test_a_link_restores_the_explained_word_until_there_is_a_new_sentence(make_t
     page.goto("about:blank")
     page = explore(translator, SENTENCE, fragment=fragment)
     page.get_by_role("heading", name="Why").wait_for()
-    assert page.evaluate("[glassformer.app.ui.panel, glassformer.app.ui.word]") == ["why", 1]
+    assert page.evaluate("[glassformer.app.state.panel, glassformer.app.state.word]") == ["why", 1]
     page.evaluate("glassformer.set({positions: false})")
     assert "word=1" in address(page)
     page.evaluate("glassformer.app.open('a big dog sleeps .')")
     assert "word" not in address(page)
     page.get_by_text("Choose a word of the translation above.").wait_for()
     page.evaluate("history.back()")
-    until(page, "glassformer.app.ui.word === 1 && document.querySelector('.gf-why h3')")
+    until(page, "glassformer.app.state.word === 1 && document.querySelector('.gf-why h3')")
 
 
 def until(page: Any, condition: str) -> None:
@@ -257,7 +257,7 @@ def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator,
     page = explore(make_translator(), SENTENCE)
     page.evaluate("glassformer.set({positions: false})")
     field = page.get_by_role("textbox", name="Source sentence")
-    state = "[glassformer.app.sentence, glassformer.app.changes.positions].join()"
+    state = "[glassformer.app.state.sentence, glassformer.app.changes.positions].join()"
     banner = page.locator(".gf-turned")
 
     def translate(text: str, after: bool) -> None:
@@ -293,7 +293,7 @@ def test_a_second_sentence_is_compared_word_by_word_and_linked(make_translator, 
     assert problems(page) == []
     assert "beside=the+big+cat+sleeps+." in address(page)
     page.locator(".gf-beside [role=status] button").first.click()
-    until(page, "glassformer.app.ui.selected && glassformer.app.ui.stage === 'map'")
+    until(page, "glassformer.app.state.selected && glassformer.app.state.stage === 'map'")
     page.reload()
     until(page, "globalThis.glassformer && document.querySelectorAll('.gf-pair mark').length >= 2")
     page.evaluate("() => { glassformer.app.show({beside: ''}); glassformer.set({positions: false}); }")

@@ -68,14 +68,14 @@ def test_a_row_says_the_word_that_it_reads_and_the_word_that_it_writes(shown):
 
 def test_cross_attention_shows_a_head_that_aligns_words_first(make_translator, explore):
     translator = make_translator()
-    assert explore(translator, SENTENCE).evaluate("glassformer.app.ui.heads.cross.layer") == 1
+    assert explore(translator, SENTENCE).evaluate("glassformer.app.state.heads.cross.layer") == 1
     page = explore(translator, SENTENCE, alignment={"layer": 0, "heads": [2]})
-    assert page.evaluate("glassformer.app.ui.heads.cross") == {"layer": 0, "head": 2}
+    assert page.evaluate("glassformer.app.state.heads.cross") == {"layer": 0, "head": 2}
 
 
 def test_a_cell_of_a_hidden_head_is_shown_on_the_map_and_stays_read(shown):
     shown.evaluate("glassformer.app.select('decoder.layers.0.cross_attention.weights', [3, 1, 2])")
-    assert shown.evaluate("glassformer.app.ui.heads.cross") == {"layer": 0, "head": 3}
+    assert shown.evaluate("glassformer.app.state.heads.cross") == {"layer": 0, "head": 3}
     readout = shown.locator(".gf-cross .gf-readout", has_text="→ black")
     readout.wait_for()
     shown.get_by_role("button", name="← Back").click()
@@ -102,15 +102,15 @@ def test_the_effect_by_which_heads_are_sorted_can_be_read(shown):
 
 def test_a_different_order_stops_the_ablation_of_heads(shown):
     counted = """async () => {
-      const { app } = glassformer, original = app.ablationEffect;
+      const { app } = glassformer, original = app.sentences.ablationEffect;
       let calls = 0;
-      app.ablationEffect = (...asked) => { calls++; return original.apply(app, asked); };
-      await app.compute();  // a new result, of which no effect is known
+      app.sentences.ablationEffect = (...asked) => { calls++; return original.apply(app.sentences, asked); };
+      await app.set({});  // a new result, of which no effect is known
       app.show({ order: "ablation" });
       for (let i = 0; i < 100000 && calls === 0; i++) await null;
       app.show({ order: "index" });
       for (let i = 0; i < 30; i++) await new Promise(requestAnimationFrame);
-      delete app.ablationEffect;
+      delete app.sentences.ablationEffect;
       return calls;
     }"""
     assert 1 <= shown.evaluate(counted) <= 3  # one per family
@@ -121,14 +121,14 @@ def test_stop_ends_the_ablation_of_heads_and_moves_nothing(shown):
     before = shown.evaluate(top)
     shown.evaluate(
         """async () => {
-          const { app } = glassformer, original = app.ablationEffect;
-          await app.compute();  // a new result, of which no effect is known
+          const { app } = glassformer, original = app.sentences.ablationEffect;
+          await app.set({});  // a new result, of which no effect is known
           globalThis.calls = 0;
           const held = new Promise((go) => { globalThis.go = go; });
-          app.ablationEffect = async (...asked) => {
+          app.sentences.ablationEffect = async (...asked) => {
             calls++;
             await held;
-            return original.apply(app, asked);
+            return original.apply(app.sentences, asked);
           };
         }"""
     )
@@ -146,7 +146,7 @@ def test_stop_ends_the_ablation_of_heads_and_moves_nothing(shown):
     shown.evaluate("async () => { for (let i = 0; i < 30; i++) await new Promise(requestAnimationFrame); }")
     assert shown.evaluate("calls") == 3  # one per family
     assert shown.locator(".gf-progress:visible").count() == 0
-    assert shown.evaluate("glassformer.app.ui.order") == "index"
+    assert shown.evaluate("glassformer.app.state.order") == "index"
     settings.locator("summary").click()
     assert shown.get_by_label("Sort heads by").input_value() == "index"
 
@@ -154,7 +154,7 @@ def test_stop_ends_the_ablation_of_heads_and_moves_nothing(shown):
 WEIGHTS = """async ({name, text}) => {
   const { app } = glassformer;
   const values = async ({ trace }) => [...(await trace.get(name)).data];
-  const other = await app.translated(text, "", app.engineChanges(app.changes));
+  const other = await app.translated(text, "", { ...app.result.current.changes, patches: [] });
   return [await values(app.result.current), await values(other), app.result.current.sourceIds.length];
 }"""
 
@@ -184,7 +184,7 @@ def test_weights_that_differ_between_two_sentences_are_outlined_and_told(make_tr
     assert len(marked) < len(shared)
     own = [place for place in marked if place[0] == 1]
     assert own
-    page.evaluate("outlined = 0; glassformer.app.show({})")
+    page.evaluate("outlined = 0; glassformer.app.show({ point: glassformer.app.state.point })")
     page.evaluate("async () => { for (let i = 0; i < 9; i++) await new Promise(requestAnimationFrame); }")
     assert page.evaluate("outlined") == len(own)
     grid = page.locator(".gf-point").get_by_role("grid")
@@ -214,7 +214,7 @@ def test_weights_that_differ_between_two_sentences_are_outlined_and_told(make_tr
 
 def test_weights_that_a_change_moves_are_outlined_while_both_translations_are_compared(shown, tmp_path):
     name = "encoder.layers.1.self_attention"
-    shown.evaluate("glassformer.app.show({heads: {...glassformer.app.ui.heads, encoder: {layer: 1, head: 2}}})")
+    shown.evaluate("glassformer.app.show({heads: {...glassformer.app.state.heads, encoder: {layer: 1, head: 2}}})")
     rows = [[2, 3, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]]]
     before = shown.evaluate(f"async () => (await glassformer.value('{name}.weights')).data[(2 * 11 + 3) * 11 + 5]")
     shown.evaluate("(overrides) => glassformer.set({overrides})", {name: rows})

@@ -96,16 +96,16 @@ def test_words_are_stops_of_the_keyboard(make_translator, explore):
     assert output.first.evaluate("(one) => one === document.activeElement")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    assert page.evaluate("[glassformer.app.ui.panel, glassformer.app.ui.word]") == ["why", 1]
+    assert page.evaluate("[glassformer.app.state.panel, glassformer.app.state.word]") == ["why", 1]
 
 
 def test_enter_on_a_source_word_opens_the_largest_weight_with_which_it_is_read(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.locator(".gf-outcome [data-side=source]").nth(3).press("Enter")
     page.locator(".gf-numbers .gf-result").wait_for()
-    name, (head, row, column) = page.evaluate("[glassformer.app.ui.selected.name, glassformer.app.ui.selected.index]")
+    name, (head, row, column) = page.evaluate("(({ name, index }) => [name, index])(glassformer.app.state.selected)")
     assert column == 3
-    assert {"layer": int(name.split(".")[2]), "head": head} == page.evaluate("glassformer.app.ui.heads.cross")
+    assert {"layer": int(name.split(".")[2]), "head": head} == page.evaluate("glassformer.app.state.heads.cross")
     shape, data = page.evaluate("(name) => glassformer.value(name).then(({shape, data}) => [shape, [...data]])", name)
     weights = [data[(head * shape[1] + at) * shape[2] + column] for at in range(shape[1])]
     assert weights[row] == max(weights)

@@ -46,10 +46,10 @@ def test_lines_are_the_weights_of_the_head_and_open_their_arithmetic(make_transl
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     best = int(expected[1].argmax())
-    assert page.evaluate("glassformer.app.ui.selected") == {"name": CROSS, "index": [1, 1, best]}
+    assert page.evaluate("glassformer.app.state.selected") == {"name": CROSS, "index": [1, 1, best]}
     lines.locator("path").first.dispatch_event("click")
     row, column = divmod(int(expected.argmax()), expected.shape[1])
-    assert page.evaluate("glassformer.app.ui.selected.index") == [1, row, column]
+    assert page.evaluate("glassformer.app.state.selected.index") == [1, row, column]
     assert "face=lines" in page.url
 
 
@@ -72,12 +72,12 @@ def test_the_picture_of_the_model_leads_to_each_part_and_lights_the_step(make_tr
     lit = flow.locator("[aria-current]")
     assert lit.count() == 0
     flow.get_by_role("button", name="decoder, layer 1: cross-attention").press("Enter")
-    assert page.evaluate("glassformer.app.ui.point.name") == CROSS
+    assert page.evaluate("glassformer.app.state.point.name") == CROSS
     assert [one.get_attribute("aria-label") for one in lit.all()] == ["decoder, layer 1: cross-attention"]
     page.get_by_role("button", name=re.compile("add & norm")).click()
     assert lit.count() == 1
     flow.get_by_role("button", name="memory").click()
-    assert page.evaluate("glassformer.app.ui.point.name") == "encoder.output"
+    assert page.evaluate("glassformer.app.state.point.name") == "encoder.output"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

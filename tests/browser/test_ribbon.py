@@ -13,7 +13,7 @@ STEPS = [
 WATCH = """() => {
   globalThis.frames = [];
   const { app } = glassformer;
-  app.on("ui", (keys) => { if (keys.includes("step")) frames.push([app.ui.step, app.ui.shown]); });
+  app.on(["step"], ({ step, shown }) => frames.push([step, shown]));
   app.show({ pace: 1 });
 }"""
 TIMERS = """
@@ -68,8 +68,9 @@ def played(page: Any) -> list[Any]:
     return page.evaluate("frames")
 
 
-def ui(page: Any) -> Any:
-    return page.evaluate("({ ...glassformer.app.ui })")
+def looks(page: Any) -> Any:
+    """Return a part of the selection."""
+    return page.evaluate("(({ stage, point, step, heads }) => ({ stage, point, step, heads }))(glassformer.app.state)")
 
 
 def words(page: Any) -> int:
@@ -94,13 +95,13 @@ def test_a_step_shows_its_tensor_in_the_chosen_layer(ribbon):
         ribbon.get_by_label("Encoder or decoder").select_option(stack)
         ribbon.get_by_label("layer", exact=True).select_option(layer)
         ribbon.locator(f"[data-step={step}]").click()
-        assert ui(ribbon)["stage"] == "point"
-        assert ui(ribbon)["point"]["name"] == point
+        assert looks(ribbon)["stage"] == "point"
+        assert looks(ribbon)["point"]["name"] == point
         assert ribbon.locator(".gf-step[aria-current=step]").get_attribute("data-step") == step
         assert "§3." in ribbon.locator(".gf-about").inner_text()
         ribbon.locator(".gf-ribbon").get_by_role("button", name="Map").click()
-        assert ui(ribbon)["stage"] == "map"
-        assert ui(ribbon)["step"] is None
+        assert looks(ribbon)["stage"] == "map"
+        assert looks(ribbon)["step"] is None
 
 
 def table(page: Any) -> list[list[str]]:
@@ -152,7 +153,7 @@ def test_the_row_from_score_to_weight_shows_what_a_mistaken_model_does(ribbon, m
     until(ribbon, f"document.querySelector('.gf-step-view caption').innerText.includes({stages})")
     lines = {line[0]: [cell.replace("−∞", "-inf").replace("−", "-") for cell in line[1:]] for line in table(ribbon)}
     assert list(lines) == STAGES[mistake]
-    head = ribbon.evaluate("glassformer.app.ui.point.head")
+    head = ribbon.evaluate("glassformer.app.state.point.head")
     value = "async (name) => { const {shape, data} = await glassformer.value(name); return [shape, [...data]]; }"
     scores, weights = (
         np.array(data, np.float64).reshape(shape)[head]
@@ -236,15 +237,15 @@ def test_steps_that_the_encoder_lacks_are_shown_in_the_decoder(ribbon):
     ribbon.locator("[data-step=cross]").click()
     assert ribbon.get_by_label("Encoder or decoder").input_value() == "decoder"
     ribbon.get_by_label("Encoder or decoder").select_option("encoder")
-    assert ui(ribbon)["point"]["name"] == "encoder.layers.0.feed_forward.activated"
+    assert looks(ribbon)["point"]["name"] == "encoder.layers.0.feed_forward.activated"
 
 
 def test_the_mask_is_shown_on_the_map_in_the_chosen_layer(ribbon):
     ribbon.get_by_label("Encoder or decoder").select_option("decoder")
     ribbon.get_by_label("layer", exact=True).select_option("0")
     ribbon.locator("[data-step=mask]").click()
-    assert ui(ribbon)["stage"] == "map"
-    assert [ui(ribbon)["heads"][family]["layer"] for family in ("cross", "decoder")] == [0, 0]
+    assert looks(ribbon)["stage"] == "map"
+    assert [looks(ribbon)["heads"][family]["layer"] for family in ("cross", "decoder")] == [0, 0]
 
 
 def test_the_mask_opens_where_it_blocks_something(ribbon):
@@ -258,7 +259,7 @@ def test_the_mask_opens_where_it_blocks_something(ribbon):
 def test_selecting_something_else_leaves_the_step(ribbon):
     ribbon.locator("[data-step=scores]").click()
     ribbon.evaluate("glassformer.app.show({ stage: 'point', point: { name: 'logits', head: 0 } })")
-    assert ui(ribbon)["step"] is None
+    assert looks(ribbon)["step"] is None
 
 
 def test_the_encoder_runs_once_and_the_decoder_for_every_word(ribbon):
@@ -272,13 +273,13 @@ def test_the_encoder_runs_once_and_the_decoder_for_every_word(ribbon):
         assert steps[-4:] == ["cross", "feed_forward", "logits", "next"]
     assert len(frames) == 11 + 14 * words(ribbon)
     assert end == [None, None]
-    assert ui(ribbon)["stage"] == "map"
+    assert looks(ribbon)["stage"] == "map"
 
 
 def test_the_next_word_is_shown_with_its_probability_and_its_rivals(ribbon):
-    ribbon.evaluate("""() => glassformer.app.on("ui", () => {
+    ribbon.evaluate("""() => glassformer.app.on(["step"], ({ step }) => {
       const note = () => frames.push(document.querySelector(".gf-next").innerText);
-      if (glassformer.app.ui.step === "next") queueMicrotask(note);
+      if (step === "next") queueMicrotask(note);
     })""")
     said = [text.split("\n") for text in played(ribbon) if isinstance(text, str)]
     current = ribbon.evaluate("""() => {
@@ -324,9 +325,9 @@ def test_the_keyboard_pauses_steps_and_restarts_the_animation(ribbon):
     assert ribbon.get_by_role("button", name="Play").is_visible()
     for name, step in [("forward", "embedding"), ("forward", "positions"), ("back", "embedding")]:
         ribbon.get_by_role("button", name=f"One step {name}").press("Enter")
-        until(ribbon, f"glassformer.app.ui.step === '{step}'")
+        until(ribbon, f"glassformer.app.state.step === '{step}'")
     ribbon.get_by_role("button", name="From the beginning").press("Enter")
-    assert ui(ribbon)["step"] == "tokens"
+    assert looks(ribbon)["step"] == "tokens"
 
 
 def test_arrow_keys_move_along_the_steps(ribbon):
@@ -335,7 +336,7 @@ def test_arrow_keys_move_along_the_steps(ribbon):
         ribbon.keyboard.press(key)
     assert ribbon.evaluate("document.activeElement.dataset.step") == "embedding"
     ribbon.keyboard.press("Enter")
-    assert ui(ribbon)["point"]["name"] == "source.embedding"
+    assert looks(ribbon)["point"]["name"] == "source.embedding"
     assert ribbon.locator(".gf-step[tabindex='0']").count() == 1
 
 
@@ -347,11 +348,11 @@ def test_a_new_sentence_or_closing_the_view_stops_the_animation(page, make_trans
     ribbon.evaluate("globalThis.app = glassformer.app")
     ribbon.evaluate(NO_LISTENERS)
     play(ribbon)
-    until(ribbon, "app.ui.shown > 0")
+    until(ribbon, "app.state.shown > 0")
     ribbon.evaluate(action)
     assert ribbon.evaluate("timers.size") == 0
     if "open" in action:
-        assert ribbon.evaluate("[app.ui.shown, app.ui.step]") == [None, None]
+        assert ribbon.evaluate("[app.state.shown, app.state.step]") == [None, None]
 
 
 def test_nothing_moves_by_itself_with_reduced_motion(page, make_translator, explore):
@@ -359,10 +360,10 @@ def test_nothing_moves_by_itself_with_reduced_motion(page, make_translator, expl
     page.add_init_script(TIMERS)
     ribbon = explore(make_translator(), SENTENCE)
     play(ribbon)
-    until(ribbon, "glassformer.app.ui.step === 'tokens'")
+    until(ribbon, "glassformer.app.state.step === 'tokens'")
     assert ribbon.evaluate("timers.size") == 0
     ribbon.get_by_role("button", name="One step forward").click()
-    until(ribbon, "glassformer.app.ui.step === 'embedding'")
+    until(ribbon, "glassformer.app.state.step === 'embedding'")
 
 
 def test_on_a_phone_the_strip_scrolls_and_the_page_does_not(ribbon):

@@ -9,7 +9,7 @@ import pytest
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.1.cross_attention"
-STATE = "(({ result, ui }) => ({ text: result.current.text, heads: ui.heads }))(glassformer.app)"
+STATE = "(({ state }) => ({ text: state.result.current.text, heads: state.heads }))(glassformer.app)"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
 
 def test_a_grid_is_saved_with_its_weights_and_words(opened, tmp_path):
     translator, page = opened
-    page.evaluate("glassformer.app.show({heads: {...glassformer.app.ui.heads, cross: {layer: 1, head: 2}}})")
+    page.evaluate("glassformer.app.show({heads: {...glassformer.app.state.heads, cross: {layer: 1, head: 2}}})")
     path = saved(page, ".gf-cross", "SVG", tmp_path)
     assert path.name == f"{CROSS}.2.svg"
     weights = page.evaluate(f"glassformer.value('{CROSS}.weights').then(({{shape, data}}) => [...data])")

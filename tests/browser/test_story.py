@@ -97,12 +97,12 @@ def test_the_story_opens_at_the_first_visit_and_ends_where_the_reader_wants(make
     page.keyboard.press("Escape")
     assert page.locator(".gf-columns .gf-grid canvas").first.is_visible()
     assert page.evaluate("document.activeElement.textContent") == "Story"
-    assert page.evaluate("[location.hash, glassformer.app.sentence]") == ["", SENTENCE]
+    assert page.evaluate("[location.hash, glassformer.app.state.sentence]") == ["", SENTENCE]
     page.reload()
     page.evaluate("() => glassformer.ready.then(() => null)")
-    assert page.evaluate("glassformer.app.ui.story") == 0
+    assert page.evaluate("glassformer.app.state.story") == 0
     page.get_by_role("button", name="Story", exact=True).press("Enter")
-    assert settled(page).evaluate("glassformer.app.ui.story") == 1
+    assert settled(page).evaluate("glassformer.app.state.story") == 1
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_the_story_opens_at_the_first_visit_and_ends_where_the_reader_wants(make
 )
 def test_links_decide_where_the_story_opens(make_translator, explore, opens, fragment, scene):
     page = explore(make_translator(), SENTENCE, story={"opens": opens, "pair": PAIR}, fragment=fragment)
-    assert page.evaluate("glassformer.app.ui.story") == scene
+    assert page.evaluate("glassformer.app.state.story") == scene
     assert page.locator(".gf-error:visible").count() == 0
     assert page.locator(".gf-main").count() == (scene == 0)
 
 
 def test_a_recorded_page_has_no_story(make_translator, explore):
     page = explore(make_translator(), SENTENCE, data=recorded_payload, story={"opens": "always", "pair": []})
-    assert page.evaluate("glassformer.app.ui.story") == 0
+    assert page.evaluate("glassformer.app.state.story") == 0
     assert page.get_by_role("button", name="Story", exact=True).count() == 0
 
 
@@ -145,7 +145,7 @@ def test_scene_1_writes_the_likeliest_word_each_time(make_translator, explore):
     page.get_by_role("textbox").fill("the cat sleeps .")
     page.get_by_role("button", name="Translate").click()
     page.locator(".gf-story-picture .gf-line").first.get_by_text("sleeps").wait_for()
-    assert page.evaluate("glassformer.app.sentence") == SENTENCE
+    assert page.evaluate("glassformer.app.state.sentence") == SENTENCE
 
 
 def test_scene_2_shows_each_head_as_lines(make_translator, explore):
@@ -157,8 +157,10 @@ def test_scene_2_shows_each_head_as_lines(make_translator, explore):
     assert len(seen) == 8
     page.locator(".gf-story .gf-lines path").first.dispatch_event("click")
     page.get_by_role("tab", name="Arithmetic", selected=True).wait_for()
-    ui = page.evaluate("({ ...glassformer.app.ui })")
-    assert (ui["story"], ui["face"], ui["selected"]["name"]) == (0, "lines", ui["point"]["name"])
+    story, face, point, number = page.evaluate(
+        "(({ story, face, point, selected }) => [story, face, point.name, selected.name])(glassformer.app.state)"
+    )
+    assert (story, face, number) == (0, "lines", point)
 
 
 def test_scenes_3_and_4_find_the_deciding_heads_and_switch_them_off(make_translator, explore):

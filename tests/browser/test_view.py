@@ -90,7 +90,7 @@ def test_arrow_keys_move_in_a_grid_and_enter_opens_the_arithmetic(make_translato
         page.keyboard.press(key)
     assert grid.get_by_role("gridcell").get_attribute("aria-label").startswith("row: big, column: black, weight 0.")
     page.keyboard.press("Enter")
-    assert page.evaluate("glassformer.app.ui.selected.index.slice(1)") == [1, 2]
+    assert page.evaluate("glassformer.app.state.selected.index.slice(1)") == [1, 2]
 
 
 def test_a_word_is_highlighted_everywhere(make_translator, explore):
@@ -126,7 +126,7 @@ def test_a_blank_sentence_is_refused_and_changes_nothing(make_translator, explor
     page.get_by_label("Source sentence").fill("  ")
     page.get_by_role("button", name="Translate").click()
     assert page.get_by_role("alert").inner_text() == "The source is blank: type a sentence."
-    assert page.evaluate("glassformer.app.sentence") == SENTENCE
+    assert page.evaluate("glassformer.app.state.sentence") == SENTENCE
     assert page.evaluate("glassformer.translate(' ')") == {"text": "", "score": 0, "logProb": 0, "tokens": []}
 
 
@@ -200,7 +200,7 @@ def test_a_late_answer_does_not_overwrite_a_newer_one(make_translator, explore, 
           const { app } = glassformer, { trace } = app.result.current, { get } = trace, late = Promise.withResolvers();
           const name = (layer) => `encoder.layers.${layer}.self_attention.weights`;
           const show = (layer) => app.show({
-            stage, point: { name: name(layer), head: 0 }, heads: { ...app.ui.heads, encoder: { layer, head: 0 } } });
+            stage, point: { name: name(layer), head: 0 }, heads: { ...app.state.heads, encoder: { layer, head: 0 } } });
           const label = () => document.querySelector(`.gf-${stage} .gf-grid [role=grid]`).ariaLabel;
           const shown = () => label().match(/layers.(.)/)[1];
           const painted = () => new Promise((resolve) => setTimeout(resolve, 50));
@@ -252,7 +252,7 @@ def test_a_text_that_the_model_cannot_read_is_refused_and_nothing_changes(make_t
         page.get_by_role("button", name="Translate").click()
         page.locator(".gf-error").first.get_by_text(message).wait_for()
         assert page.locator(".gf-error").count() == 1
-        assert page.evaluate("glassformer.app.sentence") == SENTENCE
+        assert page.evaluate("glassformer.app.state.sentence") == SENTENCE
     refused = "glassformer.set({prefix: 'le \\udc00'}).then(() => '', (error) => error.message)"
     assert "half of a character" in page.evaluate(refused)
     assert page.evaluate("glassformer.app.changes.prefix ?? ''") == ""

@@ -65,6 +65,6 @@ def test_a_cell_of_a_later_window_opens_its_own_number(point):
     canvas.wait_for(state="visible")
     box = canvas.bounding_box()
     canvas.click(position={"x": box["width"] - 9, "y": box["height"] - 9})
-    name, [_, word] = point.evaluate("(({ name, index }) => [name, index])(glassformer.app.ui.selected)")
+    name, [_, word] = point.evaluate("(({ name, index }) => [name, index])(glassformer.app.state.selected)")
     [token] = point.evaluate("(id) => glassformer.app.engine.tokens('target', [id])", word)
     assert (name, token) == ("logits", best[31])

@@ -89,7 +89,7 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     page.locator("[data-side=output]").nth(PLACE).press("Enter")
     page.locator(".gf-why table").nth(2).wait_for()
     page.locator(".gf-measured:empty").wait_for(state="attached")
-    assert page.evaluate("glassformer.app.ui.panel") == "why"
+    assert page.evaluate("glassformer.app.state.panel") == "why"
     plain = word.row({})
     others = [id for id in plain.argsort(descending=True).tolist() if id != word.word][:10]
     expected = [plain[id].item() for id in (word.word, *others)]
@@ -119,9 +119,9 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     assert leading in said
     assert problems(page) == []
     page.locator(".gf-why .gf-link[title*=head]").first.click()
-    assert page.evaluate("glassformer.app.ui.point.name").endswith(".weights")
+    assert page.evaluate("glassformer.app.state.point.name").endswith(".weights")
     page.get_by_role("button", name="feed-forward 1").click()
-    assert page.evaluate("glassformer.app.ui.point.name") == "decoder.layers.1.feed_forward.output"
+    assert page.evaluate("glassformer.app.state.point.name") == "decoder.layers.1.feed_forward.output"
     page.get_by_role("button", name="Switch it off").first.click()
     page.locator(".gf-change").wait_for()
     assert len(page.evaluate("Object.values(glassformer.app.changes.ablated).flat()")) == 1

@@ -2,7 +2,8 @@
 // or before and after the changes.
 import { alignment, MARKED_FROM, largestChanges, weightChanges, wordChanges } from "../engine/alignment.ts";
 import { BLANK_BELOW, numberText } from "../engine/number_text.ts";
-import { attentionName, FAMILIES, hasAny, messageOf } from "./app.ts";
+import { messageOf } from "./app.ts";
+import { FAMILIES, attentionName, layersOf } from "./heads.ts";
 import { placeName } from "./changes/attention.ts";
 import { button, chooser, element, refill, tokenElement } from "./dom.ts";
 import { latestOnly } from "./latest.ts";
@@ -36,7 +37,7 @@ export function createBeside(app: App) {
   refill(details, summary, about, form, result);
 
   async function prepared(): Promise<Made> {
-    if (!details.open || !(app.ui.beside || app.changed || step !== undefined))
+    if (!details.open || !(app.state.beside || app.changed || step !== undefined))
       return { shown: [], marks: null };
     try {
       return await compared(app, step);
@@ -53,7 +54,7 @@ export function createBeside(app: App) {
     about.textContent = app.t("beside.about");
     submit.textContent = app.t("beside.compare");
     field.setAttribute("aria-label", app.t("beside.sentence"));
-    field.value = app.ui.beside;
+    field.value = app.state.beside;
     if (app.payload.checkpoints?.length > 0)
       refill(
         steps,
@@ -62,14 +63,12 @@ export function createBeside(app: App) {
           draw();
         }),
       );
-    if (app.ui.beside) details.open = true;
+    if (app.state.beside) details.open = true;
     draw();
   }
-  app.on("result", () => draw());
-  app.on("ui", (keys) => {
-    if (hasAny(keys, "language", "beside")) fill();
-    if (keys.includes("beside") && app.ui.beside) details.scrollIntoView({ block: "nearest" });
-  });
+  app.on(["result"], () => draw());
+  app.on(["language", "beside"], fill);
+  app.on(["beside"], ({ beside }) => beside && details.scrollIntoView({ block: "nearest" }));
   fill();
   return details;
 }
@@ -91,7 +90,8 @@ function stepChooser(
 
 async function compared(app: App, step: number | null | undefined): Promise<Made> {
   const { current, reference } = app.result;
-  const second = app.ui.beside.trim() || (step === undefined ? "" : (app.changes.source ?? app.sentence));
+  const second =
+    app.state.beside.trim() || (step === undefined ? "" : (app.changes.source ?? app.state.sentence));
   const [one, other] = second ? [current, await otherOf(app, second, step)] : [reference, current];
   const sources = alignment(one.sourceIds, other.sourceIds);
   const words = wordChanges(one.hypothesis, other.hypothesis);
@@ -125,9 +125,9 @@ async function compared(app: App, step: number | null | undefined): Promise<Made
 
 /** Returns the second translation: under the same changes, with the weights of another step if one is chosen. */
 async function otherOf(app: App, text: string, step: number | null | undefined) {
-  const changes = await app.resolved();
-  if (step !== undefined) changes.checkpoint = step;
-  return app.translated(text, app.changes.prefix ?? "", changes);
+  const { changes } = app.result.current;
+  const { checkpoint } = step === undefined ? changes : { checkpoint: step };
+  return app.translated(text, app.changes.prefix ?? "", { ...changes, checkpoint });
 }
 
 /**
@@ -162,7 +162,7 @@ async function changesOf(app: App, here: Translated, there: Translated) {
   };
   const changes: Compared["changes"] = new Map();
   for (const family of FAMILIES)
-    for (let layer = 0; layer < app.layersOf(family); layer++) {
+    for (let layer = 0; layer < layersOf(app.config, family); layer++) {
       const name = `${attentionName(family, layer)}.weights`;
       const [one, other] = await Promise.all([here, there].map(({ trace }) => trace.get(name)));
       changes.set(name, weightChanges(one, other, pairs[family.rows], pairs[family.columns]));

@@ -1,12 +1,12 @@
 // One picture of the model: the source words pass the encoder's layers and become the memory; the decoder's layers read
 // the written words and the memory, and choose the next word. A line per stack is the residual stream: each box reads
 // from it and adds its result to it.
-import { hasAny } from "./app.ts";
 import { element, refill, tokenElement } from "./dom.ts";
 import { elementSvg, saveMenu } from "./take_away.ts";
 
 import type { ModelConfig, Stack } from "../engine/types.ts";
 import type { App } from "./app.ts";
+import type { State } from "./state.ts";
 import type { Looks } from "./types.ts";
 
 interface Box {
@@ -33,6 +33,9 @@ const KINDS: Record<string, string[]> = {
   logits: ["next"],
   next: ["next"],
 };
+
+/** What the boxes and the words in them are drawn from. */
+const FILLED: (keyof State)[] = ["result", "language", "shown", "word"];
 
 /** Returns the boxes of a stack, from its input to its end; `id` is the beginning of the names of a box's points. */
 export function boxesOf(config: ModelConfig, stack: Stack): Box[] {
@@ -85,7 +88,7 @@ export function createFlow(app: App) {
     const name = app.t(`flow.${kind === "input" ? `${stack}.input` : kind}`);
     const about = kind === "memory" ? app.t("flow.memory.about") : name;
     const where = layer === null ? about : app.t("flow.box", app.t(`flow.${stack}`), layer, name);
-    const show = () => app.show({ stage: "point", point: { name: point, head: app.ui.point.head } });
+    const show = () => app.show({ stage: "point", point: { name: point, head: app.state.point.head } });
     const made = element(
       "button",
       {
@@ -137,12 +140,12 @@ export function createFlow(app: App) {
 
   function fill() {
     const { sourceTokens, targetTokens, outputTokens } = app.result.current;
-    const { word } = app.ui;
-    const shown = app.ui.shown ?? Math.min((word ?? Infinity) + 1, targetTokens.length);
+    const { word } = app.state;
+    const shown = app.state.shown ?? Math.min((word ?? Infinity) + 1, targetTokens.length);
     picture.setAttribute("aria-label", app.t("flow.label"));
     const encoder = row("encoder", sourceTokens);
     const decoder = row("decoder", targetTokens.slice(0, Math.max(1, shown)));
-    const isWritten = app.ui.shown === null || app.ui.step === "next";
+    const isWritten = app.state.shown === null || app.state.step === "next";
     decoder.last?.append(" ", tokenElement(isWritten ? outputTokens[shown - 1] : "…"));
     refill(
       picture,
@@ -159,17 +162,16 @@ export function createFlow(app: App) {
   }
 
   function light() {
-    const lit = litBoxes(config, app.ui);
+    const lit = litBoxes(config, app.state);
     for (const [id, box] of boxes) {
       if (lit.includes(id)) box.setAttribute("aria-current", "true");
       else box.removeAttribute("aria-current");
     }
   }
   fill();
-  app.on("result", fill);
-  app.on("ui", (keys) => {
-    if (hasAny(keys, "language", "shown", "word") || (app.ui.shown !== null && keys.includes("step"))) fill();
-    else if (hasAny(keys, "step", "stage", "point")) light();
+  app.on([...FILLED, "step", "stage", "point"], ({ shown }, changed) => {
+    if (FILLED.some((key) => changed.has(key)) || (shown !== null && changed.has("step"))) fill();
+    else light();
   });
   return frame;
 }

@@ -15,7 +15,8 @@ import { attentionNames, layerNames } from "../engine/model.ts";
 import { BLANK_BELOW, numberText } from "../engine/number_text.ts";
 import { Run } from "../engine/run.ts";
 import { largestAt, rowOf } from "../engine/tensor.ts";
-import { hasAny, messageOf } from "./app.ts";
+import { messageOf } from "./app.ts";
+import { layersOf } from "./heads.ts";
 import { likestExample } from "./changes/patches.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
 import { button, chooser, element, refill, tokenElement } from "./dom.ts";
@@ -82,7 +83,7 @@ function section(app: App, chosen: Choices, name: string, made: Made, open = fal
   async function prepared() {
     summary.textContent = app.t(`layers.${name}`);
     about.textContent = app.t(`layers.${name}.about`);
-    if (app.ui.panel !== "layers" || !details.open) return null;
+    if (app.state.panel !== "layers" || !details.open) return null;
     try {
       return await made(app, chosen, () => draw(), body);
     } catch (error) {
@@ -92,8 +93,7 @@ function section(app: App, chosen: Choices, name: string, made: Made, open = fal
   const draw = latestOnly(app.signal, prepared, (parts: Child[] | null) => {
     if (parts) refill(body, parts);
   });
-  app.on("result", () => draw());
-  app.on("ui", (keys) => hasAny(keys, "panel", "language", "theme") && draw());
+  app.on(["result", "panel", "language", "theme"], () => draw());
   draw();
   return details;
 }
@@ -104,7 +104,7 @@ async function lensParts(app: App, chosen: Choices, redraw: () => void): Promise
   const stack = chosen.lens;
   const side = sideOf(stack);
   const run = await runWith(app, readOutWeights(app.config, stack));
-  const layers = layersOf(app, stack);
+  const layers = streamsOf(app, stack);
   const said: Cell[][] = []; // by layer
   for (const layer of layers) {
     const stream = await trace.get(streamName(app.config, changes, stack, layer));
@@ -203,8 +203,7 @@ async function sweep(
   signal: AbortSignal,
 ) {
   const { current } = app.result;
-  const changes = await app.resolved();
-  const other = await app.translated(sentence, "", app.engineChanges({ ...changes, patches: [] }));
+  const other = await app.translated(sentence, "", { ...current.changes, patches: [] });
   const contest = contestOf(
     { sourceIds: current.sourceIds, ids: current.hypothesis.ids },
     { sourceIds: other.sourceIds, ids: other.hypothesis.ids },
@@ -215,8 +214,8 @@ async function sweep(
   const donor = { sourceIds: other.sourceIds, targetIds };
   const length =
     stack === "encoder" ? Math.min(current.sourceIds.length, donor.sourceIds.length) : targetIds.length;
-  const layers = layersOf(app, stack);
-  const steps = patchSweep(app.engine, { ...contest, cases: [mine] }, donor, stack, length, changes);
+  const layers = streamsOf(app, stack);
+  const steps = patchSweep(app.engine, { ...contest, cases: [mine] }, donor, stack, length, current.changes);
   const found = await collected(app, holder, steps, layers.length * length, signal);
   if (signal.aborted) return;
   const largest = Math.max(...found.map(({ effect }) => Math.abs(effect))) || 1;
@@ -239,7 +238,7 @@ async function unitParts(app: App, chosen: Choices, redraw: () => void): Promise
   const { trace, sourceTokens, targetTokens } = app.result.current;
   const stacks = ["decoder", "encoder"] as const;
   const names = stacks.flatMap((stack) =>
-    layerNames(stack, app.layersOf({ stack })).map((name) => `${name}.feed_forward`),
+    layerNames(stack, layersOf(app.config, { stack })).map((name) => `${name}.feed_forward`),
   );
   const { network } = chosen;
   const stack = network.startsWith("encoder") ? "encoder" : "decoder";
@@ -278,7 +277,7 @@ async function unitParts(app: App, chosen: Choices, redraw: () => void): Promise
 async function matrixParts(app: App, chosen: Choices, redraw: () => void, place: Element): Promise<Child[]> {
   const of = (name: string, ...parts: string[]) => parts.map((part) => `${name}.${part}.weight`);
   const layers = (["encoder", "decoder"] as const).flatMap((stack) =>
-    layerNames(stack, app.layersOf({ stack })),
+    layerNames(stack, layersOf(app.config, { stack })),
   );
   const names = [
     "source.tokens.weight",
@@ -315,8 +314,8 @@ async function runWith(app: App, names: string[]) {
 }
 
 /** Returns the layers of a stack, from −1, the input of the first, to the last. */
-function layersOf(app: App, stack: Stack) {
-  return Array.from({ length: app.layersOf({ stack }) + 1 }, (_, at) => at - 1);
+function streamsOf(app: App, stack: Stack) {
+  return Array.from({ length: layersOf(app.config, { stack }) + 1 }, (_, at) => at - 1);
 }
 
 function layerName(app: App, layer: number) {

@@ -45,180 +45,199 @@ export function linesOf({
   return found.sort((a, b) => b.weight - a.weight).slice(0, MOST);
 }
 
-/**
- * Returns {element, draw, light}. `chosen` gets the row and column of a line that is clicked; `hovered` gets the
- * word under the pointer, or null.
- */
-export function createLines({
-  chosen,
-  hovered = () => {},
-}: {
+/** Where the two columns of words are, in px. */
+interface Layout {
+  width: number;
+  /** From word to word. */
+  step: number;
+  /** The ends of the lines. */
+  left: number;
+  right: number;
+}
+
+/** How a picture is told: its name, the names of its two sides, and the weights of a word. */
+interface Said {
+  label: string;
+  columns: string;
+  rows: string;
+  word: (word: string, weights: string) => string;
+}
+
+/** What follows when the reader clicks a line, or points at a word, or at none. */
+interface Reactions {
   chosen: (row: number, column: number) => void;
   hovered?: (at: { axis: Axis; place: number } | null) => void;
-}) {
-  const holder = element("div", { className: "gf-lines" });
-  let lines: Line[] = [];
-  let paths: SVGPathElement[] = [];
-  let words: Record<Axis, SVGGElement[]> = { rows: [], columns: [] };
-  let numbers = drawing("g");
-  let [width, step, left, right] = [300, 24, 0, 0];
-  const middle = (place: number) => (place + 0.5) * step + 22;
+}
 
-  /** Draws the weights; `said` names the picture, the two sides, and the weights of a word. */
-  function draw(
-    picture: Woven,
-    said: { label: string; columns: string; rows: string; word: (word: string, weights: string) => string },
-  ) {
-    width = Math.max(220, Math.min(620, holder.clientWidth || 300));
-    step = matchMedia(COARSE).matches ? 44 : 24;
-    const longest = (labels: string[]) => Math.max(3, ...labels.map((text) => [...text].length));
-    const room = 0.36 * width;
-    left = Math.min(room, longest(picture.columnLabels) * LETTER + 12);
-    right = width - Math.min(room, longest(picture.rowLabels) * LETTER + 12);
-    lines = linesOf(picture);
-    paths = lines.map(path);
-    numbers = drawing("g", { "aria-hidden": "true", class: "gf-lines-numbers" });
-    words = { columns: side("columns", picture, said), rows: side("rows", picture, said) };
-    const height = Math.max(picture.rows, picture.columns) * step + 30;
-    const head = (text: string, x = 0, anchor = "start") =>
-      drawing("text", { x, y: 12, "text-anchor": anchor, class: "gf-lines-side" }, text);
-    const strokes = drawing("g", { "aria-hidden": "true", class: "gf-lines-strokes" }, paths);
+/** A drawing of attention as lines. */
+export class Lines {
+  element = element("div", { className: "gf-lines" });
+  #react: Required<Reactions>;
+  #layout: Layout = { width: 300, step: 24, left: 0, right: 0 };
+  #lines: Line[] = [];
+  #paths: SVGPathElement[] = [];
+  #words: Record<Axis, SVGGElement[]> = { rows: [], columns: [] };
+  #numbers = drawing("g");
+
+  constructor({ chosen, hovered = () => {} }: Reactions) {
+    this.#react = { chosen, hovered };
+  }
+
+  /** Draws the weights. */
+  draw(picture: Woven, said: Said) {
+    const layout = layoutOf(picture, this.element.clientWidth);
+    this.#layout = layout;
+    this.#lines = linesOf(picture);
+    this.#paths = this.#lines.map((line) => pathOf(line, layout));
+    this.#numbers = drawing("g", { "aria-hidden": "true", class: "gf-lines-numbers" });
+    this.#words = { columns: this.#side("columns", picture, said), rows: this.#side("rows", picture, said) };
+    const { width } = layout;
+    const height = Math.max(picture.rows, picture.columns) * layout.step + 30;
     const svg = drawing(
       "svg",
       { viewBox: `0 0 ${width} ${height}`, width, height, role: "group", "aria-label": said.label },
-      head(said.columns),
-      head(said.rows, width, "end"),
-      strokes,
-      words.columns,
-      words.rows,
-      numbers,
+      drawing("text", { x: 0, y: 12, "text-anchor": "start", class: "gf-lines-side" }, said.columns),
+      drawing("text", { x: width, y: 12, "text-anchor": "end", class: "gf-lines-side" }, said.rows),
+      this.#strokes(),
+      this.#words.columns,
+      this.#words.rows,
+      this.#numbers,
     );
+    refill(this.element, svg);
+  }
+
+  /** Lights the lines of these words, unless the reader has a word of their own. */
+  light({ rows, columns }: { rows: number[]; columns: number[] }) {
+    if (this.element.matches(":hover, :focus-within")) return;
+    this.#show(rows.length > 0 ? "rows" : "columns", rows.length > 0 ? rows : columns);
+  }
+
+  #strokes() {
+    const strokes = drawing("g", { "aria-hidden": "true", class: "gf-lines-strokes" }, this.#paths);
     strokes.addEventListener("click", (event) => {
-      const at = paths.findIndex((one) => one === event.target);
-      if (at >= 0) chosen(lines[at].row, lines[at].column);
+      const at = this.#paths.findIndex((one) => one === event.target);
+      if (at >= 0) this.#react.chosen(this.#lines[at].row, this.#lines[at].column);
     });
-    refill(holder, svg);
+    return strokes;
   }
 
-  function path({ row, column, weight }: Line) {
-    const [from, to, bend] = [middle(column), middle(row), (left + right) / 2];
-    const made = drawing("path", {
-      d: `M${left} ${from}C${bend} ${from} ${bend} ${to} ${right} ${to}`,
-      "stroke-width": Math.max(1, THICKEST * weight),
-      "stroke-opacity": (0.15 + 0.8 * weight).toFixed(2),
-    });
-    made.append(drawing("title", {}, numberText(weight, 3)));
-    return made;
-  }
-
-  function side(axis: Axis, picture: Woven, said: { word: (word: string, weights: string) => string }) {
-    const isRow = axis === "rows";
-    const labels = isRow ? picture.rowLabels : picture.columnLabels;
-    const others = isRow ? picture.columnLabels : picture.rowLabels;
-    const x = isRow ? right + 6 : left - 6;
-    const letters = Math.max(3, Math.floor((isRow ? width - x : x) / LETTER));
+  /** Returns the words of one side. */
+  #side(axis: Axis, picture: Woven, said: Said) {
+    const [own, other] = axis === "rows" ? (["row", "column"] as const) : (["column", "row"] as const);
+    const labels = axis === "rows" ? picture.rowLabels : picture.columnLabels;
+    const others = axis === "rows" ? picture.columnLabels : picture.rowLabels;
     return labels.map((label, place) => {
-      const own = lines.filter((line) => (isRow ? line.row : line.column) === place);
-      const weights = own.map(
-        ({ row, column, weight }) => `${others[isRow ? column : row]} ${numberText(weight, 2)}`,
-      );
-      const name = said.word(label, weights.join(", ") || "–");
-      const text = drawing(
-        "text",
-        { x, y: middle(place) + 4.5, "text-anchor": isRow ? "start" : "end" },
-        shortened(label, letters),
-      );
-      const box = {
-        x: isRow ? right : 0,
-        y: middle(place) - step / 2,
-        width: isRow ? width - right : left,
-        height: step,
-      };
-      const made = drawing(
-        "g",
-        {
-          role: "button",
-          tabindex: isRow && place === 0 ? 0 : -1,
-          "aria-label": name,
-          class: "gf-lines-word",
-        },
-        drawing("title", {}, name),
-        drawing("rect", { ...box, rx: 4 }),
-        text,
-      );
-      if (isRow && picture.hidden(place)) made.classList.add("gf-lines-hidden");
-      const enter = () => {
-        show(axis, [place]);
-        hovered({ axis, place });
-      };
-      const leave = () => {
-        show(axis, []);
-        hovered(null);
-      };
-      made.addEventListener("pointerenter", enter);
-      made.addEventListener("pointerleave", leave);
-      made.addEventListener("focus", enter);
-      made.addEventListener("blur", leave);
-      const open = () => own.length > 0 && chosen(own[0].row, own[0].column);
-      made.addEventListener("click", () => (matchMedia(COARSE).matches ? enter() : open()));
-      made.addEventListener("keydown", (event) => {
-        if (event.key === "Enter" || event.key === " ") open();
-        else if (!move(axis, place, event.key)) return;
-        event.preventDefault();
-      });
+      const lines = this.#lines.filter((line) => line[own] === place);
+      const weights = lines.map((line) => `${others[line[other]]} ${numberText(line.weight, 2)}`);
+      const made = wordOf(axis, place, label, said.word(label, weights.join(", ") || "–"), this.#layout);
+      if (axis === "rows" && picture.hidden(place)) made.classList.add("gf-lines-hidden");
+      this.#listen(made, axis, place, lines[0]);
       return made;
     });
   }
 
+  /** Lets a word show its lines, open the `strongest`, and pass the focus on. */
+  #listen(word: SVGGElement, axis: Axis, place: number, strongest?: Line) {
+    const enter = () => {
+      this.#show(axis, [place]);
+      this.#react.hovered({ axis, place });
+    };
+    const leave = () => {
+      this.#show(axis, []);
+      this.#react.hovered(null);
+    };
+    const open = () => strongest && this.#react.chosen(strongest.row, strongest.column);
+    for (const type of ["pointerenter", "focus"]) word.addEventListener(type, enter);
+    for (const type of ["pointerleave", "blur"]) word.addEventListener(type, leave);
+    word.addEventListener("click", () => (matchMedia(COARSE).matches ? enter() : open()));
+    word.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" || event.key === " ") open();
+      else if (!this.#move(axis, place, event.key)) return;
+      event.preventDefault();
+    });
+  }
+
   /** Moves the focus from a word by an arrow key. Returns whether the key is one. */
-  function move(axis: Axis, place: number, key: string) {
+  #move(axis: Axis, place: number, key: string) {
     const down = Number(key === "ArrowDown") - Number(key === "ArrowUp");
     const across = key === "ArrowLeft" ? "columns" : key === "ArrowRight" ? "rows" : null;
     if (!down && !across && key !== "Home" && key !== "End") return false;
-    const column = words[across ?? axis];
+    const column = this.#words[across ?? axis];
     const wanted = key === "Home" ? 0 : key === "End" ? Infinity : place + down;
     const next = column[Math.max(0, Math.min(column.length - 1, wanted))];
-    for (const one of [...words.rows, ...words.columns])
+    for (const one of [...this.#words.rows, ...this.#words.columns])
       one.setAttribute("tabindex", one === next ? "0" : "-1");
     next.focus();
     return true;
   }
 
   /** Shows only the lines of these words, with numbers; of no words: all lines. */
-  function show(axis: Axis, places: number[]) {
+  #show(axis: Axis, places: number[]) {
     const isRow = axis === "rows";
-    const mine = ({ row = 0, column = 0 }) => places.includes(isRow ? row : column);
-    holder.classList.toggle("gf-lines-one", places.length > 0);
-    paths.forEach((one, at) => one.classList.toggle("gf-on", mine(lines[at])));
+    const mine = ({ row, column }: Line) => places.includes(isRow ? row : column);
+    this.element.classList.toggle("gf-lines-one", places.length > 0);
+    this.#paths.forEach((one, at) => one.classList.toggle("gf-on", mine(this.#lines[at])));
     for (const other of ["rows", "columns"] as const)
-      words[other].forEach((one, place) =>
+      this.#words[other].forEach((one, place) =>
         one.classList.toggle("gf-lit", other === axis && places.includes(place)),
       );
-    const x = isRow ? left + 4 : right - 4;
-    refill(
-      numbers,
-      lines.filter(mine).map(({ row, column, weight }) =>
-        drawing(
-          "text",
-          {
-            x,
-            y: middle(isRow ? column : row) + 4,
-            "text-anchor": isRow ? "start" : "end",
-          },
-          numberText(weight, 2),
-        ),
-      ),
-    );
+    const numbers = this.#lines.filter(mine).map((line) => numberOf(line, axis, this.#layout));
+    refill(this.#numbers, numbers);
   }
+}
 
-  return {
-    element: holder,
-    draw,
-    light({ rows, columns }: { rows: number[]; columns: number[] }) {
-      if (holder.matches(":hover, :focus-within")) return; // the reader's own word
-      show(rows.length > 0 ? "rows" : "columns", rows.length > 0 ? rows : columns);
-    },
+/** Returns the layout of a picture in this room. */
+function layoutOf({ columnLabels, rowLabels }: Woven, room: number): Layout {
+  const width = Math.max(220, Math.min(620, room || 300));
+  const widthOf = (labels: string[]) => {
+    const longest = Math.max(3, ...labels.map((text) => [...text].length));
+    return Math.min(0.36 * width, longest * LETTER + 12);
   };
+  const step = matchMedia(COARSE).matches ? 44 : 24;
+  return { width, step, left: widthOf(columnLabels), right: width - widthOf(rowLabels) };
+}
+
+/** Returns the height of the middle of a word. */
+function middle({ step }: Layout, place: number) {
+  return (place + 0.5) * step + 22;
+}
+
+function pathOf({ row, column, weight }: Line, layout: Layout) {
+  const { left, right } = layout;
+  const [from, to, bend] = [middle(layout, column), middle(layout, row), (left + right) / 2];
+  const made = drawing("path", {
+    d: `M${left} ${from}C${bend} ${from} ${bend} ${to} ${right} ${to}`,
+    "stroke-width": Math.max(1, THICKEST * weight),
+    "stroke-opacity": (0.15 + 0.8 * weight).toFixed(2),
+  });
+  made.append(drawing("title", {}, numberText(weight, 3)));
+  return made;
+}
+
+/** Returns a word of one side; `name` says it with its weights. */
+function wordOf(axis: Axis, place: number, label: string, name: string, layout: Layout) {
+  const { width, step, left, right } = layout;
+  const isRow = axis === "rows";
+  const x = isRow ? right + 6 : left - 6;
+  const y = middle(layout, place);
+  const letters = Math.max(3, Math.floor((isRow ? width - x : x) / LETTER));
+  const box = { x: isRow ? right : 0, y: y - step / 2, width: isRow ? width - right : left, height: step };
+  const anchor = isRow ? "start" : "end";
+  return drawing(
+    "g",
+    { role: "button", tabindex: isRow && place === 0 ? 0 : -1, "aria-label": name, class: "gf-lines-word" },
+    drawing("title", {}, name),
+    drawing("rect", { ...box, rx: 4 }),
+    drawing("text", { x, y: y + 4.5, "text-anchor": anchor }, shortened(label, letters)),
+  );
+}
+
+/** Returns the weight of a line, beside the end that is opposite a word of this side. */
+function numberOf({ row, column, weight }: Line, axis: Axis, layout: Layout) {
+  const isRow = axis === "rows";
+  const x = isRow ? layout.left + 4 : layout.right - 4;
+  const y = middle(layout, isRow ? column : row) + 4;
+  return drawing("text", { x, y, "text-anchor": isRow ? "start" : "end" }, numberText(weight, 2));
 }
 
 function shortened(text: string, letters: number) {

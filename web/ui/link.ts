@@ -11,7 +11,7 @@ import type { Looks, Search, SomeChanges } from "./types.ts";
 /** Consecutive cells of a mask with one key. */
 type Run = [first: number, last: number, key: number, allowed: boolean];
 
-interface State {
+interface Linked {
   sentence: string;
   changes: SomeChanges;
   search: Partial<Search>;
@@ -21,7 +21,7 @@ interface State {
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
 const LONGEST_RUN = 5000; // maximum number of cells of a mask
 /** The initial selection of each app, before any link. */
-const starts: WeakMap<App, Looks> = new WeakMap();
+const starts: WeakMap<App, Partial<Looks>> = new WeakMap();
 
 /** Returns the signals of the page's views, oldest first. */
 function livingViews(): Set<AbortSignal> {
@@ -38,15 +38,15 @@ export function claimLink(signal: AbortSignal) {
 
 /** Keeps the state of the view in the hash. The promise resolves once the view shows the present hash. */
 export async function keepLink(app: App) {
-  starts.set(app, { ...app.ui, story: 0 });
+  starts.set(app, { ...linkedLooks(app.state), story: 0 });
   if (!isLinkable(app)) return;
   const owns = () => livingViews().values().next().value === app.signal;
   let reading = false,
     sentence = "";
   const write = () => {
     if (!owns() || reading) return;
-    writeHash(stateHash(app), app.sentence !== sentence);
-    ({ sentence } = app);
+    writeHash(stateHash(app), app.state.sentence !== sentence);
+    ({ sentence } = app.state);
   };
   const read = async () => {
     if (!owns() || location.hash === stateHash(app)) return;
@@ -54,16 +54,15 @@ export async function keepLink(app: App) {
     try {
       await restore(app, parsedHash(app, location.hash));
     } catch (error) {
-      app.emit("problem", app.t("link.bad", messageOf(error)));
+      app.complain(app.t("link.bad", messageOf(error)));
     } finally {
       reading = false;
-      ({ sentence } = app);
+      ({ sentence } = app.state);
     }
   };
   await read();
-  ({ sentence } = app);
-  app.on("result", write);
-  app.on("ui", write);
+  ({ sentence } = app.state);
+  app.on(["result", ...LINKED], write);
   window.addEventListener("hashchange", read, { signal: app.signal });
 }
 
@@ -98,6 +97,11 @@ function isAlike(a: unknown, b: unknown) {
 
 // Writing
 
+/** Returns the part of the selection that a link may contain. */
+function linkedLooks(looks: Looks): Partial<Looks> {
+  return Object.fromEntries(LINKED.map((key) => [key, looks[key]]));
+}
+
 /** Returns the state as a hash, or "" for the initial state. */
 function stateHash(app: App) {
   const readable: Record<string, string> = { "%2C": ",", "%3A": ":", "%20": "+" };
@@ -116,16 +120,16 @@ function linkState(app: App) {
   const { beam_size: beam, length_penalty: penalty } = app.engine.decoding;
   const unless = (value: unknown, usual: unknown) => (isAlike(value, usual) ? undefined : value);
   const state: Record<string, unknown> = {
-    text: unless(app.sentence, app.payload.sentence),
-    source: unless(source, app.sentence),
+    text: unless(app.state.sentence, app.payload.sentence),
+    source: unless(source, app.state.sentence),
     prefix: prefix || undefined,
-    beam: unless(app.search.beamSize, beam),
-    penalty: unless(app.search.lengthPenalty, penalty),
+    beam: unless(app.state.search.beamSize, beam),
+    penalty: unless(app.state.search.lengthPenalty, penalty),
   };
   for (const [key, value] of Object.entries(changes)) {
     if (!isUnchanged({ [key]: value })) state[key] = key === "masks" ? packedMasks(changes.masks) : value;
   }
-  for (const key of LINKED) state[key] = unless(app.ui[key], starts.get(app)?.[key]);
+  for (const key of LINKED) state[key] = unless(app.state[key], starts.get(app)?.[key]);
   return state;
 }
 
@@ -174,8 +178,8 @@ const LOOKS = {
   panel: (value, app) => app.panels.includes(value),
   word: (value) => isPlace(value),
   point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
-  heads: (value, { config, ui }) =>
-    Object.keys(ui.heads).every((id: string) => {
+  heads: (value, { config, state }) =>
+    Object.keys(state.heads).every((id: string) => {
       const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
       return isPlace(value[id].layer, layers) && isPlace(value[id].head, config.heads);
     }),
@@ -187,7 +191,7 @@ const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "face",
 
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
-  const state: State = { sentence: app.payload.sentence, changes: {}, search: {}, ui: {} };
+  const state: Linked = { sentence: app.payload.sentence, changes: {}, search: {}, ui: {} };
   for (const [key, text] of new URLSearchParams(hash.slice(1))) {
     try {
       put(app, state, key, TEXTS.includes(key) ? text : JSON.parse(text));
@@ -200,7 +204,7 @@ function parsedHash(app: App, hash: string) {
 }
 
 /** Puts a value of a hash, which may be anything, into the state; changes are checked together at the end. */
-function put(app: App, state: State, key: string, value: any) {
+function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
@@ -213,7 +217,7 @@ function put(app: App, state: State, key: string, value: any) {
 }
 
 /** Makes a view show a state: the sentence, the changes, and then the selection. */
-async function restore(app: App, { sentence, changes, search, ui }: State) {
+async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   const { beam_size: beamSize, length_penalty: lengthPenalty } = app.engine.decoding;
   const wanted = { beamSize, lengthPenalty, ...search };
   const complete = (given: SomeChanges): TextChanges => ({
@@ -223,12 +227,12 @@ async function restore(app: App, { sentence, changes, search, ui }: State) {
     ...given,
   });
   const situation = { sentence, changes: complete(changes) };
-  if (!isAlike(wanted, app.search)) await app.searchWith(wanted);
-  if (!isAlike(situation, { sentence: app.sentence, changes: complete(app.changes) }))
+  if (!isAlike(wanted, app.state.search)) await app.searchWith(wanted);
+  if (!isAlike(situation, { sentence: app.state.sentence, changes: complete(app.changes) }))
     await app.turnTo(situation);
-  const looks: Partial<Looks> = { ...starts.get(app), ...ui };
+  const looks = { ...app.state, ...starts.get(app), ...ui };
   if (ui.selected && !(await isCell(app, ui.selected))) looks.selected = null;
-  app.show(Object.fromEntries(LINKED.map((key) => [key, looks[key]])));
+  app.show(linkedLooks(looks));
 }
 
 /** Returns whether the model has this cell. */

@@ -3,17 +3,18 @@
 // detail.
 import { MARKED_FROM } from "../engine/alignment.ts";
 import { numberText } from "../engine/number_text.ts";
-import { attentionName, FAMILIES, hasAny, rowWords } from "./app.ts";
+import { FAMILIES, attentionName, measuredHeads, rowWords } from "./heads.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
 import { brushOf, button, element, hint, refill } from "./dom.ts";
 import { createGrid, legend } from "./grid.ts";
 import { keyboardGrid } from "./keyboard.ts";
 import { latestOnly } from "./latest.ts";
-import { createLines } from "./lines.ts";
+import { Lines } from "./lines.ts";
 import { elementSvg, gridSvg, saveMenu } from "./take_away.ts";
 
 import type { Labels, Tensor } from "../engine/types.ts";
 import type { App } from "./app.ts";
+import type { State } from "./state.ts";
 import type {
   AttentionPicture,
   Colours,
@@ -25,6 +26,22 @@ import type {
   Token,
 } from "./types.ts";
 
+/** What a family's pictures are drawn from. */
+const DRAWN: (keyof State)[] = [
+  "result",
+  "compared",
+  "layout",
+  "language",
+  "theme",
+  "stage",
+  "face",
+  "heads",
+  "order",
+  "contrast",
+  "selected",
+  "shown",
+];
+
 /** Returns the map as an element. */
 export function createMap(app: App) {
   const columns = FAMILIES.map((family) => familyColumn(app, family));
@@ -33,7 +50,8 @@ export function createMap(app: App) {
     refill(
       controls,
       faceSwitch(app),
-      app.ui.contrast && element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
+      app.state.contrast &&
+        element("span", { className: "gf-note", role: "status" }, app.t("map.contrast.on")),
       legend("probability", 1),
       element("span", { className: "gf-note" }, app.t("map.masked")),
       app.compared &&
@@ -44,11 +62,7 @@ export function createMap(app: App) {
         ),
     );
   fill();
-  app.on("compared", fill);
-  app.on("result", fill);
-  app.on("ui", (keys) => {
-    if (hasAny(keys, "contrast", "language", "face")) fill();
-  });
+  app.on(["result", "compared", "contrast", "language", "face"], fill);
   return element(
     "section",
     { className: "gf-map", "aria-label": app.t("point.back") },
@@ -66,7 +80,7 @@ function familyColumn(app: App, family: Family) {
   let picture: AttentionPicture | null = null;
   const atRest = () => (picture?.chosen ? picture.told(...picture.chosen) : app.t("map.hint"));
   const chosen = (row: number, column: number) => {
-    const { layer, head } = app.ui.heads[family.id];
+    const { layer, head } = app.state.heads[family.id];
     app.select(`${attentionName(family, layer)}.weights`, [head, row, column]);
   };
   const grid = createGrid({
@@ -76,12 +90,12 @@ function familyColumn(app: App, family: Family) {
     },
     chosen,
   });
-  const lines = createLines({
+  const lines = new Lines({
     hovered: (at) => app.light(at ? [{ side: sideOf(app, family, at.axis), position: at.place }] : []),
     chosen,
   });
   const larger = button("", () => {
-    const { layer, head } = app.ui.heads[family.id];
+    const { layer, head } = app.state.heads[family.id];
     app.show({ stage: "point", point: { name: `${attentionName(family, layer)}.weights`, head } });
   });
 
@@ -93,10 +107,10 @@ function familyColumn(app: App, family: Family) {
   };
 
   async function prepared() {
-    const { layer, head } = app.ui.heads[family.id];
+    const { layer, head } = app.state.heads[family.id];
     const name = `${attentionName(family, layer)}.weights`;
     const picture = { ...attentionPicture(app, name, await app.value(name), head), frame: frameOf(app) };
-    const measured = await app.statistics(family);
+    const measured = await measuredHeads(app.config, family, app.result.current);
     const [one] = measured.filter((one) => one.layer === layer && one.head === head);
     return { made: picture, one };
   }
@@ -113,7 +127,7 @@ function familyColumn(app: App, family: Family) {
     about.textContent = app.t(`family.${family.id}.about`);
     larger.textContent = app.t("map.larger");
     refill(under, larger, saveMenu(app, `${attentionName(family, layer)}.${head}`, save));
-    const asLines = app.ui.face === "lines";
+    const asLines = app.state.face === "lines";
     grid.element.hidden = readout.hidden = asLines;
     lines.element.hidden = !asLines;
     if (asLines) lines.draw(picture, sayLines(app, picture));
@@ -132,12 +146,8 @@ function familyColumn(app: App, family: Family) {
     thumbnails.draw();
   }
   const draw = latestOnly(app.signal, prepared, show);
-  for (const event of ["result", "resize", "compared"] as const) app.on(event, draw);
-  app.on("ui", (keys) => {
-    if (hasAny(keys, "heads", "order", "contrast", "language", "theme", "shown", "selected", "stage", "face"))
-      draw();
-  });
-  app.on("hover", (tokens) => (app.ui.face === "lines" ? lines : grid).light(litBy(family, tokens)));
+  app.on(DRAWN, () => draw());
+  app.on(["lit"], ({ face, lit }) => (face === "lines" ? lines : grid).light(litBy(family, lit)));
   draw();
   return element(
     "article",
@@ -159,7 +169,7 @@ export function faceSwitch(app: App) {
     "span",
     { className: "gf-faces", role: "group", "aria-label": app.t("lines.face") },
     faces.map((face) =>
-      button(app.t(`lines.face.${face}`), () => app.show({ face }), { pressed: app.ui.face === face }),
+      button(app.t(`lines.face.${face}`), () => app.show({ face }), { pressed: app.state.face === face }),
     ),
   );
 }
@@ -189,7 +199,7 @@ function frameOf(app: App) {
 function rowLabelsOf(app: App, { rows, rowSide }: Labels) {
   if (rowSide === "source") return rows;
   const { outputTokens } = app.result.current;
-  const written = app.ui.shown === null ? outputTokens.length : app.ui.shown - 1; // the last row is being computed
+  const written = app.state.shown === null ? outputTokens.length : app.state.shown - 1; // the last row is being computed
   const next = (row: number) => (row < written ? outputTokens[row] : "…");
   return rows.map((word, row) => (row in outputTokens ? `${word} → ${next(row)}` : word));
 }
@@ -211,7 +221,7 @@ function tokensAt(app: App, family: Family, row: number, column: number): Token[
 }
 
 /** Returns the rows and columns of these tokens in a family's grid. */
-function litBy(family: Family, tokens: Token[]) {
+function litBy(family: Family, tokens: readonly Token[]) {
   const on = (side: Token["side"]) =>
     tokens.filter((token) => token.side === side).map((token) => token.position);
   return { rows: on(rowWords(family.rows)), columns: on(family.columns) };
@@ -239,7 +249,7 @@ export function attentionPicture(
   const attention = name.replace(/\.\w+$/, "");
   const signed = name.endsWith("scores");
   const offset = head * rows * columns;
-  const { selected, shown } = app.ui;
+  const { selected, shown } = app.state;
   const unwritten = columnSide === "target" && shown !== null ? shown : Infinity;
   const columnLabels = (labels.columns ?? []).map((word, column) => (column < unwritten ? word : ""));
   const mask = app.mask(attention);
@@ -287,7 +297,7 @@ export function attentionPicture(
       `${placeOf(app, layer, head)}${app.t("word.colon")}${labels.rows[row]} → ${columnLabels[column]} ${valueText(row, column, 2)}${elsewhere(row, column)}`,
   };
   if (signed) picture.largest = largestSize(data, offset, rows * columns);
-  else if (app.ui.contrast)
+  else if (app.state.contrast)
     picture.largest = Array.from({ length: rows }, (_, row) =>
       rowPeak(data, offset + row * columns, columns),
     );
@@ -329,7 +339,7 @@ function createThumbnails(app: App, family: Family) {
   const holder = element("div", { className: "gf-thumbnails" }, canvas, keys.element, progress);
   function choose(place: MeasuredHead | undefined) {
     if (place)
-      app.show({ heads: { ...app.ui.heads, [family.id]: { layer: place.layer, head: place.head } } });
+      app.show({ heads: { ...app.state.heads, [family.id]: { layer: place.layer, head: place.head } } });
   }
   const at = (event: MouseEvent) => {
     const box = canvas.getBoundingClientRect();
@@ -346,7 +356,7 @@ function createThumbnails(app: App, family: Family) {
   });
 
   async function prepared() {
-    const measured = await app.statistics(family);
+    const measured = await measuredHeads(app.config, family, app.result.current);
     const heads = await ordered(app, family, measured, (count) => {
       progress.hidden = false;
       measuring.textContent = app.t("map.measuring", count, measured.length);
@@ -420,7 +430,7 @@ function differingOf(app: App, family: Family, { layer, head }: MeasuredHead) {
  * number of effects that are known.
  */
 async function ordered(app: App, family: Family, heads: MeasuredHead[], computed: (count: number) => void) {
-  const { order } = app.ui;
+  const { order } = app.state;
   if (order === "index") return heads;
   if (order !== "ablation") return heads.toSorted((a, b) => b[order] - a[order]);
   await addEffects(app, family, heads, computed);
@@ -439,10 +449,14 @@ async function addEffects(
   const known = effects.get(result) ?? new Map();
   effects.set(result, known);
   for (const [count, one] of heads.entries()) {
-    if (app.ui.order !== "ablation" || app.result !== result || app.signal.aborted) return;
+    if (app.state.order !== "ablation" || app.result !== result || app.signal.aborted) return;
     computed(count);
     const key = `${family.id} ${one.layer} ${one.head}`;
-    if (!known.has(key)) known.set(key, app.ablationEffect(attentionName(family, one.layer), one.head));
+    if (!known.has(key))
+      known.set(
+        key,
+        app.sentences.ablationEffect(result.current, attentionName(family, one.layer), one.head),
+      );
     one.effect = await known.get(key);
   }
 }
@@ -480,10 +494,10 @@ function paintThumbnail(
  */
 function marksOf(app: App, family: Family, one: MeasuredHead) {
   const { layer, head } = one;
-  const { order } = app.ui;
+  const { order } = app.state;
   const value = order === "index" ? null : order === "ablation" ? (one.effect ?? 0) : one[order];
   const number = value === null ? "" : numberText(value, 2, order === "ablation");
-  const here = app.ui.heads[family.id];
+  const here = app.state.heads[family.id];
   const ablated = app.changes.ablated[attentionName(family, layer)]?.includes(head) ?? false;
   const current = here.layer === layer && here.head === head;
   return { text: `${layer}·${head}`, number, current, ablated, differing: differingOf(app, family, one) };

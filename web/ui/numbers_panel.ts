@@ -2,7 +2,9 @@
 import { NO_CHANGES } from "../engine/changes.ts";
 import { numberText } from "../engine/number_text.ts";
 import { hasHeads, pointText } from "../engine/model.ts";
-import { attentionName, FAMILIES, messageOf, rowWords } from "./app.ts";
+import { messageOf } from "./app.ts";
+import { FAMILIES, attentionName, rowWords } from "./heads.ts";
+import { engineChanges } from "./sentences.ts";
 import { placeOf } from "./map.ts";
 import { arithmetic } from "../engine/arithmetic.ts";
 import { button, comeIntoView, element, refill, tokenElement } from "./dom.ts";
@@ -37,7 +39,7 @@ export function createNumbersPanel(app: App) {
   const state: State = { visited: [], at: -1, bySize: true, all: false, draw };
 
   async function prepared() {
-    return app.ui.panel === "numbers" ? contentOf(app, state) : null;
+    return app.state.panel === "numbers" ? contentOf(app, state) : null;
   }
 
   function show(content: Child[] | null) {
@@ -48,15 +50,13 @@ export function createNumbersPanel(app: App) {
     if (wasInside) sameButton(holder, focused?.textContent ?? "")?.focus();
   }
 
-  const approach = () => app.ui.selected && comeIntoView(holder, ".gf-stage", app.t("page.up.picture"));
-  app.on("result", draw);
-  app.on("ui", (keys) => {
-    if (keys.includes("selected")) {
-      remember(state, app.ui.selected);
-      draw().then(approach); // a link may select nothing
-    } else if (keys.includes("panel") || keys.includes("language")) draw();
+  const approach = () => app.state.selected && comeIntoView(holder, ".gf-stage", app.t("page.up.picture"));
+  app.on(["result", "selected", "panel", "language"], ({ selected }, changed) => {
+    if (!changed.has("selected")) return draw();
+    remember(state, selected);
+    draw().then(approach); // a link may select nothing
   });
-  remember(state, app.ui.selected);
+  remember(state, app.state.selected);
   draw();
   return holder;
 }
@@ -77,7 +77,7 @@ function remember(state: State, cell: Cell | null) {
 }
 
 async function contentOf(app: App, state: State): Promise<Child[]> {
-  const { selected } = app.ui;
+  const { selected } = app.state;
   if (!selected) return invitation(app);
   try {
     const made = await arithmetic(app, selected.name, selected.index);
@@ -132,22 +132,22 @@ function contested(app: App) {
 
 async function contestedIn(app: App, reference: Translated) {
   const { pair } = app.payload.story;
-  if (!pair.includes(app.sentence)) return null;
-  const other = pair.find((text) => text !== app.sentence) ?? "";
-  const made = await app.translated(other, "", app.engineChanges(NO_CHANGES));
+  if (!pair.includes(app.state.sentence)) return null;
+  const other = pair.find((text) => text !== app.state.sentence) ?? "";
+  const made = await app.translated(other, "", engineChanges(NO_CHANGES));
   return contestBetween(reference, made)?.prefixIds.length ?? null;
 }
 
 /** Returns cards with things to do, each of which leads there with one click. `word`: a word of the translation. */
 function tasks(app: App, word: number) {
-  const { layer, head } = app.ui.heads.cross;
+  const { layer, head } = app.state.heads.cross;
   const cross = attentionName(FAMILIES[1], layer);
   const change = (changes: SomeChanges) => () =>
     app.attempt(async () => {
       await app.set(changes);
       app.show({ panel: "changes" });
     });
-  const second = app.payload.examples.find((text) => text !== app.sentence);
+  const second = app.payload.examples.find((text) => text !== app.state.sentence);
   const cards: Record<string, () => unknown> = {
     why: () => app.show({ word, panel: "why" }),
     decides: () => app.show({ story: 3 }),

@@ -1,20 +1,35 @@
 // One tensor in detail, with its numbers: any named point of the forward pass, one head at a time.
 import { hasHeads, pointText } from "../engine/model.ts";
 import { numberText, percentText } from "../engine/number_text.ts";
-import { rowWords } from "./app.ts";
+import { rowWords } from "./heads.ts";
 import { button, chooser, element, refill } from "./dom.ts";
 import { createGrid, legend } from "./grid.ts";
 import { latestOnly } from "./latest.ts";
-import { createLines } from "./lines.ts";
+import { Lines } from "./lines.ts";
 import { elementSvg, gridSvg, saveMenu } from "./take_away.ts";
 import { attentionPicture, faceSwitch, largestSize, sayLines } from "./map.ts";
+
+import type { Tensor } from "../engine/types.ts";
+import type { App } from "./app.ts";
+import type { State } from "./state.ts";
+import type { Looks, Picture, Token } from "./types.ts";
 
 const WORDS_SHOWN = 16;
 const TABLE_CELLS = 1500;
 
-import type { Tensor } from "../engine/types.ts";
-import type { App } from "./app.ts";
-import type { Looks, Picture, Token } from "./types.ts";
+/** What the view is drawn from. */
+const DRAWN: (keyof State)[] = [
+  "result",
+  "compared",
+  "layout",
+  "language",
+  "theme",
+  "stage",
+  "face",
+  "point",
+  "selected",
+  "shown",
+];
 
 /** Returns the view of one point as an element. */
 export function createPointView(app: App) {
@@ -23,11 +38,11 @@ export function createPointView(app: App) {
   const grid = createGrid({
     roomy: true,
     hovered: (cell) => app.light(cell ? tokensOf(app, ...cell) : []),
-    chosen: (row, column) => app.select(app.ui.point.name, indexOf(row, column)),
+    chosen: (row, column) => app.select(app.state.point.name, indexOf(row, column)),
   });
-  const lines = createLines({
+  const lines = new Lines({
     hovered: (at) => app.light(at ? wordsOf(app, at) : []),
-    chosen: (row, column) => app.select(app.ui.point.name, indexOf(row, column)),
+    chosen: (row, column) => app.select(app.state.point.name, indexOf(row, column)),
   });
   const table = element("div", { className: "gf-scroll" });
   const words = wordChooser(app, () => draw());
@@ -35,13 +50,13 @@ export function createPointView(app: App) {
   let asTable = false;
 
   function indexOf(row: number, column: number) {
-    const { name, head } = app.ui.point;
+    const { name, head } = app.state.point;
     const place = columnsShown ? columnsShown[column] : column;
     return hasHeads(app.config, name) ? [head, row, place] : [row, place];
   }
 
   async function prepared() {
-    const { stage, point } = app.ui;
+    const { stage, point } = app.state;
     if (stage !== "point") return null;
     return { point, tensor: await app.value(point.name) };
   }
@@ -58,7 +73,7 @@ export function createPointView(app: App) {
     columnsShown = picture.columnsShown ?? null;
     fillBar(picture, tensor);
     meaning.textContent = `${app.t(pointText(app.config, name))}${picture.columnsShown ? recordedText(app) : ""}`;
-    const asLines = app.ui.face === "lines" && name.endsWith(".weights");
+    const asLines = app.state.face === "lines" && name.endsWith(".weights");
     lines.element.hidden = asTable || !asLines;
     if (!lines.element.hidden) lines.draw(picture, sayLines(app, picture));
     grid.element.hidden = asTable || asLines || picture.columns === 0; // no word is like the typed one
@@ -68,7 +83,7 @@ export function createPointView(app: App) {
   const draw = latestOnly(app.signal, prepared, show);
 
   function fillBar(picture: Picture, tensor: Tensor) {
-    const { name, head } = app.ui.point;
+    const { name, head } = app.state.point;
     const cut = name.lastIndexOf(".");
     const parts = partsOf(app.result.current.trace.names);
     const part = name.slice(0, Math.max(cut, 0));
@@ -116,10 +131,10 @@ export function createPointView(app: App) {
     );
   }
 
-  for (const event of ["result", "ui", "resize", "compared"] as const) app.on(event, () => draw());
-  app.on("hover", (tokens) => {
-    if (app.ui.stage !== "point") return;
-    const labels = app.labels(app.ui.point.name);
+  app.on(DRAWN, () => draw());
+  app.on(["lit"], ({ lit: tokens }) => {
+    if (app.state.stage !== "point") return;
+    const labels = app.labels(app.state.point.name);
     const on = (side: Token["side"]) =>
       tokens.filter((token) => token.side === side).map((token) => token.position);
     const lit = {
@@ -141,13 +156,13 @@ export function createPointView(app: App) {
 }
 
 function tokensOf(app: App, row: number, column: number): Token[] {
-  const { rowSide, columnSide } = app.labels(app.ui.point.name);
+  const { rowSide, columnSide } = app.labels(app.state.point.name);
   const token = { side: rowWords(rowSide), position: row };
   return columnSide ? [token, { side: columnSide, position: column }] : [token];
 }
 
 function wordsOf(app: App, { axis, place: position }: { axis: "rows" | "columns"; place: number }): Token[] {
-  const { rowSide, columnSide = rowSide } = app.labels(app.ui.point.name);
+  const { rowSide, columnSide = rowSide } = app.labels(app.state.point.name);
   return [{ side: axis === "rows" ? rowWords(rowSide) : columnSide, position }];
 }
 
@@ -241,7 +256,7 @@ function tensorPicture(
     ? app.engine.tokens("target", columnsShown)
     : Array.from({ length: width }, (_, at) => String(at));
   const start = columnsShown ? 0 : offset;
-  const { selected, shown } = app.ui;
+  const { selected, shown } = app.state;
   const probabilities = name === "log_probs";
   const { words } = app.result.current.trace;
   const missing = (row: number, column: number) =>

@@ -1,7 +1,6 @@
 // Positions: a picture of the sinusoids, and the reason for them: k positions further on, each pair of
 // dimensions is turned by the same angle, from any start. Paper: §3.5.
 import { numberText } from "../engine/number_text.ts";
-import { hasAny } from "./app.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
 import { brushOf, element, refill } from "./dom.ts";
 import { drawing, remark, slider } from "./figure.ts";
@@ -10,14 +9,14 @@ import { stepsUnder } from "../engine/mistakes.ts";
 import { latestOnly } from "./latest.ts";
 import { elementSvg, saveMenu } from "./take_away.ts";
 
+import type { ModelConfig, Tensor } from "../engine/types.ts";
+import type { App } from "./app.ts";
+import type { Child } from "./types.ts";
+
 const ROWS = 64;
 const FURTHER = 16; // the largest shift is at least this
 const WIDE = 300;
 const HIGH = 92;
-
-import type { ModelConfig, Tensor } from "../engine/types.ts";
-import type { App } from "./app.ts";
-import type { Child } from "./types.ts";
 
 /** The reader's selection: a position, the shift to a second position, and a pair of dimensions. */
 interface Place {
@@ -36,7 +35,7 @@ export function createPositionsPanel(app: App) {
 
   async function prepared() {
     const { positions } = app.config;
-    if (app.ui.panel !== "positions") return () => {}; // the panel's content is made when the panel is opened
+    if (app.state.panel !== "positions") return () => {}; // the panel's content is made when the panel is opened
     if (positions === "none") return () => refill(panel, remark(app.t("positions.none")));
     return positions === "learned" ? learned() : () => fillSinusoids(positions);
   }
@@ -92,10 +91,7 @@ export function createPositionsPanel(app: App) {
     update();
   }
 
-  app.on("result", fill);
-  app.on("ui", (keys) => {
-    if (hasAny(keys, "panel", "language", "theme")) fill();
-  });
+  app.on(["result", "panel", "language", "theme"], fill);
   fill();
   return panel;
 }

@@ -6,11 +6,12 @@ import { allHeads } from "../engine/model.ts";
 import { numberText, percentText } from "../engine/number_text.ts";
 import { headStatistics } from "../engine/statistics.ts";
 import { largestAt, rowOf } from "../engine/tensor.ts";
-import { attentionName, FAMILIES, logProbOf } from "./app.ts";
+import { FAMILIES, attentionName, layersOf } from "./heads.ts";
+import { engineChanges, logProbOf } from "./sentences.ts";
 import { firstDifference } from "../engine/engine.ts";
 import { button, chooser, element, tokenElement } from "./dom.ts";
 import { gathered } from "./latest.ts";
-import { createLines } from "./lines.ts";
+import { Lines } from "./lines.ts";
 
 import type { Contest, HeadEffect } from "../engine/contest.ts";
 import type { TextChanges } from "../engine/types.ts";
@@ -158,7 +159,7 @@ async function writeWord(story: Story) {
   if (isComplete(story)) return void Object.assign(story, { written: [], candidates: [] });
   const { sourceIds } = await story.translated(sentence);
   const { bos_id: bos, pad_id: pad } = app.config;
-  const trace = await app.traced(sourceIds, [bos, ...written], app.engineChanges(NO_CHANGES));
+  const trace = await app.sentences.traced(sourceIds, [bos, ...written], engineChanges(NO_CHANGES));
   const row = rowOf(await trace.get("log_probs"), written.length);
   const ids = largestAt(row, CANDIDATES, (id) => id !== bos && id !== pad);
   story.candidates = ids.map((id) => ({ id, probability: Math.exp(row[id]) }));
@@ -188,7 +189,7 @@ async function attention(story: Story) {
   const name = `${attentionName(CROSS, layer)}.weights`;
   const open = (looks: Partial<Looks>) =>
     story.leaveFor(sentence, {}, { stage: "point", point: { name, head }, face: "lines", ...looks });
-  const lines = createLines({
+  const lines = new Lines({
     chosen: (row, column) => open({ selected: { name, index: [head, row, column] }, panel: "numbers" }),
   });
   const label = app.t("story.head", layer, head, app.t("family.cross").toLowerCase());
@@ -219,7 +220,7 @@ async function attention(story: Story) {
 /** Returns the heads of cross-attention, the highest mean peak first, each with its layer's weights. */
 async function crossHeads(app: App, { trace, sourceTokens }: Translated) {
   const found = [];
-  for (let layer = 0; layer < app.layersOf(CROSS); layer++) {
+  for (let layer = 0; layer < layersOf(app.config, CROSS); layer++) {
     const tensor = await trace.get(`${attentionName(CROSS, layer)}.weights`);
     const [heads, rows, columns] = tensor.shape;
     for (let head = 0; head < heads; head++) {
@@ -372,7 +373,7 @@ function ranking(app: App, heads: HeadEffect[]) {
 
 /** Returns the map's heads, with the head that decides if scene 3 has found it, so that the page goes on with it. */
 export function headsAfter({ app, deciding: [best] }: Story): Pick<Looks, "heads"> {
-  const { heads } = app.ui;
+  const { heads } = app.state;
   if (!best) return { heads };
   const { family, layer } = placeIn(best.attention);
   return { heads: { ...heads, [family.id]: { layer, head: best.head } } };
@@ -436,7 +437,7 @@ function lostAt(now: number[], unchanged: number[]) {
 
 /** Returns whether scene 4 is at its end: a word has changed, or enough heads are off. */
 function isOver({ app, off }: Story, unchanged: number[]) {
-  const all = FAMILIES.reduce((count, family) => count + app.layersOf(family) * app.config.heads, 0);
+  const all = FAMILIES.reduce((count, family) => count + layersOf(app.config, family) * app.config.heads, 0);
   return off.length >= Math.min(MOST_OFF, all) || lostAt(marginsNow(off, unchanged), unchanged) >= 0;
 }
 
@@ -492,7 +493,7 @@ async function mistake(story: Story) {
 
 /** Returns a sentence about the first tensor that differs, and log p of the unchanged translation. */
 async function effectOf(app: App, before: Translated, after: Translated) {
-  const compared = await app.traced(before.sourceIds, before.targetIds, after.changes);
+  const compared = await app.sentences.traced(before.sourceIds, before.targetIds, after.changes);
   const first = (await firstDifference(before.trace, compared)) ?? "";
   const now = await logProbOf(compared, before.hypothesis.ids);
   const same = before.text === after.text ? `${app.t("story.5.same")} ` : "";

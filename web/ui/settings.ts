@@ -6,11 +6,11 @@ import type { App } from "./app.ts";
 /** Returns the menu as an element. */
 export function createSettings(app: App) {
   const { element: details, summary, choices } = menu("gf-settings");
-  const contrast = button("", () => app.show({ contrast: !app.ui.contrast }));
+  const contrast = button("", () => app.show({ contrast: !app.state.contrast }));
   let order: HTMLSelectElement;
   const dress = () => {
-    contrast.setAttribute("aria-pressed", String(app.ui.contrast));
-    order.value = app.ui.order; // "Stop" on the map changes it
+    contrast.setAttribute("aria-pressed", String(app.state.contrast));
+    order.value = app.state.order; // "Stop" on the map changes it
   };
   const orders = HEAD_ORDERS.filter((order) => app.engine.live !== false || order !== "ablation");
   function fill() {
@@ -20,14 +20,14 @@ export function createSettings(app: App) {
     order = chooser(
       app.t("map.order"),
       orders.map((order) => [order, app.t(`order.${order}`)]),
-      app.ui.order,
+      app.state.order,
       (order) => app.show({ order }),
     );
     refill(
       choices,
-      button(app.t("page.language"), () => app.show({ language: app.ui.language === "en" ? "zh" : "en" })),
+      button(app.t("page.language"), () => app.show({ language: app.state.language === "en" ? "zh" : "en" })),
       button(`◐ ${app.t("page.theme")}`, () =>
-        app.show({ theme: app.ui.theme === "dark" ? "light" : "dark" }),
+        app.show({ theme: app.state.theme === "dark" ? "light" : "dark" }),
       ),
       element("label", {}, app.t("map.order"), order),
       contrast,
@@ -35,10 +35,8 @@ export function createSettings(app: App) {
     dress();
   }
   fill();
-  app.on("ui", (keys) => {
-    if (keys.includes("language")) fill();
-    dress();
-  });
+  app.on(["language"], fill);
+  app.on(["contrast", "order"], dress);
   const leave = (event: Event) => {
     if (!event.composedPath().includes(details)) details.open = false;
   };

@@ -61,7 +61,7 @@ export function createStepView(
   });
 
   async function prepared(): Promise<Read | null> {
-    const { step } = app.ui;
+    const { step } = app.state;
     if (step === null || !(step in POINTS) || isHurried()) return null;
     const { stack, layer } = where();
     const attention = `${stack}.layers.${layer}.self_attention`;
@@ -72,7 +72,7 @@ export function createStepView(
   }
 
   function show(read: Read | null) {
-    const { shown } = app.ui;
+    const { shown } = app.state;
     view.toggleAttribute("data-playing", shown !== null);
     view.hidden = !read && (shown === null || isHurried());
     rowLabel.hidden = !read || POINTS[read.step].length === 0;
@@ -126,14 +126,8 @@ export function createStepView(
     );
   }
   fill();
-  app.on("ui", (keys) => {
-    if (keys.includes("language")) fill();
-    draw();
-  });
-  app.on("result", () => {
-    fill();
-    draw();
-  });
+  app.on(["result", "language"], fill);
+  app.on(["result", "language", "step", "shown", "stage", "point", "heads"], () => draw());
   return { element: view, draw };
 }
 
@@ -142,7 +136,7 @@ function rowsOf(app: App, { step, attention }: Read) {
   const { rows, rowSide } = app.labels(
     step === "logits" || step === "next" ? "logits" : `${attention}.query`,
   );
-  return rowSide === "target" ? rows.slice(0, app.ui.shown || rows.length) : rows;
+  return rowSide === "target" ? rows.slice(0, app.state.shown || rows.length) : rows;
 }
 
 /** Returns the tokens of both sides with their ids; those that are not written yet are left out. */
@@ -157,7 +151,7 @@ function tokens(app: App) {
   };
   return [
     line("source", "output.source", sourceIds),
-    line("target", "ribbon.decoder", targetIds.slice(0, app.ui.shown ?? targetIds.length)),
+    line("target", "ribbon.decoder", targetIds.slice(0, app.state.shown ?? targetIds.length)),
   ];
 }
 
@@ -191,12 +185,12 @@ function stages(
   word: string,
 ) {
   const [heads, rows, columns] = weights.shape;
-  const { stage, point } = app.ui;
-  const chosen = stage === "point" ? point.head : app.ui.heads[stack].head;
+  const { stage, point } = app.state;
+  const chosen = stage === "point" ? point.head : app.state.heads[stack].head;
   const head = Math.min(chosen, heads - 1);
   const mask = app.mask(attention);
   const start = (head * rows + row) * columns;
-  const shown = stack === "decoder" ? (app.ui.shown ?? columns) : columns;
+  const shown = stack === "decoder" ? (app.state.shown ?? columns) : columns;
   const keys = (app.labels(`${attention}.weights`).columns ?? []).slice(0, shown);
   const lines = linesOf(app, attention, scores, mask, [head, row]);
   lines[lines.length - 1].tensor = weights; // as the model computed them

@@ -89,7 +89,7 @@ function frameOf(app: App) {
   const link = linkOf(app) ?? "";
   const address = link.startsWith("file:") ? link.slice(link.split("#")[0].lastIndexOf("/") + 1) : link;
   const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
-  return `<iframe src="${escaped(address)}" title="${escaped(`glassformer: ${app.sentence}`)}" width="100%" height="${FRAME_HEIGHT}" loading="lazy"></iframe>`;
+  return `<iframe src="${escaped(address)}" title="${escaped(`glassformer: ${app.state.sentence}`)}" width="100%" height="${FRAME_HEIGHT}" loading="lazy"></iframe>`;
 }
 
 /** Returns a grid as an SVG file, with its caption. `place`: an element of the view. */
@@ -125,7 +125,7 @@ function captionOf(app: App, label: string) {
   const changes = activeChanges(app).map((change) => change.text);
   return [
     label,
-    `${app.changes.source ?? app.sentence} → ${text}`,
+    `${app.changes.source ?? app.state.sentence} → ${text}`,
     ...(changes.length > 0 ? [app.t("save.changes", changes.join("; "))] : []),
     `glassformer · ${app.payload.name}`,
   ];

@@ -5,12 +5,12 @@ import { button, element, refill } from "./dom.ts";
 import { drawing } from "./figure.ts";
 import { elementSvg, saveMenu } from "./take_away.ts";
 
-const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
-const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
-
 import type { Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Child } from "./types.ts";
+
+const CURVE = { width: 330, height: 190, left: 40, right: 320, top: 10, bottom: 156 };
+const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
 
 type Point = [step: number, loss: number];
 
@@ -79,15 +79,13 @@ export function createTrainingPanel(app: App) {
     const advice = element("p", { className: "gf-note" }, app.t("training.try"));
     refill(table, visitedTable(panel), advice, shrunk(app), leftOut(app));
   }
-  app.on("result", fill);
-  app.on("busy", (busy) => {
+  app.on(["result"], fill);
+  app.on(["busy"], ({ busy }) => {
     status.textContent = busy ? app.t("page.busy") : "";
     if (!busy) fill();
   });
-  app.on("ui", (keys) => {
-    if (keys.includes("panel") && app.ui.panel !== "training") stop();
-    else if (keys.includes("language")) fill();
-  });
+  app.on(["language"], fill);
+  app.on(["panel"], ({ panel }) => panel !== "training" && stop());
   app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
   return element("div", { className: "gf-training" }, chart, below, controls, status, table);
@@ -123,8 +121,8 @@ function keepVisit(panel: Panel) {
     sentence,
     search,
     changes: { checkpoint, ...others },
-    result: { current },
-  } = panel.app;
+  } = panel.app.state;
+  const { current } = panel.app.result;
   const situation = JSON.stringify([sentence, search, others]);
   if (situation !== panel.situation) panel.visited.clear();
   panel.situation = situation;

@@ -141,19 +141,11 @@ export interface Compared {
   changes: Map<string, Tensor>;
 }
 
-/** The events of a view, to which its panels listen. */
-export interface Events {
-  result: Result;
-  ui: (keyof Looks)[];
-  hover: Token[];
-  busy: boolean;
-  /** An error message, or "". */
-  problem: string;
-  resize: null;
-  /** What the map is compared with has changed. */
-  compared: null;
-  /** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
-  turned: { before: Situation; had: ActiveChange[]; pinned: ActiveChange[] };
+/** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
+export interface Turned {
+  before: Situation;
+  had: ActiveChange[];
+  pinned: ActiveChange[];
 }
 
 /** A sentence and its changes. */

@@ -1,6 +1,7 @@
 // One view: the page's frame, its panels, and the console for scripts and tests.
 import { numberText } from "../engine/number_text.ts";
-import { attentionName, createApp, FAMILIES, messageOf, hasAny } from "./app.ts";
+import { createApp, messageOf } from "./app.ts";
+import { FAMILIES, attentionName } from "./heads.ts";
 import { arithmetic } from "../engine/arithmetic.ts";
 import { createBeamPanel } from "./beam_panel.ts";
 import { createBeside } from "./beside.ts";
@@ -106,28 +107,28 @@ export function createView(el: Mounted, payload: Payload, host: Host | null) {
 function build(root: HTMLElement, app: App) {
   const print = matchMedia("print");
   const dress = () => {
-    root.dataset.theme = print.matches ? "light" : app.ui.theme;
-    root.lang = app.ui.language === "zh" ? "zh-CN" : "en";
-    root.toggleAttribute("data-story", app.ui.story > 0); // hides the rest of the page
+    root.dataset.theme = print.matches ? "light" : app.state.theme;
+    root.lang = app.state.language === "zh" ? "zh-CN" : "en";
+    root.toggleAttribute("data-story", app.state.story > 0); // hides the rest of the page
   };
   dress();
-  app.on("ui", dress); // before the panels, whose pictures are drawn in the theme's colours
+  app.on(["theme", "language", "story"], dress); // before the panels, whose pictures are drawn in the theme's colours
   const redress = () => {
     dress();
-    app.emit("resize", null);
+    app.layOut();
   };
   print.addEventListener("change", redress, { signal: app.signal });
   refill(root, header(app), createStory(app));
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
   root.prepend(problems);
-  app.on("problem", (text) => {
-    problems.textContent = text;
-    problems.hidden = !text;
+  app.on(["problem"], ({ problem }) => {
+    problems.textContent = problem;
+    problems.hidden = !problem;
   });
   let isComplete = false;
   function complete() {
-    if (isComplete || app.ui.story || app.signal.aborted) return;
+    if (isComplete || app.state.story || app.signal.aborted) return;
     isComplete = true;
     root.append(
       outcome(app),
@@ -135,9 +136,9 @@ function build(root: HTMLElement, app: App) {
       element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
       app.engine.live === false ? "" : createBeside(app),
     );
-    app.emit("resize", null);
+    app.layOut();
   }
-  app.on("ui", (keys) => keys.includes("story") && complete());
+  app.on(["story"], complete);
   return complete;
 }
 
@@ -145,18 +146,18 @@ function build(root: HTMLElement, app: App) {
 function stage(app: App) {
   const [map, point] = [createMap(app), createPointView(app)];
   const choose = () => {
-    map.hidden = app.ui.stage !== "map";
-    point.hidden = app.ui.stage !== "point";
+    map.hidden = app.state.stage !== "map";
+    point.hidden = app.state.stage !== "point";
   };
   choose();
   const made = element("div", { className: "gf-stage" }, map, point);
-  app.on("ui", (keys) => {
-    const isAsked = keys.includes("point") && !keys.includes("step");
+  app.on(["stage", "point"], (_, changed) => {
+    const isAsked = changed.has("point") && !changed.has("step");
     const isAbove = isAsked && made.getBoundingClientRect().top < 0; // on a phone the model's picture is below it
     choose();
     if (!isAbove) return;
     const arrive = () => requestAnimationFrame(() => made.scrollIntoView()); // when it has its height
-    app.value(app.ui.point.name).then(arrive, () => {});
+    app.value(app.state.point.name).then(arrive, () => {});
   });
   return made;
 }
@@ -167,7 +168,7 @@ function watchSize(root: HTMLElement, app: App) {
   const observer = new ResizeObserver(() => {
     if (root.clientWidth === width) return;
     width = root.clientWidth;
-    app.emit("resize", null);
+    app.layOut();
   });
   observer.observe(root);
   app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
@@ -178,7 +179,7 @@ function header(app: App) {
   const story = storyButton(app);
   const settings = createSettings(app);
   const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
-  field.value = app.sentence;
+  field.value = app.state.sentence;
   const form = element("form", {
     className: "gf-form",
     onsubmit: (event) => {
@@ -220,25 +221,23 @@ function header(app: App) {
     );
   }
   fill();
-  app.on("ui", (keys) => {
-    if (keys.includes("language")) fill();
-  });
-  app.on("result", () => {
-    if (document.activeElement !== field) field.value = app.changes.source ?? app.sentence;
+  app.on(["language"], fill);
+  app.on(["result"], () => {
+    if (document.activeElement !== field) field.value = app.changes.source ?? app.state.sentence;
   });
   return top;
 }
 
 /** Returns the button that opens the story and leaves it. */
 function storyButton(app: App) {
-  const made = button("", () => app.show({ story: app.ui.story ? 0 : 1 }));
+  const made = button("", () => app.show({ story: app.state.story ? 0 : 1 }));
   made.dataset.storyButton = "";
   const fill = () => {
-    made.textContent = app.t(app.ui.story ? "story.leave" : "story.open");
+    made.textContent = app.t(app.state.story ? "story.leave" : "story.open");
     made.title = app.t("story.label");
   };
   fill();
-  app.on("ui", fill);
+  app.on(["story", "language"], fill);
   return made;
 }
 
@@ -292,19 +291,14 @@ function outcome(app: App) {
     );
     refill(effect, banner, app.changed && changeLine(app));
   }
-  app.on("result", fill);
-  app.on("ui", (keys) => {
-    if (keys.includes("language")) fill();
+  app.on(["result", "language"], fill);
+  app.on(["pinned"], () => {
     const pin = lines.querySelector("[aria-pressed]"); // in place, so that it keeps the focus
-    if (keys.includes("pinned")) pin?.setAttribute("aria-pressed", String(areAllPinned(app)));
+    pin?.setAttribute("aria-pressed", String(areAllPinned(app)));
   });
-  app.on("ui", (keys) => {
-    if (hasAny(keys, "shown", "step")) hideUnwritten(lines, app);
-  });
-  app.on("busy", (busy) => {
-    lines.setAttribute("aria-busy", String(busy));
-  });
-  app.on("hover", (lit) => {
+  app.on(["shown", "step"], () => hideUnwritten(lines, app));
+  app.on(["busy"], ({ busy }) => lines.setAttribute("aria-busy", String(busy)));
+  app.on(["lit"], ({ lit }) => {
     for (const one of lines.querySelectorAll("[data-side]")) {
       const { side: here, position: place } = (one as HTMLElement).dataset;
       one.classList.toggle(
@@ -325,7 +319,7 @@ function listed(words: string[]): Child[] {
 
 /** Hides the words that the animation has not written yet, and what is known only after the last of them. */
 function hideUnwritten(lines: HTMLElement, app: App) {
-  const { shown, step } = app.ui;
+  const { shown, step } = app.state;
   const written = shown === null ? Infinity : shown - Number(step !== "next");
   for (const one of lines.querySelectorAll(".gf-writing > .gf-words > *")) {
     const position = (one as HTMLElement).dataset.position ?? app.result.current.outputTokens.length;
@@ -425,7 +419,7 @@ function tokens(app: App, texts: string[], side: Token["side"], open: (position:
 
 /** Opens the largest weight with which the shown head of cross-attention reads a source word. */
 async function readBy(app: App, column: number) {
-  const { layer, head } = app.ui.heads.cross;
+  const { layer, head } = app.state.heads.cross;
   const name = `${attentionName(FAMILIES[1], layer)}.weights`;
   const {
     shape: [, rows, columns],
@@ -467,8 +461,8 @@ function panels(app: App) {
             role: "tab",
             id: `${prefix}-tab-${id}`,
             "aria-controls": `${prefix}-${id}`,
-            "aria-selected": String(id === app.ui.panel),
-            tabindex: id === app.ui.panel ? "0" : "-1",
+            "aria-selected": String(id === app.state.panel),
+            tabindex: id === app.state.panel ? "0" : "-1",
             onclick: () => app.show({ panel: id }),
           },
           app.t(`panel.${id}`),
@@ -476,13 +470,13 @@ function panels(app: App) {
       ),
     );
     holders.forEach((holder, place) => {
-      holder.hidden = ids[place] !== app.ui.panel;
+      holder.hidden = ids[place] !== app.state.panel;
     });
   }
   tabs.addEventListener("keydown", (event) => {
     const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
     if (step === 0) return;
-    app.show({ panel: ids[(ids.indexOf(app.ui.panel) + step + ids.length) % ids.length] });
+    app.show({ panel: ids[(ids.indexOf(app.state.panel) + step + ids.length) % ids.length] });
     (tabs.querySelector("[aria-selected=true]") as HTMLElement | null)?.focus();
     event.preventDefault();
   });
@@ -500,8 +494,6 @@ function panels(app: App) {
   );
   refill(aside, tabs, holders);
   fill();
-  app.on("ui", (keys) => {
-    if (keys.includes("panel") || keys.includes("language")) fill();
-  });
+  app.on(["panel", "language"], fill);
   return aside;
 }

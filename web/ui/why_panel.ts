@@ -41,20 +41,18 @@ export function createWhyPanel(app: App) {
   async function draw() {
     left.abort();
     left = new AbortController();
-    const { word } = app.ui;
-    if (app.ui.panel !== "why") return;
+    const { word } = app.state;
+    if (app.state.panel !== "why") return;
     if (word === null || word >= app.result.current.outputTokens.length) {
       refill(holder, element("p", { className: "gf-note" }, app.t("why.pick")));
       return;
     }
     await explain(app, holder, word, left.signal);
   }
-  const redraw = () => draw().catch((error) => app.emit("problem", messageOf(error)));
-  app.on("result", redraw);
-  app.on("ui", (keys) => {
-    if (!keys.some((key) => key === "panel" || key === "word" || key === "language")) return;
-    redraw();
-    if (!keys.includes("word") || app.ui.word === null) return;
+  const redraw = () => draw().catch((error) => app.complain(messageOf(error)));
+  app.on(["result", "panel", "word", "language"], redraw);
+  app.on(["word"], ({ word }) => {
+    if (word === null) return;
     Promise.resolve().then(() => comeIntoView(holder, ".gf-said", app.t("page.up.words"))); // its tab opens first
   });
   app.signal.addEventListener("abort", () => left.abort(), { once: true });

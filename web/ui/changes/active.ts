@@ -29,9 +29,14 @@ export function activeChanges(app: App): ActiveChange[] {
       undo: (changes: TextChanges) => undo(entry, changes),
     }));
   return [
-    ...one((source ?? app.sentence) !== app.sentence, "words", app.t("changes.is.source", source ?? ""), {
-      source: app.sentence,
-    }),
+    ...one(
+      (source ?? app.state.sentence) !== app.state.sentence,
+      "words",
+      app.t("changes.is.source", source ?? ""),
+      {
+        source: app.state.sentence,
+      },
+    ),
     ...one(Boolean(prefix), "words", app.t("changes.is.prefix", prefix ?? ""), { prefix: "" }),
     ...each(
       Object.entries(ablated),

@@ -1,6 +1,6 @@
 // The choice of an attention, and of its head, row and key.
 import { attentionNames } from "../../engine/model.ts";
-import { FAMILIES } from "../app.ts";
+import { FAMILIES } from "../heads.ts";
 import { chooser, element } from "../dom.ts";
 import { labelled, tokenPairs } from "./controls.ts";
 import type { App } from "../app.ts";

@@ -1,5 +1,5 @@
 // Heads that are switched off.
-import { attentionName, FAMILIES } from "../app.ts";
+import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { element } from "../dom.ts";
 import { placeName } from "./attention.ts";
 import { press, tightRow, tryChange } from "./controls.ts";
@@ -29,7 +29,9 @@ export function headsSection({ app }: ChangesPanel) {
     return press(`${name} ${head}`, head, turn, { pressed, label });
   };
   return FAMILIES.map((family) => {
-    const names = Array.from({ length: app.layersOf(family) }, (_, layer) => attentionName(family, layer));
+    const names = Array.from({ length: layersOf(app.config, family) }, (_, layer) =>
+      attentionName(family, layer),
+    );
     const title = app.t(`family.${family.id}`);
     return element(
       "div",

@@ -4,7 +4,7 @@ import type { App } from "../app.ts";
 import type { Situation } from "../types.ts";
 
 /** Returns the sentence and its changes as a JSON string, for comparing states and restoring one. */
-function situationText({ sentence, changes }: App) {
+function situationText({ sentence, changes }: Situation) {
   return JSON.stringify({ sentence, changes: { ...NO_CHANGES, source: sentence, prefix: "", ...changes } });
 }
 
@@ -12,9 +12,9 @@ function situationText({ sentence, changes }: App) {
 export function changesHistory(app: App) {
   const past: string[] = [];
   const future: string[] = [];
-  let present = situationText(app);
-  app.on("result", () => {
-    const now = situationText(app);
+  let present = situationText(app.state);
+  app.on(["result"], () => {
+    const now = situationText(app.state);
     if (now === present) return;
     past.push(present);
     future.length = 0;

@@ -4,29 +4,30 @@ import { button, element, refill } from "../dom.ts";
 import { activeChanges } from "./active.ts";
 import { press } from "./controls.ts";
 import type { App } from "../app.ts";
-import type { ActiveChange, Events } from "../types.ts";
+import type { ActiveChange } from "../types.ts";
 
 const MOST_NAMED = 3; // changes of a kind that the banner names
 
 /** Returns the active changes that can outlive their sentence: replaced and forced words cannot. */
 const lasting = (app: App) => activeChanges(app).filter(({ section }) => section !== "words");
-const isPinned = (app: App, { id }: ActiveChange) => app.ui.pinned.includes(id);
+const isPinned = (app: App, { id }: ActiveChange) => app.state.pinned.includes(id);
 
 /** Opens the reader's new sentence, under the pinned changes that it can have. */
 export async function openNew(app: App, sentence: string) {
-  const before = { sentence: app.sentence, changes: app.changes };
+  const { sentence: old, changes } = app.state;
   const had = activeChanges(app);
   const pinned = had.filter((change) => isPinned(app, change));
   const isKept = pinned.length > 0 && sentence.trim() !== "";
-  await app.turnTo({ sentence, changes: isKept ? await keptFor(app, sentence) : { ...NO_CHANGES } });
-  if (had.length > 0) app.emit("turned", { before, had, pinned });
+  const kept = isKept ? await keptFor(app, sentence) : NO_CHANGES;
+  const turned = { before: { sentence: old, changes }, had, pinned };
+  await app.turnTo({ sentence, changes: kept }, had.length > 0 ? turned : null);
 }
 
 async function keptFor(app: App, sentence: string) {
   const changes = activeChanges(app)
     .filter((change) => !isPinned(app, change))
     .reduce((left, { undo }) => ({ ...left, ...undo(left) }), app.changes);
-  const { sourceIds, targetIds } = await app.unchanged(sentence, changes);
+  const { sourceIds, targetIds } = await app.sentences.unchanged({ ...app.state, sentence, changes });
   return keptChanges(changes, { source: sourceIds.length, target: targetIds.length });
 }
 
@@ -46,7 +47,7 @@ export function pinButton(app: App) {
 /** Returns the button that pins one change; replaced and forced words belong to their sentence and have none. */
 export function pinOf(app: App, { section, id, text }: ActiveChange) {
   if (section === "words") return null;
-  const { pinned } = app.ui;
+  const { pinned } = app.state;
   const isOn = pinned.includes(id);
   const turn = () => app.show({ pinned: isOn ? pinned.filter((one) => one !== id) : [...pinned, id] });
   const looks = { pressed: isOn, title: app.t("changes.pin.one.title"), className: "gf-pin" };
@@ -59,10 +60,10 @@ export function pinOf(app: App, { section, id, text }: ActiveChange) {
 /** Returns the banner, which is empty until a new sentence has kept or dropped changes, and after the next result. */
 export function newSentenceBanner(app: App) {
   const banner = element("p", { className: "gf-turned", role: "status" });
-  let last: Events["turned"] | null = null;
   const fill = () => {
-    if (!last) return refill(banner);
-    const { before, had, pinned } = last;
+    const { turned } = app.state;
+    if (!turned) return refill(banner);
+    const { before, had, pinned } = turned;
     const kept = activeChanges(app);
     const isKept = ({ id }: ActiveChange) => kept.some((one) => one.id === id);
     const lists = {
@@ -76,15 +77,7 @@ export function newSentenceBanner(app: App) {
       Object.entries(lists).map(([id, list]) => list.length > 0 && `${app.t(`changes.${id}`, named(list))} `),
     );
   };
-  app.on("turned", (turned) => {
-    last = turned;
-    fill();
-  });
-  app.on("result", () => {
-    last = null;
-    fill();
-  });
-  app.on("ui", (keys) => keys.includes("language") && fill());
+  app.on(["turned", "language"], fill);
   return banner;
 }
 

@@ -1,7 +1,7 @@
 // "What if?": the panel of all changes. Each section shows and sets its part of app.changes; the effect
 // on the output is shown at the top of the page. Only the open section has elements.
 import { NO_CHANGES } from "../../engine/changes.ts";
-import { attentionName, FAMILIES, hasAny } from "../app.ts";
+import { FAMILIES, attentionName } from "../heads.ts";
 import { button, element, refill } from "../dom.ts";
 import { latestOnly } from "../latest.ts";
 import { linkOf } from "../link.ts";
@@ -37,7 +37,7 @@ let groups = 0;
 
 /** Returns the panel as an element. */
 export function createChangesPanel(app: App) {
-  const { layer, head } = app.ui.heads.cross;
+  const { layer, head } = app.state.heads.cross;
   const at: At = { attention: attentionName(FAMILIES[1], layer), head, query: 0, key: 0 };
   const redraw = latestOnly(app.signal, prepared, show);
   const panel: ChangesPanel = {
@@ -61,7 +61,7 @@ export function createChangesPanel(app: App) {
   );
 
   async function prepared() {
-    if (app.ui.panel !== "changes") return null;
+    if (app.state.panel !== "changes") return null;
     const active = activeChanges(app);
     return { active, bodies: await Promise.all(sections.map((section) => section.content())) };
   }
@@ -73,13 +73,9 @@ export function createChangesPanel(app: App) {
       sections.forEach((section, place) => section.fill(made.bodies[place], made.active));
     });
   }
-  app.on("busy", (busy) => {
-    if (!busy) redraw();
-  });
-  app.on("ui", (keys) => {
-    if (keys.includes("selected")) follow(at, app.ui.selected);
-    if (hasAny(keys, "panel", "language", "pinned")) redraw();
-  });
+  app.on(["selected"], ({ selected }) => follow(at, selected));
+  app.on(["panel", "language", "pinned"], redraw);
+  app.on(["busy"], ({ busy }) => !busy && redraw());
   redraw();
   return holder;
 }
@@ -98,7 +94,7 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
       const { app } = panel,
         count = active.filter(({ section }) => section === id).length;
       refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
-      const swaps = id === "words" && /\b(tired|wide)\b/.test(app.sentence);
+      const swaps = id === "words" && /\b(tired|wide)\b/.test(app.state.sentence);
       about.textContent = app.t(swaps ? "changes.words.swap" : `changes.${id}.about`);
       refill(body, children);
     },
@@ -131,7 +127,7 @@ function follow(at: At, selected: Cell | null) {
 function topOf({ app, history }: ChangesPanel, active: ActiveChange[]): Child[] {
   const tool = (id: string, action: () => unknown, disabled: boolean): Child =>
     press(id, app.t(`changes.${id}`), action, { disabled });
-  const reset = () => tryChange(app, { ...NO_CHANGES, source: app.sentence, prefix: "" });
+  const reset = () => tryChange(app, { ...NO_CHANGES, source: app.state.sentence, prefix: "" });
   return [
     app.changed ? chips(app, active, pinOf) : element("p", {}, app.t("changes.intro")),
     !app.changed && firstTries(app),

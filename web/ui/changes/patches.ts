@@ -2,6 +2,7 @@
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { hasHeads, pointNames } from "../../engine/model.ts";
 import { messageOf } from "../app.ts";
+import { engineChanges } from "../sentences.ts";
 import { chooser, element } from "../dom.ts";
 import { chip, field, form, labelled, press, tokenPairs, tryChange } from "./controls.ts";
 import { without } from "./lists.ts";
@@ -112,13 +113,13 @@ async function patchTokens(app: App, patch: PatchDraft) {
     key = JSON.stringify([patch.sentence, checkpoint]);
   try {
     if (patch.donor?.key !== key) {
-      const changes = app.engineChanges({ ...NO_CHANGES, checkpoint });
+      const changes = engineChanges({ ...NO_CHANGES, checkpoint });
       patch.donor = { key, made: app.translated(patch.sentence, "", changes) };
     }
     const { sourceTokens, targetTokens } = await patch.donor.made;
     return app.labels(patch.point).rowSide === "source" ? sourceTokens : targetTokens;
   } catch (error) {
-    app.emit("problem", messageOf(error));
+    app.complain(messageOf(error));
     return null;
   }
 }
@@ -136,12 +137,12 @@ function differingPlaces(here: string[], there: string[]): [number, number][] {
 
 /** Returns the example of the same length that differs from the sentence in the fewest words. */
 export function likestExample(app: App) {
-  const words = app.sentence.split(" ");
+  const words = app.state.sentence.split(" ");
   const distance = (text: string) => {
     const others = text.split(" ");
     const differing = others.filter((word, place) => word !== words[place]).length;
     return Math.abs(others.length - words.length) * 100 + differing;
   };
-  const others = app.payload.examples.filter((text) => text !== app.sentence);
+  const others = app.payload.examples.filter((text) => text !== app.state.sentence);
   return others.sort((a, b) => distance(a) - distance(b))[0] ?? "";
 }

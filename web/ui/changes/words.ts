@@ -87,7 +87,7 @@ async function wordEditor(panel: ChangesPanel, tokens: string[], place: number) 
 /** Returns the source with one word replaced or deleted; the text around it stays as typed. */
 function withWord(app: App, ids: number[], place: number, word: string) {
   const { source } = app.engine.tokenizers,
-    text = app.changes.source ?? app.sentence;
+    text = app.changes.source ?? app.state.sentence;
   let start = 0,
     end = 0;
   for (const piece of source.split(text).slice(0, place + 1)) {

@@ -1,0 +1,82 @@
+// The three attentions of a model and their heads.
+import { headStatistics } from "../engine/statistics.ts";
+import { labelsOf } from "./sentences.ts";
+
+import type { ModelConfig, Side, Stack } from "../engine/types.ts";
+import type { Family, FamilyId, HeadPlace, MeasuredHead, Token, Translated } from "./types.ts";
+
+/** The three families of attention, in the order of the map, from left to right. */
+export const FAMILIES: Family[] = [
+  { id: "encoder", stack: "encoder", sublayer: "self_attention", rows: "source", columns: "source" },
+  { id: "cross", stack: "decoder", sublayer: "cross_attention", rows: "target", columns: "source" },
+  { id: "decoder", stack: "decoder", sublayer: "self_attention", rows: "target", columns: "target" },
+];
+
+/** Returns the number of layers of a family's stack. */
+export function layersOf(config: ModelConfig, { stack }: { stack: Stack }) {
+  return config[`${stack}_layers`];
+}
+
+/** Returns the name of a family's attention in a layer, such as "decoder.layers.0.cross_attention". */
+export function attentionName(family: Family, layer: number) {
+  return `${family.stack}.layers.${layer}.${family.sublayer}`;
+}
+
+/** Returns the side of the words that the rows of a grid light: a row of the target stands for the word it writes. */
+export function rowWords(side: Side): Token["side"] {
+  return side === "target" ? "output" : side;
+}
+
+/** Returns these heads, with the head that a cell of attention weights belongs to. */
+export function headsWith(heads: Record<FamilyId, HeadPlace>, name: string, head: number) {
+  const layer = Number(name.match(/\.layers\.(\d+)\./)?.[1]);
+  const family = FAMILIES.find((one) => name === `${attentionName(one, layer)}.weights`);
+  return family ? { ...heads, [family.id]: { layer, head } } : heads;
+}
+
+/** Returns the statistics of every head of a family in one translation, which keeps them. */
+export function measuredHeads(
+  config: ModelConfig,
+  family: Family,
+  translated: Translated,
+): Promise<MeasuredHead[]> {
+  return (translated.statistics[family.id] ??= measured(config, family, translated));
+}
+
+async function measured(config: ModelConfig, family: Family, translated: Translated) {
+  const found = [];
+  for (let layer = 0; layer < layersOf(config, family); layer++) {
+    const name = `${attentionName(family, layer)}.weights`;
+    const {
+      shape: [heads, rows, columns],
+      data,
+    } = await translated.trace.get(name);
+    const keys = labelsOf(translated, name).columns ?? [];
+    for (let head = 0; head < heads; head++) {
+      found.push({ layer, head, ...headStatistics(data, head * rows * columns, rows, columns, keys) });
+    }
+  }
+  return found;
+}
+
+/**
+ * Returns the head with the highest mean peak in each family's last layer; of cross-attention, among the heads that
+ * align words, if these are known.
+ */
+export async function sharpestHeads(
+  config: ModelConfig,
+  translated: Translated,
+  alignment?: { layer: number; heads: number[] } | null,
+) {
+  const heads = {} as Record<FamilyId, HeadPlace>;
+  for (const family of FAMILIES) {
+    const aligning = family.id === "cross" ? alignment : null;
+    const shown = aligning?.layer ?? layersOf(config, family) - 1;
+    const among = (await measuredHeads(config, family, translated)).filter(
+      ({ layer, head }) => layer === shown && (aligning?.heads.includes(head) ?? true),
+    );
+    const { layer, head } = among.reduce((best, one) => (one.peak > best.peak ? one : best));
+    heads[family.id] = { layer, head };
+  }
+  return heads;
+}

@@ -1,0 +1,70 @@
+// What the state of a view contains, and how it begins.
+import { NO_CHANGES } from "../engine/changes.ts";
+import { FAMILIES, layersOf } from "./heads.ts";
+
+import type { Engine, ModelConfig, Payload, TextChanges } from "../engine/types.ts";
+import type { Compared, FamilyId, HeadPlace, Looks, Result, Search, Token, Turned } from "./types.ts";
+
+/** What the reader asks for; the result is computed from it. */
+export interface Asked {
+  sentence: string;
+  changes: TextChanges;
+  search: Search;
+}
+
+export interface State extends Asked, Looks {
+  /** The last results; null before the first. */
+  result: Result | null;
+  /** Whether the next result is being computed. */
+  busy: boolean;
+  /** The message of the last action's error, or "". */
+  problem: string;
+  /** The highlighted tokens. */
+  lit: readonly Token[];
+  /** What the map is compared with: of the present result, or of an earlier one. */
+  compared: Compared | null;
+  /** How the present result came from a sentence with changes; null if it did not. */
+  turned: Turned | null;
+  /** How many times the room for pictures has changed. */
+  layout: number;
+}
+
+/** Returns the state of a view that has computed nothing yet. */
+export function firstState(payload: Payload, { config, decoding }: Engine): State {
+  return {
+    ...firstLooks(config),
+    sentence: payload.sentence,
+    changes: { ...NO_CHANGES },
+    search: { beamSize: decoding.beam_size, lengthPenalty: decoding.length_penalty },
+    result: null,
+    busy: false,
+    problem: "",
+    lit: [],
+    compared: null,
+    turned: null,
+    layout: 0,
+  };
+}
+
+function firstLooks(config: ModelConfig): Looks {
+  const heads = FAMILIES.map((family) => [family.id, { layer: layersOf(config, family) - 1, head: 0 }]);
+  return {
+    language: navigator.language?.startsWith("zh") ? "zh" : "en",
+    theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
+    stage: "map",
+    point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
+    heads: Object.fromEntries(heads) as Record<FamilyId, HeadPlace>,
+    order: "index",
+    contrast: false,
+    pinned: [],
+    beside: "",
+    face: "grid",
+    story: 0,
+    panel: "numbers",
+    word: null,
+    selected: null,
+    shown: null,
+    step: null,
+    pace: 150,
+  };
+}
