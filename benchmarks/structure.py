@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import redirect_stdout, suppress
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -112,10 +112,11 @@ def answers() -> dict[str, Any]:
 def count_settings() -> int:
     """Return how many settings a configuration file, `documents.…` and `serving.…` accept."""
     from glassformer.model.config import ModelConfig
-    from glassformer.recipes.configuration import Configuration
+    from glassformer.recipes import configuration
 
-    sections = [section.type for section in fields(Configuration) if is_dataclass(section.type)]
-    count = sum(len(fields(section)) for section in sections) + len(fields(ModelConfig)) + 1  # model.preset
+    sections = [section.type for section in fields(configuration.Configuration) if is_dataclass(section.type)]
+    facts: Collection[str] = getattr(configuration, "MODEL_FACTS", ())  # no file may set these fields of the model
+    count = sum(len(fields(section)) for section in sections) + len(fields(ModelConfig)) - len(facts) + 1  # the preset
     homes = {
         "DocumentOptions": ("documents.document", "translating.documents.document"),
         "Limits": ("serving.limits",),

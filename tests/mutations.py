@@ -506,8 +506,8 @@ MISTAKES = [
     Mistake(
         "smoothing is spread over the other entries only",
         "training/objective.py",
-        "smoothed = -(target.even * means).sum() / passes",
-        "smoothed = -(target.even * means * vocabulary / (vocabulary - 1)).sum() / passes",
+        "smoothed = -(smoothing * means).sum() / passes",
+        "smoothed = -(smoothing * means * vocabulary / (vocabulary - 1)).sum() / passes",
         "tests/training/test_objective.py",
     ),
     Mistake(
@@ -597,7 +597,7 @@ MISTAKES = [
     ),
     Mistake(
         "the source has no <eos>",
-        "translator.py",
+        "translating/reading.py",
         "return [(*ids, tokenizer.eos_id) for ids in tokenizer.encode_all(texts)]",
         "return [(*ids,) for ids in tokenizer.encode_all(texts)]",
         "tests/test_translator.py",

@@ -93,7 +93,7 @@ def test_the_description_names_every_endpoint_and_is_a_page(served):
             wrong = "get" if method == "post" else "put"
             assert served.ask(path, wrong.upper()).status == 405
     sentence = served.json("/v1/translate", {"texts": TEXTS}).json["translations"][0]["sentences"][0]
-    assert list(sentence) == list(described["components"]["schemas"]["Sentence"]["properties"])
+    assert list(sentence) == list(described["components"]["schemas"]["TranslatedSentence"]["properties"])
     page = served.get("/docs").body.decode()
     assert "POST /v1/translate" in page
     assert "http://" not in page

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from glassformer.translating.tuned_system import System
     from glassformer.translator import Translator
 
-__all__ = ["Changes", "Computing", "Models", "Search", "TestSet", "with_groups"]
+__all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "TestSet", "with_groups"]
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +79,7 @@ class Computing(NamedTuple):
         return Translator.load(run, *ensemble, workers=cores(), **self.options, **options)
 
 
-class Models(NamedTuple):
+class ChosenModels(NamedTuple):
     """The models that translate together with a run."""
 
     ensemble: Ensemble = None
@@ -120,7 +120,7 @@ class Models(NamedTuple):
             typer.echo("all models count alike; `glassformer tune` with the same models fits their weights", err=True)
 
 
-class Search(NamedTuple):
+class SearchOptions(NamedTuple):
     """How a command searches for outputs."""
 
     beam_size: BeamSize = None
@@ -180,7 +180,7 @@ class TestSet(NamedTuple):
         return self.metric or default_metrics(items)
 
 
-class Changes(NamedTuple):
+class ChangedSettings(NamedTuple):
     """What a command changes in a configuration."""
 
     overrides: Overrides = None

@@ -20,7 +20,18 @@ from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service
 from glassformer.text.languages import language_name, primary
 
-__all__ = ["DEEPL", "deepl_endpoints"]
+__all__ = [
+    "DEEPL",
+    "DeepLError",
+    "DeepLLanguage",
+    "DeepLQuery",
+    "DeepLTranslation",
+    "DeepLTranslations",
+    "LanguagesQuery",
+    "Usage",
+    "deepl_endpoints",
+    "target_codes",
+]
 
 SCHEME = "DeepL-Auth-Key "
 UNLIMITED = 10**12

@@ -39,7 +39,18 @@ from glassformer.text.languages import language_name
 from glassformer.translating.documents.document import SUFFIXES, Document, DocumentOptions, is_document
 from glassformer.translating.documents.sentences import DocumentSentences
 
-__all__ = ["LIBRETRANSLATE", "libretranslate_endpoints"]
+__all__ = [
+    "LIBRETRANSLATE",
+    "DetectQuery",
+    "FileQuery",
+    "Health",
+    "Language",
+    "LibreTranslateError",
+    "Query",
+    "Translated",
+    "TranslatedFile",
+    "libretranslate_endpoints",
+]
 
 NEED_KEY = "Please contact the server operator to get an API key"
 FRONTEND_TIMEOUT = 500
@@ -82,7 +93,7 @@ def _file(value: object, field: ValidationInfo) -> UploadFile:
 
 
 # The checks of each field are ours, for their exact texts: `SkipValidation` leaves pydantic the description.
-Texts = Annotated[
+_Texts = Annotated[
     str | list[str],
     SkipValidation,
     BeforeValidator(_texts),
@@ -106,7 +117,7 @@ class Query(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    q: Texts
+    q: _Texts
     source: Source
     target: Target
     alternatives: Annotated[
@@ -125,7 +136,7 @@ class DetectQuery(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    q: Texts
+    q: _Texts
     api_key: Key = None
 
 

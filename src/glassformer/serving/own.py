@@ -27,7 +27,17 @@ from glassformer.text.glossary import Glossary
 from glassformer.text.links import Link, Span
 from glassformer.translating.translation import Translation
 
-__all__ = ["OWN", "own_endpoints"]
+__all__ = [
+    "OWN",
+    "Event",
+    "OwnError",
+    "Ready",
+    "TranslateRequest",
+    "TranslatedSentence",
+    "TranslatedText",
+    "Translations",
+    "own_endpoints",
+]
 
 STREAM = "text/event-stream"
 
@@ -70,23 +80,23 @@ class TranslateRequest(BaseModel):
     stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
 
 
-Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
+_Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
 """A number; JSON has no infinity and writes null for it."""
-Place = Annotated[tuple[int, int], Field(description="[begin, end) in characters")]
+_Place = Annotated[tuple[int, int], Field(description="[begin, end) in characters")]
 
 
 def _flat(links: Sequence[Link]) -> list[tuple[int, int, int, int]]:
     return [(*one.source, *one.target) for one in links]
 
 
-class Sentence(BaseModel):
+class TranslatedSentence(BaseModel):
     """A sentence of a text, as the model has translated it; the fields are those of `Translation`, and its places."""
 
     model_config = ConfigDict(defer_build=True)
 
     text: str
-    source: Annotated[Place, Field(description="Where the source sentence is in the text: [begin, end) in characters")]
-    target: Annotated[Place, Field(description="Where the sentence is in the translation")]
+    source: Annotated[_Place, Field(description="Where the source sentence is in the text: [begin, end) in characters")]
+    target: Annotated[_Place, Field(description="Where the sentence is in the translation")]
     status: str
     reasons: tuple[str, ...]
     retry: Annotated[
@@ -94,10 +104,10 @@ class Sentence(BaseModel):
     ]
     kept: Annotated[str, Field(description="How protected spans and glossary terms came in: output, placed or lost")]
     confidence: Confidence | None
-    log_prob: Number
-    score: Number
+    log_prob: _Number
+    score: _Number
     tokens: tuple[str, ...]
-    token_log_probs: tuple[Number, ...]
+    token_log_probs: tuple[_Number, ...]
     links: Annotated[
         list[tuple[int, int, int, int]],
         BeforeValidator(_flat),
@@ -105,7 +115,7 @@ class Sentence(BaseModel):
     ]
 
     @classmethod
-    def of(cls, one: Translation, source: Span, target: Span) -> "Sentence":
+    def of(cls, one: Translation, source: Span, target: Span) -> "TranslatedSentence":
         """Return a translation as a sentence at these places."""
         places = {"source": source, "target": target}
         return cls.model_validate({name: getattr(one, name) for name in cls.model_fields.keys() - places} | places)
@@ -118,14 +128,16 @@ class TranslatedText(BaseModel):
 
     text: str
     alternatives: tuple[str, ...]
-    sentences: list[Sentence]
+    sentences: list[TranslatedSentence]
 
     @classmethod
     def of(cls, passage: Passage) -> "TranslatedText":
         """Return a translated passage with its sentences."""
         sentences = zip(passage.parts, passage.sources, passage.targets, strict=True)
         return cls(
-            text=passage.text, alternatives=passage.alternatives, sentences=[Sentence.of(*one) for one in sentences]
+            text=passage.text,
+            alternatives=passage.alternatives,
+            sentences=[TranslatedSentence.of(*one) for one in sentences],
         )
 
 

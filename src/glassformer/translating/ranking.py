@@ -9,7 +9,7 @@ from glassformer.text.placeholders import Masked
 from glassformer.translating.reading import Reader, status_of, with_eos
 from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Proposal, Rescoring
-from glassformer.translating.writing import one_line
+from glassformer.translating.writing import on_one_line
 
 __all__ = ["Ranking"]
 
@@ -81,7 +81,7 @@ class Ranking:
     def _decoded(self, found: Sequence[Sequence[Hypothesis]]) -> list[str]:
         """Return the text of each hypothesis of each job."""
         tokenizer = self.reader.bundle.target_tokenizer
-        return list(map(one_line, tokenizer.decode_all([one.tokens for several in found for one in several])))
+        return list(map(on_one_line, tokenizer.decode_all([one.tokens for several in found for one in several])))
 
     def _written(self, texts: Collection[str]) -> Mapping[str, Ids]:
         """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""

@@ -12,7 +12,7 @@ from typing import Any
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.system.files import read_json, write_json, write_safely
 
-__all__ = ["SUFFIX", "SYSTEM", "System", "SystemWeights"]
+__all__ = ["SUFFIX", "SYSTEM", "System", "SystemWeights", "system_of"]
 
 SYSTEM = "system.json"
 """The file's name in the folder of its run."""

@@ -11,7 +11,7 @@ from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import link_words, source_words, target_words
 from glassformer.translating.translation import Translation
 
-__all__ = ["Writer", "one_line"]
+__all__ = ["Writer", "on_one_line"]
 
 
 class Writer:
@@ -63,7 +63,7 @@ class Writer:
 
     def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
         return Translation(
-            text=one_line(text),
+            text=on_one_line(text),
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
             tokens=tuple(map(self.tokens.__getitem__, hypothesis.tokens)),
@@ -72,6 +72,6 @@ class Writer:
         )
 
 
-def one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Return the text with spaces in place of line ends, which a model with byte fallback can produce."""
     return text.replace("\n", " ").replace("\r", " ")

@@ -13,7 +13,7 @@ from glassformer.cli.arguments import BeamSize, Device, Json, RunFolder, Trainin
 from glassformer.cli.bar import bar
 from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
-from glassformer.cli.option_groups import Changes, with_groups
+from glassformer.cli.option_groups import ChangedSettings, with_groups
 
 if TYPE_CHECKING:
     from glassformer.jobs.speed.of_training import TrainingSpeed
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from glassformer.jobs.speed.rates import Speed
     from glassformer.jobs.speed.work import Work
 
-__all__ = ["bench_command", "bench_train_command", "bench_translate_command"]
+__all__ = ["Measuring", "bench_command", "bench_train_command", "bench_translate_command"]
 
 
 class Measuring(NamedTuple):
@@ -51,7 +51,7 @@ bench_command.callback()(with_hidden_options(lambda: None))
 def bench_train_command(
     config: Annotated[str, typer.Argument(metavar="CONFIG|RUN", help="TOML file, name of a recipe, or run directory.")],
     *,
-    changes: Changes,
+    changes: ChangedSettings,
     device: TrainingDevice = None,
     measuring: Measuring,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import RunFolder
-from glassformer.cli.option_groups import Computing, Search
+from glassformer.cli.option_groups import Computing, SearchOptions
 from glassformer.errors import ConfigError
 from glassformer.jobs.options import CLOSE_CHRF, FLAGGED
 
@@ -40,7 +40,7 @@ def calibrate_command(
         float,
         typer.Option("--close", min=0, max=100, help="Minimum chrF of an output that is close to its reference."),
     ] = CLOSE_CHRF,
-    search: Search,
+    search: SearchOptions,
     computing: Computing,
 ) -> None:
     """Calibrate the guards against suspicious outputs, and confidence.

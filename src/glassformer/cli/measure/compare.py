@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import Json
-from glassformer.cli.option_groups import Search, TestSet
+from glassformer.cli.option_groups import SearchOptions, TestSet
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def compare_command(
         bool,
         typer.Option("--hypotheses", help="Compare files of translations, one per line of SRC, instead of runs."),
     ] = False,
-    search: Search,
+    search: SearchOptions,
     examples: Annotated[int, typer.Option("--examples", metavar="N", help="Show the N lines that differ most.")] = 5,
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", help="Seed the random draws of the significance tests.")
@@ -44,7 +44,7 @@ def compare_command(
     """
     wanted: dict[str, Any] = {"examples": examples, "seed": seed}
     if hypotheses:
-        if search != Search():
+        if search != SearchOptions():
             raise ConfigError("--beam-size and --set have no effect on files of translations: leave them out")
         results = [_of_files(first, second, test, **wanted)]
     else:

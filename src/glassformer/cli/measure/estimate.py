@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import Json, OptionalConfigName
-from glassformer.cli.option_groups import Changes
+from glassformer.cli.option_groups import ChangedSettings
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["clock", "estimate_command", "stage_on_stderr"]
 def estimate_command(
     config: OptionalConfigName = None,
     *,
-    changes: Changes,
+    changes: ChangedSettings,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")
     ] = 15.0,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import Json
-from glassformer.cli.option_groups import Computing, Models, Search, TestSet
+from glassformer.cli.option_groups import ChosenModels, Computing, SearchOptions, TestSet
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def evaluate_command(
         list[Path] | None,
         typer.Option("--reference", metavar="FILE", help="Score against these references as well. Repeatable."),
     ] = None,
-    models: Models,
-    search: Search,
+    models: ChosenModels,
+    search: SearchOptions,
     computing: Computing,
     bootstrap: Annotated[bool, typer.Option("--bootstrap", help="Print the 95 % interval of each score.")] = False,
     output: Annotated[

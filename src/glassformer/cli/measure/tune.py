@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from glassformer.cli.arguments import BeamSize, Group, Json, RunFolder
-from glassformer.cli.option_groups import Computing, Models
+from glassformer.cli.option_groups import ChosenModels, Computing
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def tune_command(
         ),
     ] = None,
     reference: Annotated[str | None, typer.Argument(metavar="REF", help="Their references, line by line.")] = None,
-    models: Models,
+    models: ChosenModels,
     beam_size: BeamSize = None,
     metric: Annotated[
         str | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.arguments import Json, OptionalConfigName
-from glassformer.cli.option_groups import Changes
+from glassformer.cli.option_groups import ChangedSettings
 from glassformer.errors import ConfigError, quoted
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LETTERS_SHOWN = 80
 def prepare_command(
     config: OptionalConfigName = None,
     *,
-    changes: Changes,
+    changes: ChangedSettings,
     check: Annotated[bool, typer.Option("--check", help="Only report problems of the corpus; write nothing.")] = False,
     source: Annotated[
         str | None,
@@ -138,7 +138,9 @@ def _in_words(prepared: "Prepared") -> str:
     )
 
 
-def _configuration(config: str | None, changes: Changes, source: str | None, target: str | None) -> "Configuration":
+def _configuration(
+    config: str | None, changes: ChangedSettings, source: str | None, target: str | None
+) -> "Configuration":
     """Return the configuration of a check: CONFIG, or a configuration of these files."""
     from glassformer.recipes.toml import from_dict, set_values
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from glassformer.cli.arguments import ConfigName, TrainingDevice
-from glassformer.cli.option_groups import Changes
+from glassformer.cli.option_groups import ChangedSettings
 
 if TYPE_CHECKING:
     from glassformer.jobs import Summary
@@ -17,7 +17,7 @@ __all__ = ["print_summary", "train_command", "train_with_progress"]
 def train_command(
     config: ConfigName,
     *,
-    changes: Changes,
+    changes: ChangedSettings,
     device: TrainingDevice = None,
 ) -> None:
     """Train a model, or resume its training.

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer.cli.arguments import Ensemble, GlossaryFile, RunOrSystem, SearchAgain
-from glassformer.cli.option_groups import Computing, Search
+from glassformer.cli.option_groups import Computing, SearchOptions
 from glassformer.cli.parts import Parts
 
 __all__ = ["bulk_command"]
@@ -33,7 +33,7 @@ def bulk_command(
     ensemble: Ensemble = None,
     retry: SearchAgain = False,
     glossary: GlossaryFile = None,
-    search: Search,
+    search: SearchOptions,
     computing: Computing,
 ) -> None:
     """Translate a large corpus in parts, by many processes.

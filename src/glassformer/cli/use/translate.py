@@ -15,7 +15,7 @@ from glassformer.cli.arguments import (
     RunOrSystem,
     SearchAgain,
 )
-from glassformer.cli.option_groups import Computing, Models
+from glassformer.cli.option_groups import ChosenModels, Computing
 from glassformer.cli.streams import arriving_lines, is_terminal
 from glassformer.errors import ConfigError
 
@@ -42,7 +42,7 @@ def translate_command(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Translate a document, and write it to FILE."),
     ] = None,
-    models: Models,
+    models: ChosenModels,
     beam_size: BeamSize = None,
     retry: SearchAgain = False,
     n_best: Annotated[
