@@ -80,7 +80,7 @@ def read_sources(checkout: Path) -> dict[str, Any]:
         "folders at the top": len({room for room in rooms if not room.endswith(".py")}),
         "own modules that one file imports, at most": f"{imports[most]} ({most})",
         "lines of translator.py": lines(iter([package / "translator.py"])),
-        "lines of recipes": lines((package / "recipes").glob("*.toml")),
+        "lines of recipes": lines((package / "recipes").rglob("*.toml")),
         "lines of JavaScript and TypeScript": lines(path for path in web if "node_modules" not in path.parts),
         "lines of Python in tests": lines((checkout / "tests").rglob("*.py")),
         "rooms": {room: f"{rooms[room]} / {counts[room]}" for room in sorted(rooms) if not room.endswith(".py")},
