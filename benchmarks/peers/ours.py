@@ -43,7 +43,7 @@ class Ours:
         torch.manual_seed(task.seed)
         source, target = read_sentences(folder / EXAMPLES)
         examples = Examples(source=source, target=target)
-        keep_memory(products_to_keep(examples))  # as `glassformer.jobs.training_run` does
+        keep_memory(products_to_keep(examples))  # as `glassformer.jobs.run` does
         self.updates = 0
         self.reports = steps(
             Transformer(model_config(task)),

@@ -119,22 +119,6 @@ def test_jobs_with_a_prefix_or_no_candidates_are_searched_among_all_tokens(model
         assert not job.prefix or all(21 in one.tokens for one in several)
 
 
-def test_greedy_search_shows_ids_and_can_be_ended(model):
-    jobs, written = some(9), {}
-
-    def watch(number, ids):
-        written[number] = [*ids]
-        return number != 4
-
-    found = list(TorchEngine(model).decode(jobs, GREEDY, watch))
-    whole = list(TorchEngine(model).decode(jobs, GREEDY))
-    for number, [one] in enumerate(found):
-        if number != 4:
-            assert written[number] in ([*one.tokens], [*one.tokens[:-1]])
-            assert tokens([[one]]) == tokens([whole[number]])
-    assert found[4][0].tokens == (2,)
-
-
 @SEARCHES
 def test_the_models_of_an_ensemble_have_the_same_candidates(model, search):
     torch.manual_seed(9)

@@ -14,7 +14,7 @@ from cli.flaky_store import HOST, flaky_store
 from end_to_end.conftest import CONFIG
 from glassformer.errors import CheckpointError
 from glassformer.jobs.preparation import prepare
-from glassformer.jobs.training_run import training_run
+from glassformer.jobs.run import training_run
 from glassformer.recipes.toml import load
 
 PAIRS, KEY = 5_000, "kept-to-itself"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from glassformer.jobs.diversification import DiversifiedCorpus, diversify
     from glassformer.jobs.evaluation import SplitResult, evaluate, evaluate_splits
     from glassformer.jobs.log import METRICS_FILE, read_log
+    from glassformer.jobs.run import train, training_run
     from glassformer.jobs.run_reports import (
         AlignmentReport,
         AverageReport,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         RunReport,
         Summary,
     )
-    from glassformer.jobs.training_run import train, training_run
     from glassformer.training.snapshots import SNAPSHOTS
 
 __all__ = [
@@ -62,7 +62,7 @@ _MODULES = {
         "RunReport",
         "Summary",
     ),
-    "glassformer.jobs.training_run": ("train", "training_run"),
+    "glassformer.jobs.run": ("train", "training_run"),
     "glassformer.training.snapshots": ("SNAPSHOTS",),
 }
 

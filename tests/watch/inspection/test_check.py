@@ -245,7 +245,7 @@ def test_a_weight_that_is_not_a_number_is_found(model):
 
 def test_a_different_scale_in_the_fused_kernel_is_found(model, monkeypatch):
     right = F.scaled_dot_product_attention
-    monkeypatch.setattr(attention.F, "scaled_dot_product_attention", lambda *inputs: right(*inputs, scale=1.0))
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *inputs: right(*inputs, scale=1.0))
     assert list(failed(gf.check(model))) == ["recording"]
 
 
