@@ -15,7 +15,7 @@ __all__ = ["RUNTIME_COMMAND", "check_runtime", "write_onnx_page"]
 RUNTIME_COMMAND = "npm i @huggingface/transformers@4.3.1 --ignore-scripts"
 """The command that installs the files of the page."""
 
-_TEMPLATE = Path(__file__).parent / "page.html"
+_TEMPLATE = Path(__file__).parent / "browser.html"
 SETTINGS = "{{settings}}"
 """The place of the settings in the template."""
 _RUNTIME = {
