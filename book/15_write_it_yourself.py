@@ -37,7 +37,7 @@ from pathlib import Path
 
 from IPython.display import Markdown
 
-SOLUTION = Path("watch/capstone/mine.py").read_text(encoding="utf-8")
+SOLUTION = Path("capstone/mine.py").read_text(encoding="utf-8")
 STEPS = re.split(r"(?=^# Step \d+)", SOLUTION, flags=re.MULTILINE)
 folder = tempfile.TemporaryDirectory()
 mine = Path(folder.name, "mine.py")
