@@ -11,7 +11,7 @@ __all__ = ["restored", "restoring"]
 
 
 def restoring(asked: Request, below: Translate) -> Iterator[Translation]:
-    """The layer of models with placeholder tokens, which read masked texts."""
+    """Start translating; return an iterator over the translations with their spans (the layer of masked texts)."""
     return map(restored, below(asked), asked.masked)
 
 

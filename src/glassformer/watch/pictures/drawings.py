@@ -67,7 +67,7 @@ def heat_map(
             text = _minus(format(matrix[row, column], shape))
             axes.text(column, row, text, ha="center", va="center", fontsize=9)
     for words in figure.findobj(Text):
-        words.set_parse_math(False)  # "$" in a sentence is no formula
+        words.set_parse_math(False)  # "$" in a sentence is not a formula
     return picture(figure, alt)
 
 
