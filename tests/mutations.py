@@ -533,9 +533,9 @@ MISTAKES = [
     ),
     Mistake(
         "each rank divides by the number of its own tokens",
-        "training/distributed.py",
-        "add_gradients(own, tokens)",
-        "add_gradients(own, 1 + sum(batch.target_tokens for batch in own))",
+        "training/gradients.py",
+        "add_gradients(self._model, self._config, batches, tokens)",
+        "add_gradients(self._model, self._config, batches, 1 + sum(batch.target_tokens for batch in batches))",
         "tests/training/test_distributed.py::test_the_weights_do_not_depend_on_the_number_of_ranks",
     ),
     Mistake(

@@ -70,7 +70,7 @@ class CheckpointVersionError(CheckpointError):
 
 
 class RankError(GlassformerError, RuntimeError):
-    """A process (rank) of a training run by several processes failed; the message names the rank and its machine."""
+    """A process (rank) of a training run that torchrun has started failed, or does not answer."""
 
 
 class DivergenceError(GlassformerError, ArithmeticError):

@@ -85,7 +85,7 @@ def obey(said: str, settings: list[str], ranks: int, restarts: int) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     rendezvous = ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", f"--rdzv-id={uuid.uuid4()}"]
-    options = [f"--nproc-per-node={ranks}", f"--max-restarts={restarts}"]
+    options = [f"--nproc-per-node={ranks}", f"--max-restarts={restarts}", "--shutdown-timeout=3"]
     config, *_ = config_from_args(parse_args([*rendezvous, *options, "-m", "glassformer"]))
     config.start_method = "fork"
     status = 0

@@ -62,8 +62,7 @@ def test_killed_and_stopped_ranks_end_bit_identical_to_a_run_left_alone(folder, 
         victim = random.choice(launch.agent.children())
         victim.send_signal(signal.SIGSTOP if number == 3 else signal.SIGKILL)
         launch.wait_until(lambda number=number: len(launch.errors()) > number)
-        end = ("was killed", f"did not answer within {TIMEOUT} s")[number == 3]
-        assert re.match(rf"error: rank [01] of 2 \(process {victim.pid} on .*\) {end}", launch.errors()[number])
+        assert f"a rank was killed, or did not answer within {TIMEOUT} s" in launch.errors()[number]
     ended = launch.ended()
     assert ended.status == 0, ended.said
     assert len(launch.errors()) == 4, ended.said
@@ -139,7 +138,7 @@ def test_a_full_disk_on_rank_0_ends_all_ranks_and_loses_nothing(folder, agents, 
     shutil.copytree(f"/proc/{limited.pid}/root{disk}/run", run)
     limited.close()
     [error] = launch.errors()
-    assert error.startswith("error: rank 0 of 2 (process "), said
+    assert error.startswith("error: rank 0 of 2 failed: "), said
     assert "cannot write " in error
     assert "No space left on device" in error
     step = latest(run)

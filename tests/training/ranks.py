@@ -52,7 +52,7 @@ def rank(
     torch.set_default_dtype(getattr(torch, dtype))
     torch.manual_seed(7)
     model = random_model(dropout=dropout, encoder_layers=1, decoder_layers=1)
-    config = TrainingConfig(**{**CONFIG, **settings})
+    config = TrainingConfig(timeout=60, **{**CONFIG, **settings})
     used: list[list[int]] = []
     loss_of = gradients.batch_loss
 
@@ -61,7 +61,7 @@ def rank(
         return loss_of(model, batch, *options)
 
     gradients.batch_loss = noted
-    with joined(60) as ranks:
+    with joined(config) as ranks:
         optimiser = make_optimiser(model, config)
         checkpoints = Checkpoints(folder / name, 1)
         before = Checkpoints(folder / resume, 1).paths() if resume else []

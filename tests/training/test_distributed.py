@@ -14,8 +14,8 @@ import torch
 from glassformer.bundle import read_weights
 from glassformer.errors import ConfigError
 from glassformer.recipes.configuration import TrainingConfig
-from glassformer.training.distributed import ALONE, gpu_of, joined
-from glassformer.training.gradients import processes
+from glassformer.training.distributed import gpu_of, joined
+from glassformer.training.ranks import ALONE
 from training.ranks import LENGTHS
 
 STEPS = 50
@@ -99,10 +99,7 @@ def test_the_weights_do_not_depend_on_the_number_of_ranks(trained):
 @pytest.mark.long
 def test_the_weights_do_not_depend_on_the_number_of_ranks_with_any_optimiser(tmp_path):
     names, counts = [name for name in BOUNDS if name != "adam"], (1, 4)
-    cases = [*cases_of("adam", [1]), case("workers", 2, workers=2)]
-    cases += [one for name in names for one in cases_of(name, counts)]
-    run(tmp_path, cases)
-    assert distance(tmp_path, "adam-1", "workers") <= BOUNDS["adam"]  # each rank shares its work again
+    run(tmp_path, [one for name in names for one in cases_of(name, counts)])
     for name in names:
         assert_close(tmp_path, name, counts)
 
@@ -141,7 +138,7 @@ def test_ranks_resume_bit_for_bit_with_dropout(trained):
 def test_a_rank_with_different_weights_ends_all_with_one_message(trained):
     *others, said = sorted(endings(trained, "differs"), key=len)
     assert others == ["SystemExit: 1"] * 2
-    assert re.match(r"RankError: rank 1 of 3 \(process \d+ on .*\): expected the same weights after step 0 as", said)
+    assert re.match(r"RankError: rank 1 of 3: expected the same weights after step 0 as rank 0", said)
 
 
 @pytest.mark.slow
@@ -157,7 +154,7 @@ def test_all_ranks_end_together_and_rank_0_reports_a_divergence(trained):
 
 def test_a_process_alone_makes_no_group(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
-    with joined(1) as ranks:
+    with joined(TrainingConfig(workers=2)) as ranks:
         assert ranks is ALONE
     assert not torch.distributed.is_initialized()
 
@@ -167,9 +164,10 @@ def test_a_process_without_a_gpu_of_its_own_is_an_error():
         gpu_of(99)
 
 
-def test_0_workers_means_the_cores_of_a_machine_for_all_its_ranks(monkeypatch):
-    monkeypatch.setattr("glassformer.training.gradients.cores", lambda: 8)
+def test_ranks_of_torchrun_start_no_others(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert processes(TrainingConfig(batch_tokens=10**6, workers=0)) == 4
-    assert processes(TrainingConfig(batch_tokens=8192, workers=0)) == 2
+    with (
+        pytest.raises(ConfigError, match=r"training\.workers: expected 1 under torchrun, got 2; .*--nproc-per-node"),
+        joined(TrainingConfig(workers=2)),
+    ):
+        pass

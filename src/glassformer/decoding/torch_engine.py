@@ -29,8 +29,8 @@ from glassformer.decoding.sampling import sample
 from glassformer.decoding.search_trace import SearchTree
 from glassformer.decoding.shortlist_step import Numbering, ShortlistStep
 from glassformer.decoding.step import JoinableStep
-from glassformer.decoding.team import Team
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
+from glassformer.decoding.workers import Workers
 from glassformer.model.alignment import Alignment
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
@@ -63,7 +63,7 @@ class TorchEngine:
     ) -> None:
         self.models, self.workers, self.budget = models, workers, budget
         self.alignment = alignment or Alignment.of_last_layer(models[0].config)
-        self._team = Team(partial(_decode, models, budget), workers)
+        self._workers = Workers(partial(_decode, models, budget), workers)
 
     @property
     def longest(self) -> int:
@@ -74,7 +74,7 @@ class TorchEngine:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
 
         Raises:
-            DataError: a helper process was killed.
+            DataError: a worker was killed.
             DecodingError: `n_best` is out of range, or a prefix does not fit.
         """
         if not jobs:
@@ -85,7 +85,7 @@ class TorchEngine:
             groups[jobs[place].is_limited].append(place)
         for are_limited, group in groups.items():
             several = [jobs[one] for one in group]
-            hypotheses = self._team.decode(several, search)
+            hypotheses = self._workers.decode(several, search)
             if are_limited:
                 hypotheses = self._among_all_tokens(several, hypotheses, search)
             found.update(zip(group, hypotheses, strict=True))

@@ -45,12 +45,13 @@ from glassformer.system.locks import locked
 from glassformer.system.machine import device_of, keep_memory
 from glassformer.training.alignment_heads import COMPARED_PAIRS, choose_alignment
 from glassformer.training.checkpoint import CHECKPOINTS, Checkpoints, TrainingState, restore_from, use_weights
-from glassformer.training.distributed import Ranks, joined
+from glassformer.training.distributed import joined
 from glassformer.training.gradients import products_to_keep
 from glassformer.training.loop import steps
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import decided
+from glassformer.training.ranks import Ranks
 from glassformer.training.reports import (
     CheckpointReport,
     EndReport,
@@ -124,7 +125,7 @@ def training_run(
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
     configuration.training.check_limit()
     folder = Path(configuration.run.directory)
-    with joined(configuration.training.timeout) as ranks, locked(folder) if ranks.leads else nullcontext():
+    with joined(configuration.training) as ranks, locked(folder) if ranks.leads else nullcontext():
         with ranks.in_turn():
             if ranks.leads:
                 for place in (folder, folder / SNAPSHOTS):

@@ -206,7 +206,8 @@ class TrainingConfig:
     accumulate: Annotated[int, Range(1, 10**6)] = 1
     """Batches whose gradients are summed up for one update."""
     workers: Annotated[int, Range(0, 1024)] = 1
-    """Processes that share each update on CPUs, faster than the same number of threads; 0 = one for each core."""
+    """Processes that share each update on CPUs, faster than the same number of threads; 0 = one for each core. Under
+    torchrun, which starts the processes itself, 0 or 1."""
     timeout: Annotated[float, Range(1, 10**6)] = 600.0
     """Seconds that the processes started by torchrun wait for one that does not answer, before training ends; longer
     than any update takes."""

@@ -20,12 +20,12 @@ from glassformer.errors import DataError, DivergenceError
 from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.training.checkpoint import Checkpoints, TrainingState, step_of
-from glassformer.training.distributed import ALONE, Ranks, hash_of_weights
-from glassformer.training.gradients import AddGradients, adding_gradients, batch_loss
+from glassformer.training.gradients import AddGradients, batch_loss
 from glassformer.training.loss_watch import LossWatch
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
 from glassformer.training.precision import decided
+from glassformer.training.ranks import ALONE, Ranks, hash_of_weights
 from glassformer.training.reports import (
     CheckpointReport,
     Ending,
@@ -97,14 +97,14 @@ def steps(
     optimiser = optimiser or make_optimiser(model, config)
     model.train()
     close = closing(checkpoints) if checkpoints else nullcontext()
-    with adding_gradients(model, config, optimiser) as add_gradients, close:
+    with ranks.sharing(model, config, optimiser) as add_gradients, close:
         training = _Training(
             model=model,
             optimiser=optimiser,
             config=config,
             state=state,
             average=average,
-            add_gradients=ranks.sharing(model, config, add_gradients),
+            add_gradients=add_gradients,
             ranks=ranks,
             started=time.perf_counter() - state.seconds,
             recent=deque([(state.seconds, _progress(config, state))], maxlen=RECENT),

@@ -1,4 +1,4 @@
-"""Add up a tensor of every rank, so that all ranks have the sum with the same bits.
+"""Add up a tensor of every rank that torchrun has started, so that all ranks have the sum with the same bits.
 
 Ranks of one machine share memory, which on two cores takes a sixth of the time of an all-reduce by gloo: that copies
 every number through the kernel twice. Ranks of several machines, and tensors on GPUs, use an all-reduce.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from glassformer.system.machine import MEMORY
 
-__all__ = ["AllReduce", "Sum", "make_sum"]
+__all__ = ["AllReduce", "Sum", "file_in_memory", "make_sum", "mapped"]
 
 
 @runtime_checkable
@@ -88,24 +88,28 @@ class _SharedMemory:
 def _shared(dtype: torch.dtype, size: int) -> Sum:
     """Return a sum in shared memory, if all ranks can map the file that rank 0 makes; otherwise, by all-reduces."""
     rows = dist.get_world_size() + 1
-    told = [_made(rows * size * dtype.itemsize) if dist.get_rank() == 0 else None]
+    told = [file_in_memory(rows * size * dtype.itemsize) if dist.get_rank() == 0 else None]
     try:
         dist.broadcast_object_list(told)
         path = told[0]
-        mapped = None
-        if path is not None and path.exists():  # it does not on another machine
-            mapped = torch.from_file(os.fspath(path), shared=True, size=rows * size, dtype=dtype)
-        everywhere = torch.tensor(mapped is not None, dtype=torch.int32)
+        numbers = mapped(path, rows, dtype) if path is not None and path.exists() else None  # not on other machines
+        everywhere = torch.tensor(numbers is not None, dtype=torch.int32)
         dist.all_reduce(everywhere, dist.ReduceOp.MIN)
     finally:
         if dist.get_rank() == 0 and told[0] is not None:
             told[0].unlink()  # the mappings outlive the file
-    if mapped is None or not everywhere:
+    if numbers is None or not everywhere:
         return AllReduce(torch.empty(0, dtype=dtype), size)
-    return _SharedMemory(mapped.view(rows, size))
+    return _SharedMemory(numbers)
 
 
-def _made(size: int) -> Path | None:
+def mapped(path: Path, rows: int, dtype: torch.dtype) -> Float[Tensor, "R N"]:
+    """Return a file's numbers, in memory shared by all processes that map it."""
+    count = path.stat().st_size // dtype.itemsize
+    return torch.from_file(os.fspath(path), shared=True, size=count, dtype=dtype).view(rows, -1)
+
+
+def file_in_memory(size: int) -> Path | None:
     """Return a new file in memory, of `size` bytes; None if the system keeps no files in memory, or has too little."""
     if not Path(MEMORY).is_dir():
         return None

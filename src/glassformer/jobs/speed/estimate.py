@@ -23,7 +23,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import weight_shapes
 from glassformer.recipes.configuration import Configuration, TrainingConfig
 from glassformer.recipes.toml import model_config
-from glassformer.training.gradients import processes
+from glassformer.training.local_ranks import count_of_ranks
 from glassformer.training.precision import matrix_speed
 
 __all__ = [
@@ -146,7 +146,7 @@ def estimate(
         on_progress(f"training with batches of {size:,} tokens")
         job = Workload(
             model=config,
-            training=replace(training, batch_tokens=size, accumulate=1, workers=processes(training)),
+            training=replace(training, batch_tokens=size, accumulate=1, workers=count_of_ranks(training)),
             examples=sample.examples,
             longest=sample.longest,
             seconds=seconds / 4,

@@ -23,7 +23,8 @@ from glassformer.model.transformer import Transformer
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.system.machine import device_of, keep_memory
 from glassformer.system.processes import Worker
-from glassformer.training.gradients import processes, products_to_keep
+from glassformer.training.gradients import products_to_keep
+from glassformer.training.local_ranks import count_of_ranks
 from glassformer.training.loop import steps, validation_loss
 from glassformer.training.moving_average import MovingAverage
 from glassformer.training.optimiser import make_optimiser
@@ -108,7 +109,7 @@ def _measure(job: Workload) -> Measurement:
     torch.manual_seed(1)
     keep_memory(products_to_keep(job.examples))
     base = psutil.Process().memory_info().rss
-    threads = max(torch.get_num_threads(), processes(job.training))
+    threads = max(torch.get_num_threads(), count_of_ranks(job.training))
     device = device_of(job.training.device, "training.device")
     training = decided(job.training, device)
     speed = matrix_speed(precision=training.precision, threads=threads, device=device)

@@ -17,7 +17,7 @@ from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration, Precision, TrainingConfig
 from glassformer.recipes.toml import model_config
 from glassformer.system.machine import cores, device_of
-from glassformer.training.gradients import processes
+from glassformer.training.local_ranks import count_of_ranks
 from glassformer.training.precision import decided
 
 __all__ = ["TrainingSpeed", "concluded_speed", "output_share", "training_speed"]
@@ -92,7 +92,7 @@ def _job(
 ) -> Workload:
     return Workload(
         model=config,
-        training=replace(training, workers=processes(training)),
+        training=replace(training, workers=count_of_ranks(training)),
         examples=sample.examples,
         longest=sample.longest,
         seconds=seconds,
@@ -106,11 +106,11 @@ def _others(training: TrainingConfig, device: torch.device) -> Iterator[tuple[st
     """Yield the settings worth trying on this machine."""
     other: Literal["fp32", "bf16"] = "bf16" if training.precision == "fp32" else "fp32"
     yield f'training.precision = "{other}"', replace(training, precision=other)
-    workers = 1 if processes(training) > 1 else cores()
-    if device.type == "cpu" and workers != processes(training):
+    workers = 1 if count_of_ranks(training) > 1 else cores()
+    if device.type == "cpu" and workers != count_of_ranks(training):
         yield f"training.workers = {workers}", replace(training, workers=workers)
     for size in (2 * training.batch_tokens, training.batch_tokens // 2):
-        yield f"training.batch_tokens = {size}", replace(training, batch_tokens=size, workers=processes(training))
+        yield f"training.batch_tokens = {size}", replace(training, batch_tokens=size, workers=count_of_ranks(training))
 
 
 def _tokens_per_second(measurement: Measurement) -> float:
@@ -149,8 +149,8 @@ def concluded_speed(
     speed = TrainingSpeed(
         origin=sample.origin,
         precision=training.precision,
-        threads=1 if processes(training) > 1 else torch.get_num_threads(),
-        processes=processes(training),
+        threads=1 if count_of_ranks(training) > 1 else torch.get_num_threads(),
+        processes=count_of_ranks(training),
         tokens_per_second=_tokens_per_second(best),
         seconds_per_update=best.seconds / best.updates,
         flops_per_second=flops,

@@ -1,4 +1,4 @@
-"""A team of processes that decode in parallel, with one thread each.
+"""Worker processes that decode in parallel, with one thread each.
 
 On a CPU, several processes are faster than several threads of one process. Such threads wait for each other after each
 small matrix product of decoding, and all of them wait while Python code runs.
@@ -20,7 +20,7 @@ from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.system.machine import using_threads
 from glassformer.system.processes import Worker
 
-__all__ = ["Decode", "Team"]
+__all__ = ["Decode", "Workers"]
 
 SMALLEST_PARCEL = 64
 """Minimum number of sentences that a process gets at a time, because small batches decode slowly."""
@@ -34,11 +34,11 @@ Decode = Callable[[Sequence[Job], Search], Found]
 """A function that returns the hypotheses of each job, best first."""
 
 
-class Team:
-    """This process and its helper processes; each helper has a copy of `decode`, which must be picklable.
+class Workers:
+    """This process and its workers, each of which has a copy of `decode`, which must be picklable.
 
-    The helpers start when there is enough work for the first time, and end when this object is deleted. Threads that
-    share a team take turns with the helpers, each of which answers one question at a time.
+    The workers start when there is enough work for the first time, and end when this object is deleted. Threads that
+    share them take turns, because a worker answers one question at a time.
     """
 
     def __init__(self, decode: Decode, count: int) -> None:
@@ -63,15 +63,15 @@ class Team:
             for number, parcel in _taken(waiting):
                 found[number] = decode(parcel, search)
 
-        def help_out(number: int) -> None:
+        def ask(number: int) -> None:
             work(self._worker(number).ask)
 
         with self._turn, using_threads(1), ThreadPoolExecutor(self._count - 1) as pool:
             try:
-                helping = [pool.submit(help_out, number) for number in range(1, self._count)]
+                asked = [pool.submit(ask, number) for number in range(1, self._count)]
                 work(self._decode)
-                for helper in helping:
-                    helper.result()
+                for answer in asked:
+                    answer.result()
             except BaseException:
                 waiting.clear()
                 _end(self._workers)
@@ -89,7 +89,7 @@ class Team:
 
 @dataclass(frozen=True, slots=True)
 class _Alone:
-    """The function that a helper process calls: `decode` with one thread."""
+    """The function that a worker calls: `decode` with one thread."""
 
     decode: Decode
 

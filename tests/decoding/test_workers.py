@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.decoding import team
+from glassformer.decoding import workers
 from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.errors import DataError, DecodingError
@@ -83,7 +83,7 @@ def test_threads_that_share_an_engine_get_their_own_results(model, engine):
 
 
 def test_few_sentences_start_no_process(engine, others):
-    assert len(list(engine.decode(some(team.SMALLEST_PARCEL), GREEDY))) == team.SMALLEST_PARCEL
+    assert len(list(engine.decode(some(workers.SMALLEST_PARCEL), GREEDY))) == workers.SMALLEST_PARCEL
     assert not others()
 
 

@@ -1,0 +1,87 @@
+"""The ranks of a training run as seen from one of them: who decides, who computes what, and when they meet.
+
+A rank is one of the processes that train a model together. `ALONE` is a process without torchrun, which may start local
+ranks; `distributed.py` has the ranks that torchrun has started.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
+
+import torch
+import xxhash
+from torch import nn
+from torch.optim import Optimizer
+
+from glassformer.model.transformer import Transformer
+from glassformer.recipes.configuration import TrainingConfig
+from glassformer.training.gradients import AddGradients
+from glassformer.training.local_ranks import local_ranks
+
+__all__ = ["ALONE", "Ranks", "hash_of_weights"]
+
+T = TypeVar("T")
+
+
+class Ranks:
+    """This class is a process without torchrun. Its local ranks only compute, so it decides alone."""
+
+    number = 0
+    """The number of this rank, from 0."""
+    count = 1
+    """The number of ranks that torchrun has started."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is rank 0, the only rank that writes files."""
+        return self.number == 0
+
+    def place(self, device: torch.device) -> torch.device:
+        """Return the device of this rank: of several GPUs, each rank of a machine has its own.
+
+        Raises:
+            ConfigError: this machine has fewer GPUs than processes.
+        """
+        return device
+
+    def sharing(
+        self, model: Transformer, config: TrainingConfig, optimiser: Optimizer
+    ) -> AbstractContextManager[AddGradients]:
+        """Return a context with `add_gradients`, whose work all ranks share; each rank passes all batches of an update.
+
+        Raises:
+            ConfigError: the ranks cannot train on this device, or torchrun's shall start local ranks.
+        """
+        return local_ranks(model, config, optimiser)
+
+    def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
+        """Return rank 0's seconds, and whether any rank wishes to stop."""
+        return seconds, stop
+
+    def decide(self, work: Callable[[], T]) -> T:
+        """Return the result of rank 0's work, which only rank 0 does and which may take any time."""
+        return work()
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Let rank 0 finish the block, which may take any time, before the other ranks begin it."""
+        yield
+
+    def check_same(self, what: str, hash_of_own: Callable[[], str]) -> None:
+        """Check that all ranks have the same hash.
+
+        Raises:
+            RankError: a rank has a different hash than rank 0; the message names the rank and `what` differs.
+        """
+
+
+ALONE = Ranks()
+"""The process of a training run without torchrun."""
+
+
+def hash_of_weights(model: nn.Module) -> str:
+    """Return the xxh3 hash (128 bits) of all weights, as hexadecimal digits."""
+    digest = xxhash.xxh3_128()
+    for weight in model.parameters():
+        digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
