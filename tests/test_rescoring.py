@@ -8,7 +8,7 @@ import pytest
 from glassformer.corpus.analogy import LEXICON, Lexicon, save_lexicon
 from glassformer.errors import CheckpointError, ConfigError, DecodingError
 from glassformer.recipes.configuration import DataConfig
-from glassformer.text.reversal import in_writing_order
+from glassformer.text.reversal import from_right_to_left
 from glassformer.translating.rescoring import Rescorer, Rescoring, is_backward
 from glassformer.translating.tuned_system import SYSTEM, System, SystemWeights
 from glassformer.translator import Translator
@@ -23,7 +23,7 @@ def reversed_order(translator):
     """Return a translator with the same weights that writes from right to left."""
     bundle = translator.bundle
     configuration = replace(bundle.configuration, data=replace(bundle.configuration.data, reverse_target=True))
-    target = in_writing_order(bundle.target_tokenizer, reverse=True)
+    target = from_right_to_left(bundle.target_tokenizer)
     return Translator(replace(bundle, configuration=configuration, target_tokenizer=target), translator.model)
 
 

@@ -14,7 +14,7 @@ from glassformer.interop.formats import FORMATS
 from glassformer.jobs import train
 from glassformer.jobs.preparation import prepare
 from glassformer.recipes.toml import load
-from glassformer.text.reversal import in_writing_order
+from glassformer.text.reversal import from_right_to_left
 from glassformer.translator import Translator
 from models import random_translator
 
@@ -41,7 +41,7 @@ def right_to_left(translator: Translator) -> Translator:
     bundle = translator.bundle
     data = replace(bundle.configuration.data, reverse_target=True)
     configuration = replace(bundle.configuration, data=data)
-    target = in_writing_order(bundle.target_tokenizer, reverse=True)
+    target = from_right_to_left(bundle.target_tokenizer)
     folder = bundle.folder.with_name("right-to-left")
     return Translator(
         replace(bundle, folder=folder, configuration=configuration, target_tokenizer=target), translator.model

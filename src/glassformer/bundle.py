@@ -10,7 +10,8 @@ shortlist.safetensors    the candidates of `glassformer.corpus.shortlist`, if th
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load_stored, model_config, to_toml
 from glassformer.system.files import check_regular, read_bytes, read_json, sync, write_json, write_safely
-from glassformer.text.reversal import in_writing_order
+from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ __all__ = [
 
 CONFIG, TOKENIZER, WEIGHTS, ALIGNMENT = "config.toml", "tokenizer", "model.safetensors", "alignment.json"
 ORIGIN, SHORTLIST = "origin.json", "shortlist.safetensors"
-LAST_SECTION = b"[decoding]"
-"""The last section of a run's configuration, which has all sections; a file that is cut short may be valid TOML."""
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 """The number formats allowed for weights, by safetensors' names."""
@@ -82,10 +81,7 @@ class Bundle:
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
-            content = read_bytes(folder / CONFIG)  # refuses a special or very large file
-            configuration = load_stored(folder / CONFIG)
-            if LAST_SECTION not in content:
-                raise ConfigError(f"{LAST_SECTION.decode()} is missing, so it is cut short")
+            configuration = load_stored(read_bytes(folder / CONFIG))
             config = model_config(configuration, len(source), len(target))
         except CheckpointError:
             raise
@@ -96,7 +92,7 @@ class Bundle:
             configuration=configuration,
             model_config=config,
             source_tokenizer=source,
-            target_tokenizer=in_writing_order(target, reverse=configuration.data.reverse_target),
+            target_tokenizer=from_right_to_left(target) if configuration.data.reverse_target else target,
             alignment=_alignment(folder / ALIGNMENT, config),
             origin=_origin(folder / ORIGIN),
         )
@@ -144,9 +140,12 @@ class Bundle:
         Raises:
             CheckpointError: the weights are missing, damaged, or of a different model.
         """
-        check_weights(self.folder / WEIGHTS, self.model_config)
-        model = _without_weights(self.model_config)
-        load_weights(model, self.folder / WEIGHTS)
+        path = self.folder / WEIGHTS
+        with _opened(path, "pt") as file:
+            _check_header(path, file, self.model_config)  # before a model of this size is built
+            model = _without_weights(self.model_config)
+            for name, parameter in model.named_parameters():
+                parameter.data.copy_(file.get_tensor(name))
         return model.eval()
 
     def shortlist(self) -> "Shortlist":
@@ -233,29 +232,42 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
 
 
 def check_weights(path: Path, config: ModelConfig) -> None:
-    """Raise an error if a file's weights do not fit this configuration, before a model of this size is built.
-
-    Only the file's header is read.
+    """Raise an error if a file's weights do not fit this configuration; only the file's header is read.
 
     Raises:
         CheckpointError: the file is missing or damaged, or a weight's name, shape or type differs from the model's.
+    """
+    with _opened(path, "np") as file:
+        _check_header(path, file, config)
+
+
+@contextmanager
+def _opened(path: Path, framework: str) -> Iterator[Any]:
+    """Open a safetensors file, whose tensors are read one by one, as those of a framework: "np" or "pt" (PyTorch).
+
+    Raises:
+        CheckpointError: the file is missing, cut short or damaged.
     """
     from safetensors import SafetensorError, safe_open
 
     check_regular(path)
     try:
-        with safe_open(path, framework="np") as file:
-            found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # a file is not a mapping
-            types = {name: str(one.get_dtype()) for name, one in found.items()}
-            shapes = {name: tuple(one.get_shape()) for name, one in found.items()}
+        with safe_open(path, framework=framework) as file:
+            yield file
     except (SafetensorError, OSError, MemoryError) as error:
         raise _unreadable(path, error) from error
-    for name, kind in types.items():
-        if kind not in _FLOATS:
+
+
+def _check_header(path: Path, file: Any, config: ModelConfig) -> None:
+    """Raise an error for a weight whose name, shape or type is not the model's."""
+    weights = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # a file is not a mapping
+    for name, weight in weights.items():
+        if (kind := str(weight.get_dtype())) not in _FLOATS:
             raise CheckpointError(
                 f"{path}: expected numbers of type {', '.join(_FLOATS)} in {shortened(name)}, got {kind}; copy the "
                 "file again"
             )
+    shapes = {name: tuple(weight.get_shape()) for name, weight in weights.items()}
     _check_shapes(str(path), shapes, weight_shapes(config))
 
 

@@ -17,7 +17,7 @@ from glassformer.decoding.options import EngineName, Quantization
 from glassformer.errors import ConfigError, ShapeError, quoted
 from glassformer.evaluation.guards import Guards
 from glassformer.evaluation.signals import ModelOutput
-from glassformer.recipes.toml import changed_decoding
+from glassformer.recipes.toml import changed_settings
 from glassformer.text.glossary import Glossary
 from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
@@ -119,7 +119,7 @@ class Translator:
         system = system_of(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
         bundle = Bundle.load(system.run)
         if changes := system.settings | dict(settings or {}):
-            decoding = changed_decoding(bundle.configuration.decoding, changes)
+            decoding = changed_settings("decoding", bundle.configuration.decoding, changes)
             bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
         wanted: set[Need] = {*needs, "ensemble"} if system.ensemble else {*needs}
         how: dict[str, Any] = {"quantization": quantization, "device": device}
@@ -274,7 +274,7 @@ class Translator:
         Raises:
             ConfigError: a setting is unknown or out of range.
         """
-        decoding = changed_decoding(self.bundle.configuration.decoding, settings)
+        decoding = changed_settings("decoding", self.bundle.configuration.decoding, settings)
         masked = [self.masked(source) for source, _ in pairs]
         statuses, sources = self._reader.sources([one.text for one in masked], decoding.max_source)
         written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
@@ -340,7 +340,7 @@ class Translator:
     def _search(
         self, settings: Mapping[str, Any], n_best: int = 1, sample: bool = False, log_probs: bool = True
     ) -> Search:
-        decoding = changed_decoding(self.bundle.configuration.decoding, settings)
+        decoding = changed_settings("decoding", self.bundle.configuration.decoding, settings)
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")

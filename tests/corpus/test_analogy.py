@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from glassformer.corpus.analogy import Lexicon, save_lexicon
 from glassformer.errors import CheckpointError
-from glassformer.text.reversal import in_writing_order
+from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 from profiles import scaled
 
@@ -111,7 +111,7 @@ def test_a_lexicon_of_the_mirrored_language_gives_mirrored_targets():
 def test_a_run_that_writes_from_right_to_left_has_the_same_lexicon():
     pairs = list(TOY.items())[:500]
     forward = Lexicon(pairs, TOKENIZER)
-    back = Lexicon(pairs, in_writing_order(TOKENIZER, reverse=True))
+    back = Lexicon(pairs, from_right_to_left(TOKENIZER))
     for word in list(TOY)[500:550]:
         assert back.analogies(word) == forward.analogies(word)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import VocabularyError
 from glassformer.text.links import target_words
-from glassformer.text.reversal import ReversedTokenizer, forward_of, in_writing_order
+from glassformer.text.reversal import ReversedTokenizer, forward_of, from_right_to_left
 from glassformer.text.tokenizer import (
     TOKENIZER_KINDS,
     SubwordTokenizer,
@@ -27,7 +27,7 @@ each_kind = pytest.mark.parametrize("kind", TRAINABLE)
 
 
 def backwards(kind: str) -> ReversedTokenizer:
-    return in_writing_order(TOKENIZERS[kind], reverse=True)
+    return from_right_to_left(TOKENIZERS[kind])
 
 
 @each_kind
@@ -67,7 +67,7 @@ def test_the_tokenizer_of_the_normal_order_is_stored(kind, tmp_path):
     source, target = load_tokenizers(tmp_path)
     assert source is target  # a joint vocabulary stays joint
     assert target.encode(LINES[0]) == forward.encode(LINES[0])
-    assert forward_of(back) is forward is forward_of(forward) is in_writing_order(forward, reverse=False)
+    assert forward_of(back) is forward is forward_of(forward)
 
 
 @each_kind

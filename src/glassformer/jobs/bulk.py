@@ -34,7 +34,7 @@ from glassformer.jobs.kept_settings import difference_of_settings, stored_weight
 from glassformer.jobs.options import PART_BYTES
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.configuration import DecodingConfig, settings_of_outputs
-from glassformer.recipes.toml import changed_decoding
+from glassformer.recipes.toml import changed_settings
 from glassformer.settings import with_defaults
 from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
@@ -224,7 +224,7 @@ class BulkJob:
         first, *others = self.runs
         system = System.named(first)
         changes = {**system.settings, **self.settings}
-        decoding = changed_decoding(Bundle.load(system.run).configuration.decoding, changes)
+        decoding = changed_settings("decoding", Bundle.load(system.run).configuration.decoding, changes)
         guards, listed = system.run / GUARDS, system.run / SHORTLIST
         return {
             "runs": [hash_of_file(stored_weights(run)) for run in (*system.folders, *others)],

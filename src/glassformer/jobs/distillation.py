@@ -43,7 +43,7 @@ from glassformer.recipes.configuration import (
     DecodingConfig,
     settings_of_outputs,
 )
-from glassformer.recipes.toml import changed_decoding, load
+from glassformer.recipes.toml import changed_settings, load
 from glassformer.settings import with_defaults
 from glassformer.system.files import clear_temporaries, hash_of_file, read_json, remove, write_json, write_safely
 from glassformer.system.locks import locked
@@ -325,12 +325,14 @@ class _Distillation:
         self.labelled, self.on_progress = labelled, on_progress
         self.system = System.named(teachers[0])
         self.bundle = Bundle.load(self.system.run)
-        self.settings = changed_decoding(self.bundle.configuration.decoding, self.system.settings | dict(settings))
+        self.settings = changed_settings(
+            "decoding", self.bundle.configuration.decoding, self.system.settings | dict(settings)
+        )
         self.translations = translations
         if translations:
             there = finished_settings(translations)
             names = settings_of_outputs(self.settings)
-            self.settings = changed_decoding(self.settings, {name: there[name] for name in names})
+            self.settings = changed_settings("decoding", self.settings, {name: there[name] for name in names})
         self._check_search(settings)
 
     @cached_property

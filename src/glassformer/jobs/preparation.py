@@ -55,7 +55,7 @@ from glassformer.system.processes import Worker
 from glassformer.system.storage import RemoteStorage, storage_of
 from glassformer.text.normalisation import normalise
 from glassformer.text.placeholders import has_placeholders
-from glassformer.text.reversal import in_writing_order
+from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, TokenizerConfig, load_tokenizers, save_tokenizers, train_tokenizers
 
 __all__ = [
@@ -145,6 +145,7 @@ def prepare(
     """
     if not configuration.run.directory and not configuration.data.prepared:
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
+    configuration.data.check_corpus()
     start = StartingRun.of(configuration)
     configuration = start.adapted(configuration) if start else configuration
     folder = prepared_folder(configuration)
@@ -470,7 +471,7 @@ class _Preparation:
     def _tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Return the folder's tokenizers; the target's reverses its tokens if the configuration says so."""
         source, target = load_tokenizers(self.folder / TOKENIZER)
-        return source, in_writing_order(target, reverse=self.data.reverse_target)
+        return source, from_right_to_left(target) if self.data.reverse_target else target
 
     def _train_tokenizers(self, config: TokenizerConfig) -> tuple[Tokenizer, Tokenizer]:
         """Train tokenizers in a process that can be ended, because sentencepiece ignores signals while it trains."""

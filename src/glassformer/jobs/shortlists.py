@@ -11,7 +11,7 @@ from glassformer.corpus.shortlist import Shortlist
 from glassformer.interop.ctranslate2.writer import is_export
 from glassformer.jobs.preparation import prepare
 from glassformer.jobs.run_reports import ProgressReport
-from glassformer.recipes.toml import changed_decoding
+from glassformer.recipes.toml import changed_settings
 
 __all__ = ["keep_shortlist", "keep_shortlist_of"]
 
@@ -25,7 +25,7 @@ def keep_shortlist_of(run: Path, settings: Mapping[str, Any]) -> None:
         CheckpointError: the run or its prepared corpus is damaged, or the file cannot be written.
     """
     bundle = Bundle.load(run)
-    decoding = changed_decoding(bundle.configuration.decoding, settings)
+    decoding = changed_settings("decoding", bundle.configuration.decoding, settings)
     if decoding.shortlist and not is_export(run) and not (run / SHORTLIST).exists():
         configuration = replace(
             bundle.configuration, decoding=decoding, run=replace(bundle.configuration.run, directory=str(run))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.settings import Range, check_fields
 
-__all__ = ["PRESETS", "Activation", "ModelConfig", "NormPlace", "PositionKind"]
+__all__ = ["PRESETS", "Activation", "ModelConfig", "NormPlace", "PositionKind", "preset_fields"]
 
 Activation = Literal["relu", "gelu", "silu"]
 NormPlace = Literal["post", "pre"]
@@ -109,12 +109,7 @@ class ModelConfig:
         >>> ModelConfig.preset("base", vocab_size=37000).d_k
         64
         """
-        if name not in PRESETS:
-            raise ConfigError(
-                f"model.preset: expected the name of a preset, got {quoted(name)}{nearest(name, PRESETS)}; the presets "
-                f"are {', '.join(PRESETS)}"
-            )
-        return cls.from_dict({**PRESETS[name], **overrides})
+        return cls.from_dict({**preset_fields(name), **overrides})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelConfig":
@@ -225,3 +220,17 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "table3-E-learned": {"positions": "learned"},
     "table3-big": {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
 }
+
+
+def preset_fields(name: str) -> Mapping[str, Any]:
+    """Return the fields in which a preset differs from the paper's base model.
+
+    Raises:
+        ConfigError: the preset is unknown.
+    """
+    if name not in PRESETS:
+        raise ConfigError(
+            f"model.preset: expected the name of a preset, got {quoted(name)}{nearest(name, PRESETS)}; the presets are "
+            f"{', '.join(PRESETS)}"
+        )
+    return PRESETS[name]

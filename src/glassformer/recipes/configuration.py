@@ -115,17 +115,8 @@ class DataConfig:
     """Maximum length of a training sentence, in tokens; pairs with a longer side are left out, and counted."""
 
     def __post_init__(self) -> None:
-        """Check each value, and that files belong together."""
+        """Check each value."""
         check_fields("data", self)
-        if self.task:
-            if self.source:
-                self.check_corpus()
-            self._check_task()
-        for name in _SIDES:
-            source, target = getattr(self, name), getattr(self, name.replace("source", "target"))
-            if name != "replay_source" or target or _format(name, source) != "lines":
-                _check_pair(name, source, target)
-        self._check_columns()
         for name in ("source_language", "target_language"):
             if not _LANGUAGE.fullmatch(getattr(self, name)):
                 raise ConfigError(
@@ -133,10 +124,10 @@ class DataConfig:
                 )
 
     def check_corpus(self) -> None:
-        """Check that the section names one corpus; that of an imported run names none.
+        """Check that the section names one corpus, whose files belong together; that of an imported run names none.
 
         Raises:
-            ConfigError: neither `task` nor `source` is given, or both are.
+            ConfigError: neither `task` nor `source` is given, or both are; or the files do not belong together.
         """
         if bool(self.task) == bool(self.source):
             got = f"task = {quoted(self.task)} and source = {quoted(self.source)}"
@@ -144,6 +135,13 @@ class DataConfig:
                 f"data: expected a built-in task or source files, got {got}; name one of them, such as "
                 "--set data.source=train.en --set data.target=train.de"
             )
+        if self.task:
+            self._check_task()
+        for name in _SIDES:
+            source, target = getattr(self, name), getattr(self, name.replace("source", "target"))
+            if name != "replay_source" or target or _format(name, source) != "lines":
+                _check_pair(name, source, target)
+        self._check_columns()
 
     def _check_task(self) -> None:
         """Refuse fields that name files: a built-in task has none."""

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
-from glassformer.model.config import PRESETS, ModelConfig
-from glassformer.recipes.configuration import MODEL_FACTS, OF_SAMPLING, Configuration, DecodingConfig
+from glassformer.model.config import ModelConfig, preset_fields
+from glassformer.recipes.configuration import MODEL_FACTS, OF_SAMPLING, Configuration
 from glassformer.recipes.files import read
 from glassformer.settings import has_type, is_number, refused
 
 __all__ = [
-    "changed_decoding",
     "changed_settings",
     "decoding_changes",
     "from_dict",
@@ -30,6 +29,11 @@ __all__ = [
 CONFIG_VERSION = 1
 
 T = TypeVar("T")
+
+_SECTIONS: Mapping[str, Any] = {field.name: field.type for field in fields(Configuration)}
+"""The type of each section, by name."""
+_LAST_SECTION = [*_SECTIONS][-1]
+"""A run's configuration has all sections; a file that is cut short may be valid TOML."""
 
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
@@ -55,13 +59,22 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
     return configuration
 
 
-def load_stored(path: Path) -> Configuration:
-    """Return the configuration that a run has stored; that of an imported run names no corpus.
+def load_stored(content: bytes) -> Configuration:
+    """Return the configuration in a run's file, which `to_toml` wrote; that of an imported run names no corpus.
 
     Raises:
-        ConfigError: the file cannot be read, is not TOML, or a setting is unknown or impossible.
+        ConfigError: the file is not TOML or is cut short, or a setting is unknown or impossible.
+        CheckpointVersionError: the configuration was written by a newer glassformer.
     """
-    return from_dict(read(path))
+    try:
+        values = tomllib.loads(content.decode("utf-8-sig"))
+    except RecursionError as error:
+        raise ConfigError("its values are nested too deeply") from error
+    except ValueError as error:  # TOML's own error; or the file is not UTF-8, or has a number of thousands of digits
+        raise ConfigError(f"it is not TOML: {shortened(str(error))}") from error
+    if _LAST_SECTION not in values:
+        raise ConfigError(f"[{_LAST_SECTION}] is missing, so it is cut short")
+    return _configuration(values)
 
 
 def from_dict(values: Mapping[str, Any]) -> Configuration:
@@ -71,21 +84,26 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         ConfigError: a setting is unknown or impossible.
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
+    configuration = _configuration(values)
+    smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
+    if smoothing is not None and "label_smoothing" not in values.get("training", {}):
+        training = replace(configuration.training, label_smoothing=smoothing)
+        configuration = replace(configuration, training=training)
+    model_config(configuration, 8, 8)  # refuses what would be invalid with any vocabulary, before data is read
+    return configuration
+
+
+def _configuration(values: Mapping[str, Any]) -> Configuration:
+    """Return the configuration of these sections; `model_config` checks the values in [model]."""
     values = {"data": {}, **values}
     _check_version(values.pop("format_version", CONFIG_VERSION))
     _check_sections(values)
     sections: dict[str, Any] = {
         name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
-        for name, kind in _sections().items()
+        for name, kind in _SECTIONS.items()
         if name in values
     }
-    configuration = Configuration(**sections)
-    smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
-    if smoothing is not None and "label_smoothing" not in values.get("training", {}):
-        training = replace(configuration.training, label_smoothing=smoothing)
-        configuration = replace(configuration, training=training)
-    _check_model(configuration)
-    return configuration
+    return Configuration(**sections)
 
 
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
@@ -99,14 +117,17 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     _check_sections({"model": configuration.model})
     values = dict(configuration.model)
     preset = str(values.pop("preset", "auto"))
-    preset = "base" if preset == "auto" else preset
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
     if configuration.tokenizer.joint:
         sizes["vocab_size"] = source_size
-    given = {**values, **sizes}
-    typed = _parsed("model", ModelConfig, {**PRESETS.get(preset, {}), **given})
-    model = ModelConfig.preset(preset, **{name: getattr(typed, name, value) for name, value in given.items()})
-    _check_positions(model, configuration.data.max_length)
+    of_preset = {} if preset == "auto" else preset_fields(preset)
+    model: ModelConfig = _parsed("model", ModelConfig, {**of_preset, **values, **sizes})
+    longest = configuration.data.max_length
+    if model.positions == "learned" and model.max_length < longest:
+        raise ConfigError(
+            f"model.max_length: expected at least data.max_length = {longest} for learned positions, got "
+            f"{model.max_length}; make them equal"
+        )
     return model
 
 
@@ -141,15 +162,6 @@ def set_values(values: dict[str, Any], override: str) -> None:
     except (tomllib.TOMLDecodeError, RecursionError):
         value = text.strip()
     _section(values, section)[field] = value
-
-
-def changed_decoding(decoding: DecodingConfig, changes: Mapping[str, Any]) -> DecodingConfig:
-    """Return decoding settings with these changes, checked.
-
-    Raises:
-        ConfigError: a setting is unknown or impossible.
-    """
-    return changed_settings("decoding", decoding, changes)
 
 
 def changed_settings(section: str, settings: T, changes: Mapping[str, Any]) -> T:
@@ -218,13 +230,16 @@ def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
 def _converted(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     from pydantic import TypeAdapter, ValidationError
 
+    known = {field.name: field for field in fields(kind)}
+    for name, value in values.items():
+        if isinstance(value, bool) and name in known and is_number(known[name].type):
+            raise refused(section, known[name], value)  # pydantic would take it for 0 or 1
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         if isinstance(cause := first.get("ctx", {}).get("error"), ConfigError):
             raise cause from error
-        known = {field.name: field for field in fields(kind)}
         raise refused(section, known[str(first["loc"][0])], first["input"]) from error
 
 
@@ -248,57 +263,31 @@ def _check_version(version: object) -> None:
         )
 
 
-def _check_model(configuration: Configuration) -> None:
-    """Refuse a [model] section that would be invalid with any vocabulary, before data is read."""
-    model_config(configuration, 8, 8)
-
-
-def _check_positions(model: ModelConfig, longest: int) -> None:
-    if model.positions == "learned" and model.max_length < longest:
-        raise ConfigError(
-            f"model.max_length: expected at least data.max_length = {longest} for learned positions, got "
-            f"{model.max_length}; make them equal"
-        )
-
-
 def _check_sections(values: Mapping[str, Any]) -> None:
-    """Refuse unknown sections and fields, and true or false as a number; the message gives the nearest known name."""
-    sections = _sections()
+    """Refuse unknown sections and fields; the message gives the nearest known name."""
     for section, content in values.items():
-        if section not in sections:
-            raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, sections)}")
+        if section not in _SECTIONS:
+            raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, _SECTIONS)}")
         if not isinstance(content, Mapping):
             raise _not_a_section(section, content)
-        if section == "model":
-            _check_no_facts(content)
-            _check_names(section, ModelConfig, content, ["preset"])
-        else:
-            _check_names(section, sections[section], content)
+        if section != "model":
+            _check_names(section, _SECTIONS[section], content)
+            continue
+        for name in MODEL_FACTS:
+            if name in content:
+                raise ConfigError(
+                    f"model.{name}: expected no value, got {quoted(content[name])}; leave it out, because the "
+                    "tokenizers, which are made from the corpus, decide it"
+                )
+        _check_names(section, ModelConfig, content, "preset")
 
 
-def _check_no_facts(model: Mapping[str, Any]) -> None:
-    for name in MODEL_FACTS:
-        if name in model:
-            raise ConfigError(
-                f"model.{name}: expected no value, got {quoted(model[name])}; leave it out, because the tokenizers, "
-                "which are made from the corpus, decide it"
-            )
-
-
-def _check_names(section: str, kind: Any, content: Mapping[str, Any], besides: Iterable[str] = ()) -> None:
-    """Refuse unknown fields of a section, and true or false as a number; `besides` are allowed names that are none."""
-    known = {field.name: field for field in fields(kind)}
-    names = [*besides, *known]
-    for name, value in content.items():
+def _check_names(section: str, kind: Any, content: Mapping[str, Any], *besides: str) -> None:
+    """Refuse unknown fields of a section; `besides` are names that are allowed beside the fields."""
+    names = [*besides, *(field.name for field in fields(kind))]
+    for name in content:
         if name not in names:
             raise ConfigError(f"{section}.{shortened(name)}: unknown field{nearest(name, names)}")
-        if isinstance(value, bool) and name in known and is_number(known[name].type):
-            raise refused(section, known[name], value)
-
-
-def _sections() -> dict[str, Any]:
-    """Return the type of each section, by name."""
-    return {field.name: field.type for field in fields(Configuration)}
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:

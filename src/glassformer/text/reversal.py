@@ -10,7 +10,7 @@ from glassformer.errors import VocabularyError
 if TYPE_CHECKING:
     from glassformer.text.tokenizer import SubwordTokenizer, Tokenizer
 
-__all__ = ["ReversedSubwordTokenizer", "ReversedTokenizer", "forward_of", "in_writing_order"]
+__all__ = ["ReversedSubwordTokenizer", "ReversedTokenizer", "forward_of", "from_right_to_left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,8 @@ class ReversedSubwordTokenizer(ReversedTokenizer):
         return [ids[::-1] for ids in self.forward.resampled(texts, amount, seed)]
 
 
-def in_writing_order(tokenizer: "Tokenizer", *, reverse: bool) -> "Tokenizer":
-    """Return a target's tokenizer for the setting `data.reverse_target`: a reversed one, or the tokenizer itself."""
-    if not reverse:
-        return tokenizer
+def from_right_to_left(tokenizer: "Tokenizer") -> "Tokenizer":
+    """Return the tokenizer of the target that a model with the setting `data.reverse_target` writes."""
     from glassformer.text.tokenizer import SubwordTokenizer
 
     if isinstance(tokenizer, SubwordTokenizer):

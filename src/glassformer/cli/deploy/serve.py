@@ -116,7 +116,7 @@ def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits
 
 def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics: Any) -> "ServedModel":
     from glassformer.bundle import Bundle
-    from glassformer.recipes.toml import changed_decoding
+    from glassformer.recipes.toml import changed_settings
     from glassformer.serving.models import ServedModel, code_of
     from glassformer.serving.process import LoadedTranslator, ModelProcess
     from glassformer.translating.tuned_system import System
@@ -129,7 +129,7 @@ def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics:
         raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
     source, target = code_of(source), code_of(target)
     process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics)
-    decoding = changed_decoding(bundle.configuration.decoding, system.settings | how["settings"])
+    decoding = changed_settings("decoding", bundle.configuration.decoding, system.settings | how["settings"])
     return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
 
 
