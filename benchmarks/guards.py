@@ -329,7 +329,7 @@ def _mended(run: Path, engine: Any, guards: Guards, corpus: Outputs, loops: Sequ
 def with_guards(translator: Translator, guards: Guards) -> Translator:
     """Return a translator that judges by these guards, for its own search."""
     search = settings_of_outputs(translator.bundle.configuration.decoding)
-    translator.__dict__["_stored_guards"] = replace(guards, search=search)
+    translator._layers.judging.__dict__["_guards"] = replace(guards, search=search)
     return translator
 
 

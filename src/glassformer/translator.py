@@ -6,7 +6,6 @@ Each text has exactly one result, in order; a text that cannot be translated has
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,18 +21,12 @@ from glassformer.text.glossary import Glossary
 from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
 from glassformer.translating.ensemble import check_targets, engine_of
-from glassformer.translating.judge import Judge, Judging
-from glassformer.translating.keeping import KeepingTerms
-from glassformer.translating.ranking import Ranking
-from glassformer.translating.reading import Reader
-from glassformer.translating.request import Layer, Request, through
+from glassformer.translating.layers import Layers
+from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Rescorer, Rescoring, is_backward
-from glassformer.translating.restoring import restored, restoring
-from glassformer.translating.retrying import Retrying
-from glassformer.translating.searching import Searching
+from glassformer.translating.restoring import restored
 from glassformer.translating.translation import Explanation, Status, Translation
-from glassformer.translating.tuned_system import System, system_of
-from glassformer.translating.writing import Writer
+from glassformer.translating.tuned_system import system_of
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
@@ -66,9 +59,7 @@ class Translator:
         for one in self._bundles[1:]:
             check_targets(bundle, one)
         self.engine: Engine = engine_of(bundle, model, *(other.engine for other in others))
-        self._reader = Reader(self._bundles, self.engine.longest)
-        self._writer = Writer(bundle)
-        self._ranking = Ranking(self.engine, self._reader, rescoring) if rescoring else None
+        self._layers = Layers(self._bundles, self.engine, rescoring)
 
     @classmethod
     def load(
@@ -127,21 +118,10 @@ class Translator:
         members = [cls.load(other, **how) for other in system.ensemble]
         if not system.rescores:
             return cls(bundle, found, *members)
-        how |= {"engine": engine, "workers": workers}
-        return cls(bundle, found, *members, rescoring=cls._rescorers(system, bundle, how))
-
-    @classmethod
-    def _rescorers(cls, system: System, bundle: Bundle, how: Mapping[str, Any]) -> Rescoring:
-        """Load the models of a system that rescore the outputs of its run; `how` are arguments of `load`."""
-        from glassformer.corpus.analogy import LEXICON, Lexicon
-
-        models = [cls.load(folder, **how) for folder in system.rescore]
+        models = [cls.load(other, **how, engine=engine, workers=workers) for other in system.rescore]
         ours = bundle.configuration.data
-        return Rescoring(
-            models=tuple(Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in models),
-            lexicon=Lexicon.load(system.run / LEXICON, bundle.target_tokenizer) if system.lexicon else None,
-            weights=system.weights.vector,
-        )
+        rescorers = [Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in models]
+        return cls(bundle, found, *members, rescoring=Rescoring.of(system, bundle, rescorers))
 
     @property
     def model(self) -> "Transformer":
@@ -197,7 +177,7 @@ class Translator:
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
         search = self._search(settings, n_best, sample, log_probs)
         how: dict[str, Any] = {"terms": _terms(search, glossary), "links": links, "guards": guards}
-        return list(self._begin(Request(texts, prefixes, range(len(texts)), search, **how)))
+        return list(self._layers(Request(texts, prefixes, range(len(texts)), search, **how)))
 
     def stream(
         self,
@@ -227,7 +207,7 @@ class Translator:
         for held in _windows(texts, window):
             if held:
                 seeds = range(first, first + len(held))
-                waiting.append(self._begin(Request(held, [prefix] * len(held), seeds, search, **how)))
+                waiting.append(self._layers(Request(held, [prefix] * len(held), seeds, search, **how)))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -244,17 +224,17 @@ class Translator:
             DecodingError: the prefix does not fit.
         """
         torch, search, masked = self._torch(), self._search({**settings, "shortlist": 0}), self.masked(text)
-        [status], sources = self._reader.sources([masked.text], search.settings.max_source)
+        [status], sources = self._layers.reader.sources([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
-        job = self._reader.job(sources[0], masked.in_target(prefix), search)
+        job = self._layers.reader.job(sources[0], masked.in_target(prefix), search)
         hypotheses, tree = torch.search_tree(job, search)
-        [found] = self._writer.translations([hypotheses], [job])
-        found = restored(found, masked) if self._reader.has_placeholders else found
+        [found] = self._layers.writer.translations([hypotheses], [job])
+        found = restored(found, masked) if self._layers.reader.has_placeholders else found
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
-            translation=self._judge_of(search).judged(found, text, job.sources[0]),
+            translation=self._layers.judging.judge(search).judged(found, text, job.sources[0]),
             settings=search.settings,
             source=tuple(self.bundle.source_tokenizer.tokens(job.sources[0])),
             unknown=self.unknown(text),
@@ -276,18 +256,18 @@ class Translator:
         """
         decoding = changed_settings("decoding", self.bundle.configuration.decoding, settings)
         masked = [self.masked(source) for source, _ in pairs]
-        statuses, sources = self._reader.sources([one.text for one in masked], decoding.max_source)
+        statuses, sources = self._layers.reader.sources([one.text for one in masked], decoding.max_source)
         written = [one.in_target(target) for one, (_, target) in zip(masked, pairs, strict=True)]
-        targets = self._reader.targets(written, decoding.max_source)
+        targets = self._layers.reader.targets(written, decoding.max_source)
         both: list[Status] = [one if one != "ok" else other for one, (other, _) in zip(statuses, targets, strict=True)]
         places = [place for place, status in enumerate(both) if status == "ok"]
         scores = self.engine.score([(sources[place], targets[place][1]) for place in places])
         results = [Translation(text=target, status=status) for (_, target), status in zip(pairs, both, strict=True)]
         for place, log_probs in zip(places, scores, strict=True):
-            results[place] = self._writer.scored(pairs[place][1], targets[place][1], log_probs, decoding)
-        if self._ranking and places:
+            results[place] = self._layers.writer.scored(pairs[place][1], targets[place][1], log_probs, decoding)
+        if self._layers.ranking and places:
             scored = [results[place] for place in places]
-            totals = self._ranking.rescoring.scores([pairs[place] for place in places], scored)
+            totals = self._layers.ranking.rescoring.scores([pairs[place] for place in places], scored)
             for place, one, score in zip(places, scored, totals, strict=True):
                 results[place] = replace(one, score=score)
         return results
@@ -301,26 +281,13 @@ class Translator:
         Raises:
             ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
         """
-        if self._ranking is None:
+        if self._layers.ranking is None:
             raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
-        return self._ranking.candidates(self._reader.read(_plain(texts, self._search(settings))))
-
-    def _begin(self, asked: Request) -> Iterator[Translation]:
-        """Start translating some texts; return an iterator that waits for the translations."""
-        search = Searching(self.engine, self._reader, self._writer, self._ranking)
-        return through(self._layers(), search)(self._reader.read(asked))
-
-    def _layers(self) -> Iterator[Layer]:
-        """Yield the layers around a search, the outermost first."""
-        yield Retrying(self._judge_of, self._begin, draws="sampling" not in self.engine.cannot)
-        yield Judging(self._judge_of)
-        yield KeepingTerms(self.bundle.target_tokenizer, self._begin)
-        if self._reader.has_placeholders:
-            yield restoring
+        return self._layers.ranking.candidates(self._layers.reader.read(_plain(texts, self._search(settings))))
 
     def _torch(self) -> "TorchEngine":
         """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
-        if self._ranking:
+        if self._layers.ranking:
             raise ConfigError(
                 f"outputs that several models have scored cannot be inspected: explain or explore {self.bundle.folder} "
                 "without the other models"
@@ -344,7 +311,7 @@ class Translator:
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
             raise ConfigError("sampling draws one output per text: leave out beam_size and n_best")
-        if sample and self._ranking:
+        if sample and self._layers.ranking:
             raise ConfigError("samples are not ranked: leave out sampling, or the models that rescore outputs")
         if sample and settings.get("retry"):
             raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
@@ -360,35 +327,20 @@ class Translator:
             CheckpointError: the file of the guards is damaged.
             ConfigError: a setting is unknown or out of range.
         """
-        return self._guards(self._search(settings))
-
-    def _guards(self, search: Search) -> Guards | None:
-        found = self._stored_guards
-        return found if found and not search.sample and found.fit(search.settings) else None
-
-    @cached_property
-    def _stored_guards(self) -> Guards | None:
-        return Guards.load(self.bundle.folder) if len(self._bundles) == 1 and not self._ranking else None
-
-    def _judge_of(self, search: Search) -> Judge:
-        return self._judge(self._guards(search))
-
-    def _judge(self, guards: Guards | None) -> Judge:
-        unknown = self._writer.tokens[self.bundle.target_tokenizer.unk_id]
-        return Judge(guards, self.bundle.source_tokenizer.unk_id, unknown)
+        return self._layers.judging.judge(self._search(settings)).guards
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
         """Return the translated ones of some texts as the guards look at them."""
-        read, judge = self._reader.read(_plain(texts, self._search({}))), self._judge(None)
+        read, judge = self._layers.reader.read(_plain(texts, self._search({}))), self._layers.judging.uncalibrated
         return [judge.output(translations[place], texts[place], one) for place, (one, *_) in read.sources.items()]
 
     def masked(self, text: str) -> Masked:
         """Return a text as the models read it: with placeholder tokens, if the models have them."""
-        return self._reader.masked(text)
+        return self._layers.reader.masked(text)
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
-        return self._reader.unknown(text)
+        return self._layers.reader.unknown(text)
 
 
 def _plain(texts: Sequence[str], search: Search) -> Request:

@@ -1,12 +1,18 @@
 """The layers around a search: their order, and that decoding begins before anyone waits for it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
 
 from glassformer.decoding.engine import Search
 from glassformer.recipes.configuration import DecodingConfig
+from glassformer.text.glossary import Glossary
 from glassformer.text.terms import Terms
+from glassformer.translating.layers import Layers
 from glassformer.translating.request import Layer, Request, Translate, through
 from glassformer.translating.translation import Translation
+from models import random_translator
 
 
 def request(*texts: str) -> Request:
@@ -53,3 +59,25 @@ def test_a_request_within_another_asks_for_no_second_search_and_is_not_judged():
     within = asked.within(beam_size=7)
     assert (within.guards, within.search.sums, within.search.settings.retry) == (False, False, False)
     assert within.search.settings.beam_size == 7
+
+
+PLAIN = request("x")._replace(guards=False)
+RETRYING = replace(PLAIN.search, settings=DecodingConfig(retry=True))
+
+
+@pytest.mark.parametrize(
+    ("asked", "needed"),
+    [
+        (PLAIN, []),
+        (PLAIN._replace(guards=True), ["Judging"]),
+        (PLAIN._replace(terms=Terms()), ["KeepingTerms"]),
+        (PLAIN._replace(terms=Terms(protect=False, glossary=Glossary.of({"a": "b"}))), ["KeepingTerms"]),
+        (PLAIN._replace(search=RETRYING), ["Retrying", "Judging"]),  # what is searched again depends on the guards
+        (PLAIN._replace(search=replace(RETRYING, sample=True)), []),
+        (PLAIN._replace(search=RETRYING, terms=Terms()), ["Retrying", "Judging", "KeepingTerms"]),
+    ],
+)
+def test_a_request_passes_only_the_layers_that_it_needs(tmp_path, asked, needed):
+    translator = random_translator(tmp_path)
+    layers = Layers((translator.bundle,), translator.engine, None)
+    assert [type(layer).__name__ for layer in layers.needed(asked)] == needed

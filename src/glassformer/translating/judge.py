@@ -1,8 +1,10 @@
 """Say of outputs what a run's guards say of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Ids, Search
 from glassformer.evaluation.guards import UNCALIBRATED, Guards, above, suspicion
 from glassformer.evaluation.signals import ModelOutput, signals
@@ -58,20 +60,39 @@ class Judge:
         return replace(one, status=status, reasons=why, confidence=confidence)
 
 
-@dataclass(frozen=True, slots=True)
 class Judging:
-    """The layer that says which translations are suspicious."""
+    """The layer that says which translations are suspicious.
 
-    judge_of: Callable[[Search], Judge]
+    `is_alone` says whether the run translates alone: its guards are calibrated on its own outputs, and know nothing of
+    those of an ensemble or of outputs that other models rank.
+    """
+
+    def __init__(self, bundle: Bundle, *, is_alone: bool) -> None:
+        self._folder, self._is_alone = bundle.folder, is_alone
+        [unknown] = bundle.target_tokenizer.tokens([bundle.target_tokenizer.unk_id])
+        self.uncalibrated = Judge(None, bundle.source_tokenizer.unk_id, unknown)
+        """The judge without guards."""
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
         """Start translating; return an iterator over the judged translations."""
-        if not asked.guards:
-            return below(asked)
-        judge = self.judge_of(asked.search)
+        judge = self.judge(asked.search)
         needs_sums = judge.guards is not None
         found = enumerate(below(asked._replace(search=replace(asked.search, sums=needs_sums))))
         return (
             judge.judged(one, asked.texts[place], asked.sources[place][0]) if place in asked.sources else one
             for place, one in found
         )
+
+    def judge(self, search: Search) -> Judge:
+        """Return the judge of a search's outputs: with the run's guards, if they are calibrated on such outputs.
+
+        Raises:
+            CheckpointError: the file of the guards is damaged.
+        """
+        guards = self._guards
+        fits = guards is not None and not search.sample and guards.fit(search.settings)
+        return replace(self.uncalibrated, guards=guards) if fits else self.uncalibrated
+
+    @cached_property
+    def _guards(self) -> Guards | None:
+        return Guards.load(self._folder) if self._is_alone else None

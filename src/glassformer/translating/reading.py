@@ -86,8 +86,9 @@ class Reader:
         jobs: dict[Job, list[int]] = {}
         for place, sources in asked.sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
-            prefix = asked.masked[place].in_target(asked.prefixes[place])
-            jobs.setdefault(self.job(sources, prefix, search, seed), []).append(place)
+            prefix = asked.prefixes[place]
+            begin = asked.masked[place].in_target(prefix) if prefix else ""
+            jobs.setdefault(self.job(sources, begin, search, seed), []).append(place)
         return jobs
 
     def job(self, sources: Sources, prefix: str, search: Search, seed: int = 0) -> Job:

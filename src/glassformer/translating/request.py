@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.decoding.engine import Search, Sources
 from glassformer.text.placeholders import Masked
@@ -43,19 +43,17 @@ class Request(NamedTuple):
 Translate = Callable[[Request], Iterator[Translation]]
 """Starts translating; returns an iterator that waits for the translations."""
 
-Layer = Callable[[Request, Translate], Iterator[Translation]]
-"""Answers a request by means of what lies below it, and changes the request, the translations, or both.
 
-It calls what lies below at once, so that decoding begins, and returns an iterator that waits for the translations.
-"""
+@runtime_checkable
+class Layer(Protocol):
+    """Answers a request by means of what lies below it, and changes the request, the translations, or both."""
+
+    def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
+        """Call `below` at once, so that decoding begins; return an iterator that waits for the translations."""
 
 
 def through(layers: Iterable[Layer], search: Translate) -> Translate:
     """Return a search with layers around it, the first outermost."""
     for layer in reversed([*layers]):
-        search = partial(_passed, layer, search)
+        search = partial(layer, below=search)
     return search
-
-
-def _passed(layer: Layer, below: Translate, asked: Request) -> Iterator[Translation]:
-    return layer(asked, below)

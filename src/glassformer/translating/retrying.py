@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from glassformer.decoding.engine import Ids, Search
+from glassformer.decoding.engine import Ids
 from glassformer.decoding.hypothesis import penalty_of, score_of
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link, Span
 from glassformer.text.splitting import clause_spans
-from glassformer.translating.judge import Judge
+from glassformer.translating.judge import Judge, Judging
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Retry, Translation
 
@@ -134,9 +134,9 @@ class SecondSearches:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The layer that searches suspicious outputs again, if the setting `retry` says so."""
+    """The layer that searches suspicious outputs again."""
 
-    judge_of: Callable[[Search], Judge]
+    judging: Judging
     translate: Translate
     """Translates by all layers."""
     draws: bool
@@ -144,10 +144,8 @@ class Retrying:
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
         """Start translating; return an iterator over the least suspicious translations."""
-        if not asked.search.settings.retry or asked.search.sample:
-            return below(asked)
-        found = below(asked._replace(guards=True))
-        return SecondSearches(asked, self.judge_of(asked.search), self.translate, self.draws).improved(found)
+        found = below(asked)
+        return SecondSearches(asked, self.judging.judge(asked.search), self.translate, self.draws).improved(found)
 
 
 def _joined(

@@ -1,0 +1,47 @@
+"""Everything between a request and its translations: a search, and around it the layers that the request needs."""
+
+from collections.abc import Iterator, Sequence
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.engine import Engine
+from glassformer.translating.judge import Judging
+from glassformer.translating.keeping import KeepingTerms
+from glassformer.translating.ranking import Ranking
+from glassformer.translating.reading import Reader
+from glassformer.translating.request import Layer, Request, through
+from glassformer.translating.rescoring import Rescoring
+from glassformer.translating.restoring import restoring
+from glassformer.translating.retrying import Retrying
+from glassformer.translating.searching import Searching
+from glassformer.translating.translation import Translation
+from glassformer.translating.writing import Writer
+
+__all__ = ["Layers"]
+
+
+class Layers:
+    """Answers requests by an engine, whose outputs other models may rank."""
+
+    def __init__(self, bundles: Sequence[Bundle], engine: Engine, rescoring: Rescoring | None) -> None:
+        self.reader = Reader(bundles, engine.longest)
+        self.writer = Writer(bundles[0])
+        self.ranking = Ranking(engine, self.reader, rescoring) if rescoring else None
+        self.judging = Judging(bundles[0], is_alone=len(bundles) == 1 and not rescoring)
+        self._search = Searching(engine, self.reader, self.writer, self.ranking)
+        self._draws = "sampling" not in engine.cannot
+
+    def __call__(self, asked: Request) -> Iterator[Translation]:
+        """Start translating the texts of a request; return an iterator that waits for the translations."""
+        return through(self.needed(asked), self._search)(self.reader.read(asked))
+
+    def needed(self, asked: Request) -> Iterator[Layer]:
+        """Yield the layers that have something to do for a request, the outermost first."""
+        retries = asked.search.settings.retry and not asked.search.sample
+        if retries:
+            yield Retrying(self.judging, self, self._draws)
+        if retries or asked.guards:
+            yield self.judging
+        if asked.terms.protect or asked.terms.glossary:
+            yield KeepingTerms(self.reader.bundle.target_tokenizer, self)
+        if self.reader.has_placeholders:
+            yield restoring
