@@ -110,11 +110,14 @@ def _engine(bundle: Bundle, folder: Path, request: EngineRequest) -> Engine:
 
 
 def _torch(bundle: Bundle, request: EngineRequest) -> Engine:
-    from glassformer.decoding.quantisation import quantise
     from glassformer.decoding.torch_engine import TorchEngine
 
     device = device_of(request.device)
-    model = quantise(bundle.model().to(device), request.quantization or "float32")
+    model = bundle.model().to(device)
+    if request.quantization:
+        from glassformer.decoding.quantisation import quantise
+
+        model = quantise(model, request.quantization)
     workers = request.workers or 1 if device.type == "cpu" else 1
     return TorchEngine(model, workers=workers, alignment=bundle.alignment)
 
