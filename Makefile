@@ -187,13 +187,15 @@ clean: ## remove the environment and all caches, but not runs/
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# The tests of the explorer drive a real browser. Without one, they are skipped, or fail if CI is set.
+# The tests of the explorer drive a real browser. Without one, they are skipped, or fail if CI is set. Debian's
+# chromium-headless-shell opens a page in a third of the time of the whole Chromium.
 .venv/browser: | .venv/python
-	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
+	@if command -v chromium-headless-shell; then touch $@; \
 	elif [ -e /etc/debian_version ] && [ "$$(id -u)" = 0 ] && apt-get update -qq && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; then touch $@; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell; then touch $@; \
+	elif command -v chromium || command -v chromium-browser || command -v google-chrome; then touch $@; \
 	else echo "no Chromium on the PATH, so the tests of the explorer's page are skipped; install it" \
-		"(Debian: apt install chromium; Fedora: dnf install chromium; macOS: brew install --cask chromium)"; fi
+		"(Debian: apt install chromium-headless-shell; Fedora: dnf install chromium; macOS: brew install --cask chromium)"; fi
 
 # Node for web/: the system's, or a package from PyPI that includes npm. Users need neither.
 .venv/node: | .venv/python

@@ -28,6 +28,8 @@ if saturates_int8():
 
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"
+CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""Names of the browser, the fastest first."""
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 """Flags with which the browser makes no requests of its own."""
 
@@ -145,7 +147,7 @@ def client() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Return the path of the browser; in CI its absence is a failure."""
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if path is None and os.environ.get("CI"):
         pytest.fail("no Chromium: `make test` installs it on Debian; elsewhere put `chromium` on the PATH")
     if path is None:
