@@ -6,6 +6,9 @@ BENCHMARKS := training decoding engines quality precision growth startup pareto
 # Where the package index has several builds of PyTorch, PIP_EXTRA_INDEX_URL chooses one (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# Each process that a recipe or a test starts reads the modules that an earlier one has compiled.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Run a script of web/. Without Node, the script is skipped, or fails if CI is set.
 WEB := web/node_modules/.package-lock.json
 TRACES := web/tests/data/.written
