@@ -28,8 +28,9 @@ def opened(page: Any, section: str) -> Any:
 
 def table(section: Any) -> list[list[float]]:
     section.locator("tbody tr").first.wait_for()
-    rows = section.locator("tbody tr").all()
-    return [[float(one.get_attribute("value")) for one in row.locator("data").all()] for row in rows]
+    values = "(rows) => rows.map((row) => [...row.querySelectorAll('data')].map((one) => Number(one.value)))"
+    found: list[list[float]] = section.locator("tbody tr").evaluate_all(values)
+    return found
 
 
 class Read:
