@@ -64,6 +64,14 @@ def float64() -> Iterator[None]:
 
 
 @pytest.fixture
+def small_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the built-in task "copy" small, for tests of what is done with any task."""
+    from glassformer.corpus.tasks import TASKS, copy_task
+
+    monkeypatch.setitem(TASKS, "copy", partial(copy_task, train=300, valid=250, test=30, length=7))
+
+
+@pytest.fixture
 def unchecked() -> None:
     """Switch off the tests' shape checks, as for users, so that our own error messages appear."""
     import jaxtyping

@@ -356,6 +356,7 @@ def test_validation_sources_are_left_out_of_new_sources(folder, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("small_task")
 def test_a_teacher_of_a_built_in_task_provides_its_splits(tmp_path):
     configuration = load("copy", [f"run.directory={tmp_path / 'run'}"])
     pairs = prepare(configuration).valid_pairs

@@ -212,7 +212,7 @@ def test_plain_and_compressed_files_are_the_same_corpus(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("unchecked")  # with the checks, its many words would take long
+@pytest.mark.usefixtures("small_task")
 def test_a_built_in_task_is_prepared_like_files(tmp_path: Path) -> None:
     (tmp_path / "task.toml").write_text('[data]\ntask = "copy"\n[tokenizer]\nkind = "words"\n')
     configuration = load(tmp_path / "task.toml", [f"run.directory={tmp_path / 'run'}"])

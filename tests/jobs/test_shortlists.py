@@ -10,7 +10,7 @@ from glassformer.cli import main
 from glassformer.evaluation.guards import GUARDS
 from glassformer.recipes.toml import from_dict
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_task")]
 
 SETTINGS = {
     "data": {"task": "copy"},

@@ -142,6 +142,7 @@ def test_a_run_without_its_corpus_is_reported(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("small_task")
 def test_a_run_on_a_task_without_its_prepared_corpus_is_reported(tmp_path):
     run = tmp_path / "copy"
     gf.train("copy", overrides=["training.steps=3", "model.d_model=32", "model.d_ff=48", f"run.directory={run}"])
