@@ -28,7 +28,7 @@ reverse_target = true
 duplicates = "keep"
 max_ratio = 0
 {word_by_word.MODEL}[training]
-steps = 1200
+steps = 400
 precision = "fp32"
 batch_tokens = 500
 learning_rate = 1e-2
