@@ -11,6 +11,7 @@ from glassformer.errors import ConfigError, ShapeError
 from glassformer.watch import pictures
 
 WORDS = ["The", "cat", "<slept>"]
+KINDS = ("heat map", "large heat map", "lines", "heads", "curves", "bars", "flow")
 
 
 def drawn() -> dict[str, pictures.Picture]:
@@ -32,30 +33,35 @@ def drawn() -> dict[str, pictures.Picture]:
     }
 
 
-DRAWN = drawn()
+@pytest.fixture(scope="module")
+def all_drawn() -> dict[str, pictures.Picture]:
+    """Return a picture of each kind."""
+    return drawn()
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_picture_is_one_svg_element_with_alternative_text_in_the_text_colour(name):
-    root = ElementTree.fromstring(DRAWN[name].svg)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_picture_is_one_svg_element_with_alternative_text_in_the_text_colour(all_drawn, kind):
+    picture = all_drawn[kind]
+    root = ElementTree.fromstring(picture.svg)
     assert root.get("role") == "img"
-    assert root.get("aria-label") == DRAWN[name].alt == root.findtext("{http://www.w3.org/2000/svg}title")
-    assert "currentColor" in DRAWN[name].svg
-    assert not re.search(r"#000000|#ffffff|: (black|white)\b", DRAWN[name].svg)
-    assert DRAWN[name]._repr_html_().count("<svg") == 1
-    assert len(repr(DRAWN[name])) < 200
+    assert root.get("aria-label") == picture.alt == root.findtext("{http://www.w3.org/2000/svg}title")
+    assert "currentColor" in picture.svg
+    assert not re.search(r"#000000|#ffffff|: (black|white)\b", picture.svg)
+    assert picture._repr_html_().count("<svg") == 1
+    assert len(repr(picture)) < 200
 
 
-def test_the_ids_of_two_pictures_differ():
-    ids = [set(re.findall(r'\bid="([^"]+)"', picture.svg)) for picture in DRAWN.values()]
+def test_the_ids_of_two_pictures_differ(all_drawn):
+    assert tuple(all_drawn) == KINDS
+    ids = [set(re.findall(r'\bid="([^"]+)"', picture.svg)) for picture in all_drawn.values()]
     assert len(set().union(*ids)) == sum(map(len, ids))
-    for picture, own in zip(DRAWN.values(), ids, strict=True):
+    for picture, own in zip(all_drawn.values(), ids, strict=True):
         assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', picture.svg)) <= own
 
 
 @pytest.mark.slow
-def test_the_same_numbers_give_the_same_bytes():
-    assert {name: picture.svg for name, picture in drawn().items()} == {name: one.svg for name, one in DRAWN.items()}
+def test_the_same_numbers_give_the_same_bytes(all_drawn):
+    assert {kind: one.svg for kind, one in drawn().items()} == {kind: one.svg for kind, one in all_drawn.items()}
 
 
 def test_cells_of_a_small_heat_map_show_their_numbers():
@@ -69,14 +75,14 @@ def test_lines_start_at_the_query_and_are_as_thick_as_the_weight():
     assert re.findall(r"stroke-width: ([\d.]+)", svg) == ["6"]
 
 
-def test_boxes_lead_to_their_chapters():
-    assert 'href="x.py"' in DRAWN["flow"].svg
-    assert 'href="y.py"' in DRAWN["flow"].svg
-    assert "target=" not in DRAWN["flow"].svg
+def test_boxes_lead_to_their_chapters(all_drawn):
+    assert 'href="x.py"' in all_drawn["flow"].svg
+    assert 'href="y.py"' in all_drawn["flow"].svg
+    assert "target=" not in all_drawn["flow"].svg
 
 
-def test_words_stay_text():
-    assert "&lt;slept&gt;" in DRAWN["heat map"].svg
+def test_words_stay_text(all_drawn):
+    assert "&lt;slept&gt;" in all_drawn["heat map"].svg
     words = ["$x_1$", "中文", "\x01"]
     svg = pictures.heat_map([[1.0]] * 3, words, ["$"], alt="\x02", title="$5 or $6", column_label="a$^$").svg
     assert {*words[:2], "\ufffd", "$", "$5 or $6", "a$^$"} <= {
@@ -102,8 +108,8 @@ def test_a_picture_without_alternative_text_is_refused():
         pictures.heat_map([[1.0]], alt=" ")
 
 
-def test_a_player_has_every_frame_and_its_caption():
-    frames = [DRAWN["lines"], DRAWN["bars"]]
+def test_a_player_has_every_frame_and_its_caption(all_drawn):
+    frames = [all_drawn["lines"], all_drawn["bars"]]
     html = pictures.player(frames, ["one <b>", "two"])._repr_html_()
     assert html.count('class="gf-frame"') == 2
     assert "one &lt;b&gt;" in html
@@ -111,16 +117,16 @@ def test_a_player_has_every_frame_and_its_caption():
         pictures.player(frames, ["one"])
 
 
-def test_a_saved_picture_is_an_svg_file(tmp_path):
-    path = DRAWN["bars"].save(tmp_path / "bars.svg")
+def test_a_saved_picture_is_an_svg_file(all_drawn, tmp_path):
+    path = all_drawn["bars"].save(tmp_path / "bars.svg")
     assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
-def test_a_picture_is_saved_as_svg_only(tmp_path):
+def test_a_picture_is_saved_as_svg_only(all_drawn, tmp_path):
     with pytest.raises(ConfigError, match=r"expected a name that ends with \.svg, got 'a.png'"):
-        DRAWN["bars"].save(tmp_path / "a.png")
+        all_drawn["bars"].save(tmp_path / "a.png")
     with pytest.raises(ConfigError, match="cannot be written: No such file or directory; choose another path"):
-        DRAWN["bars"].save(tmp_path / "nowhere" / "a.svg")
+        all_drawn["bars"].save(tmp_path / "nowhere" / "a.svg")
 
 
 @pytest.mark.slow
