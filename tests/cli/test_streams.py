@@ -63,11 +63,17 @@ def test_output_is_utf_8_in_any_locale(trained, encoding):
     assert done.stderr == ""
 
 
+@pytest.fixture(scope="module")
+def explained(trained) -> str:
+    """Return an explanation in 80 columns."""
+    return shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS="80").stdout
+
+
 @pytest.mark.parametrize("columns", ["0", "-3", "wide"])
-def test_an_invalid_number_of_columns_does_not_empty_the_output(trained, columns):
+def test_an_invalid_number_of_columns_does_not_empty_the_output(trained, explained, columns):
     done = shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS=columns)
     assert "a" in done.stdout
-    assert done.stdout == shell(f"echo 'a b' | $G translate {trained} --explain", COLUMNS="80").stdout
+    assert done.stdout == explained
 
 
 @pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--explain"]])

@@ -79,7 +79,7 @@ def test_an_empty_file_is_a_beginning(checked):
     ids=["loop", "loop in a step", "exit", "memory", "tensor"],
 )
 def test_a_file_that_does_not_end_is_stopped(checked, text, line, message):
-    found = checked(text, seconds=20 if "memory" in message else 4)
+    found = checked(text, seconds=20 if "memory" in message else 2)
     assert message in found.message
     assert found.line in line
     assert not found.passed
