@@ -21,7 +21,7 @@ from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.shapes import Shape, weight_shapes
 from glassformer.recipes.configuration import Configuration
-from glassformer.recipes.toml import load_stored, model_config, to_toml
+from glassformer.recipes.toml import load_stored, to_toml
 from glassformer.system.files import check_regular, read_bytes, read_json, sync, write_json, write_safely
 from glassformer.text.reversal import from_right_to_left
 from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers
@@ -78,11 +78,11 @@ class Bundle:
                 damaged.
         """
         folder = Path(folder)
+        alignment, origin = folder / ALIGNMENT, folder / ORIGIN
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
         try:
-            configuration = load_stored(read_bytes(folder / CONFIG))
-            config = model_config(configuration, len(source), len(target))
+            configuration, config = load_stored(read_bytes(folder / CONFIG), len(source), len(target))
         except CheckpointError:
             raise
         except (ConfigError, OSError) as error:
@@ -93,8 +93,8 @@ class Bundle:
             model_config=config,
             source_tokenizer=source,
             target_tokenizer=from_right_to_left(target) if configuration.data.reverse_target else target,
-            alignment=_alignment(folder / ALIGNMENT, config),
-            origin=_origin(folder / ORIGIN),
+            alignment=_alignment(alignment, config) if alignment.exists() else None,
+            origin=_origin(origin) if origin.exists() else "",
         )
 
     def save(self, model: "nn.Module | None" = None) -> None:
@@ -159,14 +159,12 @@ class Bundle:
         return Shortlist.load(self.folder / SHORTLIST, len(self.source_tokenizer), len(self.target_tokenizer))
 
 
-def _alignment(path: Path, config: ModelConfig) -> Alignment | None:
-    """Return the content of alignment.json, or None if there is no such file.
+def _alignment(path: Path, config: ModelConfig) -> Alignment:
+    """Return the content of alignment.json.
 
     Raises:
         CheckpointError: the file is damaged, or names a layer or head that the model does not have.
     """
-    if not path.exists():
-        return None
     try:
         return Alignment.from_json(read_json(path), config)
     except ConfigError as error:
@@ -174,12 +172,12 @@ def _alignment(path: Path, config: ModelConfig) -> Alignment | None:
 
 
 def _origin(path: Path) -> str:
-    """Return the name in origin.json, or "" if there is no such file.
+    """Return the name in origin.json.
 
     Raises:
         CheckpointError: the file is damaged.
     """
-    origin = read_json(path).get("imported_from") if path.exists() else ""
+    origin = read_json(path).get("imported_from")
     if not isinstance(origin, str):
         raise CheckpointError(f"{path}: expected a name in imported_from, got {quoted(origin)}; copy the file again")
     return origin

@@ -164,7 +164,9 @@ def test_every_changed_field_reads_back_changed(name):
     before = from_dict({"data": {"source": "a.tsv"}, "run": {"directory": "x"}})
     for changed in changes(getattr(before, name)):
         configuration = replace(before, **{name: changed})
-        again = load_stored(to_toml(configuration, model_config(configuration, 11, 11)).encode())
+        model = model_config(configuration, 11, 11)
+        again, again_model = load_stored(to_toml(configuration, model).encode(), 11, 11)
+        assert again_model == model
         assert getattr(again, name) == changed != getattr(before, name)
 
 

@@ -59,22 +59,35 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
     return configuration
 
 
-def load_stored(content: bytes) -> Configuration:
-    """Return the configuration in a run's file, which `to_toml` wrote; that of an imported run names no corpus.
+def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Configuration, ModelConfig]:
+    """Return the configuration in a run's file, and its model, for tokenizers of these sizes.
+
+    `to_toml` wrote the file: with every setting, of the right type, and without a preset. That of an imported run names
+    no corpus.
 
     Raises:
         ConfigError: the file is not TOML or is cut short, or a setting is unknown or impossible.
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
     try:
-        values = tomllib.loads(content.decode("utf-8-sig"))
+        values: dict[str, Any] = {"data": {}, **tomllib.loads(content.decode("utf-8-sig"))}
     except RecursionError as error:
         raise ConfigError("its values are nested too deeply") from error
     except ValueError as error:  # TOML's own error; or the file is not UTF-8, or has a number of thousands of digits
         raise ConfigError(f"it is not TOML: {shortened(str(error))}") from error
+    _check_version(values.pop("format_version", CONFIG_VERSION))
+    _check_sections(values)
     if _LAST_SECTION not in values:
         raise ConfigError(f"[{_LAST_SECTION}] is missing, so it is cut short")
-    return _configuration(values)
+    sections: dict[str, Any] = {}
+    for name, section in values.items():
+        given = {field: tuple(value) if isinstance(value, list) else value for field, value in section.items()}
+        sections[name] = given if name == "model" else _SECTIONS[name](**given)
+    configuration = Configuration(**sections)
+    sizes: dict[str, Any] = {"source_vocab_size": source_size, "target_vocab_size": target_size}
+    if configuration.tokenizer.joint:
+        sizes["vocab_size"] = source_size
+    return configuration, ModelConfig(**configuration.model, **sizes)
 
 
 def from_dict(values: Mapping[str, Any]) -> Configuration:
@@ -84,26 +97,21 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
         ConfigError: a setting is unknown or impossible.
         CheckpointVersionError: the configuration was written by a newer glassformer.
     """
-    configuration = _configuration(values)
+    values = {"data": {}, **values}
+    _check_version(values.pop("format_version", CONFIG_VERSION))
+    _check_sections(values, "preset")
+    sections: dict[str, Any] = {
+        name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
+        for name, kind in _SECTIONS.items()
+        if name in values
+    }
+    configuration = Configuration(**sections)
     smoothing = _SMOOTHING_OF_PRESET.get(str(configuration.model.get("preset")))
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
         configuration = replace(configuration, training=training)
     model_config(configuration, 8, 8)  # refuses what would be invalid with any vocabulary, before data is read
     return configuration
-
-
-def _configuration(values: Mapping[str, Any]) -> Configuration:
-    """Return the configuration of these sections; `model_config` checks the values in [model]."""
-    values = {"data": {}, **values}
-    _check_version(values.pop("format_version", CONFIG_VERSION))
-    _check_sections(values)
-    sections: dict[str, Any] = {
-        name: _parsed(name, kind, values[name]) if is_dataclass(kind) else dict(values[name])
-        for name, kind in _SECTIONS.items()
-        if name in values
-    }
-    return Configuration(**sections)
 
 
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
@@ -114,7 +122,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
     """
-    _check_sections({"model": configuration.model})
+    _check_sections({"model": configuration.model}, "preset")
     values = dict(configuration.model)
     preset = str(values.pop("preset", "auto"))
     sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
@@ -263,8 +271,8 @@ def _check_version(version: object) -> None:
         )
 
 
-def _check_sections(values: Mapping[str, Any]) -> None:
-    """Refuse unknown sections and fields; the message gives the nearest known name."""
+def _check_sections(values: Mapping[str, Any], *of_model: str) -> None:
+    """Refuse unknown sections and fields; `of_model` are names that [model] may have beside the fields."""
     for section, content in values.items():
         if section not in _SECTIONS:
             raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, _SECTIONS)}")
@@ -279,11 +287,11 @@ def _check_sections(values: Mapping[str, Any]) -> None:
                     f"model.{name}: expected no value, got {quoted(content[name])}; leave it out, because the "
                     "tokenizers, which are made from the corpus, decide it"
                 )
-        _check_names(section, ModelConfig, content, "preset")
+        _check_names(section, ModelConfig, content, *of_model)
 
 
 def _check_names(section: str, kind: Any, content: Mapping[str, Any], *besides: str) -> None:
-    """Refuse unknown fields of a section; `besides` are names that are allowed beside the fields."""
+    """Refuse unknown fields of a section, and name the nearest; `besides` are allowed names that are no fields."""
     names = [*besides, *(field.name for field in fields(kind))]
     for name in content:
         if name not in names:
