@@ -1,6 +1,6 @@
 """Translate a document into a file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ import typer
 from glassformer.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from glassformer.translating.documents.document import Document, DocumentOptions
+    from glassformer.translating.documents.document import Document
     from glassformer.translating.documents.sentences import DocumentReport
     from glassformer.translating.translation import Translation
     from glassformer.translator import Translator
@@ -20,12 +20,8 @@ LISTED_LINES = 10
 """Maximum number of places that the summary lists."""
 
 
-def document_of(
-    file: Path | None, output: Path | None, options: "DocumentOptions", unfit: dict[str, bool]
-) -> "Document | None":
-    """Return the document to translate, or None if the file is text to be translated line by line.
-
-    A file with the suffix of a document is one, but a .txt file only if an output is given.
+def document_of(file: Path | None, output: Path | None, overrides: Sequence[str], unfit: dict[str, bool]) -> "Document":
+    """Return the document to translate; the overrides, of the form "documents.NAME=VALUE", say how it is read.
 
     `unfit` says which options were given that a document does not support.
 
@@ -34,6 +30,7 @@ def document_of(
         DataError: the file does not have the suffix of a document, is missing, or is damaged.
     """
     from glassformer.corpus.files import raw_lines
+    from glassformer.recipes.toml import changed_settings, section_changes
     from glassformer.translating.documents.document import (
         DOCUMENT_SECTION,
         SUFFIXES,
@@ -42,13 +39,8 @@ def document_of(
         is_document,
     )
 
-    is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
-    if output is None and not is_marked:
-        if options != DocumentOptions():
-            raise ConfigError(
-                f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
-            )
-        return None
+    changes = section_changes(DOCUMENT_SECTION, overrides, f"{DOCUMENT_SECTION}.lines=true")
+    options = changed_settings(DOCUMENT_SECTION, DocumentOptions(), changes)
     if file is None or not is_document(file.name):
         raise DataError(f"FILE: expected a document ({', '.join(SUFFIXES)}) for --output, got {file or 'stdin'}")
     if output is None:
@@ -62,12 +54,8 @@ def document_of(
     return Document.read(str(file), b"".join(raw_lines(file)), options)
 
 
-def translate_document(
-    translator: "Translator", document: "Document", output: Path, options: dict[str, Any], *, lines: bool = False
-) -> None:
+def translate_document(translator: "Translator", document: "Document", output: Path, options: dict[str, Any]) -> None:
     """Write the translation of a document to `output`, and print on stderr what became of its units.
-
-    `lines`: whether each line is one sentence.
 
     Raises:
         CheckpointError: the output cannot be written.
@@ -77,7 +65,7 @@ def translate_document(
     from glassformer.translating.documents.sentences import DocumentSentences
 
     language = translator.bundle.configuration.data.source_language or "en"
-    sentences = DocumentSentences(document, language, lines=lines)
+    sentences = DocumentSentences(document, language)
     wanted = sentences.wanted
     found = translator.stream(wanted, links=sentences.has_tags, **options)
     data, report = sentences.rebuilt(list(_shown(found, len(wanted))))

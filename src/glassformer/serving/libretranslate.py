@@ -396,7 +396,7 @@ async def _translate_file(service: Service, request: Request) -> Response:
     document = await in_background(Document.read, name, data, DocumentOptions(lines=lines))
     texts = (chunk.text for unit in document.units for chunk in unit.chunks if chunk.role == "text")
     model, _ = await _model(service, asked.source, asked.target, texts)
-    sentences = await in_background(partial(DocumentSentences, document, model.source, lines=lines))
+    sentences = await in_background(DocumentSentences, document, model.source)
     wanted = sentences.wanted
     service.admit(request, _key(request, asked.api_key), wanted)
     found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)

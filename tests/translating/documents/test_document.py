@@ -116,9 +116,7 @@ def test_a_paragraph_is_wrapped_to_its_own_width():
 
 def test_lines_are_sentences_if_asked():
     assert sentences("a.txt", b"one\ntwo. three\n").wanted == ["one two.", "three"]
-    document = DocumentSentences(
-        Document.read("a.txt", b"one\ntwo. three\n", DocumentOptions(lines=True)), "en", lines=True
-    )
+    document = DocumentSentences(Document.read("a.txt", b"one\ntwo. three\n", DocumentOptions(lines=True)), "en")
     assert document.wanted == ["one", "two. three"]
 
 

@@ -83,9 +83,9 @@ def translate_command(
     """
     from glassformer.cli.documents import document_of, translate_document
     from glassformer.corpus.files import raw_lines
-    from glassformer.recipes.toml import changed_settings, decoding_changes, section_changes
+    from glassformer.recipes.toml import decoding_changes
     from glassformer.text.glossary import Glossary
-    from glassformer.translating.documents.document import DOCUMENT_SECTION, DocumentOptions
+    from glassformer.translating.documents.document import DOCUMENT_SECTION, SUFFIXES
 
     if explain:
         _check_explained(sample, n_best, links, glossary)
@@ -93,9 +93,13 @@ def translate_command(
     files = {"--status": status is not None, "--links": links is not None}
     of_documents = [one for one in overrides or () if one.startswith(f"{DOCUMENT_SECTION}.")]
     of_decoding = [one for one in overrides or () if one not in of_documents]
-    changes = section_changes(DOCUMENT_SECTION, of_documents, f"{DOCUMENT_SECTION}.lines=true")
-    reading = changed_settings(DOCUMENT_SECTION, DocumentOptions(), changes)
-    document = document_of(file, output, reading, of_lines | files)
+    suffix = file.suffix.lower() if file else ""
+    is_document = output is not None or (suffix in SUFFIXES and suffix != ".txt")
+    document = document_of(file, output, of_documents, of_lines | files) if is_document else None
+    if of_documents and not document:
+        raise ConfigError(
+            f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
+        )
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
     settings = decoding_changes(of_decoding, beam_size=beam_size, retry=retry, sampling=sample)
@@ -105,7 +109,7 @@ def translate_command(
     models.say_if_untuned(run)
     if document and output:
         how = {"sample": sample, "glossary": terms, "log_probs": False}
-        translate_document(translator, document, output, how, lines=reading.lines)
+        translate_document(translator, document, output, how)
         return
     if file is None and is_terminal():
         typer.echo("Type a sentence and press Enter; Ctrl-D ends.", err=True)

@@ -85,6 +85,8 @@ class Document:
     text: str
     encoding: str
     units: tuple[Unit, ...]
+    options: DocumentOptions
+    """How the file was read."""
 
     @classmethod
     def read(cls, name: str, data: bytes, options: DocumentOptions | None = None) -> "Document":
@@ -98,9 +100,9 @@ class Document:
             raise DataError(f"{name}: expected a file of the kinds {', '.join(SUFFIXES)}, got {suffix or 'no suffix'}")
         kind = _FORMATS[suffix]
         text, encoding = _decoded(name, data, kind.charset)
-        asked = asdict(options or DocumentOptions())
-        units = kind.read(text, **{option: asked[option] for option in kind.options})
-        document = cls(name=name, text=text, encoding=encoding, units=tuple(units))
+        options = options or DocumentOptions()
+        units = kind.read(text, **{option: getattr(options, option) for option in kind.options})
+        document = cls(name=name, text=text, encoding=encoding, units=tuple(units), options=options)
         for place, unit in enumerate(units):
             marks = sum(chunk.role != "text" for chunk in unit.chunks)
             if marks > MOST_MARKS:

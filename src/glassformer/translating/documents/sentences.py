@@ -40,11 +40,12 @@ class _Plain(NamedTuple):
 
 
 class DocumentSentences:
-    """The sentences of a document's units, split by the rules of a language; `lines` keeps each unit whole."""
+    """The sentences of a document's units, split by the rules of a language unless each of its lines is a sentence."""
 
-    def __init__(self, document: Document, language: str, *, lines: bool = False) -> None:
+    def __init__(self, document: Document, language: str) -> None:
         self.document = document
-        self._units = [_plain(unit.chunks, None if lines else language) for unit in document.units]
+        splitting = None if document.options.lines else language
+        self._units = [_plain(unit.chunks, splitting) for unit in document.units]
 
     @property
     def has_tags(self) -> bool:
