@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from glassformer.cli.option_groups import with_groups
+from glassformer.cli.option_groups import as_command
 
 
 class Size(NamedTuple):
@@ -29,7 +29,8 @@ def draw(
 
 
 def test_the_options_of_a_group_take_its_place():
-    assert [*inspect.signature(with_groups(draw)).parameters] == ["name", "before", "width", "heights", "after"]
+    parameters = [*inspect.signature(as_command(draw)).parameters]
+    assert parameters == ["name", "before", "width", "heights", "after", "debug", "verbose"]
 
 
 @pytest.mark.parametrize(
@@ -41,5 +42,5 @@ def test_the_options_of_a_group_take_its_place():
 )
 def test_a_command_gets_its_group_as_one_value(given, printed):
     app = typer.Typer()
-    app.command()(with_groups(draw))
+    app.command()(as_command(draw))
     assert CliRunner().invoke(app, given).output == f"{printed}\n"

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from inspect import signature
 from itertools import zip_longest
 from keyword import iskeyword
 from typing import Annotated, Any
@@ -14,8 +15,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from glassformer.cli.hidden_options import log_details, show_traceback, with_hidden_options
-from glassformer.cli.option_groups import with_groups
+from glassformer.cli.hidden_options import log_details, show_traceback
+from glassformer.cli.option_groups import as_command
 from glassformer.cli.streams import INTERRUPTED, end_at_once, flush_output, prepare_streams
 from glassformer.errors import GlassformerError, RankError
 
@@ -84,7 +85,9 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command)
         else:
-            app.command(name, cls=BareOptions)(with_hidden_options(with_groups(command)))
+            run = as_command(command)
+            has_bare = any(option.removeprefix("--") in signature(run).parameters for option in BARE)
+            app.command(name, cls=BareOptions if has_bare else None)(run)
     return app
 
 

@@ -1,15 +1,13 @@
 """Hidden options of commands: `--debug` and `--verbose`, shown in the main help only."""
 
-import inspect
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from typing import Annotated, Any
 
 import typer
 
-__all__ = ["log_details", "show_traceback", "with_hidden_options"]
+__all__ = ["HIDDEN_OPTIONS", "log_details", "show_traceback"]
 
 
 def show_traceback(context: Any, wanted: bool) -> bool:
@@ -41,23 +39,8 @@ def _log_on_stderr() -> Iterator[None]:
         logger.setLevel(logging.NOTSET)
 
 
-Debug = Annotated[bool, typer.Option("--debug", hidden=True, is_eager=True, callback=show_traceback)]
-Verbose = Annotated[bool, typer.Option("--verbose", hidden=True, is_eager=True, callback=log_details)]
-
-
-def with_hidden_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that also takes `--debug` and `--verbose`."""
-    own = inspect.signature(command)
-    added: dict[str, Any] = {"debug": Debug, "verbose": Verbose}
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        command(**{name: value for name, value in given.items() if name not in added})
-
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        for name, kind in added.items()
-    ]
-    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *parameters])  # type: ignore[attr-defined]  # where `inspect` looks for it
-    run.__annotations__ = {**command.__annotations__, **added}
-    return run
+HIDDEN_OPTIONS: Mapping[str, Any] = {
+    "debug": Annotated[bool, typer.Option("--debug", hidden=True, is_eager=True, callback=show_traceback)],
+    "verbose": Annotated[bool, typer.Option("--verbose", hidden=True, is_eager=True, callback=log_details)],
+}
+"""The types of the parameters for them, by name; their callbacks do all there is to do."""

@@ -1,7 +1,7 @@
 """Groups of options that a command takes as a whole.
 
 A command takes a group as one parameter whose type is a named tuple, such as `computing: Computing`. Typer reads
-the parameters of a function, so `with_groups` puts the fields of the group in its place.
+the parameters of a function, so `as_command` puts the fields of the group in its place.
 """
 
 import inspect
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from glassformer.cli.arguments import BeamSize, Data, DecodingOverrides, Device, Ensemble, Group, Overrides
+from glassformer.cli.hidden_options import HIDDEN_OPTIONS
 from glassformer.decoding.options import EngineName, Quantization
 
 if TYPE_CHECKING:
@@ -21,29 +22,27 @@ if TYPE_CHECKING:
     from glassformer.translating.tuned_system import System
     from glassformer.translator import Translator
 
-__all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "TestSet", "with_groups"]
+__all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "TestSet", "as_command"]
 
 
-def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that takes the fields of its groups one by one."""
+def as_command(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as Typer reads it: it takes the fields of its groups one by one, and the hidden options."""
     own = inspect.signature(command).parameters
-    groups = {name: one.annotation for name, one in own.items() if _is_group(one.annotation)}
+    groups = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}  # named tuples
     fields = {name: inspect.signature(group).parameters for name, group in groups.items()}
     parameters = [field for name, one in own.items() for field in fields.get(name, {name: one}).values()]
+    named = inspect.Parameter.KEYWORD_ONLY
+    hidden = [inspect.Parameter(name, named, default=False, annotation=kind) for name, kind in HIDDEN_OPTIONS.items()]
 
     @wraps(command)
     def run(**given: Any) -> None:
         made = {name: group(**{field: given.pop(field) for field in fields[name]}) for name, group in groups.items()}
-        command(**given, **made)
+        command(**{name: value for name, value in given.items() if name not in HIDDEN_OPTIONS}, **made)
 
-    signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
+    signature = inspect.Signature([*(one.replace(kind=named) for one in parameters), *hidden])
     run.__signature__ = signature  # type: ignore[attr-defined]  # where `inspect` looks for it
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
     return run
-
-
-def _is_group(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, tuple)
 
 
 class Computing(NamedTuple):
@@ -66,17 +65,12 @@ class Computing(NamedTuple):
     ] = None
     device: Device = "auto"
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The group as arguments of `Translator.load`."""
-        return {"engine": self.engine, "quantization": self.quantization, "device": self.device}
-
     def load(self, run: Path, *ensemble: Path, **options: Any) -> "Translator":
         """Return the translator of a run on all cores; `options` are further arguments of `Translator.load`."""
         from glassformer.system.machine import cores
         from glassformer.translator import Translator
 
-        return Translator.load(run, *ensemble, workers=cores(), **self.options, **options)
+        return Translator.load(run, *ensemble, workers=cores(), **self._asdict(), **options)
 
 
 class ChosenModels(NamedTuple):

@@ -86,7 +86,7 @@ def serve_command(
     of_decoding = [one for one in overrides or () if one not in of_serving]
     limits = changed_settings(SECTION, Limits(), section_changes(SECTION, of_serving, f"{SECTION}.texts=100"))
     settings = decoding_changes(of_decoding)
-    service = _service(runs, languages or [], {**computing.options, "settings": settings}, limits)
+    service = _service(runs, languages or [], {**computing._asdict(), "settings": settings}, limits)
     service.keys = Keys(keys) if keys else None
     service.log, service.log_texts = (None if log == "nothing" else sys.stderr), log == "texts"
     listen(Application(service), host, port, limits, behind_proxy=behind_proxy, on_start=_say(service))

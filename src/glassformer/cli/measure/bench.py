@@ -11,9 +11,8 @@ import typer
 
 from glassformer.cli.arguments import BeamSize, Device, Json, RunFolder, TrainingDevice
 from glassformer.cli.bar import bar
-from glassformer.cli.hidden_options import with_hidden_options
 from glassformer.cli.measure.estimate import clock, stage_on_stderr
-from glassformer.cli.option_groups import ChangedSettings, with_groups
+from glassformer.cli.option_groups import ChangedSettings, as_command
 
 if TYPE_CHECKING:
     from glassformer.jobs.speed.of_training import TrainingSpeed
@@ -42,12 +41,11 @@ bench_command = typer.Typer(
     help="Measure the speed of training or of translation.",
     no_args_is_help=True,
 )
-bench_command.callback()(with_hidden_options(lambda: None))
+bench_command.callback()(as_command(lambda: None))
 
 
 @bench_command.command("train")
-@with_hidden_options
-@with_groups
+@as_command
 def bench_train_command(
     config: Annotated[str, typer.Argument(metavar="CONFIG|RUN", help="TOML file, name of a recipe, or run directory.")],
     *,
@@ -77,8 +75,7 @@ def bench_train_command(
 
 
 @bench_command.command("translate")
-@with_hidden_options
-@with_groups
+@as_command
 def bench_translate_command(
     run: RunFolder,
     *,

@@ -44,6 +44,6 @@ def bulk_command(
     from glassformer.jobs.bulk import BulkJob
     from glassformer.text.glossary import Glossary
 
-    how: dict[str, Any] = {**computing.options, "settings": search.settings(retry=retry), "column": column}
+    how: dict[str, Any] = {**computing._asdict(), "settings": search.settings(retry=retry), "column": column}
     how |= {"part_bytes": parts.part_bytes, "glossary": Glossary.load(glossary) if glossary else None}
     parts.run(lambda: BulkJob.of([run, *(ensemble or ())], inputs, output, **how))
