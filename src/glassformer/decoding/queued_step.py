@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from glassformer.decoding.step import JoinableStep, Step
@@ -28,6 +28,7 @@ class QueuedStep:
     def __init__(self, step_of: Callable[[range], JoinableStep[Any]], sizes: Sequence[int], budget: int) -> None:
         self._step_of, self._sizes, self._budget = step_of, sizes, budget
         self._step = step_of(range(1))
+        self.advance, self.select = self._step.advance, self._step.select  # the same for all sentences
         self.vocab_size, self.device = self._step.vocab_size, self._step.device
         self.bos_id, self.eos_id, self.pad_id = self._step.bos_id, self._step.eos_id, self._step.pad_id
 
@@ -48,14 +49,6 @@ class QueuedStep:
         count = min(free, len(self._sizes) - entered)
         newcomers = self._step_of(range(entered, entered + count)).start()
         return self._step.join(state, newcomers) if len(active) else newcomers, count
-
-    def advance(self, tokens: Int[Tensor, "R"], state: Any) -> tuple[Float[Tensor, "R V"], Any]:
-        """Return the log probabilities of each row's next token, and the state after `tokens`."""
-        return self._step.advance(tokens, state)
-
-    def select(self, state: Any, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> Any:
-        """Return the state of these rows and sentences."""
-        return self._step.select(state, rows, sentences)
 
 
 class Active:

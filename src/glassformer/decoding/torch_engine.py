@@ -30,7 +30,7 @@ from glassformer.decoding.search_trace import SearchTree
 from glassformer.decoding.shortlist_step import Numbering, ShortlistStep
 from glassformer.decoding.step import JoinableStep
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
-from glassformer.decoding.workers import Workers
+from glassformer.decoding.workers import SMALLEST_PARCEL, Workers
 from glassformer.model.alignment import Alignment
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
@@ -62,13 +62,16 @@ class TorchEngine:
         alignment: Alignment | None = None,
     ) -> None:
         self.models, self.workers, self.budget = models, workers, budget
-        self.alignment = alignment or Alignment.of_last_layer(models[0].config)
-        self._workers = Workers(partial(_decode, models, budget), workers)
+        self.longest = min(model.config.longest for model in models)
+        """Maximum number of positions of a source or an output."""
+        self._alignment = alignment
+        self._decode = partial(_decode, models, budget)
+        self._workers = Workers(self._decode, workers)
 
     @property
-    def longest(self) -> int:
-        """Maximum number of positions of a source or an output."""
-        return min(model.config.longest for model in self.models)
+    def alignment(self) -> Alignment:
+        """The heads of the first model that align words."""
+        return self._alignment or Alignment.of_last_layer(self.models[0].config)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
@@ -85,7 +88,8 @@ class TorchEngine:
             groups[jobs[place].is_limited].append(place)
         for are_limited, group in groups.items():
             several = [jobs[one] for one in group]
-            hypotheses = self._workers.decode(several, search)
+            is_shared = self.workers > 1 and len(several) > SMALLEST_PARCEL
+            hypotheses = (self._workers.decode if is_shared else self._decode)(several, search)
             if are_limited:
                 hypotheses = self._among_all_tokens(several, hypotheses, search)
             found.update(zip(group, hypotheses, strict=True))
@@ -175,7 +179,7 @@ def _decode_freely(
     if search.sample:
         drawn = sample(step, seeds=[job.seed for job in jobs], **common)
         return [[hypothesis] for hypothesis in drawn]
-    if search.beam_size == 1 and search.n_best == 1:
+    if search.rows == search.n_best == 1:
         return [[one] for one in greedy(step, **common)]
     return beam_search(step, n_best=search.n_best, **common)
 
