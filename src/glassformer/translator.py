@@ -26,7 +26,7 @@ from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Rescorer, Rescoring, is_backward
 from glassformer.translating.restoring import restored
 from glassformer.translating.translation import Explanation, Status, Translation
-from glassformer.translating.tuned_system import system_of
+from glassformer.translating.tuned_system import System
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
@@ -58,7 +58,11 @@ class Translator:
         self._bundles: tuple[Bundle, ...] = (bundle, *(one for other in others for one in other._bundles))
         for one in self._bundles[1:]:
             check_targets(bundle, one)
-        self.engine: Engine = engine_of(bundle, model, *(other.engine for other in others))
+        self.engine: Engine
+        if isinstance(model, Engine) and not others:
+            self.engine = model
+        else:
+            self.engine = engine_of(bundle, model, *(other.engine for other in others))
         self._layers = Layers(self._bundles, self.engine, rescoring)
 
     @classmethod
@@ -107,7 +111,8 @@ class Translator:
         """
         from glassformer.interop.choice import EngineRequest, load_engine
 
-        system = system_of(Path(folder), list(map(Path, others)), list(map(Path, rescore)), lexicon)
+        models = {"ensemble": tuple(map(Path, others)), "rescore": tuple(map(Path, rescore))}
+        system = System.named(Path(folder), **models, lexicon=lexicon)
         bundle = Bundle.load(system.run)
         if changes := system.settings | dict(settings or {}):
             decoding = changed_settings("decoding", bundle.configuration.decoding, changes)
@@ -118,9 +123,9 @@ class Translator:
         members = [cls.load(other, **how) for other in system.ensemble]
         if not system.rescores:
             return cls(bundle, found, *members)
-        models = [cls.load(other, **how, engine=engine, workers=workers) for other in system.rescore]
+        rescoring = [cls.load(other, **how, engine=engine, workers=workers) for other in system.rescore]
         ours = bundle.configuration.data
-        rescorers = [Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in models]
+        rescorers = [Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in rescoring]
         return cls(bundle, found, *members, rescoring=Rescoring.of(system, bundle, rescorers))
 
     @property
@@ -175,9 +180,9 @@ class Translator:
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
         if len(prefixes) != len(texts):
             raise ShapeError(f"prefix: expected one for each of {len(texts)} texts, got {len(prefixes)}")
-        search = self._search(settings, n_best, sample, log_probs)
-        how: dict[str, Any] = {"terms": _terms(search, glossary), "links": links, "guards": guards}
-        return list(self._layers(Request(texts, prefixes, range(len(texts)), search, **how)))
+        options: dict[str, Any] = {"log_probs": log_probs, "guards": guards, "links": links, "glossary": glossary}
+        asked = self._asked(settings, n_best=n_best, sample=sample, **options)
+        return list(self._layers(asked._replace(texts=texts, prefixes=prefixes, seeds=range(len(texts)))))
 
     def stream(
         self,
@@ -198,16 +203,16 @@ class Translator:
         read meanwhile. If the stream yields None, no more texts are available for now, and the translations of all
         earlier texts are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
         """
-        search = self._search(settings, n_best, sample, log_probs)
-        how: dict[str, Any] = {"terms": _terms(search, glossary), "links": links, "guards": guards}
-        window = search.settings.window
+        options: dict[str, Any] = {"log_probs": log_probs, "guards": guards, "links": links, "glossary": glossary}
+        asked = self._asked(settings, n_best=n_best, sample=sample, **options)
+        window = asked.search.settings.window
         waiting: deque[Iterator[Translation]] = deque()
         ahead = 1 if self.engine.reads_ahead and window > 1 else 0
         first = 0
         for held in _windows(texts, window):
             if held:
                 seeds = range(first, first + len(held))
-                waiting.append(self._layers(Request(held, [prefix] * len(held), seeds, search, **how)))
+                waiting.append(self._layers(asked._replace(texts=held, prefixes=[prefix] * len(held), seeds=seeds)))
             first += len(held)
             while len(waiting) > (ahead if held else 0):
                 yield from waiting.popleft()
@@ -223,7 +228,7 @@ class Translator:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
             DecodingError: the prefix does not fit.
         """
-        torch, search, masked = self._torch(), self._search({**settings, "shortlist": 0}), self.masked(text)
+        torch, search, masked = self._torch(), self._asked({**settings, "shortlist": 0}).search, self.masked(text)
         [status], sources = self._layers.reader.sources([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
@@ -283,7 +288,7 @@ class Translator:
         """
         if self._layers.ranking is None:
             raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
-        return self._layers.ranking.candidates(self._layers.reader.read(_plain(texts, self._search(settings))))
+        return self._layers.ranking.candidates(self._read(texts, settings))
 
     def _torch(self) -> "TorchEngine":
         """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
@@ -304,9 +309,18 @@ class Translator:
             )
         return self.engine
 
-    def _search(
-        self, settings: Mapping[str, Any], n_best: int = 1, sample: bool = False, log_probs: bool = True
-    ) -> Search:
+    def _asked(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        n_best: int = 1,
+        sample: bool = False,
+        log_probs: bool = True,
+        guards: bool = True,
+        links: bool = False,
+        glossary: Glossary | Mapping[str, str] | None = None,
+    ) -> Request:
+        """Return a request without texts."""
         decoding = changed_settings("decoding", self.bundle.configuration.decoding, settings)
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
@@ -315,7 +329,14 @@ class Translator:
             raise ConfigError("samples are not ranked: leave out sampling, or the models that rescore outputs")
         if sample and settings.get("retry"):
             raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
-        return Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
+        search = Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
+        known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
+        return Request((), (), (), search, Terms(protect=decoding.protect, glossary=known), links=links, guards=guards)
+
+    def _read(self, texts: Sequence[str], settings: Mapping[str, Any]) -> Request:
+        """Return a request for texts without prefixes, read."""
+        asked = self._asked(settings)._replace(texts=texts, prefixes=[""] * len(texts), seeds=range(len(texts)))
+        return self._layers.reader.read(asked)
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
@@ -327,11 +348,11 @@ class Translator:
             CheckpointError: the file of the guards is damaged.
             ConfigError: a setting is unknown or out of range.
         """
-        return self._layers.judging.judge(self._search(settings)).guards
+        return self._layers.judging.judge(self._asked(settings).search).guards
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
         """Return the translated ones of some texts as the guards look at them."""
-        read, judge = self._layers.reader.read(_plain(texts, self._search({}))), self._layers.judging.uncalibrated
+        read, judge = self._read(texts, {}), self._layers.judging.uncalibrated
         return [judge.output(translations[place], texts[place], one) for place, (one, *_) in read.sources.items()]
 
     def masked(self, text: str) -> Masked:
@@ -341,16 +362,6 @@ class Translator:
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
         return self._layers.reader.unknown(text)
-
-
-def _plain(texts: Sequence[str], search: Search) -> Request:
-    """Return a request for texts without prefixes and terms."""
-    return Request(texts, [""] * len(texts), range(len(texts)), search, Terms(protect=False))
-
-
-def _terms(search: Search, glossary: Glossary | Mapping[str, str] | None) -> Terms:
-    known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
-    return Terms(protect=search.settings.protect, glossary=known)
 
 
 def _windows(texts: Iterable[str | None], window: int) -> Iterator[list[str]]:

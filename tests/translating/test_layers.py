@@ -10,7 +10,7 @@ from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.glossary import Glossary
 from glassformer.text.terms import Terms
 from glassformer.translating.layers import Layers
-from glassformer.translating.request import Layer, Request, Translate, through
+from glassformer.translating.request import Layer, Request, Translate
 from glassformer.translating.translation import Translation
 from models import random_translator
 
@@ -33,13 +33,26 @@ def echo(asked: Request) -> Iterator[Translation]:
     return (Translation(text=f"({text})") for text in asked.texts)
 
 
+class Listed(Layers):
+    """These layers around this search, whatever a request needs."""
+
+    def __init__(self, layers: list[Layer], search: Translate) -> None:
+        self.layers, self.search, self.reader = layers, search, self
+
+    def read(self, asked: Request) -> Request:
+        return asked
+
+    def needed(self, asked: Request) -> Iterator[Layer]:
+        return iter(self.layers)
+
+
 def test_a_request_passes_the_layers_from_the_first_and_translations_come_back():
-    answer = through([marking("a"), marking("b")], echo)
+    answer = Listed([marking("a"), marking("b")], echo)
     assert [one.text for one in answer(request("x", "y"))] == ["(bax)ba", "(bay)ba"]
 
 
 def test_without_layers_the_search_answers():
-    assert [one.text for one in through([], echo)(request("x"))] == ["(x)"]
+    assert [one.text for one in Listed([], echo)(request("x"))] == ["(x)"]
 
 
 def test_decoding_begins_before_a_translation_is_read():
@@ -49,7 +62,7 @@ def test_decoding_begins_before_a_translation_is_read():
         begun.append(asked.texts)
         return echo(asked)
 
-    through([marking("a")], search)(request("x"))
+    Listed([marking("a")], search)(request("x"))
     assert begun == [["ax"]]
 
 
@@ -61,7 +74,7 @@ def test_a_request_within_another_asks_for_no_second_search_and_is_not_judged():
     assert within.search.settings.beam_size == 7
 
 
-PLAIN = request("x")._replace(guards=False)
+PLAIN = request("the 1000 cats")._replace(guards=False)
 RETRYING = replace(PLAIN.search, settings=DecodingConfig(retry=True))
 
 
@@ -71,7 +84,8 @@ RETRYING = replace(PLAIN.search, settings=DecodingConfig(retry=True))
         (PLAIN, []),
         (PLAIN._replace(guards=True), ["Judging"]),
         (PLAIN._replace(terms=Terms()), ["KeepingTerms"]),
-        (PLAIN._replace(terms=Terms(protect=False, glossary=Glossary.of({"a": "b"}))), ["KeepingTerms"]),
+        (PLAIN._replace(terms=Terms(protect=False, glossary=Glossary.of({"cats": "chats"}))), ["KeepingTerms"]),
+        (PLAIN._replace(terms=Terms(), texts=["the cat"]), []),
         (PLAIN._replace(search=RETRYING), ["Retrying", "Judging"]),  # what is searched again depends on the guards
         (PLAIN._replace(search=replace(RETRYING, sample=True)), []),
         (PLAIN._replace(search=RETRYING, terms=Terms()), ["Retrying", "Judging", "KeepingTerms"]),
@@ -80,4 +94,4 @@ RETRYING = replace(PLAIN.search, settings=DecodingConfig(retry=True))
 def test_a_request_passes_only_the_layers_that_it_needs(tmp_path, asked, needed):
     translator = random_translator(tmp_path)
     layers = Layers((translator.bundle,), translator.engine, None)
-    assert [type(layer).__name__ for layer in layers.needed(asked)] == needed
+    assert [type(layer).__name__ for layer in layers.needed(layers.reader.read(asked))] == needed

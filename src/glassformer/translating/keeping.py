@@ -23,6 +23,8 @@ __all__ = ["KeepingTerms", "TermKeeper"]
 class KeepingTerms:
     """The layer that brings spans and terms into the translations of the texts that have some."""
 
+    terms: Mapping[int, Sequence[Term]]
+    """The terms of each text that has some, by the index of the text."""
     tokenizer: Tokenizer
     """The target tokenizer."""
     translate: Translate
@@ -30,9 +32,7 @@ class KeepingTerms:
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
         """Start translating; return an iterator over the translations with their terms."""
-        terms = {place: some for place in asked.sources if (some := asked.terms.of(asked.texts[place]))}
-        found = below(asked)
-        return TermKeeper(asked.within(), terms, self.tokenizer, self.translate).kept(found) if terms else found
+        return TermKeeper(asked.within(), self.terms, self.tokenizer, self.translate).kept(below(asked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Everything between a request and its translations: a search, and around it the layers that the request needs."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Engine
@@ -8,7 +9,7 @@ from glassformer.translating.judge import Judging
 from glassformer.translating.keeping import KeepingTerms
 from glassformer.translating.ranking import Ranking
 from glassformer.translating.reading import Reader
-from glassformer.translating.request import Layer, Request, through
+from glassformer.translating.request import Layer, Request, Translate
 from glassformer.translating.rescoring import Rescoring
 from glassformer.translating.restoring import restoring
 from glassformer.translating.retrying import Retrying
@@ -27,21 +28,24 @@ class Layers:
         self.writer = Writer(bundles[0])
         self.ranking = Ranking(engine, self.reader, rescoring) if rescoring else None
         self.judging = Judging(bundles[0], is_alone=len(bundles) == 1 and not rescoring)
-        self._search = Searching(engine, self.reader, self.writer, self.ranking)
+        self.search: Translate = Searching(engine, self.reader, self.writer, self.ranking)
         self._draws = "sampling" not in engine.cannot
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
         """Start translating the texts of a request; return an iterator that waits for the translations."""
-        return through(self.needed(asked), self._search)(self.reader.read(asked))
+        read, answer = self.reader.read(asked), self.search
+        for layer in reversed([*self.needed(read)]):
+            answer = partial(layer, below=answer)
+        return answer(read)
 
     def needed(self, asked: Request) -> Iterator[Layer]:
-        """Yield the layers that have something to do for a request, the outermost first."""
+        """Yield the layers that have something to do for a request that was read, the outermost first."""
         retries = asked.search.settings.retry and not asked.search.sample
         if retries:
             yield Retrying(self.judging, self, self._draws)
         if retries or asked.guards:
             yield self.judging
-        if asked.terms.protect or asked.terms.glossary:
-            yield KeepingTerms(self.reader.bundle.target_tokenizer, self)
+        if terms := {place: some for place in asked.sources if (some := asked.terms.of(asked.texts[place]))}:
+            yield KeepingTerms(terms, self.reader.bundle.target_tokenizer, self)
         if self.reader.has_placeholders:
             yield restoring

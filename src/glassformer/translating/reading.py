@@ -28,6 +28,9 @@ class Reader:
         self.bundle = bundles[0]
         self.longest = longest
         """Maximum number of positions of a source or an output."""
+        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in bundles)]
+        self.has_placeholders = all(map(has_placeholders, tokenizers))
+        """Whether all models have placeholder tokens."""
 
     def read(self, asked: Request) -> Request:
         """Return a request with its texts masked and read."""
@@ -39,12 +42,6 @@ class Reader:
         """Return a text as the models read it: with placeholder tokens, if the models have them."""
         is_readable = self.has_placeholders and status_of(text) == "ok"
         return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
-
-    @cached_property
-    def has_placeholders(self) -> bool:
-        """Whether all models have placeholder tokens."""
-        tokenizers = [self.bundle.target_tokenizer, *(one.source_tokenizer for one in self.bundles)]
-        return all(map(has_placeholders, tokenizers))
 
     def sources(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
         """Return each text's status and, by the index of each translatable text, the ids that the models read."""

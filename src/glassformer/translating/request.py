@@ -1,8 +1,7 @@
 """What is asked of a translator, and the layers that an answer passes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.decoding.engine import Search, Sources
@@ -10,7 +9,7 @@ from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
 from glassformer.translating.translation import Status, Translation
 
-__all__ = ["Layer", "Request", "Translate", "through"]
+__all__ = ["Layer", "Request", "Translate"]
 
 
 class Request(NamedTuple):
@@ -50,10 +49,3 @@ class Layer(Protocol):
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
         """Call `below` at once, so that decoding begins; return an iterator that waits for the translations."""
-
-
-def through(layers: Iterable[Layer], search: Translate) -> Translate:
-    """Return a search with layers around it, the first outermost."""
-    for layer in reversed([*layers]):
-        search = partial(layer, below=search)
-    return search

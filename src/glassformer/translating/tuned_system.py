@@ -12,7 +12,7 @@ from typing import Any
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.system.files import read_json, write_json, write_safely
 
-__all__ = ["SUFFIX", "SYSTEM", "System", "SystemWeights", "system_of"]
+__all__ = ["SUFFIX", "SYSTEM", "System", "SystemWeights"]
 
 SYSTEM = "system.json"
 """The file's name in the folder of its run."""
@@ -110,13 +110,23 @@ class System:
         )
 
     @classmethod
-    def named(cls, path: Path) -> "System":
-        """Return the system that a user names: the one in a file that `tune` wrote, or the run in a folder alone.
+    def named(
+        cls, path: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
+    ) -> "System":
+        """Return the system that a user names: the one in a file that `tune` wrote, or a run with these models.
 
         Raises:
             CheckpointError: the file is damaged.
+            ConfigError: the file names all models already.
         """
-        return cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
+        system = cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
+        if system.rescores and (ensemble or rescore or lexicon):
+            raise ConfigError(
+                f"{path} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
+            )
+        if rescore or lexicon:
+            return cls.of(path, ensemble=ensemble, rescore=rescore, lexicon=lexicon)
+        return replace(system, ensemble=(*system.ensemble, *ensemble))
 
     @classmethod
     def load(cls, path: Path) -> "System":
@@ -179,15 +189,3 @@ class System:
 
 def _numbers(value: Any) -> Any:
     return tuple(map(float, value)) if isinstance(value, list) else float(value)
-
-
-def system_of(run: Path, others: Sequence[Path], rescore: Sequence[Path], lexicon: bool) -> System:
-    """Return the system in a file, or the system of these models."""
-    system = System.named(run)
-    if system.rescores and (others or rescore or lexicon):
-        raise ConfigError(
-            f"{run} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
-        )
-    if rescore or lexicon:
-        return System.of(run, ensemble=others, rescore=rescore, lexicon=lexicon)
-    return replace(system, ensemble=(*system.ensemble, *others))

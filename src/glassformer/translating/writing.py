@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import AttentionRows, Ids, Job
@@ -19,11 +18,8 @@ class Writer:
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
-
-    @cached_property
-    def tokens(self) -> list[str]:
+        self.tokens = bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer)))
         """The target vocabulary's tokens."""
-        return self.bundle.target_tokenizer.tokens(range(len(self.bundle.target_tokenizer)))
 
     def translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
         """Return each job's best translation, with the next best outputs as its alternatives."""
