@@ -120,6 +120,8 @@ def without_spans(text: str) -> str:
     >>> without_spans("See https://example.org/a.")
     'See .'
     """
+    if not _PERHAPS.search(text):
+        return text
     spans = [(0, 0), *_protected(text), (len(text), len(text))]
     return "".join(text[end:begin] for (_, end), (begin, _) in pairwise(spans))
 

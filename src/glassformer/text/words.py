@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from glassformer.text.lookup import LookupTokenizer
 from glassformer.text.normalisation import SPACE_MARK, normalise
+from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["CLOSING", "CONTRACTIONS", "ELISIONS", "OPENING", "WordTokenizer", "join_words", "split_words"]
 
@@ -127,4 +128,5 @@ class WordTokenizer(LookupTokenizer):
     join = staticmethod(join_words)
 
     def _id(self, token: str) -> int:
-        return self.vocabulary.id(token if token in self.vocabulary else _straight(token))
+        id = self.vocabulary.id(token)
+        return id if id != UNK_ID else self.vocabulary.id(_straight(token))
