@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import CheckpointError, CheckpointVersionError, VocabularyError
 from glassformer.text.vocabulary import SPECIALS, UNK_ID, Vocabulary
+from glassformer.text.words import WordTokenizer
 
 tokens = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3).filter(
     lambda text: text.split() == [text]
@@ -45,13 +46,13 @@ def test_the_order_of_sentences_and_tokens_does_not_matter(lines: list[list[str]
 def test_id_and_token_are_inverse(lines: list[list[str]]) -> None:
     vocabulary = Vocabulary.build(lines)
     assert [vocabulary.id(vocabulary.token(id)) for id in range(len(vocabulary))] == list(range(len(vocabulary)))
-    assert all(token in vocabulary for line in lines for token in line)
+    assert all(token in vocabulary.tokens for line in lines for token in line)
 
 
 def test_unknown_tokens_have_the_id_of_unk() -> None:
     vocabulary = Vocabulary.build([["known"]])
     assert vocabulary.id("unknown") == UNK_ID
-    assert "unknown" not in vocabulary
+    assert "unknown" not in vocabulary.tokens
 
 
 @pytest.mark.parametrize("id", [-1, 5, 1000])
@@ -79,14 +80,14 @@ def test_a_token_that_no_tokenizer_makes_is_refused(token: str, reason: str) -> 
 @pytest.mark.slow
 @given(sentences)
 def test_saved_and_loaded_vocabularies_are_equal(tmp_path_factory: pytest.TempPathFactory, lines) -> None:
-    path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.json"
+    stem = tmp_path_factory.mktemp("vocabulary") / "joint"
     vocabulary = Vocabulary.build(lines)
-    vocabulary.save(path)
-    assert Vocabulary.load(path) == vocabulary
+    WordTokenizer(vocabulary).save(stem)
+    assert WordTokenizer.load(stem).vocabulary == vocabulary
 
 
 def test_the_file_has_its_format_version(tmp_path: Path) -> None:
-    Vocabulary.build([["é"]]).save(tmp_path / "v.json")
+    WordTokenizer(Vocabulary.build([["é"]])).save(tmp_path / "v")
     text = (tmp_path / "v.json").read_text(encoding="utf-8")
     assert json.loads(text) == {"format_version": 1, "tokens": [*SPECIALS, "é"]}
     assert "é" in text
@@ -107,9 +108,9 @@ def test_the_file_has_its_format_version(tmp_path: Path) -> None:
 def test_a_damaged_file_is_an_error(tmp_path: Path, content: str, error: type[Exception]) -> None:
     (tmp_path / "v.json").write_text(content)
     with pytest.raises(error):
-        Vocabulary.load(tmp_path / "v.json")
+        WordTokenizer.load(tmp_path / "v")
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"nowhere\.json"):
-        Vocabulary.load(tmp_path / "nowhere.json")
+        WordTokenizer.load(tmp_path / "nowhere")

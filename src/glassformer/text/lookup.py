@@ -97,7 +97,7 @@ class LookupTokenizer(ABC):
         path = stem.with_suffix(LOOKUP_SUFFIX)
         content = read_json(path)
         ends = {"with_bos": content.get("with_bos", False) is True, "with_eos": content.get("with_eos", True) is True}
-        return cls(Vocabulary.load(path), **ends)
+        return cls(Vocabulary.of(content, path), **ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and "with_bos" and "with_eos".

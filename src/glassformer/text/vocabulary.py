@@ -1,12 +1,12 @@
 """Vocabularies: tokens and their ids. The first four ids are the same in every vocabulary."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from glassformer.errors import CheckpointError, VocabularyError, quoted
-from glassformer.system.files import read_json, write_json
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "PLACEHOLDERS", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
 
@@ -69,9 +69,6 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def __contains__(self, token: str) -> bool:
-        return token in self._ids
-
     def id(self, token: str) -> int:
         """Return the token's id, or the id of `<unk>` for a token outside the vocabulary."""
         return self._ids.get(token, UNK_ID)
@@ -85,19 +82,15 @@ class Vocabulary:
         check_ids([id], len(self))
         return self.tokens[id]
 
-    def save(self, path: Path) -> None:
-        """Write the vocabulary as JSON."""
-        write_json(path, {"tokens": self.tokens})
-
     @classmethod
-    def load(cls, path: Path) -> "Vocabulary":
-        """Return the vocabulary that `save` wrote.
+    def of(cls, content: Mapping[str, Any], path: Path) -> "Vocabulary":
+        """Return the vocabulary in the content of a tokenizer's file, whose path errors name.
 
         Raises:
-            CheckpointError: the file is missing or damaged, or written by a newer glassformer.
-            VocabularyError: the tokens in the file are not a valid vocabulary; the message names the file.
+            CheckpointError: the content has no tokens.
+            VocabularyError: the tokens are not a valid vocabulary.
         """
-        tokens = read_json(path).get("tokens")
+        tokens = content.get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
         try:
