@@ -611,7 +611,7 @@ MISTAKES = [
     ),
     Mistake(
         "the weights of the last validation are kept, not the best",
-        "jobs/run.py",
+        "jobs/saving.py",
         "isinstance(report, ValidationReport) and report.best",
         "isinstance(report, ValidationReport)",
         "tests/test_run.py::test_a_run_keeps_the_weights_of_its_best_validation",

@@ -24,17 +24,16 @@ from glassformer.jobs import (
     evaluate,
     evaluate_splits,
     train,
-    training_run,
 )
 from glassformer.jobs.calibration import calibrate
 from glassformer.jobs.evaluation import validation_items
 from glassformer.jobs.preparation import prepare
-from glassformer.jobs.run_reports import ProgressReport
+from glassformer.jobs.run_reports import ExaminedReport, PreparedReport, ProgressReport
 from glassformer.model.masks import padding_mask
 from glassformer.recipes.toml import load
 from glassformer.training.alignment_heads import choose_alignment
 from glassformer.training.checkpoint import Checkpoints, average_weights
-from glassformer.training.reports import StepReport, ValidationReport
+from glassformer.training.reports import CheckpointReport, StepReport, ValidationReport
 from glassformer.translator import Translator
 
 CONFIG = """
@@ -94,12 +93,38 @@ def metrics(folder):
     return [{name: value for name, value in line.items() if name not in WHEN} for line in lines]
 
 
-def after(step, reports):
-    """Follow a training run up to this step and abandon it, as if the process were killed."""
-    for report in reports:
-        if isinstance(report, StepReport) and report.step == step:
-            break
-    reports.close()
+class AbandonedError(Exception):
+    """A training run is left, as if its process were killed."""
+
+
+def abandoned(configuration, when):
+    """Train until `when(report)`, and abandon the run there; return the report."""
+
+    def watch(report):
+        if when(report):
+            seen.append(report)
+            raise AbandonedError
+
+    seen = []
+    with pytest.raises(AbandonedError):
+        train(configuration, on_report=watch)
+    return seen[0]
+
+
+def at_step(step):
+    return lambda report: isinstance(report, StepReport) and report.step == step
+
+
+def prepared_only(configuration):
+    """Abandon a run before its first step; return the report on what was prepared."""
+    return abandoned(configuration, lambda report: isinstance(report, PreparedReport))
+
+
+def reports_of(configuration):
+    """Train to the end; return the reports but those on progress."""
+    seen = []
+    train(configuration, on_report=seen.append)
+    return [report for report in seen if not isinstance(report, ProgressReport | ExaminedReport)]
 
 
 def stop_at(step):
@@ -170,7 +195,7 @@ def test_the_guards_are_calibrated_at_the_end_on_the_outputs_of_the_kept_weights
     items = validation_items(with_many_pairs(), prepare(with_many_pairs()).valid_pairs, most=made.outputs)
     assert calibrate(Translator.load(folder), items) == made
     guards = (folder / GUARDS).stat()
-    assert len(list(training_run(with_many_pairs()))) == 2  # a finished run does not calibrate again
+    assert len(reports_of(with_many_pairs())) == 2  # a finished run does not calibrate again
     assert (folder / GUARDS).stat() == guards
     (folder / GUARDS).unlink()
     train(with_many_pairs())  # a finished run that lacks them is calibrated
@@ -232,14 +257,14 @@ def test_two_files_with_validation_files_are_a_corpus(make_configuration, corpus
             file.writelines(f"{target}\n" for _, target in pairs)
     files = {"source": "a.source", "target": "a.target.gz", "valid_source": "v.source", "valid_target": "v.target.gz"}
     overrides = [f"data.{field}={name}" for field, name in files.items()]
-    prepared = next(training_run(make_configuration("run", *overrides)))
+    prepared = prepared_only(make_configuration("run", *overrides))
     assert (prepared.train_pairs, prepared.valid_pairs, prepared.resumed_step) == (50, 7, 0)
 
 
 def test_dropped_pairs_are_counted(make_configuration, corpus):
     with (corpus / "train.tsv").open("a") as file:
         file.write("\tle\nthe\t \n" + "cat " * 30 + "\tchat\n")
-    prepared = next(training_run(make_configuration("run", "data.max_length=13")))
+    prepared = prepared_only(make_configuration("run", "data.max_length=13"))
     assert prepared.dropped == {"blank": 2, "longer than data.max_length": 1}
     assert prepared.train_pairs + prepared.valid_pairs == 200
 
@@ -249,7 +274,7 @@ def test_held_out_pairs_are_not_trained_on(make_configuration, corpus):
     (corpus / "train.tsv").write_text(word_by_word.tsv(pairs))
     bundle_words = []
     for seed in (1, 1, 2):
-        prepared = next(training_run(make_configuration(f"run{len(bundle_words)}", f"run.seed={seed}")))
+        prepared = prepared_only(make_configuration(f"run{len(bundle_words)}", f"run.seed={seed}"))
         tokenizer = Bundle.load(prepared.folder).source_tokenizer
         bundle_words.append({text for text, _ in pairs if tokenizer.unk_id in tokenizer.encode(text)})
         assert (prepared.train_pairs, prepared.valid_pairs) == (187, 13)
@@ -258,7 +283,7 @@ def test_held_out_pairs_are_not_trained_on(make_configuration, corpus):
 
 
 def test_at_most_a_tenth_of_the_pairs_is_held_out(make_configuration, corpus):
-    prepared = next(training_run(make_configuration("run", "data.valid_lines=500")))
+    prepared = prepared_only(make_configuration("run", "data.valid_lines=500"))
     assert prepared.train_pairs + prepared.valid_pairs == 200
     assert 15 <= prepared.valid_pairs <= 20  # all pairs of a source or none: a source with many pairs may not fit
 
@@ -318,10 +343,10 @@ def test_a_resumed_run_equals_an_uninterrupted_run(make_configuration, corpus, s
 @pytest.mark.parametrize("step", [2, 7, 18])
 def test_a_killed_run_resumes_from_its_last_checkpoint(make_configuration, corpus, step):
     train(make_configuration("whole"))
-    after(step, training_run(make_configuration("parts")))
+    abandoned(make_configuration("parts"), at_step(step))
     with (corpus / "parts" / "metrics.jsonl").open("a") as file:
         file.write('{"type": "step", "st')  # a write was in progress
-    prepared, *_ = training_run(make_configuration("parts"))
+    prepared, *_ = reports_of(make_configuration("parts"))
     assert prepared.resumed_step == step // 5 * 5
     assert metrics(corpus / "parts") == metrics(corpus / "whole")
     first, second = ((corpus / name / "model.safetensors").read_bytes() for name in ("whole", "parts"))
@@ -371,7 +396,7 @@ def test_a_run_can_be_trained_for_longer_and_its_data_moved(make_configuration, 
     ],
 )
 def test_a_different_configuration_in_the_same_folder_is_refused(make_configuration, corpus, override, message):
-    next(training_run(make_configuration()))
+    prepared_only(make_configuration())
     before = {path: path.read_bytes() for path in corpus.rglob("*") if path.is_file()}
     with pytest.raises(ConfigError, match=message):
         train(make_configuration("run", override))
@@ -417,7 +442,7 @@ def test_a_stopped_or_killed_run_has_the_snapshots_of_an_uninterrupted_run(make_
     setting = f"training.snapshots={kept}"
     train(make_configuration("whole", setting))
     train(make_configuration("stopped", setting), **stop_at(step))
-    after(step, training_run(make_configuration("killed", setting)))
+    abandoned(make_configuration("killed", setting), at_step(step))
     for name in ("stopped", "killed"):
         train(make_configuration(name, setting))
         assert snapshots_of(corpus / name) == snapshots_of(corpus / "whole")
@@ -425,9 +450,9 @@ def test_a_stopped_or_killed_run_has_the_snapshots_of_an_uninterrupted_run(make_
 
 @pytest.mark.slow
 def test_a_run_resumed_from_an_earlier_step_drops_later_snapshots(make_configuration, corpus):
-    after(18, training_run(make_configuration("run", "training.snapshots=3", "training.checkpoint_every=12")))
+    abandoned(make_configuration("run", "training.snapshots=3", "training.checkpoint_every=12"), at_step(18))
     assert len(snapshots_of(corpus / "run")) == 2
-    next(training_run(make_configuration("run", "training.snapshots=3")))
+    prepared_only(make_configuration("run", "training.snapshots=3"))
     assert set(snapshots_of(corpus / "run")) == {"step-00000008.safetensors"}
 
 
@@ -475,16 +500,12 @@ def test_a_mean_replaces_the_best_weights_if_it_is_better(make_configuration, co
 @pytest.mark.slow
 def test_a_mean_that_a_stop_prevented_is_made_on_resuming(make_configuration, corpus):
     configuration = make_configuration("run", "training.average=2")
-    reports = training_run(configuration)
-    for report in reports:
-        if type(report).__name__ == "CheckpointReport" and report.step == 20:
-            break
-    reports.close()
-    _, averaged, aligned, end = training_run(configuration)
+    abandoned(configuration, lambda report: isinstance(report, CheckpointReport) and report.step == 20)
+    _, averaged, aligned, end = reports_of(configuration)
     assert isinstance(averaged, AverageReport)
     assert isinstance(aligned, AlignmentReport)
     assert end.step == 20
-    assert len(list(training_run(configuration))) == 2
+    assert len(reports_of(configuration)) == 2
 
 
 # Pretrained vectors
@@ -526,8 +547,7 @@ def test_matrices_start_with_the_requested_width(make_configuration, corpus):
 @pytest.mark.parametrize("freeze", [True, False])
 def test_vectors_are_loaded_and_frozen_on_request(make_configuration, corpus, vectors, freeze):
     overrides = [f"embeddings.source={corpus / 'words.vec'}", f"embeddings.freeze={str(freeze).lower()}"]
-    reports = training_run(make_configuration("run", *overrides))
-    list(reports)
+    train(make_configuration("run", *overrides))
     found = rows_of(corpus / "run", "source", vectors)
     same = {word: torch.allclose(found[word], vectors[word], rtol=0, atol=1e-6) for word in vectors}
     assert same == {"cat": freeze, "dog": freeze}
@@ -539,7 +559,7 @@ def test_vectors_are_loaded_and_frozen_on_request(make_configuration, corpus, ve
 def test_a_resumed_run_does_not_need_its_vectors(make_configuration, corpus, vectors, freeze):
     overrides = [f"embeddings.source={corpus / 'words.vec'}", f"embeddings.freeze={freeze}"]
     train(make_configuration("whole", *overrides))
-    after(11, training_run(make_configuration("run", *overrides)))
+    abandoned(make_configuration("run", *overrides), at_step(11))
     (corpus / "words.vec").unlink()
     train(make_configuration("run", *overrides))
     assert (corpus / "run" / "model.safetensors").read_bytes() == (corpus / "whole" / "model.safetensors").read_bytes()
@@ -687,7 +707,7 @@ def test_a_change_applies_to_training_and_validation_of_its_model_only(make_conf
         return gf.intervene(model, {"*.scores": torch.zeros_like})
 
     train(make_configuration("plain"))
-    train(make_configuration("changed"), change=change)
+    train(make_configuration("changed", "training.workers=2"), change=change)  # no other process lacks the change
     model, _ = seen  # the second model is the same run's, with the kept weights, whose heads are compared
     torch.manual_seed(make_configuration().run.seed)
     drawn = gf.Transformer(model.config).state_dict()

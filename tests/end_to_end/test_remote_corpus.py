@@ -13,8 +13,8 @@ from benchmarks.resume import difference_between_runs
 from cli.flaky_store import HOST, flaky_store
 from end_to_end.conftest import CONFIG
 from glassformer.errors import CheckpointError
+from glassformer.jobs import train
 from glassformer.jobs.preparation import prepare
-from glassformer.jobs.run import training_run
 from glassformer.recipes.toml import load
 
 PAIRS, KEY = 5_000, "kept-to-itself"
@@ -54,8 +54,7 @@ def settings(name, place, *others):
 
 def trained(name, place, *others, stop=lambda: False):
     """Train a run from a corpus in this place, up to its end or until `stop()`; return its folder."""
-    for _ in training_run(settings(name, place, *others), stop=stop):
-        pass
+    train(settings(name, place, *others), stop=stop)
     return Path(name)
 
 

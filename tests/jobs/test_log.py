@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.resume import difference_between_runs
 
-from glassformer.jobs import train, training_run
+from glassformer.jobs import train
 from glassformer.jobs.log import METRICS_FILE, Log, read_log
 from glassformer.recipes.toml import load
 from glassformer.training.checkpoint import Checkpoints, TrainingState
@@ -161,10 +161,13 @@ def test_a_repeated_validation_is_logged_once(whole: Path, tmp_path: Path) -> No
     watch, stop = stopped_after(3)
     assert train(settings, on_report=watch, stop=stop).steps == 3
     assert ("validation", 3) not in lines_of(tmp_path / "run")
-    reports = training_run(settings)
-    while not isinstance(next(reports), ValidationReport):
-        pass
-    reports.close()
+
+    def abandon(report: object) -> None:
+        if isinstance(report, ValidationReport):
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        train(settings, on_report=abandon)
     assert ("validation", 3) in lines_of(tmp_path / "run")
     train(settings)
     assert difference_between_runs(whole, tmp_path / "run") is None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from glassformer.jobs.diversification import DiversifiedCorpus, diversify
     from glassformer.jobs.evaluation import SplitResult, evaluate, evaluate_splits
     from glassformer.jobs.log import METRICS_FILE, read_log
-    from glassformer.jobs.run import train, training_run
+    from glassformer.jobs.run import train
     from glassformer.jobs.run_reports import (
         AlignmentReport,
         AverageReport,
@@ -45,7 +45,6 @@ __all__ = [
     "prepare_student",
     "read_log",
     "train",
-    "training_run",
 ]
 
 _MODULES = {
@@ -62,7 +61,7 @@ _MODULES = {
         "RunReport",
         "Summary",
     ),
-    "glassformer.jobs.run": ("train", "training_run"),
+    "glassformer.jobs.run": ("train",),
     "glassformer.training.snapshots": ("SNAPSHOTS",),
 }
 

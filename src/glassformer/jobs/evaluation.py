@@ -1,20 +1,25 @@
 """Evaluate a model: translate a test set, or the splits of its built-in task, and score the translations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from glassformer.bundle import Bundle
 from glassformer.corpus.files import files_of, format_of
-from glassformer.corpus.readers import Corpus
+from glassformer.corpus.readers import Corpus, TextPairs
 from glassformer.corpus.tasks import TASKS, Example
 from glassformer.errors import ConfigError, shortened
 from glassformer.evaluation.items import Items, read_items
-from glassformer.evaluation.metrics import References, Score, metrics_named, score_texts
+from glassformer.evaluation.metrics import METRICS, References, Score, metrics_named, score_texts
 from glassformer.evaluation.significance import score_texts_with_intervals
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.corpora import corpus_for
+from glassformer.training.reports import Measured
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
+
+if TYPE_CHECKING:
+    from glassformer.model.transformer import Transformer
 
 __all__ = [
     "SplitResult",
@@ -24,6 +29,7 @@ __all__ = [
     "held_out",
     "score_outputs",
     "validation_items",
+    "validation_metric",
 ]
 
 
@@ -167,3 +173,18 @@ def _evaluate_split(
             both[example.pair] = both.get(example.pair, True) and translation.text == example.target
     shares = {kind: (100 * sum(both.values()) / len(both), len(both)) for kind, both in pairs.items()}
     return SplitResult(name=name, sentences=len(examples), exact=exact.value, bleu=bleu.value, pairs=shares)
+
+
+def validation_metric(bundle: Bundle, valid: TextPairs) -> "Callable[[Transformer], Measured] | None":
+    """Return a function that scores a model's greedy translations of the first validation lines; None for "none"."""
+    settings = bundle.configuration.training
+    if settings.metric == "none" or not valid:
+        return None
+    items, score_of = validation_items(bundle.configuration, valid), METRICS[settings.metric]
+
+    def measure(model: "Transformer") -> Measured:
+        translator = Translator(bundle, model)
+        [score], _ = evaluate(translator, items.sources, items.references, [settings.metric], beam_size=1)
+        return Measured(score.name, score.value, higher_is_better=score_of.higher_is_better)
+
+    return measure

@@ -1,0 +1,113 @@
+"""What a run does once its training has ended, stage by stage.
+
+Each stage looks for its own result first, so a run that was killed between two stages continues with the second.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from glassformer.bundle import Bundle
+from glassformer.errors import DataError
+from glassformer.evaluation.guards import GUARDS
+from glassformer.jobs.averaging import average_if_better
+from glassformer.jobs.calibration import CALIBRATED_TEXTS, calibrate, fewest_texts
+from glassformer.jobs.evaluation import validation_items
+from glassformer.jobs.log import Log
+from glassformer.jobs.preparation import Prepared
+from glassformer.jobs.run_reports import AlignmentReport, CalibrationReport, ProgressReport, RunReport
+from glassformer.model.transformer import Transformer
+from glassformer.system.machine import device_of
+from glassformer.training.alignment_heads import COMPARED_PAIRS, choose_alignment
+from glassformer.training.checkpoint import Checkpoints
+from glassformer.training.reports import EndReport, Measured
+from glassformer.translator import Translator
+
+__all__ = ["END_STAGES", "Ended"]
+
+CALIBRATION_SHARE = 0.05
+"""Maximum time to calibrate the guards at the end, as a share of the training time."""
+CALIBRATION_SECONDS = (2.0, 120.0)
+"""Bounds on this time, whatever the training time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run whose training has ended, and has not merely stopped."""
+
+    bundle: Bundle
+    prepared: Prepared
+    end: EndReport
+    checkpoints: Checkpoints
+    metric: Callable[[Transformer], Measured] | None
+    log: Log
+    change: Callable[[Transformer], AbstractContextManager[object]]
+    """The context in which the run's models compute."""
+    stop: Callable[[], bool]
+    """Whether to end soon."""
+
+    def kept_model(self) -> Transformer:
+        """Return a model with the kept weights, on the device of the training."""
+        return self.bundle.model().to(device_of(self.bundle.configuration.training.device, "training.device"))
+
+
+def _average(ended: Ended) -> Iterator[RunReport]:
+    """Keep the mean of the last checkpoints if it is better, where `training.average` asks for it."""
+    settings, step = ended.bundle.configuration.training, ended.end.step
+    if settings.average and not ended.log.has("average", step):
+        averaged = average_if_better(ended.bundle, ended.checkpoints, ended.prepared.valid, ended.metric, ended.change)
+        ended.log.write(averaged, step)
+        yield averaged
+
+
+def _align(ended: Ended) -> Iterator[RunReport]:
+    """Choose the heads that align words and store them, if there are validation pairs."""
+    pairs, step = list(islice(ended.prepared.valid_pairs, COMPARED_PAIRS)), ended.end.step
+    if not pairs or ended.log.has("alignment", step):
+        return
+    model = ended.kept_model()
+    with ended.change(model):
+        alignment = choose_alignment(ended.bundle, model, pairs)
+    if alignment is None:
+        return
+    replace(ended.bundle, alignment=alignment).save_alignment()
+    aligned = AlignmentReport(alignment=alignment)
+    ended.log.write(aligned, step)
+    yield aligned
+
+
+def _calibrate(ended: Ended) -> Iterator[RunReport]:
+    """Calibrate the guards on validation pairs and store them, if there are enough pairs."""
+    if (ended.bundle.folder / GUARDS).exists():
+        return
+    items = validation_items(ended.bundle.configuration, ended.prepared.valid_pairs, most=CALIBRATED_TEXTS)
+    if len(items.sources) < fewest_texts():
+        return
+    stage = f"calibrating the guards on {len(items.sources):,} validation pairs"
+    yield ProgressReport(stage=stage, done=0, total=len(items.sources), unit="sentences")
+    model, stop = ended.kept_model(), _until(ended.end.seconds, ended.stop)
+    try:
+        with ended.change(model):
+            guards = calibrate(Translator(ended.bundle, model), items, stop=stop)
+    except DataError:  # too little time, or most texts cannot be translated
+        yield CalibrationReport(guards=None)
+        return
+    guards.save(ended.bundle.folder)
+    yield CalibrationReport(guards=guards)
+
+
+END_STAGES: tuple[Callable[[Ended], Iterator[RunReport]], ...] = (
+    _average,  # first, since it chooses the weights that the other stages use
+    _align,
+    _calibrate,
+)
+"""The stages in their order."""
+
+
+def _until(trained: float, stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a function that tells when to stop calibrating: if asked, or after a time that fits the training time."""
+    least, most = CALIBRATION_SECONDS
+    end = time.monotonic() + min(max(CALIBRATION_SHARE * trained, least), most)
+    return lambda: stop() or time.monotonic() > end
