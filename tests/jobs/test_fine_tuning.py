@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -188,8 +189,9 @@ def test_the_runs_own_folder_and_a_run_without_weights_are_refused(make, trained
     ids=["adamw-ema", "muon"],
 )
 def test_a_bias_that_rules_out_bos_stays_and_does_not_enter_the_loss(trained, tmp_path, overrides):
-    given = [f"run.directory={tmp_path / 'base'}", "model.output_bias=true", "training.steps=2"]
-    train(load(trained / "base.toml", given, data=trained))
+    given = [f"run.directory={tmp_path / 'base'}", "training.steps=2"]
+    base = load(trained / "base.toml", given, data=trained)
+    train(replace(base, model={**base.model, "output_bias": True}))
     weights = weights_of(tmp_path / "base")
     weights["output.bias"][BOS_ID] = -1e9  # as in an imported run
     save_file(weights, tmp_path / "base" / "model.safetensors")

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from glassformer.errors import CheckpointVersionError, ConfigError
 from glassformer.model.config import PRESETS, ModelConfig
-from glassformer.recipes.configuration import MODEL_FACTS, Configuration, DataConfig, RunConfig, TrainingConfig
+from glassformer.recipes.configuration import (
+    IMPORT_FACTS,
+    TOKENIZER_FACTS,
+    Configuration,
+    DataConfig,
+    RunConfig,
+    TrainingConfig,
+)
 from glassformer.recipes.files import recipes
 from glassformer.recipes.toml import from_dict, load, load_stored, model_config, set_values, to_toml
 from glassformer.text.tokenizer import TokenizerConfig
@@ -326,7 +333,7 @@ def test_a_missing_file_and_an_unknown_recipe_are_named(tmp_path):
         load("coppy")
 
 
-@pytest.mark.parametrize("name", MODEL_FACTS)
+@pytest.mark.parametrize("name", TOKENIZER_FACTS)
 def test_what_the_tokenizers_decide_is_no_setting(name):
     """The fields of ModelConfig that no configuration accepts are in no written configuration either."""
     message = rf"model\.{name}: expected no value, got 5; leave it out, because the tokenizers, .*, decide it"
@@ -336,6 +343,27 @@ def test_what_the_tokenizers_decide_is_no_setting(name):
         model_config(Configuration(data=DataConfig(task="copy"), model={name: 5}), 17, 17)
     configuration = from_dict(TASK)
     assert name not in tomllib.loads(to_toml(configuration, model_config(configuration, 17, 17)))["model"]
+
+
+@pytest.mark.parametrize("name", IMPORT_FACTS)
+def test_what_an_import_decides_is_no_setting(write_config, name):
+    path = write_config(f"[data]\ntask = 'copy'\n[model]\n{name} = true")
+    message = rf"model\.{name}: expected no value, got True; leave it out, because an imported model brings it"
+    with pytest.raises(ConfigError, match=message):
+        load(path)
+    with pytest.raises(ConfigError, match=message):
+        load("copy", [f"model.{name}=true"])
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("different", [True, False])
+def test_a_written_configuration_has_what_an_import_decided(norm, different):
+    facts = {"final_norm": (norm == "pre") != different, "output_bias": different}
+    configuration = from_dict({**TASK, "model": {"norm": norm, **facts}})
+    model = model_config(configuration, 17, 17)
+    text = to_toml(configuration, model)
+    assert (facts.keys() & tomllib.loads(text)["model"].keys()) == (facts.keys() if different else set())
+    assert load_stored(text.encode(), 17, 17)[1] == model
 
 
 def test_loading_does_not_change_the_given_mapping():

@@ -65,7 +65,7 @@ class ModelConfig:
     norm: NormPlace = "post"
     """Place of the layer norm: "post", after the residual sum (the paper, 3.1), or "pre", before the sub-layer."""
     final_norm: bool = _DERIVED
-    """End each stack with one more layer norm; by default, only with pre-norm."""
+    """End each stack with one more layer norm; by default, only with pre-norm. Imported models may differ."""
     positions: PositionKind = "interleaved"
     """Encoding of positions: sinusoids "interleaved" (3.5) or in "halves", a "learned" table (row E), or "none"."""
     max_length: Annotated[int, Range(1, 10**7)] = 1024
@@ -75,7 +75,7 @@ class ModelConfig:
     tie_output: bool = True
     """Use the target embedding's matrix as the output projection (3.4)."""
     output_bias: bool = False
-    """Add a learned bias to each logit, which the paper does not do."""
+    """Add a learned bias to each logit, as many imported models do and the paper does not."""
     pad_id: Annotated[int, Range(0, 10**7)] = 0
     """Id of the padding token; no position attends to padding."""
     bos_id: Annotated[int, Range(0, 10**7)] = 1

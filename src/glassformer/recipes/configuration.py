@@ -12,10 +12,12 @@ from glassformer.settings import Range, check_fields
 from glassformer.text.tokenizer import TokenizerConfig
 
 __all__ = [
+    "IMPORT_FACTS",
     "MODEL_FACTS",
     "NOT_CONTENT",
     "OF_SAMPLING",
     "OTHER_SPLITS",
+    "TOKENIZER_FACTS",
     "Configuration",
     "DataConfig",
     "DecodingConfig",
@@ -29,8 +31,12 @@ __all__ = [
 Files = str | tuple[str, ...]
 """One file, glob or URL, or several."""
 
-MODEL_FACTS = ("vocab_size", "source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
-"""Fields of ModelConfig that the tokenizers of a run decide, so that [model] does not accept them."""
+TOKENIZER_FACTS = ("vocab_size", "source_vocab_size", "target_vocab_size", "pad_id", "bos_id", "eos_id")
+"""Fields of ModelConfig that the tokenizers of a run decide, so that no file contains them."""
+IMPORT_FACTS = ("final_norm", "output_bias")
+"""Fields of ModelConfig that differ from their defaults only in imported models; the files of their runs say so."""
+MODEL_FACTS = (*TOKENIZER_FACTS, *IMPORT_FACTS)
+"""Fields of ModelConfig that are not settings: [model] of a configuration file does not accept them."""
 
 NOT_CONTENT = ("directory", "prepared", "cache", "source_language", "target_language")
 """Fields of [data] that say where a corpus lies and what its languages are called, but not what it contains."""

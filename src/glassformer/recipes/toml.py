@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from glassformer.errors import CheckpointVersionError, ConfigError, nearest, quoted, shortened
 from glassformer.model.config import ModelConfig, preset_fields
-from glassformer.recipes.configuration import MODEL_FACTS, OF_SAMPLING, Configuration
+from glassformer.recipes.configuration import IMPORT_FACTS, OF_SAMPLING, TOKENIZER_FACTS, Configuration
 from glassformer.recipes.files import read
 from glassformer.settings import has_type, is_number, refused
 
@@ -56,6 +56,7 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
     _section(values, "run").setdefault("directory", f"runs/{Path(name_or_path).stem}")
     configuration = from_dict(values)
     configuration.data.check_corpus()
+    _refuse_facts(configuration.model, IMPORT_FACTS, "an imported model brings it")
     return configuration
 
 
@@ -140,8 +141,11 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
 
 
 def model_section(model: ModelConfig) -> dict[str, Any]:
-    """Return the section [model] of a model, every default written out."""
-    return {name: value for name, value in without_none(model.to_dict()).items() if name not in MODEL_FACTS}
+    """Return the section [model] of a model, every default written out; facts only if an import decided them."""
+    values = model.to_dict()
+    usual = ModelConfig(**{name: value for name, value in values.items() if name not in IMPORT_FACTS}).to_dict()
+    facts = {*TOKENIZER_FACTS, *(name for name in IMPORT_FACTS if values[name] == usual[name])}
+    return {name: value for name, value in without_none(values).items() if name not in facts}
 
 
 def to_toml(configuration: Configuration, model: ModelConfig) -> str:
@@ -281,13 +285,17 @@ def _check_sections(values: Mapping[str, Any], *of_model: str) -> None:
         if section != "model":
             _check_names(section, _SECTIONS[section], content)
             continue
-        for name in MODEL_FACTS:
-            if name in content:
-                raise ConfigError(
-                    f"model.{name}: expected no value, got {quoted(content[name])}; leave it out, because the "
-                    "tokenizers, which are made from the corpus, decide it"
-                )
+        _refuse_facts(content, TOKENIZER_FACTS, "the tokenizers, which are made from the corpus, decide it")
         _check_names(section, ModelConfig, content, *of_model)
+
+
+def _refuse_facts(model: Mapping[str, Any], facts: Iterable[str], why: str) -> None:
+    """Refuse fields of the section [model] that are facts, not settings."""
+    for name in facts:
+        if name in model:
+            raise ConfigError(
+                f"model.{name}: expected no value, got {quoted(model[name])}; leave it out, because {why}"
+            )
 
 
 def _check_names(section: str, kind: Any, content: Mapping[str, Any], *besides: str) -> None:
