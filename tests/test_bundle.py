@@ -31,7 +31,7 @@ LAYOUTS = {
     "joint, untied": ({"joint": True}, {"tie_embeddings": False, "tie_output": False}),
     "separate": ({"joint": False}, {}),
     "separate, untied": ({"joint": False}, {"tie_output": False}),
-    "separate kinds": ({"joint": False, "source_kind": "characters", "target_kind": "unigram"}, {"norm": "pre"}),
+    "separate kinds": ({"joint": False, "kind": "characters", "target_kind": "unigram"}, {"norm": "pre"}),
     "learned positions": ({"joint": True}, {"positions": "learned", "max_length": 17}),
 }
 

@@ -96,7 +96,7 @@ def test_symbols_stay_whole_and_bytes_are_decoded(case) -> None:
 
 
 def test_sides_without_subwords_are_not_resampled() -> None:
-    config = TokenizerConfig(joint=False, source_kind="characters", target_kind="bpe", vocab_size=90)
+    config = TokenizerConfig(joint=False, kind="characters", target_kind="bpe", vocab_size=90)
     tokenizers = train_tokenizers(SOURCE, TARGET, config)
     examples = examples_of(tokenizers)
     source, target = resampler_of(tokenizers, 0.5)(examples.source, examples.target, 3)

@@ -22,7 +22,7 @@ valid_source = "valid.tsv"
 duplicates = "keep"
 max_ratio = 0
 [tokenizer]
-source_kind = "characters"
+kind = "characters"
 target_kind = "words"
 joint = false
 [model]

@@ -143,7 +143,7 @@ def test_a_class_and_a_row_make_a_new_kind(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_two_tokenizers_can_be_of_different_kinds(tmp_path: Path) -> None:
-    config = TokenizerConfig(joint=False, source_kind="characters", target_kind="words")
+    config = TokenizerConfig(joint=False, kind="characters", target_kind="words")
     source, target = train_tokenizers(["cat"], ["K AE1 T"], config)
     save_tokenizers(tmp_path, source, target)
     loaded_source, loaded_target = load_tokenizers(tmp_path)
@@ -199,7 +199,7 @@ def test_lines_without_text_are_an_error(kind) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"source_kind": "words"}, r"tokenizer\.source_kind.*joint = false"),
+        ({"target_kind": "words"}, r"tokenizer\.target_kind.*joint = false"),
         ({"vocab_size": 4}, r"tokenizer\.vocab_size.*got 4"),
         ({"character_coverage": 0.0}, r"tokenizer\.character_coverage"),
         ({"character_coverage": 1.1}, r"tokenizer\.character_coverage"),
@@ -208,7 +208,7 @@ def test_lines_without_text_are_an_error(kind) -> None:
         ({"kind": "words", "symbols": ("<de>",)}, r"tokenizer\.symbols: expected its default"),
         ({"kind": "characters", "sampling": 0.1}, r"tokenizer\.sampling: expected its default"),
         (
-            {"joint": False, "source_kind": "words", "target_kind": "characters", "sampling": 0.1},
+            {"joint": False, "kind": "words", "target_kind": "characters", "sampling": 0.1},
             r"sampling: expected its default",
         ),
         ({"sampling": 1.0}, r"tokenizer\.sampling.*got 1\.0"),
@@ -242,7 +242,7 @@ def test_vocabularies_have_the_placeholder_tokens_if_wanted(kind: str) -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("field", ["kind", "source_kind", "target_kind"])
+@pytest.mark.parametrize("field", ["kind", "target_kind"])
 def test_an_unknown_kind_is_an_error_that_names_the_nearest(field: str) -> None:
     with pytest.raises(ConfigError, match=rf"tokenizer\.{field}: .*'word' \(did you mean 'words'\?\)"):
         TokenizerConfig(**{"joint": False, field: "word"})
@@ -256,7 +256,7 @@ def test_pydantic_can_build_and_check_the_configuration() -> None:
 
 
 def test_settings_for_subwords_are_allowed_if_one_side_has_subwords() -> None:
-    config = TokenizerConfig(joint=False, source_kind="characters", target_kind="bpe", byte_fallback=True)
+    config = TokenizerConfig(joint=False, kind="characters", target_kind="bpe", byte_fallback=True)
     assert config.kinds == ("characters", "bpe")
 
 

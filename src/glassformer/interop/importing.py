@@ -192,7 +192,7 @@ def write_run(
     check_target(folder)
     source, target = tokenizers
     joint = source is target
-    kinds = {} if source.kind == target.kind else {"source_kind": source.kind, "target_kind": target.kind}
+    kinds = {} if source.kind == target.kind else {"target_kind": target.kind}
     values = {
         "data": {
             "source_language": languages[0],

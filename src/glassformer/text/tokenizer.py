@@ -186,8 +186,6 @@ class TokenizerConfig:
     frequent are kept. 0 = chosen from the corpus."""
     joint: bool = True
     """Use one vocabulary for source and target."""
-    source_kind: KindName | None = None
-    """Kind of the source's tokenizer, if it differs from `kind`; only with joint = false."""
     target_kind: KindName | None = None
     """Kind of the target's tokenizer, if it differs from `kind`; only with joint = false."""
     character_coverage: Annotated[float, Range(0.01, 1)] = 1.0
@@ -208,7 +206,11 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         check_fields("tokenizer", self)
-        self._check_kinds()
+        if self.joint and self.target_kind:
+            raise ConfigError(
+                f"tokenizer.target_kind: expected no value with a joint vocabulary, got {quoted(self.target_kind)}; "
+                "set tokenizer.joint = false, or leave it out"
+            )
         special = len(SPECIALS) + len(self.placeholder_tokens)
         if self.vocab_size and self.vocab_size <= special:
             raise ConfigError(
@@ -237,14 +239,6 @@ class TokenizerConfig:
                     f"{quoted(getattr(self, name))}; leave it out, or choose the kind {_either(subwords)}"
                 )
 
-    def _check_kinds(self) -> None:
-        for name in ("source_kind", "target_kind"):
-            if self.joint and (value := getattr(self, name)) is not None:
-                raise ConfigError(
-                    f"tokenizer.{name}: expected no value with a joint vocabulary, got {quoted(value)}; set "
-                    "tokenizer.joint = false, or leave it out"
-                )
-
     @property
     def placeholder_tokens(self) -> tuple[str, ...]:
         """The placeholder tokens that the vocabularies must have."""
@@ -254,7 +248,7 @@ class TokenizerConfig:
     def kinds(self) -> tuple[KindName, KindName]:
         """The kinds of the source's tokenizer and of the target's; "auto" counts as "unigram"."""
         kind: KindName = "unigram" if self.kind == "auto" else self.kind
-        return self.source_kind or kind, self.target_kind or kind
+        return kind, self.target_kind or kind
 
     @property
     def has_subwords(self) -> bool:
