@@ -419,9 +419,7 @@ def test_a_folder_with_different_settings_is_an_error_that_names_one(folder: Pat
     assert contents(folder / "run" / "prepared") == before
 
 
-@pytest.mark.parametrize(
-    "override", ["tokenizer.sampling=0.0", "cleaning.memory=7", "cleaning.workers=1", "training.steps=9"]
-)
+@pytest.mark.parametrize("override", ["tokenizer.sampling=0.0", "cleaning.workers=1", "training.steps=9"])
 def test_settings_without_effect_on_the_corpus_may_change(folder: Path, override: str) -> None:
     prepare(settings_of(folder))
     assert prepared_with_reports(settings_of(folder, override))[1] == []

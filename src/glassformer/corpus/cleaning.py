@@ -34,8 +34,6 @@ class CleaningConfig:
     """Treatment of lines that are not UTF-8: stop and report the line, or leave out the pair."""
     leakage: Literal["warn", "drop"] = "warn"
     """Treatment of training pairs that also occur in the validation or test files: warn, or leave them out."""
-    memory: Annotated[int, Range(1, 10**7)] = 256
-    """Megabytes of memory for finding duplicates; if this is not enough, a temporary file is used as well."""
     workers: Annotated[int, Range(0, 1024)] = 0
     """Number of processes that check and tokenise; 0 = one per core."""
 

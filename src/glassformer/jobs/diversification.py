@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.bundle import Bundle
-from glassformer.corpus.doctor.duplicates import Repeats
+from glassformer.corpus.doctor.duplicates import MEGABYTES, Repeats
 from glassformer.errors import ConfigError
 from glassformer.jobs.distillation import (
     CORPUS,
@@ -46,9 +46,6 @@ from glassformer.system.files import clear_temporaries, hash_of_file
 from glassformer.system.locks import locked
 
 __all__ = ["DiversifiedCorpus", "diversify"]
-
-_MEGABYTES = 256
-"""Memory for finding repeated pairs; if this is not enough, a temporary file is used as well."""
 
 _Pair = tuple[str, str]
 
@@ -212,7 +209,7 @@ def _turned(pairs: set[_Pair]) -> set[_Pair]:
 def _repeats(pairs: Iterator[tuple[str, _Pair]]) -> NDArray[np.bool_]:
     """Return for each pair whether it occurred before."""
     count = 0
-    with Repeats(_MEGABYTES) as repeats:
+    with Repeats(MEGABYTES) as repeats:
         while some := list(islice(pairs, PART_LINES)):
             digests = b"".join(blake2b(json.dumps(pair).encode(), digest_size=16).digest() for _, pair in some)
             repeats.add(np.frombuffer(digests, np.uint64).reshape(-1, 2), np.arange(count, count + len(some)))

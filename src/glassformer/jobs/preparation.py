@@ -586,7 +586,7 @@ def _cache(configuration: Configuration) -> Path:
 def _settings(configuration: Configuration) -> dict[str, Any]:
     """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
     data = configuration.data
-    without = {"data": (*NOT_CONTENT, "replay_share"), "cleaning": ("memory", "workers"), "tokenizer": ("sampling",)}
+    without = {"data": (*NOT_CONTENT, "replay_share"), "cleaning": ("workers",), "tokenizer": ("sampling",)}
     flat = {
         name: value
         for section, names in without.items()

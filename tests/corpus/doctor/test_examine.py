@@ -264,14 +264,15 @@ def test_lines_of_a_megabyte_do_not_shift_later_lines(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_many_duplicates_on_disk_are_the_same_as_in_memory(tmp_path: Path):
+def test_many_duplicates_on_disk_are_the_same_as_in_memory(tmp_path: Path, monkeypatch):
     chosen = random.Random(13)
     pairs = [(b"s%d" % (chosen.randrange(40_000)), b"t%d" % chosen.randrange(2)) for _ in range(60_000)]
     corpus = write(tmp_path, pairs)
     first = {pair: number for number, pair in reversed(list(enumerate(pairs)))}
     expected = sorted(first.values())
     for megabytes in (1, 256):
-        examination = examine(corpus, CleaningConfig(memory=megabytes))
+        monkeypatch.setattr("glassformer.corpus.doctor.examine.MEGABYTES", megabytes)
+        examination = examine(corpus, CleaningConfig())
         assert np.flatnonzero(np.unpackbits(examination.kept)).tolist() == expected
 
 

@@ -9,8 +9,10 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Bits", "Repeats", "first_bits", "inverted"]
+__all__ = ["MEGABYTES", "Bits", "Repeats", "first_bits", "inverted"]
 
+MEGABYTES = 256
+"""Memory for finding repeated pairs; if this is not enough, a temporary file is used as well."""
 _BYTES_EACH = 80
 """Bytes of memory per fingerprint, including sorting."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.case import Case, HeldOut, Pairs, facts_of
-from glassformer.corpus.doctor.duplicates import Bits, Repeats, inverted
+from glassformer.corpus.doctor.duplicates import MEGABYTES, Bits, Repeats, inverted
 from glassformer.corpus.doctor.examination import CorpusReport, Examination
 from glassformer.corpus.doctor.problems import PROBLEMS, CorpusWarning, Problem, where_they_part
 from glassformer.corpus.files import stored_bytes
@@ -48,7 +48,7 @@ def examine(
     sizes = [stored_bytes(file) for file in (*corpus.source, *corpus.target)]
     total = sum(sizes) if all(sizes) else 0
     reader = PairReader(corpus, lambda done: on_progress(done, total))
-    with Repeats(cleaning.memory) as repeats:
+    with Repeats(MEGABYTES) as repeats:
         case = Case(reader=reader, cleaning=cleaning, held_out=known, repeats=repeats)
         return _Doctor(case, PROBLEMS, pool).examination()
 
@@ -59,9 +59,8 @@ def examine_held_out(corpus: Corpus) -> Examination:
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8.
     """
-    cleaning = CleaningConfig()
-    with Repeats(cleaning.memory) as repeats:
-        case = Case(reader=PairReader(corpus), cleaning=cleaning, held_out={}, repeats=repeats)
+    with Repeats(MEGABYTES) as repeats:
+        case = Case(reader=PairReader(corpus), cleaning=CleaningConfig(), held_out={}, repeats=repeats)
         return _Doctor(case, (kind for kind in PROBLEMS if kind.in_held_out)).examination()
 
 
