@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
     from glassformer.model.transformer import Transformer
 
-__all__ = ["Translator"]
+__all__ = ["WINDOW", "Translator"]
 
+WINDOW = 2000
+"""Number of texts of a stream that are read, sorted by length and translated together, unless the caller says so."""
 WINDOW_CHARACTERS = 4_000_000
 """Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
 
@@ -195,9 +197,10 @@ class Translator:
         guards: bool = True,
         links: bool = False,
         glossary: Glossary | Mapping[str, str] | None = None,
+        window: int = WINDOW,
         **settings: Any,
     ) -> Iterator[Translation]:
-        """Yield the translation of each text of a stream, in order, reading up to `window` texts (a setting) at a time.
+        """Yield the translation of each text of a stream, in order, reading up to `window` texts at a time.
 
         Fewer texts are read at a time if they are long. If the engine decodes in the background, the next texts are
         read meanwhile. If the stream yields None, no more texts are available for now, and the translations of all
@@ -205,7 +208,6 @@ class Translator:
         """
         options: dict[str, Any] = {"log_probs": log_probs, "guards": guards, "links": links, "glossary": glossary}
         asked = self._asked(settings, n_best=n_best, sample=sample, **options)
-        window = asked.search.settings.window
         waiting: deque[Iterator[Translation]] = deque()
         ahead = 1 if self.engine.reads_ahead and window > 1 else 0
         first = 0

@@ -51,7 +51,7 @@ def test_a_calibrated_run_flags_few_of_its_own_outputs_and_says_why(translator: 
 def test_guards_belong_to_one_search(translator: Translator) -> None:
     calibrate(translator, Items.of([[one] for one in texts(120)], group=False)).save(translator.bundle.folder)
     again = Translator(translator.bundle, translator.model)
-    assert again.guards(window=7, temperature=0.5) is not None
+    assert again.guards(top_k=7, temperature=0.5) is not None
     assert again.guards(beam_size=1) is None
     assert again.guards(length_penalty=0.0) is None
 

@@ -42,7 +42,7 @@ from glassformer.system.storage import Storage, storage_of
 from glassformer.text.glossary import Glossary
 from glassformer.translating.translation import Translation, score_line, status_entry
 from glassformer.translating.tuned_system import System
-from glassformer.translator import Translator
+from glassformer.translator import WINDOW, Translator
 
 __all__ = [
     "BULK",
@@ -359,8 +359,8 @@ def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator
         for translation in translator.stream(lines.texts(job.column), log_probs=False, glossary=job.glossary):
             yield translation.text, translation
         return
-    rows, window = lines.rows(*job.columns), translator.bundle.configuration.decoding.window
-    while pairs := [(source, target) for source, target in islice(rows, window)]:
+    rows = lines.rows(*job.columns)
+    while pairs := [(source, target) for source, target in islice(rows, WINDOW)]:
         for scored in translator.score(pairs):
             yield score_line(scored), scored
 

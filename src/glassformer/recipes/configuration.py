@@ -331,8 +331,6 @@ class DecodingConfig:
     """Choose output tokens among the N most frequent tokens and the 20 that each source token suggests; 0 = among all.
     This makes decoding faster, such as 500 for 16,000 tokens or 2000 for 32,000. Explanations, and outputs that must
     begin with or contain given words, are searched among all tokens. Log probabilities count all tokens in any case."""
-    window: Annotated[int, Range(1, 10**9)] = 2000
-    """Number of lines of a stream that are read, sorted by length and translated together."""
     retry: bool = False
     """Whether an output that sets off guards is searched again by other means, of which the least suspicious output is
     kept."""
@@ -358,7 +356,7 @@ OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 def settings_of_outputs(decoding: DecodingConfig) -> dict[str, Any]:
     """Return the settings that decide the outputs of beam search, by name."""
-    return {name: value for name, value in asdict(decoding).items() if name not in (*OF_SAMPLING, "window")}
+    return {name: value for name, value in asdict(decoding).items() if name not in OF_SAMPLING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
