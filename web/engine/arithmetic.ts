@@ -7,6 +7,7 @@ import { numberText, percentText } from "./number_text.ts";
 import { attentionMask } from "./forward.ts";
 import { stepsUnder } from "./mistakes.ts";
 import { pointNames, pointText } from "./model.ts";
+import { NORM } from "./norms.ts";
 import { ACTIVATIONS, tensor } from "./tensor.ts";
 
 import type { Cell, Code, Explained, Explanation, Part, Step, Tensor } from "./types.ts";
@@ -513,14 +514,14 @@ const ownNorm = ({ part }: OpenCell) => `${part}_residual.norm`;
 async function addedUp(cell: OpenCell) {
   const { part, preNorm, t, c } = cell;
   const [input, output] = [`${part}.input`, `${part}.output`];
-  const sublayer = preNorm ? "Sublayer(LayerNorm(x))" : "Sublayer(x)";
+  const sublayer = preNorm ? `Sublayer(${NORM}(x))` : "Sublayer(x)";
   if (!cell.steps.shortcut.normed) return pairOf(cell, `x + ${sublayer}`, input, output);
-  if (preNorm) return pairOf(cell, `LayerNorm(x) + ${sublayer}`, `${part}.normed`, output);
+  if (preNorm) return pairOf(cell, `${NORM}(x) + ${sublayer}`, `${part}.normed`, output);
   const { steps, terms } = await normalised(cell, input, ownNorm(cell));
   const y = (await numbersOf(cell, output, t))[c];
   const a = terms ? sumOf(terms) : cell.result - y;
-  const parts = [{ label: "LayerNorm(x)", value: a }, ...cellParts([[output, y]], [t, c])];
-  const made = summed(`LayerNorm(x) + ${sublayer}`, parts, [], { a, y }, "result = a + y");
+  const parts = [{ label: `${NORM}(x)`, value: a }, ...cellParts([[output, y]], [t, c])];
+  const made = summed(`${NORM}(x) + ${sublayer}`, parts, [], { a, y }, "result = a + y");
   return { ...made, steps, stepsFirst: true };
 }
 

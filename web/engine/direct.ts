@@ -6,9 +6,10 @@
 import { streamName } from "./lens.ts";
 import { stepsUnder } from "./mistakes.ts";
 import { layerNames } from "./model.ts";
-import { dot, momentsOf, rowOf } from "./tensor.ts";
+import { normWeights, throughNorm } from "./norms.ts";
+import { dot, rowOf } from "./tensor.ts";
 
-import type { Changes, Deviation, LiveEngine, DistantEngine, ModelConfig, RowWords, Trace } from "./types.ts";
+import type { Changes, LiveEngine, DistantEngine, ModelConfig, RowWords, Trace } from "./types.ts";
 
 /**
  * A part of the difference: an attention with one of its heads, a feed-forward network, or "input", "biases", "norms".
@@ -89,7 +90,7 @@ function namesUnder(config: ModelConfig, changes: Changes) {
   const stream = streamName(config, changes, "decoder", layers - 1);
   const weights = config.output_bias ? ["output.bias"] : [];
   const points = ["target.input", stream, "logits"];
-  const addNorm = (name: string) => weights.push(`${name}.weight`, `${name}.bias`);
+  const addNorm = (name: string) => weights.push(...normWeights(name));
   if (finalNorm(config) === "learned") addNorm("decoder.norm");
   for (const name of sublayers) {
     if (!preNorm(config) || shortcut.normed) addNorm(`${name}_residual.norm`);
@@ -104,24 +105,6 @@ function namesUnder(config: ModelConfig, changes: Changes) {
     }
   }
   return { sublayers, stream, weights, points };
-}
-
-/**
- * Returns a direction before a norm for one after it: the gradient of the norm's output along the direction if mean and
- * deviation of the row stay as they are. Without a gain, the norm has no learned weights. `stream`: the row that the
- * norm reads.
- */
-function throughNorm(
-  direction: Float64Array,
-  stream: Float32Array,
-  gain: Float32Array | null,
-  deviation: Deviation,
-) {
-  const width = stream.length;
-  const divisor = deviation.of(momentsOf(stream, 0, width).squares / deviation.count(width));
-  const scaled = direction.map((value, d) => (value * (gain ? gain[d] : 1)) / divisor);
-  const mean = scaled.reduce((sum, value) => sum + value, 0) / width;
-  return scaled.map((value) => value - mean);
 }
 
 /** Returns the part of each head of an attention: its columns of W_O times its weighted values. */

@@ -5,18 +5,9 @@
 // it. A classic mistake replaces some of the steps at the end, `run.steps` (mistakes.ts). A step also has the
 // text with which arithmetic.ts explains it.
 
-import {
-  ACTIVATIONS,
-  DEVIATION,
-  add,
-  dot,
-  layerNorm,
-  linear,
-  logSoftmax,
-  softmax,
-  tensor,
-} from "./tensor.ts";
+import { ACTIVATIONS, add, dot, linear, logSoftmax, softmax, tensor } from "./tensor.ts";
 import { layerNames } from "./model.ts";
+import { DEVIATION, norm } from "./norms.ts";
 
 import type { Run } from "./run.ts";
 import type { Changes, KeyValue, Mask, Sentence, Side, Stack, Steps, Tensor } from "./types.ts";
@@ -203,11 +194,11 @@ function editedMask(changes: Changes, name: string, mask: Mask) {
   return { ...mask, data };
 }
 
-// Sub-layers, with residual connections and layer norms
+// Sub-layers, with residual connections and norms
 
 /**
  * Returns the stream x after a sub-layer has added its output, [T, D]. Paper: §3.1.
- * The layer norm comes after the sum (post-norm, the paper) or before the sub-layer (pre-norm).
+ * The norm comes after the sum (post-norm, the paper) or before the sub-layer (pre-norm).
  */
 function residual(run: Run, name: string, input: Tensor, sublayer: (x: Tensor) => Tensor) {
   const x = run.tap(`${name}.input`, input);
@@ -219,23 +210,11 @@ function residual(run: Run, name: string, input: Tensor, sublayer: (x: Tensor) =
   return run.tap(`${name}.normed`, norm(run, `${name}_residual.norm`, added));
 }
 
-/** Returns the layer norm of x with the weights of this name, [T, D]. */
-export function norm(run: Run, name: string, x: Tensor) {
-  return layerNorm(x, run.weight(`${name}.weight`), run.weight(`${name}.bias`), run.steps.deviation);
-}
-
 /** Returns a stack's output, after its final norm if it has one. */
 export function finalNorm(run: Run, stack: Stack, x: Tensor) {
   const kind = run.steps.finalNorm(run.config);
   if (kind === "learned") return norm(run, `${stack}.norm`, x);
-  return kind === "plain" ? plainNorm(run, x) : x;
-}
-
-/** Returns the layer norm of each row, without learned weights. */
-function plainNorm(run: Run, x: Tensor) {
-  const width = run.config.d_model;
-  const ones = tensor([width], new Float32Array(width).fill(1));
-  return layerNorm(x, ones, tensor([width]), run.steps.deviation);
+  return kind === "plain" ? norm(run, null, x) : x;
 }
 
 /** Returns max(0, x W₁ + b₁) W₂ + b₂ at each position, [T, D]. Paper: §3.3. */

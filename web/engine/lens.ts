@@ -3,6 +3,7 @@
 import { marginsOf } from "./contest.ts";
 import { finalNorm } from "./forward.ts";
 import { stepsUnder } from "./mistakes.ts";
+import { normWeights } from "./norms.ts";
 import { dot, largestAt, linear, logSoftmax, tensor } from "./tensor.ts";
 
 import type { Contest } from "./contest.ts";
@@ -30,7 +31,7 @@ const tableOf = (stack: Stack) => (stack === "encoder" ? "source.tokens.weight" 
 export function readOutWeights(config: ModelConfig, stack: Stack) {
   const names = [tableOf(stack)];
   if (stack === "decoder" && config.output_bias) names.push("output.bias");
-  if (config.final_norm) names.push(`${stack}.norm.weight`, `${stack}.norm.bias`);
+  if (config.final_norm) names.push(...normWeights(`${stack}.norm`));
   return names;
 }
 

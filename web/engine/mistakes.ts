@@ -1,6 +1,7 @@
 // The classic mistakes of Transformer implementations, and the steps of the forward pass that each mistake replaces.
 
-import { STEPS, keyValue, norm, paddingMask } from "./forward.ts";
+import { STEPS, keyValue, paddingMask } from "./forward.ts";
+import { norm } from "./norms.ts";
 import { softmax, tensor } from "./tensor.ts";
 
 import type { Changes, Mask, ModelConfig, Scale, Steps, Tensor } from "./types.ts";

@@ -3,7 +3,7 @@
 // Sums are computed in double precision and stored in single, so that results agree with PyTorch's float32 to
 // its last digits.
 
-import type { Activation, Bytes, Deviation, Tensor } from "./types.ts";
+import type { Activation, Bytes, Tensor } from "./types.ts";
 
 /** Returns a tensor of this shape, of zeros unless data is given. */
 export function tensor(shape: number[], data: Float32Array | null = null): Tensor {
@@ -124,37 +124,6 @@ function fourDots(x: Float32Array, i: number, w: Float32Array, j: number, width:
 /** Returns a + b, element by element. */
 export function add(a: Tensor, b: Tensor): Tensor {
   return { shape: a.shape, data: a.data.map((value, i) => value + b.data[i]) };
-}
-
-/** What a layer norm divides by: √(variance + 1e-5), with the biased variance. */
-export const DEVIATION: Deviation = {
-  of: (variance) => Math.sqrt(variance + 1e-5),
-  count: (width) => width,
-  symbol: "√(variance + ε)",
-  python: "(variance + 1e-5) ** 0.5",
-};
-
-/** Returns (x − mean) / deviation · γ + β for each row of x. */
-export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Deviation = DEVIATION) {
-  const width = x.shape[1];
-  const out = tensor(x.shape);
-  for (let start = 0; start < x.data.length; start += width) {
-    const { mean, squares } = momentsOf(x.data, start, width);
-    const divisor = deviation.of(squares / deviation.count(width));
-    for (let d = 0; d < width; d++) {
-      out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
-    }
-  }
-  return out;
-}
-
-/** Returns the mean of a row and the sum of its squared distances from it. */
-export function momentsOf(data: Float32Array, start: number, width: number) {
-  let mean = 0;
-  for (let d = 0; d < width; d++) mean += data[start + d] / width;
-  let squares = 0;
-  for (let d = 0; d < width; d++) squares += (data[start + d] - mean) ** 2;
-  return { mean, squares };
 }
 
 /** Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of only −∞ becomes zeros. */

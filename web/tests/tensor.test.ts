@@ -1,7 +1,8 @@
 // The operations of a Transformer, on numbers small enough to be computed by hand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dot, floatsOfHalves, largestAt, layerNorm, linear, softmax, tensor } from "../engine/tensor.ts";
+import { layerNorm } from "../engine/norms.ts";
+import { dot, floatsOfHalves, largestAt, linear, softmax, tensor } from "../engine/tensor.ts";
 
 const matrix = (rows: number[][]) => tensor([rows.length, rows[0].length], Float32Array.from(rows.flat()));
 

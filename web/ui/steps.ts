@@ -1,4 +1,5 @@
 // The paper's steps in order, and where each is shown.
+import { NORM } from "../engine/norms.ts";
 import { layersOf } from "./heads.ts";
 
 import type { ModelConfig, Stack } from "../engine/types.ts";
@@ -59,7 +60,7 @@ function positionFormula({ positions }: ModelConfig) {
 }
 
 function normFormula({ norm }: ModelConfig) {
-  return norm === "pre" ? "x + Sublayer(LayerNorm(x))" : "LayerNorm(x + Sublayer(x))";
+  return norm === "pre" ? `x + Sublayer(${NORM}(x))` : `${NORM}(x + Sublayer(x))`;
 }
 
 function innerFormula({ activation }: ModelConfig) {

@@ -31,7 +31,7 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
 LIBRARIES = ("aten::", "mkldnn::", "mkl::")
 """Prefixes of operations that compute; the profiler's other entries are Python and the autograd engine."""
 _SCOPE = "glassformer/"
-_OWNERS: Mapping[type[nn.Module], str] = {Dropout: "dropout", nn.LayerNorm: "norms", MultiHeadAttention: "attention"}
+_OWNERS: Mapping[type[nn.Module], str] = {Dropout: "dropout", MultiHeadAttention: "attention"}
 _OWNING_NAMES = {"_SmoothedCrossEntropy": "loss", "Optimizer.": "optimiser"}
 """Owners of operations inside an entry of the profiler, by the prefix of the name that torch gives to the entry."""
 _BEFORE_COPIES = ("dropout", "loss", "norms")
@@ -142,8 +142,10 @@ def _of_gradient(event: Any, owners: Mapping[int, str]) -> str | None:
 def _scopes(model: nn.Module) -> Iterator[None]:
     """Mark the calls of the model's parts for the profiler, so that it sees which part calls an operation."""
     with ExitStack() as hooks:
-        for module in model.modules():
+        for path, module in model.named_modules():
             owner = next((name for kind, name in _OWNERS.items() if isinstance(module, kind)), None)
+            if path.endswith(".norm"):  # whatever the norm
+                owner = "norms"
             if owner:
                 open_scopes: list[record_function] = []
                 before, after = _entering(owner, open_scopes), _leaving(open_scopes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.transformer_step import padded
@@ -103,9 +103,8 @@ def _packed_once(points: Mapping[str, Tensor]) -> dict[str, Any]:
 
 
 def _norms(model: Transformer) -> dict[str, Tensor]:
-    """Return the gains and biases of all layer norms, by name."""
-    norms = [name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)]
-    return {name: in_halves(value) for name, value in model.named_parameters() if name.rpartition(".")[0] in norms}
+    """Return the gains and biases of all norms, by name."""
+    return {name: in_halves(value) for name, value in model.named_parameters() if ".norm." in name}
 
 
 def _outputs(tree: SearchTree) -> list[list[int]]:

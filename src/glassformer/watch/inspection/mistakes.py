@@ -11,6 +11,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -167,14 +168,23 @@ def _norm_order(model: Transformer) -> Planted:
             norms = [one.norm for one in stacks]
             stack.enter_context(_all_replaced(norms, "forward", lambda _: lambda x: x))
         else:
-            plain = nn.LayerNorm(model.config.d_model, elementwise_affine=False)
+            plain = _unlearned(_parts(model, Residual)[0].norm)
             without = [one for one in stacks if not model.config.final_norm]
             stack.enter_context(_all_replaced(without, "norm", lambda _: plain))
         yield
 
 
+def _unlearned(norm: nn.Module) -> nn.Module:
+    """Return a norm like this one, whose gain is 1 and whose bias is 0; neither is a parameter of the model."""
+    plain = deepcopy(norm)
+    for name, weight in [*plain.named_parameters()]:
+        delattr(plain, name)
+        plain.register_buffer(name, torch.full_like(weight, name == "weight"), persistent=False)
+    return plain
+
+
 def _residual_normed(model: Transformer) -> AbstractContextManager[None]:
-    """Add LayerNorm(x) instead of x to the sub-layer's output."""
+    """Add the norm of x instead of x to the sub-layer's output."""
 
     def make(residual: Residual) -> Callable[[Tensor, Tensor], Tensor]:
         right = residual.add
@@ -189,7 +199,7 @@ def _unbiased_norm(model: Transformer) -> AbstractContextManager[None]:
     def make(norm: nn.LayerNorm) -> Callable[[Tensor], Tensor]:
         def forward(x: Tensor) -> Tensor:
             scaled = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + norm.eps)
-            return scaled * norm.weight + norm.bias if norm.elementwise_affine else scaled
+            return scaled * norm.weight + norm.bias
 
         return forward
 

@@ -79,7 +79,7 @@ class Reference:
         return self.residual(f"{layer}.feed_forward", y, self.feed_forward)
 
     def residual(self, name: str, x: Array, sublayer: Callable[[str, Array], Array]) -> Array:
-        """Return LayerNorm(x + Sublayer(x)), or, in pre-norm, x + Sublayer(LayerNorm(x))."""
+        """Return Norm(x + Sublayer(x)), or, in pre-norm, x + Sublayer(Norm(x))."""
         self.see(f"{name}.input", x)
         norm = f"{name}_residual.norm"
         if self.pre:

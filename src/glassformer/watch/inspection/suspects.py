@@ -17,10 +17,11 @@ __all__ = ["SUSPECTS", "SUSPECT_OF_MISTAKE"]
 
 class _NormOrder(Reference):
     def __init__(self, config: ModelConfig, weights: Mapping[str, Array]) -> None:
-        ones, zeros = np.ones(config.d_model), np.zeros(config.d_model)
-        encoder = {"encoder.norm.weight": ones, "encoder.norm.bias": zeros}
-        decoder = {"decoder.norm.weight": ones, "decoder.norm.bias": zeros}
-        super().__init__(config, {**encoder, **decoder, **weights})
+        norm = "encoder.layers.0.self_attention_residual.norm."
+        parts = {name.removeprefix(norm): weight for name, weight in weights.items() if name.startswith(norm)}
+        unlearned = {part: np.full_like(weight, part == "weight") for part, weight in parts.items()}
+        final = {f"{stack}.norm.{part}": one for stack in ("encoder", "decoder") for part, one in unlearned.items()}
+        super().__init__(config, {**final, **weights})
         self.pre = not self.pre
 
     def end(self, stack: str, x: Array) -> Array:

@@ -1,0 +1,69 @@
+// The norm of the residual stream: its numbers, its weights, and its name in formulas. Only arithmetic.ts, which
+// explains a number of a norm step by step, knows more of it.
+import { tensor } from "./tensor.ts";
+
+import type { Run } from "./run.ts";
+import type { Deviation, Tensor } from "./types.ts";
+
+/** The norm in formulas, such as LayerNorm(x). */
+export const NORM = "LayerNorm";
+
+/** What a layer norm divides by: √(variance + 1e-5), with the biased variance. */
+export const DEVIATION: Deviation = {
+  of: (variance) => Math.sqrt(variance + 1e-5),
+  count: (width) => width,
+  symbol: "√(variance + ε)",
+  python: "(variance + 1e-5) ** 0.5",
+};
+
+/** Returns the names of a norm's weights. */
+export const normWeights = (name: string) => [`${name}.weight`, `${name}.bias`];
+
+/** Returns the norm of x, [T, D], with the weights of this name; without a name, its gain is 1 and its bias 0. */
+export function norm(run: Run, name: string | null, x: Tensor) {
+  const width = run.config.d_model;
+  const gain = name ? run.weight(`${name}.weight`) : tensor([width], new Float32Array(width).fill(1));
+  const bias = name ? run.weight(`${name}.bias`) : tensor([width]);
+  return layerNorm(x, gain, bias, run.steps.deviation);
+}
+
+/** Returns (x − mean) / deviation · γ + β for each row of x. */
+export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Deviation = DEVIATION) {
+  const width = x.shape[1];
+  const out = tensor(x.shape);
+  for (let start = 0; start < x.data.length; start += width) {
+    const { mean, squares } = momentsOf(x.data, start, width);
+    const divisor = deviation.of(squares / deviation.count(width));
+    for (let d = 0; d < width; d++) {
+      out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
+    }
+  }
+  return out;
+}
+
+/**
+ * Returns a direction before a norm for one after it: the gradient of the norm's output along the direction if mean and
+ * deviation of the row stay as they are. Without a gain, the norm has no learned weights. `stream`: the row that the
+ * norm reads.
+ */
+export function throughNorm(
+  direction: Float64Array,
+  stream: Float32Array,
+  gain: Float32Array | null,
+  deviation: Deviation,
+) {
+  const width = stream.length;
+  const divisor = deviation.of(momentsOf(stream, 0, width).squares / deviation.count(width));
+  const scaled = direction.map((value, d) => (value * (gain ? gain[d] : 1)) / divisor);
+  const mean = scaled.reduce((sum, value) => sum + value, 0) / width;
+  return scaled.map((value) => value - mean);
+}
+
+/** Returns the mean of a row and the sum of its squared distances from it. */
+function momentsOf(data: Float32Array, start: number, width: number) {
+  let mean = 0;
+  for (let d = 0; d < width; d++) mean += data[start + d] / width;
+  let squares = 0;
+  for (let d = 0; d < width; d++) squares += (data[start + d] - mean) ** 2;
+  return { mean, squares };
+}
