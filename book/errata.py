@@ -150,8 +150,8 @@ torch.testing.assert_close(right(x, residual.norm, torch.tanh), residual(x, torc
 # value its own name, or no name at all, as in `right`.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_residual.py`:
-# `test_pre_norm_normalises_the_input_and_adds_x_unchanged`. More in [add & norm](06_residual.py#what-goes-wrong)
-# and [the encoder](08_encoder.py#what-goes-wrong).
+# `test_pre_norm_normalises_the_input_and_adds_x_unchanged`. More in [add & norm](residual.py#what-goes-wrong)
+# and [the encoder](encoder.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Dropout on the wrong tensor
@@ -188,7 +188,7 @@ torch.testing.assert_close(x + dropout(attend(residual.norm(x))), residual(x, at
 #
 # **Caught by** `model/test_residual.py`: `test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x`; for the
 # joining, `model/test_attention.py`: `test_join_heads_undoes_split_heads`. More in [the
-# encoder](08_encoder.py#what-goes-wrong).
+# encoder](encoder.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Another layer norm
@@ -221,7 +221,7 @@ verdict("unbiased_norm")
 # layer: in an example on paper with 4 numbers, by 13 %.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum`. More in
-# [add & norm](06_residual.py#what-goes-wrong).
+# [add & norm](residual.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Embeddings that drown the positions
@@ -246,7 +246,7 @@ assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the l
 # (The share is a share of the squared length.) The mistake is not the factor but the rows, which have to start small.
 #
 # **Caught by** `model/test_embedding.py`: `test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model`.
-# More in [embeddings](01_embeddings.py#what-goes-wrong).
+# More in [embeddings](embeddings.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Off by one in the vocabulary
@@ -273,7 +273,7 @@ assert torch.equal(table[5], list(table)[6 - 1])
 
 # %% [markdown]
 # **Caught by** `model/test_embedding.py`: `test_an_id_outside_the_vocabulary_is_an_error_that_names_the_range`. More in
-# [embeddings](01_embeddings.py#what-goes-wrong).
+# [embeddings](embeddings.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Copied layers
@@ -320,7 +320,7 @@ assert torch.equal(copies.layers[0].linear1.weight, copies.layers[1].linear1.wei
 # (`nn.init.xavier_uniform_` for each matrix), or make each layer by itself.
 #
 # **Caught by** `model/test_transformer.py`: `test_layers_start_with_different_weights`. More in
-# [the encoder](08_encoder.py).
+# [the encoder](encoder.py).
 
 # %% [markdown]
 # ## Three vectors
@@ -345,7 +345,7 @@ assert w_q.shape == w_k.shape == w_v.shape == (8 * 64, 512)
 
 # %% [markdown]
 # **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in
-# [attention](03_attention.py#the-mathematics).
+# [attention](attention.py#the-mathematics).
 
 # %% [markdown]
 # ## Heads are not slices
@@ -377,7 +377,7 @@ for name, heads_of in {"slices of the word": cut, "projections": query}.items():
 
 # %% [markdown]
 # **Caught by** `model/test_attention.py`: `test_a_head_is_a_slice_of_the_projection` and
-# `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in [heads](04_heads.py#the-mathematics).
+# `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in [heads](heads.py#the-mathematics).
 
 # %% [markdown]
 # ## Mask rows or columns
@@ -407,7 +407,7 @@ assert padding[3:].tolist() == [0, 0]
 # S), which can only stand for columns.
 #
 # **Caught by** `model/test_masks.py`: `test_padding_cannot_be_attended_to`, and `model/test_transformer.py`:
-# `test_padding_does_not_change_real_positions`. More in [masks](05_masks.py).
+# `test_padding_does_not_change_real_positions`. More in [masks](masks.py).
 
 # %% [markdown]
 # ## Positions in log space
@@ -436,7 +436,7 @@ assert errors["float32, log space"] > 1e-4 > 1e-7 > errors["float64, rounded onc
 # when you compare two implementations number by number: this difference is larger than all other rounding.
 #
 # **Caught by** `model/test_positions.py`: `test_far_positions_are_exact_in_float32`. More in
-# [positions](02_positions.py#what-goes-wrong).
+# [positions](positions.py#what-goes-wrong).
 
 # %% [markdown]
 # **From guides with pictures and one worked example**
@@ -482,7 +482,7 @@ assert error_of_a_shift(table_of(exponents["i counts dimensions"])) > 0.1
 # property is lost. In the third line it holds, but half of the dimensions hardly turn at all.
 #
 # **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_equal_the_formula_of_the_paper`
-# and `test_a_shift_is_the_same_rotation_at_every_position`. More in [positions](02_positions.py#what-goes-wrong).
+# and `test_a_shift_is_the_same_rotation_at_every_position`. More in [positions](positions.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Elementwise instead of a matrix product
@@ -518,7 +518,7 @@ assert short(fixed[0]) == [6.106, 9.0, 3.0]
 # For this reason the library's tests give every size a different prime.
 #
 # **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`. The whole example is in
-# [attention](03_attention.py#line-by-line).
+# [attention](attention.py#line-by-line).
 
 # %% [markdown]
 # ## Three formulas
@@ -554,7 +554,7 @@ torch.testing.assert_close(fixed, weights @ v)
 # **Caught by** `model/test_residual.py`: `test_post_norm_normalises_the_sum`; `model/test_feed_forward.py`:
 # `test_feed_forward_equals_equation_two_in_plain_numbers`; `model/test_attention.py`:
 # `test_attention_equals_a_loop_over_plain_numbers`. More in
-# [feed-forward](07_feed_forward.py#what-goes-wrong).
+# [feed-forward](feed_forward.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Dot products are not bounded
@@ -577,7 +577,7 @@ torch.testing.assert_close(F.cosine_similarity(q[:, None], 2 * k[None], dim=-1),
 # softmax.
 #
 # **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`, with scores far above 1.
-# More in [attention](03_attention.py#what-goes-wrong) and [embeddings](01_embeddings.py#what-goes-wrong).
+# More in [attention](attention.py#what-goes-wrong) and [embeddings](embeddings.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Which sub-layer is new
@@ -601,7 +601,7 @@ assert not hasattr(nn.TransformerEncoderLayer(8, 2), "multihead_attn")
 
 # %% [markdown]
 # **Caught by** `model/test_parity.py`: `test_the_logits_equal_torchs`. More in
-# [the decoder](09_decoder.py#what-goes-wrong).
+# [the decoder](decoder.py#what-goes-wrong).
 
 # %% [markdown]
 # ## What heads are for
@@ -639,7 +639,7 @@ torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in rang
 # Note the shape at the end: the joined output is n × h·d_v. It has one row for each word, with all heads side by side.
 #
 # **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each` and
-# `test_join_heads_undoes_split_heads`. More in [heads](04_heads.py#the-intuition).
+# `test_join_heads_undoes_split_heads`. More in [heads](heads.py#the-intuition).
 
 # %% [markdown]
 # **From step-by-step code with a class for each step**
@@ -713,7 +713,7 @@ assert model.encoder.layers[0].feed_forward_residual.norm.eps == 1e-5
 # variance near 1, both numbers give the same result.
 #
 # **Caught by** `model/test_transformer.py`: `test_the_whole_model_works_in_other_precisions`. More in
-# [add & norm](06_residual.py#what-goes-wrong).
+# [add & norm](residual.py#what-goes-wrong).
 
 # %% [markdown]
 # ## A matrix computed and dropped
@@ -736,7 +736,7 @@ assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder
 
 # %% [markdown]
 # **Caught by** `model/test_taps.py`: `test_the_names_are_the_documented_ones` and
-# `test_every_point_fires_once_in_a_forward_pass`. More in [the encoder](08_encoder.py#every-number-has-a-name).
+# `test_every_point_fires_once_in_a_forward_pass`. More in [the encoder](encoder.py#every-number-has-a-name).
 
 # %% [markdown]
 # ## No scaling of the embedding
@@ -763,7 +763,7 @@ torch.testing.assert_close(trace["source.embedding"], rows[source] * math.sqrt(1
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_embedding.py`:
 # `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. More in
-# [embeddings](01_embeddings.py#what-goes-wrong).
+# [embeddings](embeddings.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Minus ten thousand
@@ -796,7 +796,7 @@ for name, (scores, mask) in rows.items():
 # **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_even_beside_very_small_scores` and
 # `test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient`. In most rows the weights are the same to the
 # last bit, so only rows with very small scores, or with every score masked, show the mistake. More in
-# [masks](05_masks.py#why-and-no-other-number).
+# [masks](masks.py#why-and-no-other-number).
 
 # %% [markdown]
 # ## Dropout that stays on
@@ -830,7 +830,7 @@ assert check.name == "determinism"
 
 # %% [markdown]
 # **Caught by** `gf.check` (*determinism*), and `model/test_residual.py`: `test_nothing_is_dropped_in_evaluation`. More
-# in [add & norm](06_residual.py#dropout).
+# in [add & norm](residual.py#dropout).
 
 # %% [markdown]
 # ## Concatenating or adding
@@ -850,7 +850,7 @@ torch.testing.assert_close(trace["source.input"], word + position)
 
 # %% [markdown]
 # **Caught by** `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. Why the
-# sum does not blur the two: [positions](02_positions.py#adding-and-what-stays-apart).
+# sum does not blur the two: [positions](positions.py#adding-and-what-stays-apart).
 
 # %% [markdown]
 # ## Docstring and shape
@@ -900,7 +900,7 @@ assert gf.attention is sys.modules["glassformer.model.attention"].attention  # o
 # %% [markdown]
 # **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`, which, like all
 # tests, checks the shapes in signatures; and `test_house_rules.py`:
-# `test_imports_are_absolute_and_annotations_are_not_postponed`. More in [positions](02_positions.py#what-goes-wrong).
+# `test_imports_are_absolute_and_annotations_are_not_postponed`. More in [positions](positions.py#what-goes-wrong).
 
 # %% [markdown]
 # ## View without transpose
@@ -927,7 +927,7 @@ assert not torch.equal(wrong, fixed)
 #
 # **Caught by** `gf.check`, and `model/test_attention.py`:
 # `test_a_view_without_the_transpose_has_the_same_shape_but_other_numbers` and
-# `test_a_head_is_a_slice_of_the_projection`. More in [heads](04_heads.py#what-goes-wrong).
+# `test_a_head_is_a_slice_of_the_projection`. More in [heads](heads.py#what-goes-wrong).
 
 # %% [markdown]
 # **From posts that explain in words**
@@ -956,7 +956,7 @@ assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
 # %% [markdown]
 # **Caught by** `gf.check` (*attention*: weights sum to 1 and are 0 where masked; *causality*, *padding*, *batch*), and
 # `model/test_attention.py`: `test_set_yourself_free_with_the_causal_mask_is_computed_as_by_hand`. More in
-# [masks](05_masks.py#why-and-no-other-number).
+# [masks](masks.py#why-and-no-other-number).
 
 # %% [markdown]
 # ## Shape of a head
@@ -979,7 +979,7 @@ assert trace["heads"][0, 0].shape == (10, 64)
 
 # %% [markdown]
 # **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`. More in
-# [heads](04_heads.py#line-by-line).
+# [heads](heads.py#line-by-line).
 
 # %% [markdown]
 # ## Second word, position one
@@ -1003,7 +1003,7 @@ assert torch.equal(from_one[0], from_zero[1])
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_alternates_between_zero_and_one`.
-# More in [positions](02_positions.py#what-goes-wrong).
+# More in [positions](positions.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Closed range
@@ -1022,7 +1022,7 @@ assert table.abs().max() == 1
 
 # %% [markdown]
 # **Caught by** `model/test_positions.py`: `test_values_lie_in_the_closed_range_from_minus_one_to_one`. More in
-# [positions](02_positions.py#what-goes-wrong).
+# [positions](positions.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Heads do not restore the width
@@ -1039,7 +1039,7 @@ for heads, d_v in ((8, 64), (1, 64), (5, 30)):
 
 # %% [markdown]
 # **Caught by** `model/test_config.py`: `test_given_head_widths_need_no_divisor`. More in
-# [heads](04_heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
+# [heads](heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
 
 # %% [markdown]
 # ## Queries from the previous output
@@ -1082,7 +1082,7 @@ for name, queries in {"from the last word": from_last_word, "from the sub-layer 
 # that position $i$ has read the words up to $i - 1$ and predicts word $i$.
 #
 # **Caught by** `model/test_attention.py`: `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`. More in
-# [the decoder](09_decoder.py#the-mathematics).
+# [the decoder](decoder.py#the-mathematics).
 
 # %% [markdown]
 # **From pieces on the intuition, with code beside it**
@@ -1120,7 +1120,7 @@ pictures.curves(
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*, *causality*, *padding*, *batch*, *cache*, *attention*), and
 # `model/test_attention.py`: `test_weights_sum_to_one_and_are_exactly_zero_where_masked`. More in
-# [masks](05_masks.py#why-and-no-other-number).
+# [masks](masks.py#why-and-no-other-number).
 
 # %% [markdown]
 # ## Heads in a plain list
@@ -1155,7 +1155,7 @@ assert len(Heads(nn.ModuleList).state_dict()) == 8 + 8  # weights and biases
 
 # %% [markdown]
 # **Caught by** `gf.check` (*save and load*), and `model/test_transformer.py`:
-# `test_the_names_of_the_parameters_match_saved_models` and `test_every_parameter_learns`. More in [heads](04_heads.py#what-goes-wrong).
+# `test_the_names_of_the_parameters_match_saved_models` and `test_every_parameter_learns`. More in [heads](heads.py#what-goes-wrong).
 
 # %% [markdown]
 # ## A tensor on the wrong device
@@ -1183,7 +1183,7 @@ assert joined.device.type == "meta"
 # `torch.arange(…, device=x.device)`.
 #
 # **Caught by** `model/test_masks.py`: `test_a_mask_is_on_the_device_of_its_ids`, which also uses `meta`. More in
-# [heads](04_heads.py#what-goes-wrong).
+# [heads](heads.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Order of arguments
@@ -1209,7 +1209,7 @@ assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 
 # %% [markdown]
 # **Caught by** `model/test_attention.py`: `test_attention_equals_a_loop_over_plain_numbers` and
-# `test_shapes_that_do_not_fit_are_named`. More in [attention](03_attention.py#what-goes-wrong).
+# `test_shapes_that_do_not_fit_are_named`. More in [attention](attention.py#what-goes-wrong).
 
 # %% [markdown]
 # **From the field: seen again and again in real code**
@@ -1244,7 +1244,7 @@ assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
-# `test_a_later_token_does_not_change_earlier_logits`. The chapter on [masks](05_masks.py#what-goes-wrong) trains a
+# `test_a_later_token_does_not_change_earlier_logits`. The chapter on [masks](masks.py#what-goes-wrong) trains a
 # model with this leak.
 
 # %% [markdown]
@@ -1273,7 +1273,7 @@ assert (weights[2:] == 0).all()
 #
 # **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
 # `test_cross_attention_masks_the_padding_of_the_source_not_of_the_target`. More in
-# [the decoder](09_decoder.py#what-goes-wrong).
+# [the decoder](decoder.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Keys from the decoder
@@ -1300,7 +1300,7 @@ assert change_by_the_source("decoder_keys") == 0 < 0.01 < change_by_the_source()
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*, and *source* above all), and `model/test_attention.py`:
 # `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`. More in
-# [the decoder](09_decoder.py#what-goes-wrong).
+# [the decoder](decoder.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Softmax twice
@@ -1322,8 +1322,8 @@ torch.testing.assert_close(once, -logits.log_softmax(-1)[7])  # the fix: logits 
 
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `training/test_objective.py`:
-# `test_value_and_both_gradients_equal_torchs`. More in [the output](10_output.py#what-goes-wrong), and for the
-# search in [decoding](12_decoding.py#what-goes-wrong).
+# `test_value_and_both_gradients_equal_torchs`. More in [the output](output.py#what-goes-wrong), and for the
+# search in [decoding](decoding.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Shifted target
@@ -1349,7 +1349,7 @@ assert unshifted < 1e-6 < 19 < shifted
 #
 # **Caught by** `training/test_loop.py`: `test_a_training_equals_a_simple_loop`; for scoring,
 # `test_translator.py`: `test_the_prefix_counts_in_the_log_probability`. A model trained this way, with its curve, is in
-# [the output](10_output.py#what-goes-wrong).
+# [the output](output.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Padding in the loss
@@ -1373,7 +1373,7 @@ assert math.isclose(counted, 13 / 20 * math.log(11), rel_tol=1e-6)
 
 # %% [markdown]
 # **Caught by** `training/test_loop.py`: `test_padding_does_not_count`. More in
-# [training](11_training.py#what-goes-wrong) and [the output](10_output.py#what-goes-wrong).
+# [training](training.py#what-goes-wrong) and [the output](output.py#what-goes-wrong).
 
 # %% [markdown]
 # ## Scale by the whole width
@@ -1413,7 +1413,7 @@ pictures.bars(
 # %% [markdown]
 # **Caught by** `gf.check` (*reference*), and `model/test_attention.py`:
 # `test_set_yourself_free_is_computed_as_by_hand`; `model/test_parity.py`: `test_the_encoder_equals_torchs`. The
-# reason for the root is in [attention](03_attention.py#why-the-scores-are-divided).
+# reason for the root is in [attention](attention.py#why-the-scores-are-divided).
 
 # %% [markdown]
 # ## Norm order swapped
@@ -1446,7 +1446,7 @@ assert wrong.text != fixed.text
 # norm at its end.
 #
 # **Caught by** `gf.check` (*reference*), `model/test_residual.py`: `test_post_norm_normalises_the_sum`, and
-# `model/test_parity.py`: `test_the_encoder_equals_torchs`. More in [add & norm](06_residual.py#what-goes-wrong); the experiment on
+# `model/test_parity.py`: `test_the_encoder_equals_torchs`. More in [add & norm](residual.py#what-goes-wrong); the experiment on
 # [norms](experiments/norms.py) trains both orders side by side.
 #
 # And if your mistake is not on this page? Compare your code number by number with code that is right: `gf.record` names

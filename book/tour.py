@@ -145,10 +145,10 @@ Markdown("\n".join(["In numbers:", "", *shares, "", equal]))
 pictures.flow(
     {
         "in": Box("a row per word", 0, 0, GREY),
-        "attention": Box("look at the other words", 1.7, 0.8, ORANGE, "03_attention.py", 1.5),
-        "add 1": Box("+", 0, 1.6, GREEN, "06_residual.py", 0.4),
-        "network": Box("work by itself", 1.7, 2.4, BLUE, "07_feed_forward.py", 1.5),
-        "add 2": Box("+", 0, 3.2, GREEN, "06_residual.py", 0.4),
+        "attention": Box("look at the other words", 1.7, 0.8, ORANGE, "attention.py", 1.5),
+        "add 1": Box("+", 0, 1.6, GREEN, "residual.py", 0.4),
+        "network": Box("work by itself", 1.7, 2.4, BLUE, "feed_forward.py", 1.5),
+        "add 2": Box("+", 0, 3.2, GREEN, "residual.py", 0.4),
         "out": Box("a row per word, which knows more", 0, 4.2, GREY, "", 1.8),
     },
     [
@@ -321,5 +321,5 @@ pictures.curves(
 # ## Where to go next
 #
 # - Change this sentence, switch heads off, make mistakes: [the explorer](../runs/demo/explorer.html).
-# - See how each step is computed, with every number: [the chapters](00_overview.py).
+# - See how each step is computed, with every number: [the chapters](overview.py).
 # - Know a tutorial already? The [errata](errata.py) show what many tutorials get wrong.

@@ -397,5 +397,5 @@ round(writes, 1), round(reads, 1)
 # ## Next
 #
 # If attention does not quite show which word is being translated, does it at least show which words *matter*? [Does
-# attention equal importance?](importance.py) hides words and looks at what happens. [The decoder](../09_decoder.py)
+# attention equal importance?](importance.py) hides words and looks at what happens. [The decoder](../decoder.py)
 # shows how cross-attention works.

@@ -46,7 +46,7 @@ swam, drove = CLASSIC[3], CLASSIC[4]
 # %% [markdown]
 # ## The intuition
 #
-# The embedding table has one row for "bank" ([embeddings](../01_embeddings.py)). So in the input of the encoder, both
+# The embedding table has one row for "bank" ([embeddings](../embeddings.py)). So in the input of the encoder, both
 # banks are the same vector, apart from their positions. The information that tells them apart must come from other
 # words. It can reach the French word in three ways:
 #

@@ -16,7 +16,7 @@
 # ## The question
 #
 # A model gives every output a probability. There are far too many outputs to try them all, so a *beam search* goes
-# from left to right and keeps the $N$ best beginnings at each step ([decoding](../12_decoding.py)). $N$ is the *beam
+# from left to right and keeps the $N$ best beginnings at each step ([decoding](../decoding.py)). $N$ is the *beam
 # size*. With $N = 1$ this is greedy search: always take the most probable next word. The paper uses $N = 4$ (§6.1).
 #
 # A larger beam costs more and finds more probable outputs. **Are these also better outputs?**
@@ -358,6 +358,6 @@ differing
 # %% [markdown]
 # ## Next
 #
-# [Decoding](../12_decoding.py) shows how a beam search works, step by step and as a tree. [The
-# output](../10_output.py) explains where the probabilities come from: label smoothing takes a little from the right
+# [Decoding](../decoding.py) shows how a beam search works, step by step and as a tree. [The
+# output](../output.py) explains where the probabilities come from: label smoothing takes a little from the right
 # word and gives it to all the others, including `<eos>`.

@@ -43,7 +43,7 @@ tired, wide = CLASSIC[1], CLASSIC[2]
 # ## The intuition
 #
 # In attention a word is present through its *key*, which others compare with their query, and its *value*, which they
-# take ([attention](../03_attention.py)). A mask that is False in the column of one key makes this word invisible: its
+# take ([attention](../attention.py)). A mask that is False in the column of one key makes this word invisible: its
 # weight is exactly 0 in every row, and the other words share the weight it had. The word itself is still in the
 # sentence and still looks at the others. It is mute, so to speak: it hears the others, and nobody hears it.
 #

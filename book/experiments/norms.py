@@ -38,7 +38,7 @@ from glassformer.watch import pictures
 # ## The intuition
 #
 # The residual stream is a road from the embedding to the output, and every sub-layer adds something to it ([add &
-# norm](../06_residual.py)). In post-norm, a toll gate stands on the road itself after every sub-layer: the norm
+# norm](../residual.py)). In post-norm, a toll gate stands on the road itself after every sub-layer: the norm
 # rescales everything that has come so far. In pre-norm, the gates stand on the side roads, and the main road is free.
 #
 # A gradient travels the same road backwards. Through twelve gates it may shrink or grow. And a step that is right for
@@ -128,7 +128,7 @@ pictures.picture(
 # %% [markdown]
 # In post-norm, the last decoder layer's gradient is ten times the first one's. In pre-norm, all decoder layers have
 # much the same. In the encoder, both placements are nearly even. With twelve layers, [the chapter on add &
-# norm](../06_residual.py) finds a factor of forty.
+# norm](../residual.py) finds a factor of forty.
 
 # %%
 post, pre = gradients["post", "decoder"], gradients["pre", "decoder"]
@@ -305,7 +305,7 @@ pictures.picture(
 #   still falling at the end, and fewer than 2 sequences in 100 are right. Short texts often do not mention this.
 #
 # (The loss of a solved task is 0.10 and not 0, because label smoothing asks for a probability of about 0.9: see [the
-# output](../10_output.py).)
+# output](../output.py).)
 
 # %%
 fmean(last["post-norm, warm-up"]), fmean(last["pre-norm, warm-up"])
@@ -369,6 +369,6 @@ round(per_token.item(), 2)
 # %% [markdown]
 # ## Next
 #
-# [Add & norm](../06_residual.py) has both placements line by line, and twelve layers; [training](../11_training.py)
+# [Add & norm](../residual.py) has both placements line by line, and twelve layers; [training](../training.py)
 # has warm-up and Adam. The demo's own training, step by step, is in the
 # [explorer](../../runs/demo/explorer.html#panel=training).

@@ -270,5 +270,5 @@ computed, computed // 8
 # %% [markdown]
 # ## Next
 #
-# [Heads](../04_heads.py) shows the splitting line by line. A wide head has larger scores: [what does each part
+# [Heads](../heads.py) shows the splitting line by line. A wide head has larger scores: [what does each part
 # do?](parts.py) asks whether it misses $\sqrt{d_k}$ more than a narrow one does.

@@ -398,4 +398,4 @@ blind, seeing
 # ## Next
 #
 # [One head or eight?](one_head.py) has more on the wide head. The mathematics of each part is in
-# [attention](../03_attention.py), [positions](../02_positions.py) and [embeddings](../01_embeddings.py).
+# [attention](../attention.py), [positions](../positions.py) and [embeddings](../embeddings.py).

@@ -1,6 +1,7 @@
 """The notebooks in their order (the book's chapters, then pages of the guide), and their execution."""
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,8 @@ GUIDE = ROOT / "docs" / "guide"
 EXECUTED = ROOT / "build" / "docs" / "executed"
 INSIDE = ROOT / ".clients" / "inside"
 """Packages of other people that pages of the guide use, in the versions of `inside.txt`."""
+ROW = re.compile(r"^(?:# )?\| \[[^\]]+\]\((\w+)\.py\) \|.*\n?", flags=re.MULTILINE)
+"""A row of the overview's table of chapters, in the file or in a cell of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,17 @@ class Chapter:
 
 
 def page_name(path: Path) -> str:
-    """Return the name of a chapter's page: without its number."""
-    number, _, name = path.stem.partition("_")
+    """Return the name of a notebook's page, without the number of a page of the guide."""
     if path.parent == GUIDE:
-        return f"guide/{name}"
-    if path.parent != BOOK:
-        return f"{path.parent.name}/{path.stem}"
-    return path.stem if not number.isdigit() else "overview" if int(number) == 0 else name
+        return f"guide/{path.stem.partition('_')[2]}"
+    return path.stem if path.parent == BOOK else f"{path.parent.name}/{path.stem}"
 
 
 def _chapters() -> tuple[Chapter, ...]:
-    order = (
+    """Return all notebooks. The table in the overview has the chapters in their order."""
+    overview = BOOK / "overview.py"
+    order = ROW.findall(overview.read_text(encoding="utf-8"))
+    experiments = (
         "pronoun",
         "hidden_key",
         "patching",
@@ -61,8 +64,8 @@ def _chapters() -> tuple[Chapter, ...]:
         "importance",
         "beam",
     )
-    paths = [BOOK / "tour.py", *sorted(BOOK.glob("[0-9][0-9]_*.py"))]
-    paths += [BOOK / "experiments" / f"{name}.py" for name in order]
+    paths = [BOOK / "tour.py", overview, *(BOOK / f"{name}.py" for name in order)]
+    paths += [BOOK / "experiments" / f"{name}.py" for name in experiments]
     paths += [BOOK / "errata.py", *sorted(GUIDE.glob("[0-9]*_*.py"))]
     return tuple(Chapter(path, page_name(path)) for path in paths if path.exists())
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import nbformat
-from chapters import BOOK, CHAPTERS, GUIDE, Chapter, page_name
+from chapters import BOOK, CHAPTERS, GUIDE, ROW, Chapter, page_name
 from docutils.nodes import make_id
 from pictures import chinese_markdown, chinese_picture
 from pygments import highlight
@@ -42,9 +42,14 @@ _LINK = re.compile(
 _ADDRESS = re.compile(r'((?:xlink:)?href|src)="([^"]+)"')
 
 
+def translatable(text: str) -> str:
+    """Return a cell's English text without the rows of chapters that are not translated yet."""
+    return ROW.sub(lambda row: row[0] if (BOOK / "zh" / f"{row[1]}.md").exists() else "", text)
+
+
 def key(text: str) -> str:
     """Return the key of a cell's English text in its translation."""
-    return hashlib.sha256(text.strip().encode()).hexdigest()[:8]
+    return hashlib.sha256(translatable(text).strip().encode()).hexdigest()[:8]
 
 
 def translations(path: Path) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Write or refresh the file of a chapter's Chinese text; a cell whose English text is new appears in English.
 
-python docs/site/translate.py 03_attention
+python docs/site/translate.py attention
 """
 
 import sys

@@ -12,7 +12,7 @@ from statistics import fmean
 import jupytext
 import nbformat.v4
 import pytest
-from chapters import BOOK, CHAPTERS
+from chapters import BOOK, CHAPTERS, GUIDE, Chapter
 from pages import (
     CHECKED,
     ROOT,
@@ -24,6 +24,7 @@ from pages import (
     notebook_page,
     slug,
     summaries,
+    translatable,
     translations,
 )
 from pictures import TABLE, chinese_label, chinese_picture, labels
@@ -32,11 +33,9 @@ from glassformer.watch.pictures import curves, player
 
 RESULTS = BOOK / "experiments" / "results"
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
-NUMBERED = [
-    chapter
-    for chapter in CHAPTERS
-    if chapter.path.parent == BOOK and re.fullmatch(r"(0[1-9]|1[0-3])_\w+", chapter.path.stem)
-]
+BY_NAME = {chapter.name: chapter for chapter in CHAPTERS}
+PARTS = CHAPTERS[[*BY_NAME].index("embeddings") : [*BY_NAME].index("by_hand_backward") + 1]
+"""The chapters that explain the model part by part."""
 
 
 def name_of(chapter) -> str:
@@ -44,10 +43,10 @@ def name_of(chapter) -> str:
 
 
 def test_the_book_and_the_guide_have_all_their_notebooks():
-    names = [chapter.name for chapter in CHAPTERS]
-    assert len(names) == len(set(names)) == 2 + 18 + 10 + 1 + 2
-    assert names[-2:] == ["guide/nnsight", "guide/captum"]
-    assert names[:5] == ["tour", "overview", "embeddings", "positions", "attention"]
+    paths = [chapter.path for chapter in CHAPTERS]
+    assert len(BY_NAME) == len(paths)
+    assert {*paths} == {*BOOK.glob("*.py"), *(BOOK / "experiments").glob("*.py"), *GUIDE.glob("*.py")}
+    assert [*BY_NAME][:5] == ["tour", "overview", "embeddings", "positions", "attention"]
 
 
 @pytest.mark.slow
@@ -85,7 +84,7 @@ def test_a_folded_cell_of_assertions_says_what_it_is(language):
     assert "mystnb" not in page.cells[1].metadata
 
 
-@pytest.mark.parametrize("chapter", NUMBERED, ids=name_of)
+@pytest.mark.parametrize("chapter", PARTS, ids=name_of)
 def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
     text = chapter.path.read_text(encoding="utf-8")
     headings = re.findall(r"^# ## (.*)$", text, flags=re.MULTILINE)
@@ -99,7 +98,7 @@ def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
 
 def test_both_halves_by_hand_compute_with_the_same_tools_words_and_weights():
     forward, backward = (
-        [cell.source for cell in jupytext.read(BOOK / f"13_{name}.py").cells if cell.cell_type == "code"]
+        [cell.source for cell in jupytext.read(BOOK / f"{name}.py").cells if cell.cell_type == "code"]
         for name in ("by_hand", "by_hand_backward")
     )
     for start in ("def short(", "words = ["):
@@ -133,14 +132,26 @@ def test_an_experiment_has_a_command_a_committed_result_and_a_chapter(chapter):
     assert f"{chapter.path.stem}.json" in chapter.path.read_text(encoding="utf-8")
 
 
-def test_every_chapter_exists_in_chinese_and_every_experiment_in_the_summaries():
-    assert [one.name for one in CHAPTERS if one.path.parent == BOOK and not one.translation.exists()] == []
+def test_every_experiment_is_in_the_chinese_summaries():
     assert set(summaries()) == {one.name for one in EXPERIMENTS}
+
+
+def test_a_chapter_without_a_translation_is_read_in_english():
+    """Its row in the overview's table needs no translation either."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# New")])
+    assert localised(Chapter(BOOK / "new.py", "new"), notebook, "zh") is None
+    assert addresses(BOOK, "attention", {"attention"}, "zh", set())("new.py") == "../new.html"
+    table = next(one.source for one in jupytext.read(BY_NAME["overview"].path).cells if "| chapter |" in one.source)
+    row = "| [Positions](positions.py) |"
+    assert row in table
+    assert key(table.replace(row, f"| [New](new.py) | What is new? |\n{row}")) == key(table)
+    assert key(table.replace(row, "| [Place](positions.py) |")) != key(table)
 
 
 @pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
 def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
-    english = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "markdown"]
+    cells = jupytext.read(chapter.path).cells
+    english = [translatable(cell.source) for cell in cells if cell.cell_type == "markdown"]
     texts = translations(chapter.translation)
     assert set(texts) == set(map(key, english))
     assert all(re.search(r"[\u4e00-\u9fff]", text) for text in texts.values())
@@ -190,8 +201,7 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     ]
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
-    tour = next(chapter for chapter in CHAPTERS if chapter.name == "tour")
-    assert localised(tour, notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
+    assert localised(BY_NAME["tour"], notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
         "- 第 0 层的头 5 把 32% 的权重给了 “street”",
         "如果平均分配，每个词得到 7%。层和头都从 0 开始数。",
         "关掉影响最大的头（第 1 层，头 5），偏向从 6.4 降到 4.0。16 个头中关掉 4 个时，译文变了：“Elle.”",
@@ -206,7 +216,7 @@ def test_a_label_is_translated_on_its_own_page():
     assert chinese_label("decoding", "wide") is None
     assert chinese_label("output", "The smoothed loss") is None
     for page, rows in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
-        assert page == "common" or page in {chapter.name for chapter in CHAPTERS}
+        assert page == "common" or page in BY_NAME
         for english, chinese in rows.items():
             assert len(re.findall(r"\{\d?\}", chinese)) == english.count("{}"), english
 

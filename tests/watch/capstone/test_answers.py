@@ -1,23 +1,21 @@
 """The book's exercises whose answers are checked."""
 
 import re
-from pathlib import Path
 
 import pytest
 import torch
+from chapters import CHAPTERS
 
 from glassformer.errors import ConfigError
 from glassformer.watch.capstone import verdict
 from glassformer.watch.capstone.answers import ANSWERS
 
-BOOK = Path(__file__).parents[3] / "book"
-
 
 def test_every_answer_belongs_to_one_cell_of_its_chapter():
     asked = []
-    for path in sorted(BOOK.glob("[0-9]*.py")):
-        for name in re.findall(r'print\(verdict\("([\w.]+)", answer\)\)', path.read_text(encoding="utf-8")):
-            assert path.stem.partition("_")[2] == name.split(".")[0]
+    for chapter in CHAPTERS:
+        for name in re.findall(r'print\(verdict\("([\w.]+)", answer\)\)', chapter.path.read_text(encoding="utf-8")):
+            assert chapter.name == name.split(".")[0]
             asked.append(name)
     assert asked == list(ANSWERS)
 

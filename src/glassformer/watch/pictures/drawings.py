@@ -227,7 +227,7 @@ class Box:
     row: float
     colour: str = GREY
     link: str = ""
-    """Link to open on a click, such as the chapter "03_attention.py"."""
+    """Link to open on a click, such as the chapter "attention.py"."""
     width: float = 1.0
     """Width of the box, in columns."""
     more: Mapping[str, str] = field(default_factory=dict)
