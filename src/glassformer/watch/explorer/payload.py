@@ -7,38 +7,34 @@ for JSON. Tensors are joined into one base64 text, with a list of their names, s
 
 import copy
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice
-from pathlib import Path
+from itertools import islice
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.bundle import Bundle, put_weights
+from glassformer.bundle import Bundle
 from glassformer.corpus.tasks import CLASSIC, TASKS
 from glassformer.decoding import Hypothesis, SearchTree
 from glassformer.decoding.beam import search_tree
 from glassformer.decoding.hypothesis import max_length
-from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
+from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError, DataError, quoted
-from glassformer.jobs import METRICS_FILE, SNAPSHOTS, read_log
 from glassformer.model.config import ModelConfig
 from glassformer.model.points import named_points
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK_ID
-from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translator
 from glassformer.watch.explorer.module import strings, styles
-from glassformer.watch.explorer.packing import as_base64, dequantised, pack, quantised
+from glassformer.watch.explorer.packing import pack
 from glassformer.watch.explorer.recording import recorded_data
-from glassformer.watch.explorer.remote import search_data, snapshot_halves, unbatched
+from glassformer.watch.explorer.remote import search_data, unbatched
+from glassformer.watch.explorer.training_history import progress, shrunk, shrunk_bytes, snapshots_in, spread
 from glassformer.watch.inspection import MISTAKES
 
 __all__ = [
@@ -58,8 +54,6 @@ PAYLOAD_VERSION = 1
 FRAME = 220_000
 """Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
-MOST_POINTS = 200
-"""Maximum number of points of a curve."""
 EXAMPLES = 5
 
 StoryOpens = Literal["never", "first", "always"]
@@ -128,19 +122,19 @@ def payload(
         "source": bundle.source_tokenizer.to_dict(),
         "target": _target_tokenizer(bundle),
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
-        **_progress(bundle.folder),
+        **progress(bundle.folder),
         "trace": _comparison(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits),
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
         "story": {"opens": story, "pair": _story_pair(bundle)},
     }
-    snapshots = Snapshots(bundle.folder / SNAPSHOTS, keep=0).paths()
-    chosen = _spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
+    snapshots = snapshots_in(bundle.folder)
+    chosen = spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
     if host:
         return page | {"checkpoints": [{"step": step, "data": None} for step in chosen]}
-    carried = _spread(chosen, _room(limits.page, page, model), page["step"]) if chosen else []
+    carried = spread(chosen, _room(limits.page, page, model), page["step"]) if chosen else []
     return page | {
-        "checkpoints": [_shrunk(step, snapshots[step], model, page["trace"]) for step in carried],
+        "checkpoints": [shrunk(step, snapshots[step], model, page["trace"]) for step in carried],
         "left_out": [step for step in chosen if step not in carried],
     }
 
@@ -209,30 +203,7 @@ def _count(translator: Translator) -> int:
 
 def _room(largest: int, page: Mapping[str, Any], model: Transformer) -> int:
     """Return the number of shrunk snapshots that fit into the rest of the page."""
-    size = sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().cpu().numpy()))
-    return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // size
-
-
-def _shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
-    names = [name for name, _ in model.named_parameters()]
-    largest = float(torch.finfo(torch.half).max)  # the weights of a diverged training are infinite
-    halves = [
-        np.nan_to_num(half.astype("float32"), posinf=largest, neginf=-largest) for half in snapshot_halves(path, model)
-    ]
-    parts = [quantised(half) for half in halves]
-    early, log_probs = copy.deepcopy(model), []
-    for weights in (halves, map(dequantised, parts)):
-        put_weights(early, {name: torch.from_numpy(one) for name, one in zip(names, weights, strict=True)}, str(path))
-        log_probs.append(_log_prob(early, trace["source_ids"], trace["target_ids"]))
-    loss = abs(log_probs[0] - log_probs[1])
-    return {"step": step, "data": as_base64(chain.from_iterable(parts)), "loss": loss}
-
-
-def _log_prob(model: Transformer, source: Sequence[int], target: Sequence[int]) -> float:
-    """Return the log probability of a target, without what follows its last token."""
-    output = [*target[1:], model.config.pad_id]
-    return target_log_probs(model, *(padded(model, [ids]) for ids in (source, target, output))).sum().item()
+    return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // shrunk_bytes(model)
 
 
 def rounded(model: Transformer) -> Transformer:
@@ -357,43 +328,3 @@ def _fitting(points: Mapping[str, Tensor], room: int) -> set[str]:
 
 def _kind(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-# The training
-
-
-def _progress(folder: Path) -> dict[str, Any]:
-    """Return the curves of the losses, and the step at which the run's weights were kept."""
-    lines = [line for line in read_log(folder / METRICS_FILE) if math.isfinite(line.get("loss", math.nan))]
-    kinds = {"loss": "step", "validation": "validation"}
-    curve = {
-        name: _thinned([[line["step"], line["loss"]] for line in lines if line["type"] == kind])
-        for name, kind in kinds.items()
-    }
-    kept = [line["step"] for line in lines if line.get("best") or line.get("kept")]
-    return {"step": kept[-1] if kept else None, "curve": curve}
-
-
-def _thinned(items: Sequence[Any], most: int = MOST_POINTS) -> list[Any]:
-    """Return at most `most` of the items, evenly spaced, including the first and the last."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
-
-
-def _spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
-    """Return `count` of the steps, spaced about evenly on a logarithmic scale that ends with `final`.
-
-    `final` is the step of the run's own weights, which the page has anyway; None means the last of the steps.
-    """
-    if len(steps) <= count:
-        return list(steps)
-    if count <= 0:
-        return []
-    end = max(final or 0, steps[-1])
-    ended = end > steps[-1]
-    aims = np.linspace(math.log(end), math.log(steps[0]), count + ended)
-    free = set(steps)
-    for aim in aims[ended:]:
-        free.remove(min(free, key=lambda step: abs(math.log(step) - aim)))
-    return [step for step in steps if step not in free]
