@@ -97,6 +97,9 @@ class Writer {
   }
 }
 
+/** The formula of `scoreOf`, for n tokens. */
+export const SCORE_FORMULA = "log p / ((5 + n) / 6)^α";
+
 /** Returns the length penalty of an output, ((5 + length) / 6)^α; eos counts. Paper: §6.1. */
 function penaltyOf(length: number, { length_penalty: alpha }: Decoding) {
   return ((5 + length) / 6) ** alpha;

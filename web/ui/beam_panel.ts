@@ -3,7 +3,7 @@
 import { numberText } from "../engine/number_text.ts";
 import { button, chooser, element, refill, tokenElement } from "./dom.ts";
 import { remark, slider } from "./figure.ts";
-import { scoreOf, scoreText } from "../engine/search.ts";
+import { SCORE_FORMULA, scoreOf, scoreText } from "../engine/search.ts";
 import { BeamTree, pathTo } from "./beam_tree.ts";
 import { elementSvg, saveMenu } from "./take_away.ts";
 
@@ -91,7 +91,7 @@ export function createBeamPanel(app: App) {
     refill(
       ranking,
       element("h3", {}, app.t("beam.penalty")),
-      remark(app.t("beam.penalty.about")),
+      remark(app.t("beam.penalty.about", SCORE_FORMULA)),
       alpha,
       app.engine.live !== false && again,
       list,

@@ -37,7 +37,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LANGUAGES = {"zt": "zh-Hant", "pb": "pt-BR"}
 """Argos' codes that are not BCP 47 tags."""
 _DECODING: Mapping[str, Any] = {"beam_size": 4, "length_penalty": 0.2}
-"""How Argos searches; its penalty is length^α, ours is ((5 + length) / 6)^α."""
+"""How Argos searches; its penalty is length^α, which is not our formula."""
 
 
 def is_argos(path: Path) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from glassformer.bundle import Bundle
+from glassformer.decoding.hypothesis import score_text
 from glassformer.errors import ConfigError
 from glassformer.interop.ctranslate2.model import positions_of
 from glassformer.interop.exporting import (
@@ -342,7 +343,7 @@ def _notes(bundle: Bundle) -> list[str]:
     notes = [
         *([cutting] if _is_cut_by_sentencepiece(bundle) else []),
         "A beam search with a length penalty ranks by another formula than glassformer: log_prob / length^α instead of "
-        "log_prob / ((5 + length) / 6)^α. Greedy search does not depend on it.",
+        f"{score_text('log_prob', 'length', bundle.configuration.decoding)}. Greedy search does not depend on it.",
     ]
     if bundle.model_config.norm == "pre":
         notes.append(
