@@ -6,11 +6,11 @@ they are. So does a sentence without any letter or digit, such as one of emoji.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 from glassformer.serving.models import ServedModel
 from glassformer.serving.refusals import RequestError
+from glassformer.text.edits import exchanged
 from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translating.translation import Translation
@@ -45,10 +45,10 @@ async def translate_passages(
     """
     for number, text in enumerate(texts, start=1):
         check_unicode(f"text {number}", text)
-    passages: list[_Pieces] = []
+    passages: list[_Sentences] = []
     wanted: list[str] = []
     for text in texts:
-        passages.append(_Pieces(text, model.source if split else None))
+        passages.append(_Sentences(text, model.source if split else None))
         wanted += passages[-1].wanted
         model.process.check_room(len(wanted))  # a request with too many sentences is refused before all are found
     found = await model.process.translate(wanted, _with_n_best(model, alternatives, options)) if wanted else []
@@ -69,35 +69,24 @@ def check_unicode(name: str, text: str) -> None:
         raise RequestError(400, f"{name} is not valid Unicode: it holds half a surrogate pair") from error
 
 
-class _Pieces:
-    """A text in pieces, of which every other one is a sentence to be translated."""
+class _Sentences:
+    """A text and its sentences, to be translated."""
 
     def __init__(self, text: str, language: str | None) -> None:
-        spans = list(sentence_spans(text, language))
-        ends = [0, *(end for _, end in spans)]
-        self.wanted = [text[begin:end] for begin, end in spans]
-        self.pieces = [*(text[last:begin] for last, (begin, _) in zip(ends, spans, strict=False)), text[ends[-1] :]]
+        self.text, self.spans = text, list(sentence_spans(text, language))
+        self.wanted = [text[begin:end] for begin, end in self.spans]
 
     def passage(self, found: Sequence[Translation], alternatives: int) -> Passage:
-        text = self._joined([one.text for one in found])
-        others = (self._joined([_ranked(one, rank) for one in found]) for rank in range(1, alternatives + 1))
-        unique = [other for other in dict.fromkeys(others) if other.strip() and other != text]
+        text, targets = exchanged(self.text, self.spans, [one.text for one in found])
+        ranked = ([_ranked(one, rank) for one in found] for rank in range(1, alternatives + 1))
+        others = dict.fromkeys(exchanged(self.text, self.spans, one)[0] for one in ranked)
         return Passage(
             text=text,
-            alternatives=tuple(unique),
+            alternatives=tuple(other for other in others if other.strip() and other != text),
             parts=tuple(found),
-            sources=self._spans(self.wanted),
-            targets=self._spans([one.text for one in found]),
+            sources=tuple(self.spans),
+            targets=tuple(targets),
         )
-
-    def _joined(self, translated: Sequence[str]) -> str:
-        pairs = zip(self.pieces, translated, strict=False)
-        return "".join(piece + sentence for piece, sentence in pairs) + self.pieces[-1]
-
-    def _spans(self, sentences: Sequence[str]) -> tuple[Span, ...]:
-        """Return where each of these sentences is, once they are joined."""
-        ends = accumulate(len(piece) + len(one) for piece, one in zip(self.pieces, sentences, strict=False))
-        return tuple((end - len(one), end) for end, one in zip(ends, sentences, strict=True))
 
 
 def _ranked(translation: Translation, rank: int) -> str:

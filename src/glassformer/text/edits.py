@@ -1,9 +1,11 @@
 """Replacements of parts of a text."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Replacement", "edited"]
+from glassformer.text.links import Span
+
+__all__ = ["Replacement", "edited", "exchanged"]
 
 
 class Replacement(NamedTuple):
@@ -25,3 +27,17 @@ def edited(text: str, edits: Iterable[Replacement], begin: int = 0, end: int | N
         parts += [text[cursor : edit.begin], edit.text]
         cursor = edit.end
     return "".join([*parts, text[cursor:end]])
+
+
+def exchanged(text: str, spans: Sequence[Span], others: Sequence[str]) -> tuple[str, list[Span]]:
+    """Return a text with other texts in place of spans, which are in order, and where the other texts are in it.
+
+    >>> exchanged("One. Two.", [(0, 4), (5, 9)], ["Eins.", "Zwei."])
+    ('Eins. Zwei.', [(0, 5), (6, 11)])
+    """
+    places, moved = list[Span](), 0
+    for (begin, end), other in zip(spans, others, strict=True):
+        places.append((begin + moved, begin + moved + len(other)))
+        moved += len(other) - (end - begin)
+    edits = (Replacement(*span, other) for span, other in zip(spans, others, strict=True))
+    return edited(text, edits), places

@@ -127,7 +127,7 @@ class SecondSearches:
         asked = once._replace(texts=parts, prefixes=[""] * len(parts), seeds=range(len(parts)))
         found = self.translate(asked)
         return [
-            _joined(text, several, [next(found) for _ in several], once.search.settings)
+            _as_one(text, several, [next(found) for _ in several], once.search.settings)
             for text, several in zip(once.texts, spans, strict=True)
         ]
 
@@ -148,7 +148,7 @@ class Retrying:
         return SecondSearches(asked, self.judging.judge(asked.search), self.translate, self.draws).improved(found)
 
 
-def _joined(
+def _as_one(
     text: str, spans: Sequence[Span], parts: Sequence[Translation], settings: DecodingConfig
 ) -> Translation | None:
     """Return the translations of the parts of a text as one; None if there are none."""

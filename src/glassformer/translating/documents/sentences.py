@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from glassformer.text.edits import exchanged
 from glassformer.text.links import Link, Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translating.documents.chunks import Chunk
@@ -88,19 +89,16 @@ def _plain(chunks: Sequence[Chunk], language: str | None) -> _Plain:
 
 def _joined(unit: _Plain, renderings: Sequence[Translation]) -> tuple[str, list[Link]]:
     """Return the translation of a unit with the white space between its sentences, and the links of all of them."""
-    parts: list[str] = []
+    sources = [unit.text[begin:end] for begin, end in unit.spans]
+    targets = [
+        one.text if one.status in TRANSLATED else source for source, one in zip(sources, renderings, strict=True)
+    ]
+    text, places = exchanged(unit.text, unit.spans, targets)
     links: list[Link] = []
-    cursor = size = 0
-    for (begin, end), one in zip(unit.spans, renderings, strict=True):
-        source = unit.text[begin:end]
-        text = one.text if one.status in TRANSLATED else source
-        between = unit.text[cursor:begin]
-        size += len(between)
-        links += [link.moved(begin, size) for link in _links(source, text, one)]
-        parts += [between, text]
-        size += len(text)
-        cursor = end
-    return "".join([*parts, unit.text[cursor:]]), links
+    sentences = zip(sources, targets, renderings, strict=True)
+    for (begin, _), (moved, _), sentence in zip(unit.spans, places, sentences, strict=True):
+        links += [link.moved(begin, moved) for link in _links(*sentence)]
+    return text, links
 
 
 def _links(source: str, text: str, one: Translation) -> Sequence[Link]:
