@@ -27,6 +27,7 @@ from glassformer.serving.own import OWN
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service
+from glassformer.system.page_headers import EXPLORER_HEADERS
 from glassformer.system.processes import Worker
 from glassformer.translating.tuned_system import System
 
@@ -34,13 +35,6 @@ __all__ = ["Explorers"]
 
 MOST_WAITING = 64
 """Maximum number of questions that wait for an explorer; a page fetches many numbers at once."""
-PAGE_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-"""Headers of the explorer's page, which holds the rest of its policy itself."""
 
 
 class _LoadedExplorer:
@@ -173,11 +167,11 @@ class Explorers:
         if len(text) > service.limits.characters:
             raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")
         service.admit(request, "", [text])
-        return HTMLResponse(await explorer.ask(text), headers=PAGE_HEADERS)
+        return HTMLResponse(await explorer.ask(text), headers=EXPLORER_HEADERS)
 
     async def _answer(self, service: Service, request: Request) -> Response:
         explorer, question = self._explorer(service, request), json_object(await request.body())
-        return Response(await explorer.ask(question), media_type="application/octet-stream", headers=PAGE_HEADERS)
+        return Response(await explorer.ask(question), media_type="application/octet-stream", headers=EXPLORER_HEADERS)
 
     def _explorer(self, service: Service, request: Request) -> _Explorer:
         """Return the explorer that a request means."""

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from glassformer.serving.endpoints import Endpoint
 from glassformer.serving.own import OWN
 from glassformer.serving.service import Service
+from glassformer.system.page_headers import PAGE_HEADERS
 
 __all__ = ["page_endpoints"]
 
@@ -71,9 +72,8 @@ def _headers() -> dict[str, str]:
         "frame-ancestors": "'none'",
     }
     return {
+        **PAGE_HEADERS,
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in rules.items()),
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
     }
 
 

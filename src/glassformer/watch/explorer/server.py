@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, GlassformerError, shortened
 from glassformer.system.machine import LOOPBACK
+from glassformer.system.page_headers import EXPLORER_HEADERS
 from glassformer.translator import Translator
 from glassformer.watch.explorer.packing import number_bytes
 from glassformer.watch.explorer.payload import MOST_CHECKPOINTS, payload
@@ -31,12 +32,6 @@ HOSTS = (LOOPBACK, "localhost")
 API = "api"
 LARGEST_REQUEST = 4_000_000
 """Maximum size in bytes of a question."""
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 class Server(ThreadingHTTPServer):
@@ -174,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
-        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
+        for name, value in {**EXPLORER_HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
