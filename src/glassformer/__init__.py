@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DivergenceError,
         GlassformerError,
         MissingDependencyError,
+        RankError,
         ShapeError,
         VocabularyError,
     )
@@ -45,6 +46,7 @@ __all__ = [
     "GlassformerError",
     "MissingDependencyError",
     "ModelConfig",
+    "RankError",
     "ShapeError",
     "Transformer",
     "Translator",
@@ -72,6 +74,7 @@ _MODULES = {
         "DivergenceError",
         "GlassformerError",
         "MissingDependencyError",
+        "RankError",
         "ShapeError",
         "VocabularyError",
     ),
