@@ -1,7 +1,12 @@
 """Our own API: all that the translator says."""
 
+from dataclasses import fields
+from inspect import signature
+
 import pytest
 
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.serving.own import OF_SERVICE, TranslateRequest
 from glassformer.translator import Translator
 
 pytestmark = pytest.mark.slow
@@ -20,6 +25,11 @@ def test_the_answer_is_the_translators(served, run_folder):
         assert sentence["token_log_probs"] == pytest.approx(one.token_log_probs, abs=1e-5)
         assert sentence["log_prob"] == pytest.approx(one.log_prob, abs=1e-5)
         assert sentence["status"] == one.status
+
+
+def test_a_field_of_a_request_is_an_argument_of_translate():
+    arguments = {*signature(Translator.translate).parameters, *(field.name for field in fields(DecodingConfig))}
+    assert TranslateRequest.model_fields.keys() - OF_SERVICE <= arguments
 
 
 def test_a_prefix_begins_each_output(served):

@@ -28,6 +28,7 @@ from glassformer.text.links import Link, Span
 from glassformer.translating.translation import Translation
 
 __all__ = [
+    "OF_SERVICE",
     "OWN",
     "Event",
     "OwnError",
@@ -79,6 +80,9 @@ class TranslateRequest(BaseModel):
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
     stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
 
+
+OF_SERVICE = {"texts", "source", "target", "n_best", "stream"}
+"""Fields that the service reads; all others are arguments of `Translator.translate`."""
 
 _Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
 """A number; JSON has no infinity and writes null for it."""
@@ -215,13 +219,7 @@ async def _translate(service: Service, request: Request) -> Response:
     check_unicode("prefix", asked.prefix)
     model = _model(service, asked)
     service.admit(request, request.headers.get("authorization", "").removeprefix("Bearer "), asked.texts)
-    options: dict[str, Any] = {"alternatives": asked.n_best - 1, "log_probs": True, "prefix": asked.prefix}
-    options["split"] = not asked.prefix
-    options |= {name: True for name in ("links", "retry") if getattr(asked, name)}
-    if asked.glossary:
-        options["glossary"] = _glossary(asked.glossary)
-    if asked.beam_size is not None:
-        options["beam_size"] = asked.beam_size
+    options = {"alternatives": asked.n_best - 1, "log_probs": True, "split": not asked.prefix, **_arguments(asked)}
     if asked.stream or STREAM in request.headers.get("accept", ""):
         request.state.entry["model"] = model.name
 
@@ -234,6 +232,14 @@ async def _translate(service: Service, request: Request) -> Response:
     passages = await service.translate(request, model, asked.texts, **options)
     answer: Translations = {"model": model.name, "translations": [TranslatedText.of(one) for one in passages]}
     return Response(_json(answer), media_type=JSON)
+
+
+def _arguments(asked: TranslateRequest) -> dict[str, Any]:
+    """Return the fields of a request that are arguments of `Translator.translate`, if they are not the defaults."""
+    arguments = asked.model_dump(exclude=OF_SERVICE, exclude_defaults=True)
+    if asked.glossary:
+        arguments["glossary"] = _glossary(asked.glossary)
+    return arguments
 
 
 def _check_size(asked: TranslateRequest, service: Service) -> None:
