@@ -23,7 +23,8 @@ export async function explainedOf(
     changes: { patches: complete.patches.map((patch) => ({ ...patch, sentence: "another sentence" })) },
     result: { current: { ...sentence, trace, changes: complete } },
     t(key, ...values) {
-      if (!(key in strings || key.startsWith("mistake."))) throw new Error(`no text is called ${key}`);
+      const isPythons = key.startsWith("mistake.") || key.startsWith("point.");
+      if (!(key in strings || isPythons)) throw new Error(`no text is called ${key}`);
       return [key, ...values].join(" ");
     },
     labels: () => ({ rows: PLACES, columns: PLACES, rowSide: "source" }),
