@@ -10,10 +10,10 @@ training words knows:
 - *no analogy*: none.
 
 The command also gives the share of words that are wrong in all of the N best outputs, the share that are wrong by how
-sure the analogy is, and what each part of a system gains alone: the lexicon, and each model of --rescore. A gain is
-cross-fitted on halves of DEV, and tested against the run alone. `--phonetisaurus PYTHON` adds a model of Phonetisaurus
-(PyPI: phonetisaurus) that is trained on the run's training pairs; PYTHON is the interpreter of an environment that has
-it.
+sure the analogy is, and what each part of a combination gains alone: the lexicon, and each model of --rescore. A gain
+is cross-fitted on halves of DEV, and tested against the run alone. `--phonetisaurus PYTHON` adds a model of
+Phonetisaurus (PyPI: phonetisaurus) that is trained on the run's training pairs; PYTHON is the interpreter of an
+environment that has it.
 
 Writes results/errors.json.
 """
@@ -34,7 +34,7 @@ from glassformer.jobs.evaluation import corpus_of
 from glassformer.jobs.log import METRICS_FILE, read_log
 from glassformer.jobs.tuning import keep_lexicon, tune
 from glassformer.system.machine import cores
-from glassformer.translating.tuned_system import System
+from glassformer.translating.combination import Combination
 from glassformer.translator import Translator
 
 NAME = "errors"
@@ -89,7 +89,7 @@ def all_wrong(outputs: Sequence[Sequence[str]], items: Items, most: int = 1) -> 
 
 
 def gains(run: Path, rescore: Sequence[Path], items: Items, beam_size: int) -> dict[str, dict[str, Any]]:
-    """Return what each part of a system gains alone, and all together."""
+    """Return what each part of a combination gains alone, and all together."""
     parts: dict[str, tuple[Sequence[Path], bool]] = {"the lexicon": ((), True)}
     parts |= {f"--rescore {one.name}": ([one], False) for one in rescore}
     if len(rescore) > 1:
@@ -98,11 +98,11 @@ def gains(run: Path, rescore: Sequence[Path], items: Items, beam_size: int) -> d
         parts["all --rescore and the lexicon"] = (rescore, True)
     found = {}
     for name, (models, lexicon) in parts.items():
-        system = System.of(run, rescore=models, lexicon=lexicon)
+        combination = Combination.of(run, rescore=models, lexicon=lexicon)
         settings = {"beam_size": beam_size}
         how: dict[str, Any] = {"rescore": models, "lexicon": lexicon, "settings": settings, "workers": cores()}
-        tuned = tune(Translator.load(run, engine="auto", **how), system, items, "word_error")
-        found[name] = _gain(tuned.comparison) | {"oracle": tuned.oracle, "weights": tuned.system.weights.vector}
+        tuned = tune(Translator.load(run, engine="auto", **how), combination, items, "word_error")
+        found[name] = _gain(tuned.comparison) | {"oracle": tuned.oracle, "weights": tuned.combination.weights.vector}
         print(name, found[name], flush=True)
     return found
 
@@ -211,7 +211,7 @@ def markdown(figures: dict[str, Any]) -> str:
         f"Words for which none of the best outputs is right:\n\n{table(['best outputs', *head], best)}\n"
         f"Wrong words by kind:\n\n{grouped('kind', figures['kinds'])}\n"
         f"Wrong words by the confidence of the best analogy:\n\n{grouped('confidence', figures['confidence'])}\n"
-        f"What each part of a system gains (the run alone: {alone}), with weights cross-fitted on halves of these "
+        f"What each part of a combination gains (the run alone: {alone}), with weights cross-fitted on halves of these "
         f"words. The interval is by paired bootstrap, the p-value by approximate randomisation. "
         f"The last column is the share of words without a right candidate:\n\n"
         f"{table(['part', 'wrong', 'difference', '95 % interval', 'p', 'no candidate'], parts)}\n"

@@ -39,7 +39,7 @@ def scored(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float
 
 
 def measure(run: Path, source: str, target: str, data: Path) -> dict[str, dict[str, float]]:
-    """Return the scores of a run or system on each set."""
+    """Return the scores of a run or combination on each set."""
     translator = Translator.load(run, engine="auto", workers=cores())
     found = {}
     for name, files in SETS.items():
@@ -68,8 +68,8 @@ def markdown(figures: dict[str, Any]) -> str:
     """Return the section: a table for each direction."""
     parts = [
         "## Sentences of Multi30k\n\nBLEU by sacrebleu (13a), cased, and lower-cased in brackets, with chrF2 after a "
-        "semicolon. Settings, weights and systems were chosen by val; each entry was scored on the test sets once. The "
-        "weights of a system are fitted on all of val, so its score there is optimistic. "
+        "semicolon. Settings, weights and combinations were chosen by val; each entry was scored on the test sets "
+        "once. The weights of a combination are fitted on all of val, so its score there is optimistic. "
         "[Quality: Multi30k](../benchmarks/README.md#quality-multi30k) has the trainings.\n"
     ]
     for direction, found in figures["directions"].items():
@@ -87,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", help="language of the sources, such as en")
     parser.add_argument("target", help="language of the references, such as de")
-    told = "a run or system, and its name in the table"
+    told = "a run or combination, and its name in the table"
     parser.add_argument("runs", nargs="+", type=named_run, metavar="NAME=RUN", help=told)
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k's files")
     given = parser.parse_args()

@@ -20,13 +20,13 @@ from glassformer.recipes.toml import changed_settings
 from glassformer.text.glossary import Glossary
 from glassformer.text.placeholders import Masked
 from glassformer.text.terms import Terms
+from glassformer.translating.combination import Combination
 from glassformer.translating.ensemble import check_targets, engine_of
 from glassformer.translating.layers import Layers
 from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Rescorer, Rescoring, is_backward
 from glassformer.translating.restoring import restored
 from glassformer.translating.translation import Explanation, Status, Translation
-from glassformer.translating.tuned_system import System
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
@@ -114,21 +114,21 @@ class Translator:
         from glassformer.interop.choice import EngineRequest, load_engine
 
         models = {"ensemble": tuple(map(Path, others)), "rescore": tuple(map(Path, rescore))}
-        system = System.named(Path(folder), **models, lexicon=lexicon)
-        bundle = Bundle.load(system.run)
-        if changes := system.settings | dict(settings or {}):
+        combination = Combination.named(Path(folder), **models, lexicon=lexicon)
+        bundle = Bundle.load(combination.run)
+        if changes := combination.settings | dict(settings or {}):
             decoding = changed_settings("decoding", bundle.configuration.decoding, changes)
             bundle = replace(bundle, configuration=replace(bundle.configuration, decoding=decoding))
-        wanted: set[Need] = {*needs, "ensemble"} if system.ensemble else {*needs}
+        wanted: set[Need] = {*needs, "ensemble"} if combination.ensemble else {*needs}
         how: dict[str, Any] = {"quantization": quantization, "device": device}
         found = load_engine(bundle, EngineRequest(engine=engine, workers=workers, needs=wanted, **how))
-        members = [cls.load(other, **how) for other in system.ensemble]
-        if not system.rescores:
+        members = [cls.load(other, **how) for other in combination.ensemble]
+        if not combination.rescores:
             return cls(bundle, found, *members)
-        rescoring = [cls.load(other, **how, engine=engine, workers=workers) for other in system.rescore]
+        rescoring = [cls.load(other, **how, engine=engine, workers=workers) for other in combination.rescore]
         ours = bundle.configuration.data
         rescorers = [Rescorer(one, is_backward(ours, one.bundle.configuration.data)) for one in rescoring]
-        return cls(bundle, found, *members, rescoring=Rescoring.of(system, bundle, rescorers))
+        return cls(bundle, found, *members, rescoring=Rescoring.of(combination, bundle, rescorers))
 
     @property
     def model(self) -> "Transformer":

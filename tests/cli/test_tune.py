@@ -15,7 +15,7 @@ def two(trained, tmp_path, monkeypatch):
     """Return the folder with a run and a copy of it, as the current folder."""
     for name in ("run", "other"):
         shutil.copytree(trained, tmp_path / name)
-    for name in ("system.json", "lexicon.tsv.gz"):
+    for name in ("combination.json", "lexicon.tsv.gz"):
         (tmp_path / "run" / name).unlink(missing_ok=True)
     shutil.copy(trained.parent / "train.tsv", tmp_path)
     (tmp_path / "valid.tsv").write_text(word_by_word.tsv(VALID))
@@ -25,16 +25,16 @@ def two(trained, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_tuned_system_is_used_like_a_run(glassformer, two):
+def test_a_tuned_combination_is_used_like_a_run(glassformer, two):
     result = glassformer("tune", "run", "valid.tsv", "--rescore", "other", "--metric", "exact")
     assert result.status == 0
     untuned = glassformer("translate", "run", "--rescore", "other", "--rescore", "other", stdin=b"a cat\n")
     assert untuned.err.startswith("all models count alike")
     assert "cross-fitted" in result.out
-    assert "use it:  glassformer translate run/system.json FILE" in result.out
-    assert json.loads((two / "run" / "system.json").read_text())["rescore"] == ["../other"]
+    assert "use it:  glassformer translate run/combination.json FILE" in result.out
+    assert json.loads((two / "run" / "combination.json").read_text())["rescore"] == ["../other"]
     stdin = b"the big dog\na cat\n"
-    by_file = glassformer("translate", "run/system.json", "--n-best", "2", stdin=stdin)
+    by_file = glassformer("translate", "run/combination.json", "--n-best", "2", stdin=stdin)
     by_option = glassformer("translate", "run", "--rescore", "other", "--n-best", "2", stdin=stdin)
     assert by_file.out == by_option.out
     assert by_file.err == by_option.err == ""  # the weights are tuned
@@ -42,11 +42,11 @@ def test_a_tuned_system_is_used_like_a_run(glassformer, two):
     moved.mkdir()
     for name in ("run", "other"):
         (two / name).rename(moved / name)
-    assert glassformer("translate", moved / "run" / "system.json", "--n-best", "2", stdin=stdin).out == by_file.out
+    assert glassformer("translate", moved / "run" / "combination.json", "--n-best", "2", stdin=stdin).out == by_file.out
 
 
 @pytest.mark.slow
-def test_a_system_is_evaluated_and_compared(glassformer, two):
+def test_a_combination_is_evaluated_and_compared(glassformer, two):
     tune = ("tune", "run", "valid.tsv", "--rescore", "other", "--output", "both.json", "--metric", "exact", "--json")
     glassformer(*tune)
     [exact] = json.loads(glassformer("evaluate", "both.json", "valid.tsv", "--metric", "exact", "--json").out)
@@ -60,16 +60,16 @@ def test_a_system_is_evaluated_and_compared(glassformer, two):
 
 
 @pytest.mark.slow
-def test_bulk_translates_by_a_system_and_knows_its_weights(glassformer, two):
+def test_bulk_translates_by_a_combination_and_knows_its_weights(glassformer, two):
     glassformer("tune", "run", "valid.tsv", "--rescore", "other")
     (two / "texts").write_text("the big dog\na cat\nthe cat\n")
-    assert glassformer("bulk", "run/system.json", "texts", "--output", "out").status == 0
+    assert glassformer("bulk", "run/combination.json", "texts", "--output", "out").status == 0
     [part] = (two / "out" / "parts").glob("*.txt")
-    assert part.read_text() == glassformer("translate", "run/system.json", "texts").out
-    content = json.loads((two / "run" / "system.json").read_text())
+    assert part.read_text() == glassformer("translate", "run/combination.json", "texts").out
+    content = json.loads((two / "run" / "combination.json").read_text())
     content["weights"]["run"] += 1
-    (two / "run" / "system.json").write_text(json.dumps(content))
-    assert "weights" in glassformer("bulk", "run/system.json", "texts", "--output", "out").err
+    (two / "run" / "combination.json").write_text(json.dumps(content))
+    assert "weights" in glassformer("bulk", "run/combination.json", "texts", "--output", "out").err
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_the_validation_pairs_are_the_default(glassformer, two):
         (["translate", "nonsense.json"], "nonsense.json"),
         (["translate", "run", "--rescore", "other", "--explain"], "cannot be inspected"),
         (["translate", "run", "--lexicon", "--beam-size", "2", "--n-best", "3"], "n_best"),
-        (["explore", "run/system.json"], "does not exist"),
+        (["explore", "run/combination.json"], "does not exist"),
     ],
 )
 def test_mistakes_are_one_line(glassformer, two, arguments, message):
@@ -112,11 +112,14 @@ def test_mistakes_are_one_line(glassformer, two, arguments, message):
 
 
 @pytest.mark.slow
-def test_commands_that_need_a_folder_refuse_a_system(glassformer, two):
+def test_commands_that_need_a_folder_refuse_a_combination(glassformer, two):
     glassformer("tune", "run", "valid.tsv", "--rescore", "other")
-    for command in (["export", "run/system.json", "out", "--to", "ctranslate2"], ["trace", "run/system.json", "a cat"]):
+    for command in (
+        ["export", "run/combination.json", "out", "--to", "ctranslate2"],
+        ["trace", "run/combination.json", "a cat"],
+    ):
         result = glassformer(*command)
         assert result.status == 1
         assert "Traceback" not in result.err
-    refused = glassformer("translate", "run/system.json", "--rescore", "other", stdin=b"a cat\n")
-    assert "names all models of its system" in refused.err
+    refused = glassformer("translate", "run/combination.json", "--rescore", "other", stdin=b"a cat\n")
+    assert "names all models of its combination" in refused.err

@@ -28,7 +28,7 @@ from glassformer.jobs.distillation import (
 from glassformer.jobs.preparation import prepare, read_texts, read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import load
-from glassformer.translating.tuned_system import System, SystemWeights
+from glassformer.translating.combination import Combination, CombinationWeights
 
 CONFIG = f"""
 [data]
@@ -313,16 +313,18 @@ def test_several_teachers_are_an_ensemble(folder, tmp_path, files):
 
 
 @pytest.mark.slow
-def test_a_system_of_models_may_teach(folder, tmp_path, files):
-    path, source = tmp_path / "system.json", f"{files}/new.en"
+def test_a_combination_of_models_may_teach(folder, tmp_path, files):
+    path, source = tmp_path / "combination.json", f"{files}/new.en"
     for beam_size in (2, 4):
-        weights = SystemWeights(rescore=(0.5,), length=3.0)
-        System(run=folder / "run", rescore=(folder / "run",), beam_size=beam_size, weights=weights).save(path)
+        weights = CombinationWeights(rescore=(0.5,), length=3.0)
+        Combination(run=folder / "run", rescore=(folder / "run",), beam_size=beam_size, weights=weights).save(path)
         corpus = distil([path], tmp_path / f"d{beam_size}", source=source)
         made = [(record["source"], record["target"]) for record in records(corpus) if record["status"] == "ok"]
         expected = gf.Translator.load(path, engine="auto").translate([one for one, _ in made])
         assert [target for _, target in made] == [one.text for one in expected]
-    System(run=folder / "run", rescore=(folder / "run",), beam_size=4, weights=SystemWeights.equal(1)).save(path)
+    Combination(run=folder / "run", rescore=(folder / "run",), beam_size=4, weights=CombinationWeights.equal(1)).save(
+        path
+    )
     with pytest.raises(ConfigError, match="holds a corpus that was distilled with different weights"):
         distil([path], tmp_path / "d4", source=source)
 

@@ -1,4 +1,4 @@
-"""Tuning a system: the gain is cross-fitted, and the lexicon comes from the training pairs alone."""
+"""Tuning a combination: the gain is cross-fitted, and the lexicon comes from the training pairs alone."""
 
 import json
 
@@ -11,7 +11,7 @@ from glassformer.evaluation.metrics import METRICS
 from glassformer.jobs import train
 from glassformer.jobs.tuning import keep_lexicon, tune
 from glassformer.recipes.toml import load
-from glassformer.translating.tuned_system import SYSTEM, System
+from glassformer.translating.combination import COMBINATION, Combination
 from glassformer.translator import Translator
 
 CONFIG = """
@@ -66,11 +66,11 @@ def runs(tmp_path_factory):
 
 def tuned(run, items, *others, lexicon=False, metric=None):
     translator = Translator.load(run, rescore=others, lexicon=lexicon)
-    return tune(translator, System.of(run, rescore=others, lexicon=lexicon), items, metric)
+    return tune(translator, Combination.of(run, rescore=others, lexicon=lexicon), items, metric)
 
 
 @pytest.mark.slow
-def test_a_tuned_system_has_the_figures_that_evaluating_it_gives(runs, tmp_path):
+def test_a_tuned_combination_has_the_figures_that_evaluating_it_gives(runs, tmp_path):
     run, right, _, items = runs
     keep_lexicon(run)
     found = tuned(run, items, right, lexicon=True)
@@ -80,19 +80,19 @@ def test_a_tuned_system_has_the_figures_that_evaluating_it_gives(runs, tmp_path)
     assert found.comparison.second == pytest.approx(word_error(found.outputs, items.references).value)
     assert found.oracle <= min(found.comparison.first, found.comparison.second)
     assert found.comparison.second <= found.comparison.first
-    found.system.save(tmp_path / SYSTEM)
-    stored = Translator.load(tmp_path / SYSTEM)
+    found.combination.save(tmp_path / COMBINATION)
+    stored = Translator.load(tmp_path / COMBINATION)
     outputs = [one.text for one in stored.translate(items.sources)]
     assert word_error(outputs, items.references).value <= found.comparison.second + 5  # weights from all items
-    content = json.loads((tmp_path / SYSTEM).read_text())
-    assert content["tuned"]["system"] == found.comparison.second
+    content = json.loads((tmp_path / COMBINATION).read_text())
+    assert content["tuned"]["combination"] == found.comparison.second
     assert content["tuned"]["items"] == len(items.sources)
 
 
 @pytest.mark.slow
 def test_features_that_there_are_not_have_no_weight(runs):
     run, right, _, items = runs
-    weights = tuned(run, items, right).system.weights
+    weights = tuned(run, items, right).combination.weights
     assert (weights.confidence, weights.listed) == (0.0, 0.0)
     assert weights.run
     assert tuned(run, items, right, metric="per").comparison.name == "PER"

@@ -14,7 +14,7 @@ import pytest
 
 from glassformer.bundle import Bundle
 from glassformer.interop.ctranslate2.writer import export_ctranslate2
-from glassformer.translating.tuned_system import System, SystemWeights
+from glassformer.translating.combination import Combination, CombinationWeights
 from glassformer.translator import Translator
 from serving.conftest import Served, port_of, until
 
@@ -168,11 +168,13 @@ def test_a_port_in_use(served, run_folder):
 
 
 @pytest.mark.slow
-def test_a_system_is_served_in_place_of_a_run(start, english_french_run, tmp_path):
-    system = System(run=english_french_run, rescore=(english_french_run,), beam_size=2, weights=SystemWeights.equal(1))
-    system.save(tmp_path / "system.json")
+def test_a_combination_is_served_in_place_of_a_run(start, english_french_run, tmp_path):
+    combination = Combination(
+        run=english_french_run, rescore=(english_french_run,), beam_size=2, weights=CombinationWeights.equal(1)
+    )
+    combination.save(tmp_path / "combination.json")
     text = "the big dog sleeps ."
-    with start(str(tmp_path / "system.json")) as one:
+    with start(str(tmp_path / "combination.json")) as one:
         answer = one.json("/translate", {"q": text, "source": "en", "target": "fr"})
         assert one.get("/explore").status == 200  # of the run alone
-    assert answer.json["translatedText"] == Translator.load(tmp_path / "system.json").translate([text])[0].text
+    assert answer.json["translatedText"] == Translator.load(tmp_path / "combination.json").translate([text])[0].text

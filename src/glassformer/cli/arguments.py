@@ -18,13 +18,13 @@ __all__ = [
     "OptionalConfigName",
     "Overrides",
     "RunFolder",
-    "RunOrSystem",
+    "RunOrCombination",
     "SearchAgain",
     "TrainingDevice",
 ]
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo.")]
-RunOrSystem = Annotated[
+RunOrCombination = Annotated[
     Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo; or a file written by `tune`.")
 ]
 ConfigName = Annotated[

@@ -19,7 +19,7 @@ from glassformer.decoding.options import EngineName, Quantization
 if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
     from glassformer.recipes.configuration import Configuration
-    from glassformer.translating.tuned_system import System
+    from glassformer.translating.combination import Combination
     from glassformer.translator import Translator
 
 __all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "TestSet", "as_command"]
@@ -102,15 +102,15 @@ class ChosenModels(NamedTuple):
         models: dict[str, Any] = {"rescore": self.rescore or (), "lexicon": self.lexicon}
         return computing.load(run, *self.ensemble or (), **models, **options)
 
-    def system(self, run: Path) -> "System":
-        """Return the system of a run and these models."""
-        from glassformer.translating.tuned_system import System
+    def combination(self, run: Path) -> "Combination":
+        """Return the combination of a run and these models."""
+        from glassformer.translating.combination import Combination
 
-        return System.of(run, ensemble=self.ensemble or (), rescore=self.rescore or (), lexicon=self.lexicon)
+        return Combination.of(run, ensemble=self.ensemble or (), rescore=self.rescore or (), lexicon=self.lexicon)
 
     def say_if_untuned(self, run: Path) -> None:
         """Print on stderr that the models count alike, unless `tune` has fitted their weights."""
-        if (self.rescore or self.lexicon) and not self.system(run).tuned:
+        if (self.rescore or self.lexicon) and not self.combination(run).tuned:
             typer.echo("all models count alike; `glassformer tune` with the same models fits their weights", err=True)
 
 

@@ -40,8 +40,8 @@ from glassformer.system.files import JSON_VERSION, hash_of_file, parse_json
 from glassformer.system.machine import cores
 from glassformer.system.storage import Storage, storage_of
 from glassformer.text.glossary import Glossary
+from glassformer.translating.combination import Combination
 from glassformer.translating.translation import Translation, score_line, status_entry
-from glassformer.translating.tuned_system import System
 from glassformer.translator import WINDOW, Translator
 
 __all__ = [
@@ -222,13 +222,13 @@ class BulkJob:
 
     def _identity(self) -> dict[str, Any]:
         first, *others = self.runs
-        system = System.named(first)
-        changes = {**system.settings, **self.settings}
-        decoding = changed_settings("decoding", Bundle.load(system.run).configuration.decoding, changes)
-        guards, listed = system.run / GUARDS, system.run / SHORTLIST
+        combination = Combination.named(first)
+        changes = {**combination.settings, **self.settings}
+        decoding = changed_settings("decoding", Bundle.load(combination.run).configuration.decoding, changes)
+        guards, listed = combination.run / GUARDS, combination.run / SHORTLIST
         return {
-            "runs": [hash_of_file(stored_weights(run)) for run in (*system.folders, *others)],
-            **rescored_by(system),
+            "runs": [hash_of_file(stored_weights(run)) for run in (*combination.folders, *others)],
+            **rescored_by(combination),
             **settings_of_outputs(decoding),
             "candidates": [hash_of_file(listed)] if decoding.shortlist and listed.exists() else None,
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
@@ -246,12 +246,12 @@ def _is_there(part: str, names: Collection[str]) -> bool:
     return all(f"{part}{end}" in names for end in (_TEXT, _STATUS, _RECORD))
 
 
-def rescored_by(system: System) -> dict[str, Any]:
+def rescored_by(combination: Combination) -> dict[str, Any]:
     """Return what decides how outputs are rescored, besides the models; nothing for a run alone."""
-    if not system.rescores:
+    if not combination.rescores:
         return {}
-    lexicon = hash_of_file(system.run / LEXICON) if system.lexicon else None
-    return {"weights": list(system.weights.vector), "lexicon": lexicon}
+    lexicon = hash_of_file(combination.run / LEXICON) if combination.lexicon else None
+    return {"weights": list(combination.weights.vector), "lexicon": lexicon}
 
 
 @cache

@@ -50,8 +50,8 @@ from glassformer.system.locks import locked
 from glassformer.system.machine import cores
 from glassformer.text.normalisation import normalise
 from glassformer.text.tokenizer import save_tokenizers
+from glassformer.translating.combination import Combination
 from glassformer.translating.translation import Translation
-from glassformer.translating.tuned_system import System
 from glassformer.translator import Translator
 
 __all__ = [
@@ -140,7 +140,7 @@ def distil(
 ) -> DistilledCorpus:
     """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
 
-    The first teacher may be a file that `tune` wrote: its system of several models then translates.
+    The first teacher may be a file that `tune` wrote: its combination of several models then translates.
 
     The corpus is the first teacher's training corpus (`data` names its current folder) or, if `source` is given, the
     files `source` and `target`. Without `target`, the source lines have no references, unless `source` has both sides
@@ -323,10 +323,10 @@ class _Distillation:
     ) -> None:
         self.teachers, self.folder, self.search = teachers, folder, search
         self.labelled, self.on_progress = labelled, on_progress
-        self.system = System.named(teachers[0])
-        self.bundle = Bundle.load(self.system.run)
+        self.combination = Combination.named(teachers[0])
+        self.bundle = Bundle.load(self.combination.run)
         self.settings = changed_settings(
-            "decoding", self.bundle.configuration.decoding, self.system.settings | dict(settings)
+            "decoding", self.bundle.configuration.decoding, self.combination.settings | dict(settings)
         )
         self.translations = translations
         if translations:
@@ -352,7 +352,7 @@ class _Distillation:
         if texts:
             held_out = {"valid": texts.valid, "test": texts.test}
         else:
-            held_out = {"valid": read_valid_pairs(self.system.run / PREPARED) or []}
+            held_out = {"valid": read_valid_pairs(self.combination.run / PREPARED) or []}
         write_held_out(self.folder, held_out, self.bundle.configuration.data)
         if corpus:
             lines, pairs = _count(corpus), _pairs(corpus, references=corpus.source != corpus.target)
@@ -410,14 +410,14 @@ class _Distillation:
 
     @cached_property
     def _hashes(self) -> list[str]:
-        return [hash_of_file(stored_weights(run)) for run in (*self.system.folders, *self.teachers[1:])]
+        return [hash_of_file(stored_weights(run)) for run in (*self.combination.folders, *self.teachers[1:])]
 
     def _keep_settings(self, corpus: Corpus | None) -> None:
         files = [] if corpus is None else [CorpusFile.of(name, {}) for name in (*corpus.source, *corpus.target)]
         settings = {
             "teachers": self._hashes,
             "labelled": self.labelled,
-            **rescored_by(self.system),
+            **rescored_by(self.combination),
             **settings_of_outputs(self.settings),
             **({name: getattr(self.settings, name) for name in OF_SAMPLING} if self.search.sample else {}),
             **asdict(self.search),

@@ -1,4 +1,4 @@
-"""Tune a system: fit the weights of a run and the models that rescore its outputs, on a validation set."""
+"""Tune a combination: fit the weights of a run and the models that rescore its outputs, on a validation set."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,8 +15,8 @@ from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.significance import Comparison, compare_texts
 from glassformer.evaluation.tuning import CandidateTable, cross_fitted, oracle, useful_weights
 from glassformer.jobs.preparation import prepared_folder, read_texts
+from glassformer.translating.combination import Combination, CombinationWeights
 from glassformer.translating.rescoring import Candidates
-from glassformer.translating.tuned_system import System, SystemWeights
 from glassformer.translator import Translator
 
 __all__ = ["Tuned", "keep_lexicon", "tune"]
@@ -27,29 +27,29 @@ FEWEST_ITEMS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """A tuned system, and what it gains."""
+    """A tuned combination, and what it gains."""
 
-    system: System
-    """The system with the weights from all items."""
+    combination: Combination
+    """The combination with the weights from all items."""
     comparison: Comparison
-    """The run alone, and the system with cross-fitted weights, by the metric that was tuned."""
+    """The run alone, and the combination with cross-fitted weights, by the metric that was tuned."""
     oracle: float
-    """The metric of the best candidates that the system could choose, in per cent."""
+    """The metric of the best candidates that the combination could choose, in per cent."""
     items: int
     """Number of items."""
     outputs: tuple[str, ...]
-    """The system's output for each item, with cross-fitted weights."""
+    """The combination's output for each item, with cross-fitted weights."""
 
 
-def tune(translator: Translator, system: System, items: Items, metric: str | None = None) -> Tuned:
-    """Return the system with weights fitted to some items; it is not yet stored.
+def tune(translator: Translator, combination: Combination, items: Items, metric: str | None = None) -> Tuned:
+    """Return the combination with weights fitted to some items; it is not yet stored.
 
     A weight of the length is fitted only where it gains beyond chance: otherwise it adapts to how free these references
     are, and other texts of the same language have shorter or longer ones.
 
     Args:
-        translator: the system, as `Translator.load` returns it.
-        system: its models.
+        translator: the combination, as `Translator.load` returns it.
+        combination: its models.
         items: sources with references, which no model was trained on.
         metric: a name from `METRICS`; by default, the first of `default_metrics`.
 
@@ -66,7 +66,7 @@ def tune(translator: Translator, system: System, items: Items, metric: str | Non
         )
     kept, references = [found[place] for place in places], [items.references[place] for place in places]
     table = CandidateTable.of([one.texts for one in kept], [one.features for one in kept], references, chosen)
-    equal = SystemWeights.equal(len(system.rescore))
+    equal = CombinationWeights.equal(len(combination.rescore))
     start, length = equal.vector, (equal.place_of_length,)
     plain, weighed = (_outputs(kept, cross_fitted(table, start, held)) for held in (length, ()))
     [gain] = compare_texts(plain, weighed, references, metrics=[chosen])
@@ -75,11 +75,11 @@ def tune(translator: Translator, system: System, items: Items, metric: str | Non
     every = [""] * len(found)
     for place, output in zip(places, outputs, strict=True):
         every[place] = output
-    weights = SystemWeights.of(_without_idle(table, useful_weights(table, start, held)))
+    weights = CombinationWeights.of(_without_idle(table, useful_weights(table, start, held)))
     limit = oracle(table)
     return Tuned(
-        system=replace(
-            system,
+        combination=replace(
+            combination,
             beam_size=translator.bundle.configuration.decoding.beam_size,
             weights=weights,
             tuned={**_summary(comparison), "oracle": limit, "items": len(places)},
@@ -119,6 +119,6 @@ def _without_idle(table: CandidateTable, weights: Sequence[float]) -> list[float
 
 
 def _summary(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain data: the metric, its values for the run and the system, and the p-value."""
+    """Return a comparison as plain data: the metric, its values for the run and the combination, and the p-value."""
     values = asdict(comparison)
-    return {"metric": values["name"], "run": values["first"], "system": values["second"], "p": values["p_value"]}
+    return {"metric": values["name"], "run": values["first"], "combination": values["second"], "p": values["p_value"]}

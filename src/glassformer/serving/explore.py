@@ -29,7 +29,7 @@ from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service
 from glassformer.system.page_headers import EXPLORER_HEADERS
 from glassformer.system.processes import Worker
-from glassformer.translating.tuned_system import System
+from glassformer.translating.combination import Combination
 
 __all__ = ["Explorers"]
 
@@ -84,7 +84,7 @@ class _Explorer:
     """The explorer of one run, and its process."""
 
     def __init__(self, model: ServedModel) -> None:
-        self.folder = System.named(model.process.load.folder).run
+        self.folder = Combination.named(model.process.load.folder).run
         address = f"explore/api?{urlencode({'run': model.name})}"
         self._load = _LoadedExplorer(self.folder.absolute(), address)
         self._process = ExitStack()

@@ -1,6 +1,6 @@
-"""A system: a run, the models that rescore its outputs, and the weight of each. Kept in a small file.
+"""A combination: a run, the models that rescore its outputs, and the weight of each. Kept in a small file.
 
-system.json          the folders, relative to the file's own; the beam size; the weights; what `tune` measured
+combination.json          the folders, relative to the file's own; the beam size; the weights; what `tune` measured
 """
 
 import os
@@ -12,16 +12,16 @@ from typing import Any
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.system.files import read_json, write_json, write_safely
 
-__all__ = ["SUFFIX", "SYSTEM", "System", "SystemWeights"]
+__all__ = ["COMBINATION", "SUFFIX", "Combination", "CombinationWeights"]
 
-SYSTEM = "system.json"
+COMBINATION = "combination.json"
 """The file's name in the folder of its run."""
 SUFFIX = ".json"
 """The end of the name of every such file, which tells it from the folder of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SystemWeights:
+class CombinationWeights:
     """How much each model counts. The score of a candidate is the sum of its features, each times its weight."""
 
     run: float = 1.0
@@ -36,12 +36,12 @@ class SystemWeights:
     """Added for a candidate that the lexicon proposes."""
 
     @classmethod
-    def equal(cls, models: int) -> "SystemWeights":
+    def equal(cls, models: int) -> "CombinationWeights":
         """Return the weights before tuning: all models count alike."""
         return cls(rescore=(1.0,) * models)
 
     @classmethod
-    def of(cls, vector: Sequence[float]) -> "SystemWeights":
+    def of(cls, vector: Sequence[float]) -> "CombinationWeights":
         """Return the weights of a vector in the order of `vector`."""
         run, *rescore, length, confidence, listed = vector
         return cls(run=run, rescore=tuple(rescore), length=length, confidence=confidence, listed=listed)
@@ -58,11 +58,11 @@ class SystemWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+class Combination:
     """A run, the models that rescore its outputs, and their weights."""
 
     run: Path
-    """Folder of the run; its tokens, settings and test sets are the system's."""
+    """Folder of the run; its tokens, settings and test sets are the combination's."""
     ensemble: tuple[Path, ...] = ()
     """Runs whose probabilities are averaged with the run's at each step."""
     rescore: tuple[Path, ...] = ()
@@ -72,7 +72,7 @@ class System:
     """Whether the run's lexicon proposes and weighs candidates by analogy with its training words."""
     beam_size: int | None = None
     """Number of candidates of each model; None = the run's beam size."""
-    weights: SystemWeights = field(default_factory=SystemWeights)
+    weights: CombinationWeights = field(default_factory=CombinationWeights)
     tuned: Mapping[str, Any] = field(default_factory=dict)
     """What `tune` measured; empty before it."""
 
@@ -96,15 +96,15 @@ class System:
     @classmethod
     def of(
         cls, run: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
-    ) -> "System":
-        """Return the system of these models: the one stored beside the run, if it has them, or one of equal weights.
+    ) -> "Combination":
+        """Return the combination of these models: the one stored beside the run, if it has them, or with equal weights.
 
         Raises:
-            CheckpointError: the stored system is damaged.
+            CheckpointError: the stored combination is damaged.
         """
-        weights = SystemWeights.equal(len(rescore))
+        weights = CombinationWeights.equal(len(rescore))
         new = cls(run=run, ensemble=tuple(ensemble), rescore=tuple(rescore), lexicon=lexicon, weights=weights)
-        stored = cls.load(run / SYSTEM) if (run / SYSTEM).exists() else None
+        stored = cls.load(run / COMBINATION) if (run / COMBINATION).exists() else None
         return (
             replace(new, weights=stored.weights, tuned=stored.tuned) if stored and stored.models == new.models else new
         )
@@ -112,25 +112,25 @@ class System:
     @classmethod
     def named(
         cls, path: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
-    ) -> "System":
-        """Return the system that a user names: the one in a file that `tune` wrote, or a run with these models.
+    ) -> "Combination":
+        """Return the combination that a user names: the one in a file that `tune` wrote, or a run with these models.
 
         Raises:
             CheckpointError: the file is damaged.
             ConfigError: the file names all models already.
         """
-        system = cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
-        if system.rescores and (ensemble or rescore or lexicon):
+        combination = cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
+        if combination.rescores and (ensemble or rescore or lexicon):
             raise ConfigError(
-                f"{path} names all models of its system: leave out the ensemble, rescoring models and the lexicon"
+                f"{path} names all models of its combination: leave out the ensemble, rescoring models and the lexicon"
             )
         if rescore or lexicon:
             return cls.of(path, ensemble=ensemble, rescore=rescore, lexicon=lexicon)
-        return replace(system, ensemble=(*system.ensemble, *ensemble))
+        return replace(combination, ensemble=(*combination.ensemble, *ensemble))
 
     @classmethod
-    def load(cls, path: Path) -> "System":
-        """Return the system in a file.
+    def load(cls, path: Path) -> "Combination":
+        """Return the combination in a file.
 
         Raises:
             CheckpointError: the file is missing or damaged.
@@ -145,17 +145,17 @@ class System:
                 rescore=tuple(place / one for one in content["rescore"]),
                 lexicon=bool(content["lexicon"]),
                 beam_size=None if content["beam_size"] is None else int(content["beam_size"]),
-                weights=SystemWeights(**weights),
+                weights=CombinationWeights(**weights),
                 tuned=dict(content["tuned"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CheckpointError(
-                f"{path}: expected a system, as `glassformer tune` writes it, got {error!r}; run `glassformer tune` "
-                "again, or give the folder of a run"
+                f"{path}: expected a combination, as `glassformer tune` writes it, got {error!r}; run `glassformer "
+                "tune` again, or give the folder of a run"
             ) from error
 
     def save(self, path: Path) -> None:
-        """Write the system into a file; the folders are written relative to it.
+        """Write the combination into a file; the folders are written relative to it.
 
         Raises:
             CheckpointError: the file cannot be written.

@@ -15,8 +15,8 @@ from glassformer.corpus.files import files_of, format_of
 from glassformer.decoding.engine import Ids
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.recipes.configuration import DataConfig
+from glassformer.translating.combination import Combination
 from glassformer.translating.translation import Translation
-from glassformer.translating.tuned_system import System
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,16 +104,16 @@ class Rescoring:
     """In the order of `Candidates.features`."""
 
     @classmethod
-    def of(cls, system: System, run: Bundle, models: Sequence[Rescorer]) -> "Rescoring":
-        """Return the rescoring of the run of a system, by the models that the system names, in their order.
+    def of(cls, combination: Combination, run: Bundle, models: Sequence[Rescorer]) -> "Rescoring":
+        """Return the rescoring of the run of a combination, by the models that the combination names, in their order.
 
         Raises:
             CheckpointError: the run's lexicon is missing or damaged.
         """
         from glassformer.corpus.analogy import LEXICON, Lexicon
 
-        lexicon = Lexicon.load(system.run / LEXICON, run.target_tokenizer) if system.lexicon else None
-        return cls(models=tuple(models), lexicon=lexicon, weights=system.weights.vector)
+        lexicon = Lexicon.load(combination.run / LEXICON, run.target_tokenizer) if combination.lexicon else None
+        return cls(models=tuple(models), lexicon=lexicon, weights=combination.weights.vector)
 
     def proposed(self, texts: Sequence[str], size: int) -> list[list[str]]:
         """Return the outputs of the other models and of the lexicon for each text: up to `size` from each."""

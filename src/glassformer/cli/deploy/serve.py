@@ -119,17 +119,17 @@ def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics:
     from glassformer.recipes.toml import changed_settings
     from glassformer.serving.models import ServedModel, code_of
     from glassformer.serving.process import LoadedTranslator, ModelProcess
-    from glassformer.translating.tuned_system import System
+    from glassformer.translating.combination import Combination
 
-    system = System.named(run)
-    bundle = Bundle.load(system.run)
+    combination = Combination.named(run)
+    bundle = Bundle.load(combination.run)
     data = bundle.configuration.data
     source, _, target = pair.partition(":") if pair else (data.source_language, "", data.target_language)
     if not source or not target:
         raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
     source, target = code_of(source), code_of(target)
     process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics)
-    decoding = changed_settings("decoding", bundle.configuration.decoding, system.settings | how["settings"])
+    decoding = changed_settings("decoding", bundle.configuration.decoding, combination.settings | how["settings"])
     return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.arguments import DecodingOverrides, Device, Ensemble, Json, RunOrSystem
+from glassformer.cli.arguments import DecodingOverrides, Device, Ensemble, Json, RunOrCombination
 from glassformer.cli.parts import Parts
 from glassformer.errors import ConfigError, quoted
 
@@ -16,7 +16,7 @@ __all__ = ["score_command"]
 
 
 def score_command(
-    run: RunOrSystem,
+    run: RunOrCombination,
     *,
     source: Annotated[
         str,

@@ -44,7 +44,9 @@ def tune_command(
     computing: Computing,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write the system to FILE.  [default: RUN/system.json]"),
+        typer.Option(
+            "--output", metavar="FILE", help="Write the combination to FILE.  [default: RUN/combination.json]"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -55,19 +57,19 @@ def tune_command(
     the other half.
     """
     from glassformer.jobs.tuning import tune
-    from glassformer.translating.tuned_system import SUFFIX, SYSTEM
+    from glassformer.translating.combination import COMBINATION, SUFFIX
 
     if not (models.rescore or models.lexicon):
         raise ConfigError("there is nothing to tune: give models by --rescore RUN, or use --lexicon")
-    path = output or run / SYSTEM
+    path = output or run / COMBINATION
     if path.suffix != SUFFIX:
         raise ConfigError(f"--output: expected a name that ends in {SUFFIX}, got {quoted(str(path))}")
     settings = {} if beam_size is None else {"beam_size": beam_size}
     translator = models.load(run, computing, settings=settings)
     items = _items(run, translator.bundle.configuration, source, reference, group)
     typer.echo(f"translating {len(items.sources):,} texts", err=True)
-    tuned = tune(translator, models.system(run), items, metric)
-    tuned.system.save(path)
+    tuned = tune(translator, models.combination(run), items, metric)
+    tuned.combination.save(path)
     _print(tuned, path, as_json)
 
 
@@ -92,16 +94,17 @@ def _print(tuned: "Tuned", path: Path, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    one, weights = tuned.comparison, tuned.system.weights
+    one, weights = tuned.comparison, tuned.combination.weights
     if as_json:
-        typer.echo(json.dumps({**tuned.system.tuned, "weights": weights.vector, "file": str(path)}))
+        typer.echo(json.dumps({**tuned.combination.tuned, "weights": weights.vector, "file": str(path)}))
         return
     table = Table("model", "weight", box=None, pad_edge=False)
     table.columns[1].justify = "right"
-    models = [(str(folder), weight) for folder, weight in zip(tuned.system.rescore, weights.rescore, strict=True)]
+    models = [(str(folder), weight) for folder, weight in zip(tuned.combination.rescore, weights.rescore, strict=True)]
     extras = [("length", weights.length)]
-    extras += [("lexicon: confidence", weights.confidence), ("lexicon: listed", weights.listed)] * tuned.system.lexicon
-    for name, weight in [(str(tuned.system.run), weights.run), *models, *extras]:
+    if tuned.combination.lexicon:
+        extras += [("lexicon: confidence", weights.confidence), ("lexicon: listed", weights.listed)]
+    for name, weight in [(str(tuned.combination.run), weights.run), *models, *extras]:
         table.add_row(name, f"{weight:.3f}")
     Console(highlight=False).print(table)
     typer.echo(

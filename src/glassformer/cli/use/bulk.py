@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.arguments import Ensemble, GlossaryFile, RunOrSystem, SearchAgain
+from glassformer.cli.arguments import Ensemble, GlossaryFile, RunOrCombination, SearchAgain
 from glassformer.cli.option_groups import Computing, SearchOptions
 from glassformer.cli.parts import Parts
 
@@ -12,7 +12,7 @@ __all__ = ["bulk_command"]
 
 
 def bulk_command(
-    run: RunOrSystem,
+    run: RunOrCombination,
     *,
     inputs: Annotated[
         list[str],

@@ -12,7 +12,7 @@ import typer
 from glassformer.cli.arguments import (
     BeamSize,
     GlossaryFile,
-    RunOrSystem,
+    RunOrCombination,
     SearchAgain,
 )
 from glassformer.cli.option_groups import ChosenModels, Computing
@@ -29,7 +29,7 @@ __all__ = ["print_untranslated", "translate_command"]
 
 
 def translate_command(
-    run: RunOrSystem,
+    run: RunOrCombination,
     *,
     file: Annotated[
         Path | None,
