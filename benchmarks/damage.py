@@ -36,7 +36,7 @@ from glassformer.interop.choice import EngineRequest, load_engine
 from glassformer.interop.ctranslate2.writer import converted, export_ctranslate2
 from glassformer.jobs.averaging import average
 from glassformer.jobs.log import read_log
-from glassformer.jobs.manifest import Manifest
+from glassformer.jobs.prepared.manifest import Manifest
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.system.machine import saturates_int8

@@ -31,7 +31,8 @@ from benchmarks import results
 from benchmarks.command import as_command
 from benchmarks.doctor import generate
 from glassformer.corpus.encoding import AT_ONCE, encode
-from glassformer.jobs.preparation import Prepared, prepare
+from glassformer.jobs.preparation import prepare
+from glassformer.jobs.prepared.reading import Prepared
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load
 from glassformer.system.files import hash_of_folder

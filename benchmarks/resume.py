@@ -27,7 +27,8 @@ from benchmarks.command import as_command
 from glassformer.bundle import WEIGHTS, read_weights
 from glassformer.errors import ConfigError
 from glassformer.jobs.log import METRICS_FILE, read_log
-from glassformer.jobs.preparation import PREPARED, prepare, prepared_folder
+from glassformer.jobs.preparation import prepare
+from glassformer.jobs.prepared.folder import PREPARED, prepared_folder
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import load

@@ -618,7 +618,7 @@ MISTAKES = [
     ),
     Mistake(
         "validation pairs are trained on",
-        "jobs/preparation.py",
+        "jobs/prepared/held_out.py",
         "return pairs, _without(kept, places)",
         "return pairs, kept",
         "tests/jobs/test_preparation.py",

@@ -36,9 +36,10 @@ def main() -> None:
 
     import glassformer.corpus.files
     import glassformer.jobs.preparation
+    import glassformer.jobs.prepared.shards
 
     # Four shards of about four blocks each, from a corpus small enough for hundreds of preparations.
-    glassformer.jobs.preparation.SHARD = SHARD
+    glassformer.jobs.prepared.shards.SHARD = SHARD
     glassformer.corpus.files.READ_BYTES = READ_BYTES
     answer(pid=os.getpid())
     for line in sys.stdin:

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from glassformer.jobs.manifest import Manifest
+from glassformer.jobs.prepared.manifest import Manifest
 
 CONFIG = """
 [data]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.preparing import SHARD, Preparing
-from glassformer.jobs.manifest import Manifest
+from glassformer.jobs.prepared.manifest import Manifest
 
 CONFIG = """
 [data]

@@ -25,7 +25,8 @@ from glassformer.jobs.distillation import (
     reason_without_output,
     teachable,
 )
-from glassformer.jobs.preparation import prepare, read_texts, read_valid_pairs
+from glassformer.jobs.preparation import prepare, read_texts
+from glassformer.jobs.prepared.folder import read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
 from glassformer.recipes.toml import load
 from glassformer.translating.combination import Combination, CombinationWeights

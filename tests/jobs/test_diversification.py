@@ -16,7 +16,7 @@ from glassformer.errors import ConfigError
 from glassformer.jobs import distillation
 from glassformer.jobs.distillation import DISTILLATION, TeacherSearch, distil, prepare_student
 from glassformer.jobs.diversification import diversify
-from glassformer.jobs.preparation import read_valid_pairs
+from glassformer.jobs.prepared.folder import read_valid_pairs
 
 CONFIG = f"""
 [cleaning]

@@ -15,10 +15,12 @@ import word_by_word
 from glassformer.corpus import files, pool
 from glassformer.corpus.batching import Examples
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
+from glassformer.corpus.tasks import TASKS
 from glassformer.errors import CheckpointError, CheckpointVersionError, ConfigError, DataError
-from glassformer.jobs import preparation as module
-from glassformer.jobs.manifest import MANIFEST, Manifest
-from glassformer.jobs.preparation import prepare, read_valid_pairs
+from glassformer.jobs.preparation import prepare
+from glassformer.jobs.prepared import shards, tokenizers
+from glassformer.jobs.prepared.folder import read_valid_pairs
+from glassformer.jobs.prepared.manifest import MANIFEST, Manifest
 from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
 from glassformer.recipes.toml import load
 from glassformer.text.normalisation import normalise
@@ -68,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make shards of 60 pairs from small blocks, so that there are four."""
-    monkeypatch.setattr(module, "SHARD", 60)
+    monkeypatch.setattr(shards, "SHARD", 60)
     monkeypatch.setattr(files, "READ_BYTES", 500)
 
 
@@ -217,7 +219,7 @@ def test_a_built_in_task_is_prepared_like_files(tmp_path: Path) -> None:
     (tmp_path / "task.toml").write_text('[data]\ntask = "copy"\n[tokenizer]\nkind = "words"\n')
     configuration = load(tmp_path / "task.toml", [f"run.directory={tmp_path / 'run'}"])
     prepared = prepare(configuration)
-    splits = module.TASKS["copy"](1).splits
+    splits = TASKS["copy"](1).splits
     assert texts(prepared, prepared.train) == [
         (normalise(one.source), normalise(one.target)) for one in splits["train"]
     ]
@@ -239,10 +241,10 @@ def test_an_unknown_task_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
 def test_the_size_of_blocks_and_shards_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare(settings_of(folder))
     assert len(Manifest.load(whole.folder).shards) == 1
-    monkeypatch.setattr(module, "SHARD", 21)
+    monkeypatch.setattr(shards, "SHARD", 21)
     monkeypatch.setattr(files, "READ_BYTES", 200)
     monkeypatch.setattr(pool, "POOL_BYTES", 1)
-    monkeypatch.setattr(module, "APART_PAIRS", 1)
+    monkeypatch.setattr(tokenizers, "APART_PAIRS", 1)
     for workers in (1, 2):
         cut = prepare(settings_of(folder, f"cleaning.workers={workers}", run=f"cut-{workers}"))
         assert len(Manifest.load(cut.folder).shards) == 10
@@ -359,7 +361,7 @@ def add_problem(monkeypatch: pytest.MonkeyPatch):
     def add(text: bytes) -> None:
         monkeypatch.setattr(Beginning, "text", text)
         monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (Beginning, *PROBLEMS))
-        monkeypatch.setattr(module, "ALWAYS_LEFT_OUT", (*ALWAYS_LEFT_OUT, Beginning.id))
+        monkeypatch.setattr("glassformer.jobs.prepared.texts.ALWAYS_LEFT_OUT", (*ALWAYS_LEFT_OUT, Beginning.id))
 
     return add
 
@@ -484,7 +486,7 @@ def test_a_missing_run_directory_is_an_error(folder: Path) -> None:
 
 
 def test_tokenizers_learn_from_a_sample_of_a_large_corpus(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOKENIZER_PAIRS", 3)
+    monkeypatch.setattr(tokenizers, "TOKENIZER_PAIRS", 3)
     first, again = (prepare(settings_of(folder, run=run)) for run in ("one", "other"))
     assert 4 < len(first.source_tokenizer) <= 4 + len(word_by_word.WORDS)
     assert contents(first.folder / "tokenizer") == contents(again.folder / "tokenizer")

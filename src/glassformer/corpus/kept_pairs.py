@@ -1,6 +1,7 @@
 """The pairs of a corpus that are kept: read in blocks, which a pool's processes turn into texts."""
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ import numpy as np
 
 from glassformer.corpus.readers import Block, Corpus, PairReader, TextPairs
 from glassformer.errors import DataError
+from glassformer.system.pools import Pool
 from glassformer.text.normalisation import normalise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["KeptBlock", "PairsWithSources", "kept_blocks", "kept_pairs", "only"]
+__all__ = ["KeptBlock", "PairsWithSources", "kept_blocks", "kept_pairs", "only", "texts_at"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,3 +98,9 @@ def only(blocks: Iterable[KeptBlock], places: "NDArray[np.int64]") -> Iterator[K
         if begin < end:
             yield block.only(places[begin:end] - first)
         first += block.pairs
+
+
+def texts_at(blocks: Iterable[KeptBlock], places: "NDArray[np.int64]", pool: Pool) -> TextPairs:
+    """Return the pairs at these ascending indices among all kept pairs, as a pool's processes read them."""
+    with closing(pool.map(KeptBlock.texts, only(blocks, places))) as texts:
+        return [pair for sides in texts for pair in zip(*sides, strict=True)]

@@ -12,7 +12,7 @@ from glassformer.corpus.word_alignment import align_words
 from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Term
 from glassformer.text.links import Span, overlap
-from glassformer.text.placeholders import shared_spans, spans_of
+from glassformer.text.placeholders import has_placeholders, shared_spans, spans_of
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
 
@@ -51,6 +51,11 @@ class PlaceholderPairs:
     """Share of the pairs that get tokens for words, from 0 to 1."""
     translations: Mapping[str, str] = field(default_factory=dict)
     """The usual translation of each of some words, in lower case."""
+
+    @classmethod
+    def of(cls, source: Tokenizer, target: Tokenizer) -> "PlaceholderPairs | None":
+        """Return what puts tokens in place of spans that stand on both sides; None for vocabularies without them."""
+        return cls(source, target) if has_placeholders(source) and has_placeholders(target) else None
 
     def __call__(self, source: str, target: str) -> _Pair:
         """Return a pair with placeholder tokens; the pair itself if it has no place for one."""

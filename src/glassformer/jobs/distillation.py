@@ -33,9 +33,10 @@ from glassformer.evaluation.metrics import METRICS, metrics_named, sentence_scor
 from glassformer.jobs.bulk import finished_settings, finished_translations, names_and_sizes, rescored_by
 from glassformer.jobs.evaluation import corpus_of
 from glassformer.jobs.kept_settings import difference_of_settings, stored_weights
-from glassformer.jobs.manifest import CorpusFile
-from glassformer.jobs.preparation import PREPARED, CorpusTexts, OnProgress, read_texts, read_valid_pairs
-from glassformer.jobs.run_reports import ProgressReport
+from glassformer.jobs.preparation import CorpusTexts, read_texts
+from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
+from glassformer.jobs.prepared.manifest import CorpusFile
+from glassformer.jobs.run_reports import OnProgress, ProgressReport
 from glassformer.recipes.configuration import (
     OF_SAMPLING,
     Configuration,

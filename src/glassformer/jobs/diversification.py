@@ -40,8 +40,8 @@ from glassformer.jobs.distillation import (
     write_records,
 )
 from glassformer.jobs.kept_settings import stored_weights
-from glassformer.jobs.preparation import CorpusTexts, OnProgress
-from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
+from glassformer.jobs.preparation import CorpusTexts
+from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressReport
 from glassformer.system.files import clear_temporaries, hash_of_file
 from glassformer.system.locks import locked
 

@@ -16,7 +16,7 @@ from glassformer.jobs.averaging import average_if_better
 from glassformer.jobs.calibration import CALIBRATED_TEXTS, calibrate, fewest_texts
 from glassformer.jobs.evaluation import validation_items
 from glassformer.jobs.log import Log
-from glassformer.jobs.preparation import Prepared
+from glassformer.jobs.prepared.reading import Prepared
 from glassformer.jobs.run_reports import AlignmentReport, CalibrationReport, ProgressReport, RunReport
 from glassformer.model.transformer import Transformer
 from glassformer.system.machine import device_of

@@ -9,7 +9,8 @@ from glassformer.corpus.batching import Examples
 from glassformer.corpus.resampling import Resampler
 from glassformer.errors import ConfigError
 from glassformer.jobs.initial_model import initial_model
-from glassformer.jobs.preparation import Prepared, prepare
+from glassformer.jobs.preparation import prepare
+from glassformer.jobs.prepared.reading import Prepared
 from glassformer.jobs.replay import with_replay
 from glassformer.jobs.run_folder import bundle_of, check_shared, keep_bundle
 from glassformer.jobs.run_reports import PreparedReport, RunReport

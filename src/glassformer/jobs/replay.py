@@ -13,8 +13,11 @@ from glassformer.corpus.files import expand, files_of, format_of
 from glassformer.corpus.mixture import MixedExamples
 from glassformer.errors import ConfigError, quoted
 from glassformer.jobs.distillation import distil
-from glassformer.jobs.manifest import MANIFEST
-from glassformer.jobs.preparation import PREPARED, OnProgress, Prepared, prepare_all
+from glassformer.jobs.preparation import prepare_all
+from glassformer.jobs.prepared.folder import PREPARED
+from glassformer.jobs.prepared.manifest import MANIFEST
+from glassformer.jobs.prepared.reading import Prepared
+from glassformer.jobs.run_reports import OnProgress
 from glassformer.recipes.configuration import OTHER_SPLITS
 
 __all__ = ["with_replay"]

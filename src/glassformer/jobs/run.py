@@ -13,7 +13,7 @@ from glassformer.jobs.end_stages import END_STAGES, Ended
 from glassformer.jobs.evaluation import validation_metric
 from glassformer.jobs.loading import LoadedRun, load_run
 from glassformer.jobs.log import METRICS_FILE, best
-from glassformer.jobs.manifest import MANIFEST
+from glassformer.jobs.prepared.manifest import MANIFEST
 from glassformer.jobs.run_reports import PreparedReport, RunReport, Summary
 from glassformer.jobs.saving import Saver
 from glassformer.model.transformer import Transformer

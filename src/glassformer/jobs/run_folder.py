@@ -9,8 +9,9 @@ import torch
 from glassformer.bundle import CONFIG, Bundle
 from glassformer.corpus.files import is_url
 from glassformer.errors import CheckpointError, ConfigError, quoted
-from glassformer.jobs.manifest import MANIFEST
-from glassformer.jobs.preparation import Prepared, prepared_folder
+from glassformer.jobs.prepared.folder import prepared_folder
+from glassformer.jobs.prepared.manifest import MANIFEST
+from glassformer.jobs.prepared.reading import Prepared
 from glassformer.jobs.starting_run import check_start
 from glassformer.recipes.configuration import NOT_CONTENT, Configuration
 from glassformer.recipes.toml import model_config

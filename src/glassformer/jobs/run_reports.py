@@ -1,5 +1,6 @@
 """The reports of a training run: progress, events and the final summary."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ __all__ = [
     "AverageReport",
     "CalibrationReport",
     "ExaminedReport",
+    "OnProgress",
     "PreparedReport",
     "ProgressReport",
     "RunReport",
@@ -30,12 +32,12 @@ class ProgressReport:
 
     stage: str
     """The current step, in words."""
-    done: int
+    done: int = 0
     """Units done so far."""
-    total: int
+    total: int = 0
     """Total number of units; 0 = unknown."""
-    unit: str
-    """The unit: "bytes", "pairs" or "sentences"."""
+    unit: str = ""
+    """The unit: "bytes", "pairs" or "sentences"; "" where nothing is counted."""
     seconds_left: float = 0.0
     """Estimated time left, in seconds; 0 = unknown."""
 
@@ -46,6 +48,10 @@ class ExaminedReport:
 
     report: CorpusReport
     corpus: "Corpus"
+
+
+OnProgress = Callable[[ProgressReport | ExaminedReport], object]
+"""What is called with the reports of preparing a corpus, and of translating it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

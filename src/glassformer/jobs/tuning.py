@@ -14,7 +14,8 @@ from glassformer.errors import DataError
 from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.significance import Comparison, compare_texts
 from glassformer.evaluation.tuning import CandidateTable, cross_fitted, oracle, useful_weights
-from glassformer.jobs.preparation import prepared_folder, read_texts
+from glassformer.jobs.preparation import read_texts
+from glassformer.jobs.prepared.folder import prepared_folder
 from glassformer.translating.combination import Combination, CombinationWeights
 from glassformer.translating.rescoring import Candidates
 from glassformer.translator import Translator

@@ -178,7 +178,7 @@ def _validation(run: Path) -> str:
 def _probes(run: Path, probe: str | None) -> list[str] | None:
     """Return the texts of a file, or N validation texts of the run; None if the run has none and N is not given."""
     from glassformer.corpus.readers import read_lines
-    from glassformer.jobs.preparation import PREPARED, read_valid_pairs
+    from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
 
     if probe is not None and not probe.isdecimal():
         return list(read_lines(Path(probe)))

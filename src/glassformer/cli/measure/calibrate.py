@@ -77,7 +77,7 @@ def _items(run: "Path", configuration: "Configuration", source: str | None, targ
     from glassformer.evaluation.items import Items, read_items
     from glassformer.jobs.calibration import CALIBRATED_TEXTS
     from glassformer.jobs.evaluation import corpus_of, validation_items
-    from glassformer.jobs.preparation import PREPARED, read_valid_pairs
+    from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
 
     if source is None:
         if not (pairs := read_valid_pairs(run / PREPARED)):

@@ -79,7 +79,7 @@ def _items(
     """Return the given texts with their references, or the run's validation pairs."""
     from glassformer.evaluation.items import read_items
     from glassformer.jobs.evaluation import corpus_of, validation_items
-    from glassformer.jobs.preparation import prepared_folder, read_valid_pairs
+    from glassformer.jobs.prepared.folder import prepared_folder, read_valid_pairs
 
     if source is not None:
         return read_items(corpus_of(source, reference, configuration), group=group)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from glassformer.corpus.doctor.examination import CorpusReport
     from glassformer.corpus.readers import Corpus
-    from glassformer.jobs.preparation import Prepared
+    from glassformer.jobs.prepared.reading import Prepared
     from glassformer.recipes.configuration import Configuration
     from glassformer.system.pools import Pool
 

@@ -16,8 +16,8 @@ from glassformer.errors import GlassformerError
 from glassformer.evaluation.items import Items, read_items
 from glassformer.jobs.evaluation import validation_items
 from glassformer.jobs.log import METRICS_FILE, read_log
-from glassformer.jobs.manifest import Manifest
-from glassformer.jobs.preparation import PREPARED, read_valid_pairs
+from glassformer.jobs.prepared.folder import PREPARED, read_valid_pairs
+from glassformer.jobs.prepared.manifest import Manifest
 from glassformer.jobs.speed.estimate import count_parameters
 from glassformer.model.config import ModelConfig
 from glassformer.recipes.configuration import Configuration

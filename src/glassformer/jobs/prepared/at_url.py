@@ -6,7 +6,7 @@ from pathlib import Path
 from glassformer.bundle import TOKENIZER
 from glassformer.corpus.shards import ARRAYS
 from glassformer.errors import CheckpointError
-from glassformer.jobs.manifest import MANIFEST, Manifest
+from glassformer.jobs.prepared.manifest import MANIFEST, Manifest
 from glassformer.system.files import hash_of_file, hash_of_folder, remove, write_safely
 from glassformer.system.storage import RemoteStorage, using
 

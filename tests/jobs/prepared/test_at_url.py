@@ -8,8 +8,9 @@ import pytest
 
 import word_by_word
 from glassformer.errors import CheckpointError
-from glassformer.jobs import preparation
-from glassformer.jobs.preparation import prepare, prepared_folder
+from glassformer.jobs.preparation import prepare
+from glassformer.jobs.prepared import shards
+from glassformer.jobs.prepared.folder import prepared_folder
 from glassformer.recipes.toml import load
 from glassformer.system.storage import RemoteStorage
 
@@ -21,7 +22,7 @@ DAMAGE = [lambda content: content[:-4], lambda content: content[:-1] + b"\7", la
 def folder(tmp_path, monkeypatch):
     """Make a folder with a corpus the current one, and make shards of 60 pairs, so that there are four."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(preparation, "SHARD", 60)
+    monkeypatch.setattr(shards, "SHARD", 60)
     (tmp_path / "train.tsv").write_text(word_by_word.tsv(word_by_word.pairs(240, 1, 3, 11)))
     (tmp_path / "small.toml").write_text(CONFIG)
     return tmp_path

@@ -1,0 +1,69 @@
+"""Read a prepared folder whose parts are all there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from glassformer.corpus.batching import Examples
+from glassformer.corpus.encoding import encode
+from glassformer.corpus.placeholder_pairs import PlaceholderPairs
+from glassformer.corpus.shards import open_shards
+from glassformer.jobs.prepared.folder import VALID_FILE, PreparedFolder
+from glassformer.jobs.prepared.tokenizers import read_tokenizers
+from glassformer.recipes.configuration import Configuration
+from glassformer.recipes.defaults import describe_choice
+from glassformer.text.tokenizer import Tokenizer
+
+__all__ = ["Prepared", "read_prepared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A prepared corpus: the data that a job trains on and is validated with."""
+
+    folder: Path
+    configuration: Configuration
+    """The job's configuration, with open settings chosen for the corpus."""
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    train: Examples
+    """The training pairs, read from the disk as they are needed."""
+    valid: Examples
+    valid_pairs: list[tuple[str, str]]
+    """The validation pairs as text, including pairs that are too long."""
+    dropped: dict[str, int]
+    """Number of pairs left out, by reason."""
+    report: Mapping[str, Any] | None
+    """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
+    made: bool
+    """True if this call made any part; False if it found all parts in the folder."""
+    chosen: str
+    """The settings that were left open and the values chosen for the corpus, in words; "" if none was open."""
+
+
+def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configuration) -> Prepared:
+    """Return a folder's corpus for a configuration as it was given, and as it was fitted to the corpus.
+
+    Raises:
+        CheckpointError: a file is missing or damaged.
+    """
+    manifest, (source, target) = folder.manifest, read_tokenizers(folder, fitted)
+    valid_pairs = folder.pairs(VALID_FILE)
+    sides = ([source for source, _ in valid_pairs], [target for _, target in valid_pairs])
+    valid = encode(sides, source, target, fitted.data.max_length, PlaceholderPairs.of(source, target))
+    too_long = sum(shard.too_long for shard in manifest.shards) + valid.too_long
+    dropped = {**manifest.dropped, "longer than data.max_length": too_long}
+    return Prepared(
+        folder=folder.path,
+        configuration=fitted,
+        source_tokenizer=source,
+        target_tokenizer=target,
+        train=open_shards(folder.path, manifest.shards),
+        valid=valid.encoded.examples(),
+        valid_pairs=valid_pairs,
+        dropped={reason: count for reason, count in dropped.items() if count},
+        report=manifest.report,
+        made=folder.made,
+        chosen=describe_choice(given, fitted, manifest.pairs),
+    )

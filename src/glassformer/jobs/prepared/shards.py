@@ -1,0 +1,75 @@
+"""Cut the training pairs into tokens, and write them in shards, whose format is that of corpus/shards.py."""
+
+import math
+from collections.abc import Container, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+
+from glassformer.corpus.encoding import PairEncoder, Part, joined_parts
+from glassformer.corpus.kept_pairs import KeptBlock
+from glassformer.corpus.placeholder_pairs import PlaceholderPairs, frequent_translations
+from glassformer.corpus.shards import SHARD, write_shard
+from glassformer.jobs.prepared.folder import SAMPLE_FILE, PreparedFolder
+from glassformer.jobs.prepared.texts import SplitTexts
+from glassformer.jobs.prepared.tokenizers import read_tokenizers
+from glassformer.jobs.run_reports import OnProgress, ProgressReport
+from glassformer.recipes.configuration import Configuration
+
+__all__ = ["ensure_shards"]
+
+
+def ensure_shards(
+    folder: PreparedFolder, configuration: Configuration, texts: SplitTexts, on_progress: OnProgress
+) -> None:
+    """Write the missing and the damaged shards.
+
+    Raises:
+        DataError: the corpus cannot be read, or has changed.
+        CheckpointError: a file cannot be written.
+    """
+    pairs = folder.manifest.pairs
+    there = {shard.name: shard for shard in folder.manifest.shards if shard.is_whole(folder.path)}
+    names = [f"train-{number:05d}" for number in range(math.ceil(pairs / SHARD))]
+    counts = {number: min(SHARD, pairs - number * SHARD) for number in range(len(names))}
+    missing = {number: count for number, count in counts.items() if names[number] not in there}
+    if not missing:
+        return
+    todo, done = sum(missing.values()), 0
+    encoder = _encoder(folder, configuration, on_progress)
+    with closing(texts.pool.map(encoder, _of_shards(texts.training_blocks(), missing))) as parts:
+        for number, count in missing.items():
+            some, end = list[Part](), done + count
+            while done < end:
+                some.append(next(parts))
+                done += some[-1].encoded.pairs + some[-1].too_long
+                on_progress(ProgressReport(stage="cutting into tokens", done=done, total=todo, unit="pairs"))
+            encoded, too_long = joined_parts(some)
+            there[names[number]] = write_shard(folder.path, names[number], encoded, too_long=too_long)
+            folder.save(shards=tuple(there[name] for name in names if name in there))
+
+
+def _encoder(folder: PreparedFolder, configuration: Configuration, on_progress: OnProgress) -> PairEncoder:
+    """Return what encodes pairs; where the vocabularies have placeholder tokens, it puts them into the pairs."""
+    source, target = read_tokenizers(folder, configuration)
+    placeholders, share = PlaceholderPairs.of(source, target), configuration.tokenizer.placeholders
+    if placeholders and share:
+        on_progress(ProgressReport(stage="aligning words for placeholders"))
+        translations = frequent_translations(folder.pairs(SAMPLE_FILE))
+        placeholders = replace(placeholders, share=share, translations=translations)
+    return PairEncoder(source, target, configuration.data.max_length, placeholders)
+
+
+def _of_shards(blocks: Iterable[KeptBlock], numbers: Container[int]) -> Iterator[KeptBlock]:
+    """Yield the pairs that belong to the shards with these numbers; no block belongs to two shards."""
+    first = 0
+    for block in blocks:
+        here = 0
+        while here < block.pairs:
+            number = (first + here) // SHARD
+            end = min(block.pairs, (number + 1) * SHARD - first)
+            if number in numbers:
+                yield block if end - here == block.pairs else block.only(np.arange(here, end))
+            here = end
+        first += block.pairs

@@ -1,0 +1,164 @@
+"""Examine and clean a corpus, and split it: kept.npy, valid.jsonl and sample.jsonl."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from io import BytesIO
+from itertools import islice
+
+import numpy as np
+
+from glassformer.corpus.doctor.duplicates import first_bits
+from glassformer.corpus.doctor.examine import Examination, examine, examine_held_out
+from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT
+from glassformer.corpus.kept_pairs import KeptBlock, kept_blocks, kept_pairs
+from glassformer.corpus.pool import processes_for
+from glassformer.corpus.readers import Corpus, TextPairs
+from glassformer.corpus.shards import save_array
+from glassformer.corpus.tasks import TASKS
+from glassformer.errors import ConfigError, DataError, quoted
+from glassformer.jobs.prepared.folder import KEPT_FILE, SAMPLE_FILE, VALID_FILE, PreparedFolder
+from glassformer.jobs.prepared.held_out import KeptBits, hold_out
+from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressReport
+from glassformer.recipes.configuration import Configuration
+from glassformer.system.files import hash_of_bytes, hash_of_file
+from glassformer.system.pools import HERE, Pool
+
+__all__ = ["SplitTexts"]
+
+SAMPLE_PAIRS = 10_000
+"""Number of pairs from which open settings are chosen."""
+
+
+class SplitTexts:
+    """The texts of a corpus, cleaned and split; the folder keeps which pairs are for training and for validation."""
+
+    def __init__(
+        self,
+        folder: PreparedFolder,
+        configuration: Configuration,
+        corpora: Mapping[str, Corpus],
+        on_progress: OnProgress,
+        *,
+        holds_out: bool = True,
+        pool: Pool | None = None,
+    ) -> None:
+        self.folder, self.configuration, self.corpora, self.on_progress = folder, configuration, corpora, on_progress
+        self.data, self._holds_out, self._pool = configuration.data, holds_out, pool
+
+    def ensure(self) -> None:
+        """Decide which pairs are for training, if this was not done or its files were damaged.
+
+        Raises:
+            ConfigError: the folder was prepared with different training pairs, or the task is unknown.
+            DataError: the corpus cannot be read, or none of its pairs can be used.
+            CheckpointError: a file cannot be written.
+        """
+        names = (SAMPLE_FILE, VALID_FILE, *(() if self.data.task else (KEPT_FILE,)))
+        if self.folder.manifest.always_left_out != ALWAYS_LEFT_OUT or not self.folder.has(*names):
+            self._write()
+
+    def training_blocks(self) -> Iterator[KeptBlock]:
+        """Return the training pairs, in blocks."""
+        if self.data.task:
+            return iter([KeptBlock.of(self._task[0])])
+        return kept_blocks(self.corpora["train"], np.load(self.folder.path / KEPT_FILE))
+
+    def training_pairs(self) -> Iterator[tuple[str, str]]:
+        """Return the training pairs, read from the files as they are needed."""
+        return (pair for block in self.training_blocks() for pair in zip(*block.texts(), strict=True))
+
+    def test_pairs(self) -> list[tuple[str, str]]:
+        """Return the test pairs; none where the configuration names no test files."""
+        if self.data.task:
+            return list(self._task[2])
+        if "test" not in self.corpora:
+            return []
+        corpus = self.corpora["test"]
+        return list(kept_pairs(corpus, examine_held_out(corpus).kept))
+
+    @cached_property
+    def pool(self) -> Pool:
+        """Where lines are checked and encoded."""
+        if self.data.task:
+            return HERE
+        return self._pool or processes_for(self.corpora["train"], self.configuration.cleaning.workers)
+
+    @cached_property
+    def _task(self) -> tuple[TextPairs, TextPairs, TextPairs]:
+        """The built-in task's pairs for training, validation and testing."""
+        if self.data.task not in TASKS:
+            raise ConfigError(f"data.task: expected one of {', '.join(TASKS)}, got {quoted(self.data.task)}")
+        splits = TASKS[self.data.task](self.configuration.run.seed).splits
+        train, valid, test = (
+            [(one.source, one.target) for one in splits[split]] for split in ("train", "valid", "test")
+        )
+        return train, valid, test
+
+    def _write(self) -> None:
+        """Decide which pairs are for training; write the validation pairs and a sample."""
+        report, dropped = None, {}
+        if self.data.task:
+            train, valid, _ = self._task
+            pairs = len(train)
+        else:
+            examination = self._examined()
+            report = examination.report.to_dict()
+            dropped = {reason: finding.count for reason, finding in examination.report.dropped.items()}
+            valid, kept = self._hold_out(examination.kept, dropped)
+            pairs, _ = first_bits(kept, 0)
+            self._check_kept(kept, pairs)
+            save_array(self.folder.path / KEPT_FILE, kept)
+        self.folder.write_pairs(VALID_FILE, valid)
+        self.folder.write_pairs(SAMPLE_FILE, list(islice(self.training_pairs(), SAMPLE_PAIRS)))
+        paths = {name: self.folder.path / name for name in (KEPT_FILE, VALID_FILE, SAMPLE_FILE)}
+        hashes = {name: hash_of_file(path) for name, path in paths.items() if path.exists()}
+        self.folder.save(
+            always_left_out=ALWAYS_LEFT_OUT,
+            report=report,
+            dropped=dropped,
+            pairs=pairs,
+            valid_pairs=len(valid),
+            hashes=hashes,
+        )
+
+    def _examined(self) -> Examination:
+        corpus = self.corpora["train"]
+        held_out = {split: files for split, files in self.corpora.items() if split != "train"}
+
+        def on_read(done: int, total: int) -> None:
+            self.on_progress(ProgressReport(stage="checking the corpus", done=done, total=total, unit="bytes"))
+
+        examination = examine(corpus, self.configuration.cleaning, held_out, on_read, self.pool)
+        self.on_progress(ExaminedReport(report=examination.report, corpus=corpus))
+        if not examination.report.kept:
+            raise DataError(
+                f"{corpus.names}: none of the {examination.report.pairs} pairs can be used; see `glassformer prepare "
+                "--check`, and make sure that it is the right file"
+            )
+        return examination
+
+    def _hold_out(self, kept: KeptBits, dropped: dict[str, int]) -> tuple[TextPairs, KeptBits]:
+        """Return the validation pairs, and bits that mark the training pairs; add the pairs left out to `dropped`."""
+        if self.data.valid_source:
+            examination = examine_held_out(self.corpora["valid"])
+            found = examination.report.dropped.items()
+            dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
+            return list(kept_pairs(self.corpora["valid"], examination.kept)), kept
+        if not self._holds_out:
+            return [], kept
+        return hold_out(self.corpora["train"], kept, self.data.valid_lines, self.configuration.run.seed, self.pool)
+
+    def _check_kept(self, kept: KeptBits, pairs: int) -> None:
+        """Raise an error if the folder was prepared with different training pairs.
+
+        They differ where this version of the corpus doctor leaves pairs out for other reasons than the version that
+        prepared the folder, but a resumed training run must see the pairs that it began with.
+        """
+        content, before = BytesIO(), self.folder.manifest.hashes.get(KEPT_FILE)
+        np.save(content, kept)
+        if before and before != hash_of_bytes(content.getvalue()):
+            raise ConfigError(
+                f"{self.folder.path} holds a prepared corpus of {self.folder.manifest.pairs} training pairs, but this "
+                f"version of glassformer chooses {pairs} (`glassformer prepare --check` shows why): choose another "
+                "run.directory and data.prepared, or use the version that prepared the folder"
+            )

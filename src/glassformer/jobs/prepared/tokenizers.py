@@ -1,0 +1,88 @@
+"""Make the tokenizers of a prepared corpus, or take those of a run."""
+
+from pathlib import Path
+
+import numpy as np
+
+from glassformer.bundle import TOKENIZER
+from glassformer.corpus.kept_pairs import texts_at
+from glassformer.corpus.readers import TextPairs
+from glassformer.errors import CheckpointError
+from glassformer.jobs.prepared.folder import PreparedFolder
+from glassformer.jobs.prepared.texts import SplitTexts
+from glassformer.jobs.run_reports import OnProgress, ProgressReport
+from glassformer.recipes.configuration import Configuration
+from glassformer.system.files import hash_of_folder
+from glassformer.system.processes import Worker
+from glassformer.text.reversal import from_right_to_left
+from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenizers, train_tokenizers
+
+__all__ = ["ensure_tokenizers", "read_tokenizers"]
+
+TOKENIZER_PAIRS = 200_000
+"""Maximum number of pairs to train tokenizers on; more would take longer and hardly improve the result."""
+APART_PAIRS = 5_000
+"""Below this number of pairs, training the tokenizers takes less time than starting another process."""
+
+
+def ensure_tokenizers(
+    folder: PreparedFolder, configuration: Configuration, texts: SplitTexts, on_progress: OnProgress
+) -> None:
+    """Give the folder tokenizers, if it has none: those of the run, those of the starting run, or new ones.
+
+    Raises:
+        VocabularyError: the corpus gives no vocabulary.
+        CheckpointError: a file cannot be read or written.
+    """
+    of_run = Path(configuration.run.directory) / TOKENIZER
+    if folder.manifest.tokenizer and folder.manifest.tokenizer == hash_of_folder(folder.path / TOKENIZER):
+        return
+    if configuration.run.directory and of_run.is_dir():
+        tokenizers = load_tokenizers(of_run)
+    elif configuration.training.start_from:
+        tokenizers = load_tokenizers(Path(configuration.training.start_from) / TOKENIZER)
+    else:
+        tokenizers = _trained(configuration, texts, folder.manifest.pairs, on_progress)
+    _save(folder, tokenizers)
+
+
+def read_tokenizers(folder: PreparedFolder, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
+    """Return the folder's tokenizers; the target's reverses its tokens if the configuration says so.
+
+    Raises:
+        CheckpointError: the tokenizers cannot be read.
+    """
+    source, target = load_tokenizers(folder.path / TOKENIZER)
+    return source, from_right_to_left(target) if configuration.data.reverse_target else target
+
+
+def _trained(
+    configuration: Configuration, texts: SplitTexts, count: int, on_progress: OnProgress
+) -> tuple[Tokenizer, Tokenizer]:
+    """Train tokenizers in a process that can be ended, because sentencepiece ignores signals while it trains."""
+    on_progress(ProgressReport(stage="training the tokenizer"))
+    pairs = _pairs(texts, count)
+    sides = ([source for source, _ in pairs], [target for _, target in pairs])
+    if len(pairs) < APART_PAIRS or configuration.cleaning.workers == 1:
+        return train_tokenizers(*sides, configuration.tokenizer)
+    with Worker(train_tokenizers, "trains the tokenizer") as worker:
+        return worker.ask(*sides, configuration.tokenizer)
+
+
+def _pairs(texts: SplitTexts, count: int) -> TextPairs:
+    """Return the pairs to train tokenizers on: all `count` pairs, or TOKENIZER_PAIRS random ones."""
+    if count <= TOKENIZER_PAIRS:
+        return list(texts.training_pairs())
+    wanted = np.random.default_rng(1).choice(count, TOKENIZER_PAIRS, replace=False)
+    return texts_at(texts.training_blocks(), np.sort(wanted), texts.pool)
+
+
+def _save(folder: PreparedFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    """Write the tokenizers; forget shards made with different tokenizers."""
+    path = folder.path / TOKENIZER
+    try:
+        save_tokenizers(path, *tokenizers)
+    except OSError as error:
+        raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
+    hash, manifest = hash_of_folder(path), folder.manifest
+    folder.save(tokenizer=hash, shards=manifest.shards if hash == manifest.tokenizer else ())
