@@ -7,33 +7,24 @@ for JSON. Tensors are joined into one base64 text, with a list of their names, s
 
 import copy
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
 
 from glassformer.bundle import Bundle
-from glassformer.corpus.tasks import CLASSIC, TASKS
-from glassformer.decoding import Hypothesis, SearchTree
-from glassformer.decoding.beam import search_tree
-from glassformer.decoding.hypothesis import max_length
-from glassformer.decoding.transformer_step import TransformerStep, padded
 from glassformer.errors import ConfigError, DataError, quoted
 from glassformer.model.config import ModelConfig
 from glassformer.model.points import named_points
-from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
-from glassformer.text.tokenizer import Tokenizer
-from glassformer.text.vocabulary import UNK_ID
 from glassformer.translator import Translator
+from glassformer.watch.explorer.examples import example_sentences, frequent_words, story_pair
 from glassformer.watch.explorer.module import strings, styles
 from glassformer.watch.explorer.packing import pack
 from glassformer.watch.explorer.recording import recorded_data
-from glassformer.watch.explorer.remote import search_data, unbatched
+from glassformer.watch.explorer.remote import search_data
+from glassformer.watch.explorer.sentence import searched, source_ids, trace_data
 from glassformer.watch.explorer.training_history import progress, shrunk, shrunk_bytes, snapshots_in, spread
 from glassformer.watch.inspection import MISTAKES
 
@@ -54,17 +45,8 @@ PAYLOAD_VERSION = 1
 FRAME = 220_000
 """Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
-EXAMPLES = 5
 
 StoryOpens = Literal["never", "first", "always"]
-GENDERED = frozenset(["ca", "cs", "de", "es", "fr", "it", "pl", "pt", "ro", "ru", "uk"])
-"""Languages, among others, in which "animal" and "street" have different genders and pronouns."""
-STORY = CLASSIC[1:3]
-"""The two sentences of the page's story: the animal was too tired, or the street too wide."""
-
-COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
-"""Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all
-steps except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,16 +99,16 @@ def payload(
         )
     model = rounded(translator.model) if travels else translator.model
     page, source = _page(translator, sentence)
-    hypotheses, tree = _searched(bundle, model, source)
+    hypotheses, tree = searched(bundle, model, source)
     page |= {
         "source": bundle.source_tokenizer.to_dict(),
         "target": _target_tokenizer(bundle),
         "weights": pack(dict(model.named_parameters()), "float16") if travels else None,
         **progress(bundle.folder),
-        "trace": _comparison(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits),
+        "trace": trace_data(model, source, [bundle.model_config.bos_id, *hypotheses[0].tokens[:-1]], limits.comparison),
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
-        "story": {"opens": story, "pair": _story_pair(bundle)},
+        "story": {"opens": story, "pair": story_pair(bundle)},
     }
     snapshots = snapshots_in(bundle.folder)
     chosen = spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
@@ -151,7 +133,7 @@ def recorded_payload(translator: Translator, sentence: str = "", *, limits: Page
         DataError: the sentence cannot be translated, or its numbers are too many for a page.
     """
     page, source = _page(translator, sentence)
-    hypotheses, tree = _searched(translator.bundle, translator.model, source)
+    hypotheses, tree = searched(translator.bundle, translator.model, source)
     page |= recorded_data(translator, page["sentence"], source, hypotheses, tree)
     size = FRAME + len(json.dumps(page, separators=(",", ":")))
     if size > limits.page:
@@ -165,8 +147,8 @@ def recorded_payload(translator: Translator, sentence: str = "", *, limits: Page
 def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[int]]:
     """Return the data that every page has, and the ids of its sentence."""
     bundle, config = translator.bundle, translator.bundle.model_config
-    examples = _examples(bundle)
-    sentence = sentence or (examples[0] if examples else _frequent_words(bundle.source_tokenizer))
+    examples = example_sentences(bundle)
+    sentence = sentence or (examples[0] if examples else frequent_words(bundle.source_tokenizer))
     page = {
         "format_version": PAYLOAD_VERSION,
         "recorded": False,
@@ -193,7 +175,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
         "checkpoints": [],
         "left_out": [],
     }
-    return page, _source_ids(translator, sentence)
+    return page, source_ids(translator, sentence)
 
 
 def _count(translator: Translator) -> int:
@@ -212,13 +194,6 @@ def rounded(model: Transformer) -> Transformer:
     for weight in model.parameters():
         weight.data.clamp_(-largest, largest)  # an imported model has an output bias of −10⁹, which must stay finite
     return model.half().float().eval()
-
-
-def _frequent_words(tokenizer: Tokenizer) -> str:
-    """Return the most frequent words of a vocabulary as a sentence, for a run without example sentences."""
-    tokens = tokenizer.tokens(range(len(tokenizer)))
-    frequent = (id for id, token in enumerate(tokens) if id > UNK_ID and not re.fullmatch("▁|<0x..>", token))
-    return tokenizer.decode(list(islice(frequent, EXAMPLES)))
 
 
 def point_data(config: ModelConfig) -> list[dict[str, Any]]:
@@ -246,85 +221,7 @@ def _words_of_mistakes(language: str) -> dict[str, str]:
     return words
 
 
-def _examples(bundle: Bundle) -> list[str]:
-    configuration = bundle.configuration
-    if configuration.data.task == "english-french":
-        others = (example for example in CLASSIC if example not in STORY)
-        return [example.source for example in (*STORY, *others)]  # a pronoun can be asked about at once
-    if configuration.data.task in TASKS:
-        task = TASKS[configuration.data.task](configuration.run.seed)
-        return [example.source for example in task.splits["test"][:EXAMPLES]]
-    return []
-
-
-def _story_pair(bundle: Bundle) -> list[str]:
-    """Return the two sentences of the story if the model translates them into a language with genders, or none."""
-    data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
-    translates = data.source_language == "en" and data.target_language in GENDERED
-    cuts_words = tokenizer.to_dict()["kind"] != "characters"  # models of characters transliterate words
-    pair = [example.source for example in STORY]
-    known = all(UNK_ID not in tokenizer.encode(sentence) for sentence in pair)
-    return pair if translates and cuts_words and known else []
-
-
 def _target_tokenizer(bundle: Bundle) -> dict[str, Any] | None:
     """Return the target tokenizer, or None if it equals the source tokenizer."""
     joint = bundle.target_tokenizer is bundle.source_tokenizer
     return None if joint else bundle.target_tokenizer.to_dict()
-
-
-# One sentence, translated and recorded
-
-
-def _source_ids(translator: Translator, sentence: str) -> list[int]:
-    config, tokenizer = translator.bundle.model_config, translator.bundle.source_tokenizer
-    ids = [*tokenizer.encode(sentence), tokenizer.eos_id]
-    max_source = translator.bundle.configuration.decoding.max_source
-    longest = config.max_length if config.positions == "learned" else max_source
-    if not 1 < len(ids) <= longest:
-        raise DataError(f"{quoted(sentence)}: expected 1 to {longest - 1} tokens, got {len(ids) - 1}; shorten it")
-    return ids
-
-
-def _searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tuple[list[Hypothesis], SearchTree]:
-    """Return the hypotheses of a beam search with the run's settings, and the tree of its candidates."""
-    decoding, config = bundle.configuration.decoding, bundle.model_config
-    return search_tree(
-        TransformerStep(model, padded(model, [source])),
-        n_best=decoding.beam_size,
-        max_length=max_length(config, len(source), decoding.extra_length),
-        **asdict(decoding),
-    )
-
-
-@torch.no_grad()
-def _comparison(model: Transformer, source: Sequence[int], target: Sequence[int], limits: PageLimits) -> dict[str, Any]:
-    """Return PyTorch's numbers with which the page compares its own, as many as fit, most useful first."""
-    with record(model) as trace:
-        model(padded(model, [source]), padded(model, [target]))
-    points = {name: unbatched(value) for name, value in trace.items() if _kind(name) in COMPARED}
-    chosen = _fitting(points, limits.comparison)
-    packed = pack({name: value for name, value in points.items() if name in chosen}, "float32")
-    return {
-        "source_ids": list(source),
-        "target_ids": list(target),
-        "dtype": packed["dtype"],
-        "points": packed["tensors"],
-        "data": packed["data"],
-        "words": None,
-    }
-
-
-def _fitting(points: Mapping[str, Tensor], room: int) -> set[str]:
-    """Return the names of the points that fit into `room` bytes of base64, most useful first."""
-    chosen = set()
-    for name in sorted(points, key=lambda name: COMPARED.index(_kind(name))):
-        size = points[name].numel() * 4 * 4 // 3
-        if size <= room:
-            chosen.add(name)
-            room -= size
-    return chosen
-
-
-def _kind(name: str) -> str:
-    return name.rpartition(".")[2]
