@@ -16,18 +16,13 @@ from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.jobs import distillation as module
 from glassformer.jobs.bulk import BULK, BulkJob, bulk, finish_bulk
-from glassformer.jobs.distillation import (
-    DISTILLATION,
-    TeacherSearch,
-    distil,
-    nearest_first,
-    prepare_student,
-    reason_without_output,
-    teachable,
-)
+from glassformer.jobs.distillation import distil
 from glassformer.jobs.preparation import prepare, read_texts
 from glassformer.jobs.prepared.folder import read_valid_pairs
 from glassformer.jobs.run_reports import ProgressReport
+from glassformer.jobs.student import prepare_student
+from glassformer.jobs.student_corpus import DISTILLATION, TeacherSearch
+from glassformer.jobs.teacher import nearest_first, reason_without_output, teachable
 from glassformer.recipes.toml import load
 from glassformer.translating.combination import Combination, CombinationWeights
 
@@ -153,7 +148,7 @@ def test_a_second_call_translates_only_missing_lines(folder, tmp_path, small_par
 @pytest.mark.slow
 def test_nothing_is_loaded_when_nothing_is_missing(folder, tmp_path, monkeypatch):
     distil([folder / "run"], tmp_path / "d")
-    monkeypatch.setattr(module.Translator, "load", None)
+    monkeypatch.setattr(gf.Translator, "load", None)
     assert distil([folder / "run"], tmp_path / "d").made == 0
 
 

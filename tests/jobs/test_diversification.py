@@ -13,10 +13,11 @@ import glassformer as gf
 import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError
-from glassformer.jobs import distillation
-from glassformer.jobs.distillation import DISTILLATION, TeacherSearch, distil, prepare_student
+from glassformer.jobs.distillation import distil
 from glassformer.jobs.diversification import diversify
 from glassformer.jobs.prepared.folder import read_valid_pairs
+from glassformer.jobs.student import prepare_student
+from glassformer.jobs.student_corpus import DISTILLATION, TeacherSearch
 
 CONFIG = f"""
 [cleaning]
@@ -117,7 +118,7 @@ def test_each_of_several_runs_translates_by_itself(folder, tmp_path):
 def test_a_second_call_translates_nothing(folder, tmp_path, monkeypatch):
     first = diversify([folder / "forward"], [folder / "backward"], tmp_path / "d")
     before = (tmp_path / "d" / "corpus" / "00000.jsonl").read_bytes()
-    monkeypatch.setattr(distillation.Translator, "load", None)
+    monkeypatch.setattr(gf.Translator, "load", None)
     again = diversify([folder / "forward"], [folder / "backward"], tmp_path / "d")
     assert (again.made, again.pairs) == (0, first.pairs)
     assert (tmp_path / "d" / "corpus" / "00000.jsonl").read_bytes() == before

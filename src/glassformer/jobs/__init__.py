@@ -9,7 +9,7 @@ from glassformer.system.lazy import lazy_names
 
 if TYPE_CHECKING:
     from glassformer.jobs.averaging import average
-    from glassformer.jobs.distillation import DistilledCorpus, TeacherSearch, distil, prepare_student
+    from glassformer.jobs.distillation import DistilledCorpus, distil
     from glassformer.jobs.diversification import DiversifiedCorpus, diversify
     from glassformer.jobs.evaluation import SplitResult, evaluate, evaluate_splits
     from glassformer.jobs.log import METRICS_FILE, read_log
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         RunReport,
         Summary,
     )
+    from glassformer.jobs.student import prepare_student
+    from glassformer.jobs.student_corpus import TeacherSearch
     from glassformer.training.snapshots import SNAPSHOTS
 
 __all__ = [
@@ -49,7 +51,7 @@ __all__ = [
 
 _MODULES = {
     "glassformer.jobs.averaging": ("average",),
-    "glassformer.jobs.distillation": ("DistilledCorpus", "TeacherSearch", "distil", "prepare_student"),
+    "glassformer.jobs.distillation": ("DistilledCorpus", "distil"),
     "glassformer.jobs.diversification": ("DiversifiedCorpus", "diversify"),
     "glassformer.jobs.evaluation": ("SplitResult", "evaluate", "evaluate_splits"),
     "glassformer.jobs.log": ("METRICS_FILE", "read_log"),
@@ -62,6 +64,8 @@ _MODULES = {
         "Summary",
     ),
     "glassformer.jobs.run": ("train",),
+    "glassformer.jobs.student": ("prepare_student",),
+    "glassformer.jobs.student_corpus": ("TeacherSearch",),
     "glassformer.training.snapshots": ("SNAPSHOTS",),
 }
 

@@ -26,22 +26,21 @@ from numpy.typing import NDArray
 from glassformer.bundle import Bundle
 from glassformer.corpus.doctor.duplicates import MEGABYTES, Repeats
 from glassformer.errors import ConfigError
-from glassformer.jobs.distillation import (
+from glassformer.jobs.distillation import PART_LINES, distil
+from glassformer.jobs.kept_settings import stored_weights
+from glassformer.jobs.preparation import CorpusTexts
+from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressReport
+from glassformer.jobs.student_corpus import (
     CORPUS,
-    PART_LINES,
     StudentCorpus,
     TeacherSearch,
     check_place,
-    distil,
     distilled_pairs,
     keep_settings,
     texts_of_run,
     write_held_out,
     write_records,
 )
-from glassformer.jobs.kept_settings import stored_weights
-from glassformer.jobs.preparation import CorpusTexts
-from glassformer.jobs.run_reports import ExaminedReport, OnProgress, ProgressReport
 from glassformer.system.files import clear_temporaries, hash_of_file
 from glassformer.system.locks import locked
 

@@ -9,8 +9,9 @@ from glassformer.cli.arguments import BeamSize, Data
 from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
-    from glassformer.jobs.distillation import DistilledCorpus, StudentCorpus
+    from glassformer.jobs.distillation import DistilledCorpus
     from glassformer.jobs.diversification import DiversifiedCorpus
+    from glassformer.jobs.student_corpus import StudentCorpus
 
 __all__ = ["distil_command"]
 
@@ -104,8 +105,9 @@ def distil_command(
     if backward:
         _refuse({**files, "keep-reference": keep_reference})
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
-    from glassformer.jobs.distillation import TeacherSearch, distil
+    from glassformer.jobs.distillation import distil
     from glassformer.jobs.diversification import DiversifiedCorpus, diversify
+    from glassformer.jobs.student_corpus import TeacherSearch
     from glassformer.recipes.toml import decoding_changes
 
     search = TeacherSearch(
@@ -155,7 +157,7 @@ def _train_student(corpus: "StudentCorpus", student: str | None, overrides: list
         typer.echo("train on it:  the same command with --student CONFIG")
         return
     from glassformer.cli.train.train import print_summary, train_with_progress
-    from glassformer.jobs.distillation import prepare_student
+    from glassformer.jobs.student import prepare_student
 
     configuration = prepare_student(corpus, student, overrides, new_tokenizer=new_tokenizer)
     print_summary(train_with_progress(configuration))
