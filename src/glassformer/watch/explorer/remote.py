@@ -41,7 +41,7 @@ from glassformer.training.snapshots import Snapshots
 from glassformer.translator import Translator
 from glassformer.watch.explorer.packing import layout_of
 from glassformer.watch.explorer.turns import StepInTurns, Turns
-from glassformer.watch.inspection.changes import STRICT, Changes, changed
+from glassformer.watch.inspection.changes import STRICT, Changes, adapter, changed
 from glassformer.watch.inspection.forced import decoding, first_difference
 
 __all__ = ["Answer", "Remote", "search_data", "snapshot_halves", "unbatched"]
@@ -394,14 +394,14 @@ def _packed(tensors: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[N
 
 def _question(message: Mapping[str, Any]) -> _Question:
     """Return the question in a message, without the message's "id"."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     kind = message.get("kind")
     if not isinstance(kind, str) or kind not in _QUESTIONS:
         raise ConfigError(f"kind: expected one of {', '.join(_QUESTIONS)}, got {quoted(kind)}")
     values = {name: value for name, value in message.items() if name != "id"}
     try:
-        question: _Question = TypeAdapter(_QUESTIONS[kind]).validate_json(json.dumps(values))
+        question: _Question = adapter(_QUESTIONS[kind]).validate_json(json.dumps(values))
     except ValidationError as error:
         problem = error.errors()[0]
         raise ConfigError(f"{kind}: {shortened('.'.join(map(str, problem['loc'])))}: {problem['msg']}") from error

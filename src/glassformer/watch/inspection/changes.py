@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -35,7 +36,12 @@ from glassformer.watch.inspection.edits import (
 )
 from glassformer.watch.inspection.mistakes import MISTAKES, plant, replaced
 
-__all__ = ["STRICT", "Changes", "Patch", "changed"]
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["STRICT", "Changes", "Patch", "adapter", "changed"]
+
+T = TypeVar("T")
 
 STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 """How pydantic reads data from a page: unknown keys, conversions, infinity and NaN are errors."""
@@ -91,10 +97,10 @@ class Changes:
         Raises:
             ConfigError: a key is unknown, or a value has the wrong type.
         """
-        from pydantic import TypeAdapter, ValidationError
+        from pydantic import ValidationError
 
         try:
-            return TypeAdapter(cls).validate_json(json.dumps(values))
+            return adapter(cls).validate_json(json.dumps(values))
         except ValidationError as error:
             raise ConfigError(_described(error.errors())) from error
 
@@ -150,6 +156,14 @@ class Changes:
         """
         _check(self, model)
         return replace(self, patches=tuple(_recorded(patch, model) for patch in self.patches))
+
+
+@cache
+def adapter(kind: type[T]) -> "TypeAdapter[T]":
+    """Return pydantic's reader of a class; making it takes a hundred times as long as reading."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 @contextmanager
