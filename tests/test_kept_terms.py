@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+import glassformer as gf
+import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.corpus.batching import Examples
 from glassformer.errors import DataError
@@ -46,8 +48,7 @@ def run(tmp_path_factory):
         pairs = [(text, " ".join(WORDS[word] for word in text.split())) for text in sources]
         seen = "0123456789 abcdefghijklmnopqrstuvwxyz é :/.?=(),@{}_s matou félin molosse"
         bundle = new_bundle(folder, configuration, [*sources, seen], [target for _, target in pairs])
-        import glassformer as gf
-
+        torch.manual_seed(1 + word_by_word.SEED)
         network = gf.Transformer(bundle.model_config)
         sides = (bundle.source_tokenizer, bundle.target_tokenizer)
         examples, _ = Examples.encode(pairs, *sides, max_length=bundle.model_config.max_length)

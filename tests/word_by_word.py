@@ -1,12 +1,17 @@
 """A language whose sentences are translated word by word, which a small model learns in seconds."""
 
+import os
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 WORDS = {"the": "le", "cat": "chat", "dog": "chien", "sees": "voit", "and": "et", "a": "un", "big": "grand"}
 """Each word and its translation."""
-MODEL = """
+SEED = int(os.environ.get("TOY_SEED", "0"))
+"""What is added to the seeds of the small models that tests train: a test must hold for any of them."""
+MODEL = f"""
+[run]
+seed = {1 + SEED}
 [tokenizer]
 kind = "words"
 joint = false
@@ -16,7 +21,7 @@ d_model = 32
 heads = 4
 d_ff = 48
 """
-"""The part of a configuration with the tokenizer and the model."""
+"""The part of a configuration with the seed, the tokenizer and the model."""
 
 
 def pairs(

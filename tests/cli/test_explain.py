@@ -31,7 +31,7 @@ def test_all_parts_are_shown_in_order(explain, glassformer, trained):
         "score  ",
     ]
     parts += [
-        "decoder.layers.1.cross_attention",
+        ".cross_attention",
         "the beam, of size 3",
         "→",
         "✓",

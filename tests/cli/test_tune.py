@@ -1,6 +1,7 @@
 """`tune`, and the commands that use what it writes."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -86,7 +87,7 @@ def test_json_and_the_lexicon(glassformer, two):
 @pytest.mark.slow
 def test_the_validation_pairs_are_the_default(glassformer, two):
     result = glassformer("tune", "run", "--rescore", "other")
-    assert "expected at least 20 texts that can be translated, got 12" in result.err
+    assert re.search("expected at least 20 texts that can be translated, got 1[0-3];", result.err)
     assert glassformer("tune", "run", "--rescore", "other", "--group").err.startswith("error: --group has no effect")
 
 

@@ -11,7 +11,7 @@ from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict
 from glassformer.training import steps
 from models import new_bundle
-from word_by_word import pairs
+from word_by_word import SEED, pairs
 
 WORDS = {
     "the": "le",
@@ -68,7 +68,7 @@ def write_run(folder: Path, *, joint: bool = False, kind: str = "words", updates
     examples, _ = Examples.encode(corpus, *sides, max_length=configuration.data.max_length)
     training = TrainingConfig(steps=updates, batch_tokens=300, learning_rate=0.01, warmup=20)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(5)
+        torch.manual_seed(5 + SEED)
         network = gf.Transformer(bundle.model_config)
         for _ in steps(network, examples, training):
             pass

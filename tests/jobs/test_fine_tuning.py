@@ -72,7 +72,8 @@ def trained(tmp_path_factory):
     (folder / "alone.txt").write_text("".join(f"{source}\n" for source in sources))
     (folder / "base.toml").write_text(BASE)
     (folder / "adapt.toml").write_text(ADAPT)
-    train(load(folder / "base.toml", [f"run.directory={folder / 'base'}"], data=folder))
+    own = [f"run.directory={folder / 'base'}", f"run.seed={1 + word_by_word.SEED}"]
+    train(load(folder / "base.toml", own, data=folder))
     return folder
 
 

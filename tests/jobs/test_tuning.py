@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import word_by_word
 from glassformer.corpus.analogy import LEXICON, Lexicon
 from glassformer.errors import DataError
 from glassformer.evaluation.items import Items
@@ -59,8 +60,9 @@ def runs(tmp_path_factory):
     for name, some in (("train", train_pairs), ("valid", valid)):
         (folder / f"{name}.tsv").write_text("".join(f"{word}\t{sounds}\n" for word, sounds in some))
     (folder / "words.toml").write_text(CONFIG)
-    for name, changes in (("run", []), ("right", ["data.reverse_target=true", "run.seed=2"])):
-        train(load(folder / "words.toml", [f"run.directory={folder / name}", *changes], data=folder))
+    for number, (name, changes) in enumerate((("run", []), ("right", ["data.reverse_target=true"])), 1):
+        own = [f"run.directory={folder / name}", f"run.seed={number + word_by_word.SEED}"]
+        train(load(folder / "words.toml", [*own, *changes], data=folder))
     return folder / "run", folder / "right", train_pairs, Items.of(valid, group=True)
 
 
