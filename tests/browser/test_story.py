@@ -48,7 +48,8 @@ def told(page: Any) -> str:
 
 
 def data(page: Any, within: str) -> list[float]:
-    return [float(one.get_attribute("value")) for one in page.locator(f"{within} data").all()]
+    found: list[float] = page.locator(f"{within} data").evaluate_all("(all) => all.map((one) => Number(one.value))")
+    return found
 
 
 def margins(page: Any) -> list[float]:

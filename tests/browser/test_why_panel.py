@@ -32,10 +32,13 @@ FIRST = """(word) => new Promise((done) => {
 
 def numbers(page: Any, table: int) -> list[list[float | None]]:
     """Return the numbers of a table by row; None where there is none."""
-    rows = page.locator(f".gf-why table >> nth={table}").locator("tbody tr").all()
-    cells = [row.locator("td:not(.gf-bar)").filter(has_text=re.compile(".")).all() for row in rows]
-    found = [[cell.locator("data").all() for cell in row] for row in cells]
-    return [[float(one[0].get_attribute("value")) if one else None for one in row] for row in found]
+    rows = page.locator(f".gf-why table >> nth={table}").locator("tbody tr")
+    found: list[list[float | None]] = rows.evaluate_all(
+        """(rows) => rows.map((row) => [...row.querySelectorAll("td:not(.gf-bar)")]
+          .filter((cell) => cell.textContent.trim())
+          .map((cell) => { const one = cell.querySelector("data"); return one && Number(one.value); }))"""
+    )
+    return found
 
 
 def names(page: Any) -> list[str]:

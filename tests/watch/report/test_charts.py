@@ -9,6 +9,7 @@ from glassformer.recipes.configuration import DecodingConfig
 from glassformer.translating.translation import Explanation, Translation
 from glassformer.watch.report import charts
 from glassformer.watch.report.history import History
+from profiles import scaled
 
 
 @pytest.mark.slow
@@ -56,6 +57,7 @@ def test_each_sentence_is_in_one_range_of_lengths(sizes):
 
 
 @pytest.mark.slow
+@scaled(20)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=50))
 def test_every_length_is_in_the_histogram(sizes):
     chart = charts.length_chart((np.array(sizes), np.array(sizes[::-1])), "pairs")
