@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 __all__ = ["STRICT", "Changes", "Patch", "adapter", "changed"]
-
-T = TypeVar("T")
 
 STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
 """How pydantic reads data from a page: unknown keys, conversions, infinity and NaN are errors."""
@@ -100,9 +98,10 @@ class Changes:
         from pydantic import ValidationError
 
         try:
-            return adapter(cls).validate_json(json.dumps(values))
+            found: Changes = adapter(cls).validate_json(json.dumps(values))  # type: ignore[arg-type]  # a class is hashable
         except ValidationError as error:
             raise ConfigError(_described(error.errors())) from error
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the changes as plain data.
@@ -159,7 +158,7 @@ class Changes:
 
 
 @cache
-def adapter(kind: type[T]) -> "TypeAdapter[T]":
+def adapter(kind: type[Any]) -> "TypeAdapter[Any]":
     """Return pydantic's reader of a class; making it takes a hundred times as long as reading."""
     from pydantic import TypeAdapter
 
