@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Any
 
 import pytest
+from benchmarks.structure import own_imports
 
 import glassformer as gf
 from glassformer import errors
@@ -99,6 +100,11 @@ def test_imports_are_absolute_and_annotations_are_not_postponed():
     # Postponed annotations would hide the shapes from the checks.
     imports = places(ast.ImportFrom)
     assert not [place for place, node in imports if node.level > 0 or node.module == "__future__"]
+
+
+def test_no_module_needs_more_than_twenty_of_our_own():
+    counts = {module_name(file): own_imports(file, SRC) for file in FILES}
+    assert not {name: count for name, count in counts.items() if count > 20}
 
 
 # Names
