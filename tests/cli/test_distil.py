@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from glassformer.jobs.preparation import read_valid_pairs
+from glassformer.jobs.prepared.folder import read_valid_pairs
 
 
 @pytest.mark.slow
