@@ -65,7 +65,7 @@ def checked(source: Path, target: Path) -> int:
     from glassformer.corpus.doctor.examine import examine
     from glassformer.corpus.readers import Corpus
 
-    return examine(Corpus((str(source),), (str(target),)), CleaningConfig()).report.kept
+    return examine(Corpus((str(source),), (str(target),)), CleaningConfig()).findings.kept
 
 
 def seconds(call: Callable[..., object], *arguments: Path) -> float:

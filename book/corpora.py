@@ -239,24 +239,24 @@ assert "3999" in message
 # ### Ask the corpus doctor
 #
 # The same examination reports what it finds in the files; `glassformer prepare --check --source train.en --target
-# train.fr` prints the report without training. We give it the test set too.
+# train.fr` prints the findings without training. We give it the test set too.
 
 # %%
 for name, side in zip(("test.en", "test.fr"), zip(*test)):
     (folder / name).write_text("".join(f"{line}\n" for line in side))
 
 held_out_files = {"test": corpus("test.en", "test.fr")}
-report = examine(corpus("train.en", "train.fr"), CleaningConfig(), held_out_files).report
-print(f"{report.pairs} pairs, {report.kept} kept")
-for reason, finding in report.dropped.items():
+findings = examine(corpus("train.en", "train.fr"), CleaningConfig(), held_out_files).findings
+print(f"{findings.pairs} pairs, {findings.kept} kept")
+for reason, finding in findings.dropped.items():
     print(f"{reason:<20}{finding.count:>4}   first lines: {', '.join(map(str, finding.lines[:5]))}")
 
-for warning in report.warnings:
+for warning in findings.warnings:
     print(textwrap.fill(f"warning: {warning}", 88, subsequent_indent="    ").replace(f"{folder}/", ""))
 
 # %% tags=["hide-input", "check"]
-assert report.dropped["blank"].count == planted["blank"]
-assert report.dropped["duplicate"].count >= planted["duplicate"] - 5
+assert findings.dropped["blank"].count == planted["blank"]
+assert findings.dropped["duplicate"].count >= planted["duplicate"] - 5
 
 # %% [markdown]
 # | what is in the files | what the library does |

@@ -1,4 +1,4 @@
-"""`glassformer prepare --check`: the corpus doctor's report, as a table and as JSON."""
+"""`glassformer prepare --check`: the corpus doctor's findings, as a table and as JSON."""
 
 import json
 import os

@@ -108,7 +108,7 @@ def test_every_pair_is_trained_on_or_held_out(folder: Path, small_shards: None) 
     assert valid == prepared.valid_pairs
     assert 10 <= len(valid) <= 13
     assert prepared.dropped == {"duplicate": len(lines) - len(kept)}
-    assert prepared.report["pairs"] == len(lines)
+    assert prepared.findings["pairs"] == len(lines)
 
 
 def test_placeholder_tokens_stand_for_spans_and_some_words(folder: Path, small_shards: None) -> None:
@@ -224,7 +224,7 @@ def test_a_built_in_task_is_prepared_like_files(tmp_path: Path) -> None:
         (normalise(one.source), normalise(one.target)) for one in splits["train"]
     ]
     assert prepared.valid_pairs == [(one.source, one.target) for one in splits["valid"]]
-    assert prepared.report is None
+    assert prepared.findings is None
     again, reports = prepared_with_reports(configuration)
     assert reports == []
     assert texts(again, again.train) == texts(prepared, prepared.train)
@@ -276,7 +276,7 @@ def test_a_second_run_does_nothing(folder: Path, small_shards: None) -> None:
     assert contents(first.folder) == before
     assert texts(second, second.train) == texts(first, first.train)
     assert second.valid_pairs == first.valid_pairs
-    assert (second.dropped, second.report) == (first.dropped, first.report)
+    assert (second.dropped, second.findings) == (first.dropped, first.findings)
 
 
 def test_the_names_of_the_languages_do_not_change_the_corpus(folder: Path, small_shards: None) -> None:
@@ -477,7 +477,7 @@ def test_a_corpus_without_usable_pairs_is_an_error_after_its_report(folder: Path
     with pytest.raises(DataError, match=r"none of the 3 pairs can be used"):
         prepare(settings_of(folder), reports.append)
     [examined] = [one for one in reports if isinstance(one, ExaminedReport)]
-    assert examined.report.dropped["blank"].count == 3
+    assert examined.findings.dropped["blank"].count == 3
 
 
 def test_a_missing_run_directory_is_an_error(folder: Path) -> None:

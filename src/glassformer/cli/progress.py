@@ -105,7 +105,7 @@ class TrainingProgress:
         self.stage = report.stage
 
     def _examined(self, report: ExaminedReport) -> None:
-        for warning in report.report.warnings:
+        for warning in report.findings.warnings:
             self._line(f"warning: {warning}")
 
     def _prepared(self, report: PreparedReport) -> None:

@@ -11,7 +11,7 @@ __all__ = ["CleaningConfig"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningConfig:
-    """[cleaning]: which training pairs are left out. The report counts them by problem, and names the first lines.
+    """[cleaning]: which training pairs are left out. They are counted by problem, and their first lines are named.
 
     Pairs with a blank side are always left out, even from validation and test files, which are otherwise not cleaned.
 

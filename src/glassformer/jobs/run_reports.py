@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glassformer.corpus.doctor.examination import CorpusReport
+from glassformer.corpus.doctor.examination import Findings
 from glassformer.evaluation.guards import Guards
 from glassformer.model.alignment import Alignment
 from glassformer.training.reports import Ending, Measured, TrainingReport
@@ -44,9 +44,9 @@ class ProgressReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedReport:
-    """The report of the corpus doctor on the training files."""
+    """What the corpus doctor has found in the training files."""
 
-    report: CorpusReport
+    findings: Findings
     corpus: "Corpus"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import word_by_word
 from glassformer.corpus.cleaning import CleaningConfig
-from glassformer.corpus.doctor.examination import CorpusReport
+from glassformer.corpus.doctor.examination import Findings
 from glassformer.corpus.doctor.examine import examine, examine_held_out
 from glassformer.corpus.doctor.problems import ALWAYS_LEFT_OUT, PROBLEMS, PairProblem
 from glassformer.corpus.kept_pairs import kept_pairs
@@ -60,10 +60,10 @@ def write(folder: Path, pairs: list[tuple[bytes, bytes]], end: bytes = b"\n", la
     return Corpus.of("source", "target", str(folder))
 
 
-def reports(folder: Path, *sides: list[str], cleaning: CleaningConfig = SKIP) -> CorpusReport:
-    """Return the report on these lines."""
+def findings_of(folder: Path, *sides: list[str], cleaning: CleaningConfig = SKIP) -> Findings:
+    """Return the findings in these lines."""
     encoded = [[text.encode() for text in side] for side in sides]
-    return examine(write(folder, list(zip(*encoded, strict=True))), cleaning).report
+    return examine(write(folder, list(zip(*encoded, strict=True))), cleaning).findings
 
 
 def kept_of(corpus: Corpus, kept: np.ndarray) -> list[tuple[str, str]]:
@@ -104,23 +104,23 @@ def test_the_doctor_agrees_with_a_simple_implementation(
     others = zip(*(reference.lines_of(folder / "valid" / name) for name in ("source", "target")), strict=True)
     reasons = reference.examine(read, cleaning, others)
     examination = examine(corpus, cleaning, {"valid": other})
-    report = examination.report
+    findings = examination.findings
     expected = {
         problem.id: [number for number, found in enumerate(reasons, start=1) if found == problem.id]
         for problem in PROBLEMS
     }
-    assert report.pairs == len(read)
-    assert {reason: finding.count for reason, finding in report.dropped.items()} == {
+    assert findings.pairs == len(read)
+    assert {reason: finding.count for reason, finding in findings.dropped.items()} == {
         reason: len(numbers) for reason, numbers in expected.items() if numbers
     }
-    assert {reason: [*finding.lines] for reason, finding in report.dropped.items()} == {
+    assert {reason: [*finding.lines] for reason, finding in findings.dropped.items()} == {
         reason: numbers[:10] for reason, numbers in expected.items() if numbers
     }
     kept = [(s.decode(), t.decode()) for (s, t), reason in zip(read, reasons, strict=True) if reason is None]
     assert kept_of(corpus, examination.kept) == kept
-    assert report.kept == len(kept) == int(np.unpackbits(examination.kept).sum())
+    assert findings.kept == len(kept) == int(np.unpackbits(examination.kept).sum())
     separated = reference.pairs_with_separators(read)
-    assert report.details.get("line_separators", {"count": 0})["count"] == len(separated)
+    assert findings.details.get("line_separators", {"count": 0})["count"] == len(separated)
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_both_normal_forms_on_one_side_are_counted(tmp_path_factory: pytest.Temp
     folder = tmp_path_factory.mktemp("corpus")
     corpus = write(folder, [(text, b"x%d" % number) for number, text in enumerate(lines)])
     composed, decomposed = reference.normal_forms(reference.lines_of(folder / "source"))
-    found = examine(corpus, SKIP).report.details.get("normalisation", {})
+    found = examine(corpus, SKIP).findings.details.get("normalisation", {})
     if composed and decomposed:
         assert (found["source"]["composed"], found["source"]["decomposed"]) == (composed, decomposed)
     else:
@@ -146,8 +146,8 @@ def test_one_problem_of_each_kind_is_found_with_its_line(tmp_path: Path):
     pairs[50] = (b"a", b"b" * 50)
     pairs[60] = pairs[3]
     pairs[70] = (b"Berlin", b"Berlin")
-    report = examine(write(tmp_path, pairs), SKIP).report
-    assert {reason: finding.lines for reason, finding in report.dropped.items()} == {
+    findings = examine(write(tmp_path, pairs), SKIP).findings
+    assert {reason: finding.lines for reason, finding in findings.dropped.items()} == {
         "invalid_utf8": (31,),
         "blank": (11,),
         "control_characters": (21,),
@@ -155,16 +155,16 @@ def test_one_problem_of_each_kind_is_found_with_its_line(tmp_path: Path):
         "length_ratio": (51,),
         "duplicate": (61,),
     }
-    assert (report.pairs, report.kept) == (100, 94)
-    assert [text.split(":")[0] for text in report.warnings] == ["copies"]
-    assert report.details["copies"] == {"count": 1, "lines": [71]}
-    assert report.dropped["invalid_utf8"].offsets == ((tmp_path / "source").read_bytes().index(0xE9),)
-    assert report.dropped["invalid_utf8"].places == (f"{tmp_path / 'source'}:31",)
+    assert (findings.pairs, findings.kept) == (100, 94)
+    assert [text.split(":")[0] for text in findings.warnings] == ["copies"]
+    assert findings.details["copies"] == {"count": 1, "lines": [71]}
+    assert findings.dropped["invalid_utf8"].offsets == ((tmp_path / "source").read_bytes().index(0xE9),)
+    assert findings.dropped["invalid_utf8"].places == (f"{tmp_path / 'source'}:31",)
 
 
 def test_the_report_is_json(tmp_path: Path):
-    report = examine(write(tmp_path, [(b"a", b"b"), (b"\xff", b"c"), (b"", b"\xff")]), SKIP).report
-    assert json.loads(json.dumps(report.to_dict())) == {
+    findings = examine(write(tmp_path, [(b"a", b"b"), (b"\xff", b"c"), (b"", b"\xff")]), SKIP).findings
+    assert json.loads(json.dumps(findings.to_dict())) == {
         "pairs": 3,
         "kept": 1,
         "dropped": {
@@ -194,50 +194,52 @@ def test_leakage_is_counted_and_dropped_on_demand(tmp_path: Path, side: int):
     (tmp_path / "valid").mkdir()
     held_out = {"valid": write(tmp_path / "valid", [pairs[7], pairs[3], (b"s11", b"another"), (b"new", b"t13")])}
     corpus = write(tmp_path, [*pairs, pairs[3]])
-    report = examine(corpus, SKIP, held_out).report
-    assert report.details["leakage"] == {"valid": {"pairs": 3, "lines": [4, 8, 51], "sources": 1, "source_lines": [12]}}
-    assert report.warnings[0].startswith(
+    findings = examine(corpus, SKIP, held_out).findings
+    assert findings.details["leakage"] == {
+        "valid": {"pairs": 3, "lines": [4, 8, 51], "sources": 1, "source_lines": [12]}
+    }
+    assert findings.warnings[0].startswith(
         "leakage: 3 training pairs also in the valid files, such as line 4, 8, 51 (kept"
     )
-    assert report.dropped["duplicate"].lines == (51,)
-    dropped = examine(corpus, CleaningConfig(leakage="drop"), held_out).report.dropped
+    assert findings.dropped["duplicate"].lines == (51,)
+    dropped = examine(corpus, CleaningConfig(leakage="drop"), held_out).findings.dropped
     assert {reason: finding.lines for reason, finding in dropped.items()} == {"leakage": (4, 8, 51)}
 
 
 def test_problems_in_kept_pairs_are_warnings(tmp_path: Path):
     keep = CleaningConfig(duplicates="keep", control_characters="keep")
-    report = reports(tmp_path, ["a", "b\x01", "a", "a"], ["A", "B", "A", "A"], cleaning=keep)
-    assert (report.kept, report.dropped) == (4, {})
-    assert [text.split(":")[0] for text in report.warnings] == [
+    findings = findings_of(tmp_path, ["a", "b\x01", "a", "a"], ["A", "B", "A", "A"], cleaning=keep)
+    assert (findings.kept, findings.dropped) == (4, {})
+    assert [text.split(":")[0] for text in findings.warnings] == [
         "control characters are in 1 pair, such as line 2 (kept",
         "duplicates",
     ]
-    assert report.details["duplicates"] == {"count": 2, "lines": [3, 4]}
+    assert findings.details["duplicates"] == {"count": 2, "lines": [3, 4]}
 
 
 def test_byte_order_marks_are_found_at_the_beginning_and_within_files(tmp_path: Path):
-    report = reports(tmp_path, ["\ufeffa", "b", "\ufeffc"], ["A", "B", "C"])
-    assert report.kept == 3
-    [warning] = report.warnings
+    findings = findings_of(tmp_path, ["\ufeffa", "b", "\ufeffc"], ["A", "B", "C"])
+    assert findings.kept == 3
+    [warning] = findings.warnings
     assert warning.startswith("BOM (byte order mark) at the beginning of ")
-    assert report.details["byte_order_marks"] == {"files": [str(tmp_path / "source")], "count": 1, "lines": [3]}
+    assert findings.details["byte_order_marks"] == {"files": [str(tmp_path / "source")], "count": 1, "lines": [3]}
 
 
 def test_line_separators_of_other_programs_are_kept_and_counted(tmp_path: Path):
-    report = reports(tmp_path, ["a\u2028b", "c\fd\x85", "e", "f\rg"], ["A", "B", "C\v", "\u2029D"])
-    assert (report.pairs, report.kept) == (4, 4)
-    assert report.details["line_separators"]["lines"] == [1, 2, 3, 4]
+    findings = findings_of(tmp_path, ["a\u2028b", "c\fd\x85", "e", "f\rg"], ["A", "B", "C\v", "\u2029D"])
+    assert (findings.pairs, findings.kept) == (4, 4)
+    assert findings.details["line_separators"]["lines"] == [1, 2, 3, 4]
     names = ["CR", "U+000B", "U+000C", "U+0085", "U+2028", "U+2029"]
-    assert report.details["line_separators"]["characters"] == dict.fromkeys(names, 1)
+    assert findings.details["line_separators"]["characters"] == dict.fromkeys(names, 1)
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9])
 def test_each_pair_of_a_corpus_of_any_size_has_one_bit(tmp_path: Path, count: int):
     corpus = write(tmp_path, [(b"s%d" % number, b"t%d" % number) for number in range(count)])
     examination = examine(corpus, SKIP)
-    assert (examination.report.pairs, examination.report.kept) == (count, count)
+    assert (examination.findings.pairs, examination.findings.kept) == (count, count)
     assert np.unpackbits(examination.kept).tolist() == [1] * count + [0] * (-count % 8)
-    assert bool(examination.report.warnings) == (count == 0)
+    assert bool(examination.findings.warnings) == (count == 0)
 
 
 @pytest.mark.slow
@@ -246,10 +248,10 @@ def test_a_million_blank_lines_are_examined(tmp_path: Path):
     (tmp_path / "target").write_bytes(b"\r\n" * 1_000_000 + b"fin")
     corpus = Corpus.of("source", "target", str(tmp_path))
     examination = examine(corpus, SKIP)
-    report = examination.report
-    assert (report.pairs, report.kept) == (1_000_001, 1)
-    assert report.dropped["blank"].count == 1_000_000
-    assert report.dropped["blank"].lines == tuple(range(1, 11))
+    findings = examination.findings
+    assert (findings.pairs, findings.kept) == (1_000_001, 1)
+    assert findings.dropped["blank"].count == 1_000_000
+    assert findings.dropped["blank"].lines == tuple(range(1, 11))
     assert kept_of(corpus, examination.kept) == [("end", "fin")]
 
 
@@ -259,7 +261,7 @@ def test_lines_of_a_megabyte_do_not_shift_later_lines(tmp_path: Path):
     pairs[2], pairs[5], pairs[7] = (long, b"x"), (b"x", long), (long, long)
     corpus = write(tmp_path, pairs, last=b"")
     examination = examine(corpus, SKIP)
-    assert examination.report.dropped["too_long"].lines == (3, 6, 8)
+    assert examination.findings.dropped["too_long"].lines == (3, 6, 8)
     assert [source for source, _ in kept_of(corpus, examination.kept)] == ["a0", "a1", "a3", "a4", "a6", "a8"]
 
 
@@ -298,11 +300,11 @@ def test_a_shift_is_a_warning_with_its_first_and_last_line(tmp_path: Path, kind:
     else:
         corpus = [(f"sentence number {number} of a book", f"Satz {number}") for number in range(3000)]
     source, target = ([pair[side] for pair in corpus] for side in (0, 1))
-    assert "shift" not in reports(tmp_path, source, target).details
+    assert "shift" not in findings_of(tmp_path, source, target).details
     shifted = [*target[:999], *target[1000:2000], "une ligne de plus", *target[2000:]]
-    report = reports(tmp_path, source, shifted)
-    assert report.warnings[0].startswith("suspected shift of the alignment: from line ")
-    shift = report.details["shift"]
+    findings = findings_of(tmp_path, source, shifted)
+    assert findings.warnings[0].startswith("suspected shift of the alignment: from line ")
+    shift = findings.details["shift"]
     assert abs(shift["line"] - 1000) <= 20
     assert abs(shift["until"] - 1999) <= 20
     assert shift["by"] == -1
@@ -324,7 +326,7 @@ def test_lines_are_counted_with_headers_and_named_by_file(tmp_path: Path):
     (tmp_path / "2.tsv").write_text("id\tde\ten\n1\td\tc\n2\t\te\n")
     corpus = Corpus.of("*.tsv", "", str(tmp_path), "en", "de")
     examination = examine(corpus, SKIP)
-    blank = examination.report.dropped["blank"]
+    blank = examination.findings.dropped["blank"]
     assert (blank.lines, blank.places) == ((3, 6), (f"{tmp_path}/1.tsv:3", f"{tmp_path}/2.tsv:3"))
     assert kept_of(corpus, examination.kept) == [("a", "b"), ("c", "d")]
 
@@ -349,7 +351,7 @@ def test_a_class_in_the_table_makes_a_new_problem(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (Shouting, *PROBLEMS))
     corpus = write(tmp_path, [(b"a", b"b"), (b"c!", b"d"), (b"", b"e!"), (b"f", b"g")])
     examination = examine(corpus, CleaningConfig())
-    assert {reason: finding.lines for reason, finding in examination.report.dropped.items()} == {"shouting": (2, 3)}
+    assert {reason: finding.lines for reason, finding in examination.findings.dropped.items()} == {"shouting": (2, 3)}
     assert kept_of(corpus, examination.kept) == [("a", "b"), ("f", "g")]
     assert kept_of(corpus, examine_held_out(corpus).kept) == [("a", "b"), ("c!", "d"), ("f", "g")]
 
@@ -363,15 +365,15 @@ def test_a_setting_decides_about_a_new_problem(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("glassformer.corpus.doctor.examine.PROBLEMS", (ShoutingByChoice, *PROBLEMS))
     corpus = write(tmp_path, [(b"a", b"b"), (b"c!", b"d"), (b"", b"e!"), (b"f", b"g")])
     examination = examine(corpus, Cleaning(shouting=choice))
-    report = examination.report.to_dict()
+    findings = examination.findings.to_dict()
     if choice == "drop":
-        assert {reason: found["lines"] for reason, found in report["dropped"].items()} == {"shouting": [2, 3]}
+        assert {reason: found["lines"] for reason, found in findings["dropped"].items()} == {"shouting": [2, 3]}
         assert kept_of(corpus, examination.kept) == [("a", "b"), ("f", "g")]
-        assert report["warnings"] == []
+        assert findings["warnings"] == []
     else:
-        assert {reason: found["lines"] for reason, found in report["dropped"].items()} == {"blank": [3]}
-        assert report["shouting"] == {"count": 2, "lines": [2, 3]}
-        assert report["warnings"] == [
+        assert {reason: found["lines"] for reason, found in findings["dropped"].items()} == {"blank": [3]}
+        assert findings["shouting"] == {"count": 2, "lines": [2, 3]}
+        assert findings["warnings"] == [
             "shouting: 2 pairs end with an exclamation mark, such as line 2, 3 "
             '(kept: cleaning.shouting = "drop" leaves them out)'
         ]
@@ -382,9 +384,9 @@ PAIRS = [(b"a\0", b"b"), (b"c", b"c"), (b"d" * 5000, b"e"), (b"a", b"b"), (b"a",
 
 def test_only_blank_sides_leave_pairs_out_of_validation_and_test_files(tmp_path: Path):
     corpus = write(tmp_path, PAIRS)
-    assert {reason: one.lines for reason, one in examine_held_out(corpus).report.dropped.items()} == {"blank": (6,)}
+    assert {reason: one.lines for reason, one in examine_held_out(corpus).findings.dropped.items()} == {"blank": (6,)}
     keep = CleaningConfig(max_characters=0, max_ratio=0, duplicates="keep", control_characters="keep")
-    assert examine(corpus, keep).report.dropped.keys() == {*ALWAYS_LEFT_OUT} == {"blank"}
+    assert examine(corpus, keep).findings.dropped.keys() == {*ALWAYS_LEFT_OUT} == {"blank"}
     with pytest.raises(DataError, match="expected UTF-8"):
         examine_held_out(write(tmp_path, [(b"a", b"\xff")]))
     (tmp_path / "source").write_bytes(b"a\n")

@@ -17,13 +17,13 @@ from glassformer.errors import ConfigError, quoted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from glassformer.corpus.doctor.examination import CorpusReport
+    from glassformer.corpus.doctor.examination import Findings
     from glassformer.corpus.readers import Corpus
     from glassformer.jobs.prepared.reading import Prepared
     from glassformer.recipes.configuration import Configuration
     from glassformer.system.pools import Pool
 
-__all__ = ["prepare_command", "print_report"]
+__all__ = ["prepare_command", "print_findings"]
 
 _LINES_SHOWN = 5
 _EXAMPLES_SHOWN = 2
@@ -90,7 +90,7 @@ def _pool(ray: str | None) -> "Iterator[Pool | None]":
 
 
 def _prepare_and_print(configuration: "Configuration", pool: "Pool | None", as_json: bool) -> None:
-    """Prepare a corpus with progress on stderr, then print the corpus doctor's report and the result."""
+    """Prepare a corpus with progress on stderr, then print the corpus doctor's findings and the result."""
     from glassformer.cli.progress import TrainingProgress, stop_on_signal
     from glassformer.jobs.preparation import prepare
     from glassformer.jobs.run_reports import ExaminedReport, ProgressReport
@@ -106,10 +106,10 @@ def _prepare_and_print(configuration: "Configuration", pool: "Pool | None", as_j
     with TrainingProgress() as show, stop_on_signal(show):
         prepared = prepare(configuration, on_report, pool=pool)
     if as_json:
-        typer.echo(json.dumps({**(prepared.report or {}), **_summary(prepared)}, ensure_ascii=False))
+        typer.echo(json.dumps({**(prepared.findings or {}), **_summary(prepared)}, ensure_ascii=False))
         return
     for report in examined:
-        print_report(report.report, report.corpus)
+        print_findings(report.findings, report.corpus)
     if prepared.chosen:
         typer.echo(f"chosen for {prepared.chosen}")
     typer.echo(_in_words(prepared))
@@ -159,7 +159,7 @@ def _configuration(
 
 
 def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -> None:
-    """Print the corpus doctor's report; invalid lines are counted like other problems, and do not stop it."""
+    """Print the corpus doctor's findings; invalid lines are counted like other problems, and do not stop it."""
     from glassformer.corpus.doctor.examine import examine
     from glassformer.corpus.pool import processes_for
     from glassformer.recipes.corpora import corpora_of
@@ -173,14 +173,14 @@ def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -
     corpus, cleaning = held_out.pop("train"), configuration.cleaning
     pool = pool or processes_for(corpus, cleaning.workers)
     with _progress() as on_progress:
-        report = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress, pool).report
-    if "invalid_utf8" in report.dropped and cleaning.on_invalid == "error":
+        findings = examine(corpus, replace(cleaning, on_invalid="skip"), held_out, on_progress, pool).findings
+    if "invalid_utf8" in findings.dropped and cleaning.on_invalid == "error":
         warning = 'invalid UTF-8: prepare and train stop at such a line, unless cleaning.on_invalid = "skip"'
-        report = replace(report, warnings=(*report.warnings, warning))
+        findings = replace(findings, warnings=(*findings.warnings, warning))
     if as_json:
-        typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
+        typer.echo(json.dumps(findings.to_dict(), ensure_ascii=False))
     else:
-        print_report(report, corpus)
+        print_findings(findings, corpus)
 
 
 @contextmanager
@@ -196,8 +196,8 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
-def print_report(report: "CorpusReport", corpus: "Corpus") -> None:
-    """Print the report on a corpus: dropped pairs with examples by reason, warnings, and a verdict."""
+def print_findings(findings: "Findings", corpus: "Corpus") -> None:
+    """Print the findings in a corpus: dropped pairs with examples by reason, warnings, and a verdict."""
     from rich.console import Console
     from rich.table import Table
 
@@ -205,27 +205,27 @@ def print_report(report: "CorpusReport", corpus: "Corpus") -> None:
     table = Table("left out", "pairs", "share", "first lines", box=None, pad_edge=False)
     for column in table.columns[1:3]:
         column.justify = "right"
-    for reason, finding in report.dropped.items():
-        share = f"{100 * finding.count / report.pairs:.2f} %"
+    for reason, finding in findings.dropped.items():
+        share = f"{100 * finding.count / findings.pairs:.2f} %"
         more = " …" if finding.count > _LINES_SHOWN else ""
         lines = ", ".join(map(str, finding.lines[:_LINES_SHOWN]))
         table.add_row(reason.replace("_", " "), f"{finding.count:,}", share, lines + more)
-    if report.dropped:
+    if findings.dropped:
         console.print(table, end="\n\n")
-        _print_examples(report, corpus, console)
-    for warning in report.warnings:
+        _print_examples(findings, corpus, console)
+    for warning in findings.warnings:
         console.print(f"warning: {warning}", soft_wrap=True)
-    share = f" ({100 * report.kept / report.pairs:.2f} %)" if report.pairs else ""
-    console.print(f"{report.pairs:,} pairs, {report.kept:,} kept{share}. {_verdict(report)}", soft_wrap=True)
+    share = f" ({100 * findings.kept / findings.pairs:.2f} %)" if findings.pairs else ""
+    console.print(f"{findings.pairs:,} pairs, {findings.kept:,} kept{share}. {_verdict(findings)}", soft_wrap=True)
 
 
-def _print_examples(report: "CorpusReport", corpus: "Corpus", console: "Console") -> None:
+def _print_examples(findings: "Findings", corpus: "Corpus", console: "Console") -> None:
     """Print the first dropped pairs for each reason."""
     from glassformer.corpus.readers import pairs_at
 
     shown = [
         (reason, place, pair)
-        for reason, finding in report.dropped.items()
+        for reason, finding in findings.dropped.items()
         for place, pair in zip(finding.places[:_EXAMPLES_SHOWN], finding.pairs, strict=False)
     ]
     texts = pairs_at(corpus, [pair for *_, pair in shown])
@@ -242,7 +242,7 @@ def _shown(line: bytes) -> str:
     return "".join(letters) if len(text) <= _LETTERS_SHOWN else f"{''.join(islice(letters, _LETTERS_SHOWN))}…"
 
 
-def _verdict(report: "CorpusReport") -> str:
-    if not report.kept:
+def _verdict(findings: "Findings") -> str:
+    if not findings.kept:
         return "Nothing to train on."
-    return "Look at the warnings before training." if report.warnings else "Ready to train on."
+    return "Look at the warnings before training." if findings.warnings else "Ready to train on."

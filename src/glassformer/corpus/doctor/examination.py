@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SHOWN", "CorpusReport", "Examination", "Finding"]
+__all__ = ["SHOWN", "Examination", "Finding", "Findings"]
 
 SHOWN = 10
 """Lines named for each finding."""
@@ -31,8 +31,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusReport:
-    """The corpus doctor's report on a corpus."""
+class Findings:
+    """What the corpus doctor has found in a corpus."""
 
     pairs: int
     """Number of pairs read."""
@@ -46,7 +46,7 @@ class CorpusReport:
     """The warnings as data for JSON, by key."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as `glassformer prepare --check --json` prints it."""
+        """Return the findings as `glassformer prepare --check --json` prints them."""
         dropped = {}
         for reason, finding in self.dropped.items():
             dropped[reason] = {"count": finding.count, "lines": [*finding.lines], "places": [*finding.places]}
@@ -66,6 +66,6 @@ class CorpusReport:
 class Examination:
     """The result of examining a corpus."""
 
-    report: CorpusReport
+    findings: Findings
     kept: "NDArray[np.uint8]"
     """One bit for each pair of lines (`numpy.packbits`), set if it is kept."""

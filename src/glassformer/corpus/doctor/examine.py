@@ -15,7 +15,7 @@ import numpy as np
 from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.case import Case, HeldOut, Pairs, facts_of
 from glassformer.corpus.doctor.duplicates import MEGABYTES, Bits, Repeats, inverted
-from glassformer.corpus.doctor.examination import CorpusReport, Examination
+from glassformer.corpus.doctor.examination import Examination, Findings
 from glassformer.corpus.doctor.problems import PROBLEMS, CorpusWarning, Problem, where_they_part
 from glassformer.corpus.files import stored_bytes
 from glassformer.corpus.readers import Block, Corpus, PairReader
@@ -85,7 +85,7 @@ class _Doctor:
             besides = problem.finish()
             if besides is not None:
                 left_out = left_out | besides
-        return Examination(self._report(), inverted(left_out, self.pairs))
+        return Examination(self._findings(), inverted(left_out, self.pairs))
 
     def _blocks(self) -> Iterator[Block]:
         """Yield the blocks of the corpus, and keep them until they are measured."""
@@ -99,14 +99,14 @@ class _Doctor:
         self.pairs += len(pairs.alive)
         self.left_out.add(np.flatnonzero(~pairs.alive) + pairs.first)
 
-    def _report(self) -> CorpusReport:
+    def _findings(self) -> Findings:
         dropping = [problem for problem in self.problems if problem.effect == "drop" and problem.tally.count]
         kept = self.pairs - sum(problem.tally.count for problem in dropping)
         warnings = [warning for problem in self.problems for warning in problem.warnings()]
         texts = [warning.text for warning in warnings]
         if not kept:
             texts.append("no pair is kept: are these the right files?")
-        return CorpusReport(
+        return Findings(
             pairs=self.pairs,
             kept=kept,
             dropped={problem.id: problem.finding() for problem in dropping},

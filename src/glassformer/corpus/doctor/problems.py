@@ -36,7 +36,7 @@ class CorpusWarning:
 
     text: str
     key: str
-    """The key of the data in the report."""
+    """The key of the data in the findings."""
     data: Any
     part: str = ""
     """The second-level key of the data, if a problem has several warnings, such as one per side."""

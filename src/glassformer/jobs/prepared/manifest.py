@@ -58,7 +58,7 @@ class Manifest:
     """The files of the corpus."""
     always_left_out: tuple[str, ...] = ()
     """Problems that left pairs out whatever the settings."""
-    report: Mapping[str, Any] | None = None
+    findings: Mapping[str, Any] | None = None
     """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
     pairs: int = 0
     """Number of training pairs, before pairs that are too long in tokens are left out."""

@@ -34,7 +34,7 @@ class Prepared:
     """The validation pairs as text, including pairs that are too long."""
     dropped: dict[str, int]
     """Number of pairs left out, by reason."""
-    report: Mapping[str, Any] | None
+    findings: Mapping[str, Any] | None
     """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
     made: bool
     """True if this call made any part; False if it found all parts in the folder."""
@@ -63,7 +63,7 @@ def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configur
         valid=valid.encoded.examples(),
         valid_pairs=valid_pairs,
         dropped={reason: count for reason, count in dropped.items() if count},
-        report=manifest.report,
+        findings=manifest.findings,
         made=folder.made,
         chosen=describe_choice(given, fitted, manifest.pairs),
     )

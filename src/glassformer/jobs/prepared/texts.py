@@ -96,14 +96,14 @@ class SplitTexts:
 
     def _write(self) -> None:
         """Decide which pairs are for training; write the validation pairs and a sample."""
-        report, dropped = None, {}
+        findings, dropped = None, {}
         if self.data.task:
             train, valid, _ = self._task
             pairs = len(train)
         else:
             examination = self._examined()
-            report = examination.report.to_dict()
-            dropped = {reason: finding.count for reason, finding in examination.report.dropped.items()}
+            findings = examination.findings.to_dict()
+            dropped = {reason: finding.count for reason, finding in examination.findings.dropped.items()}
             valid, kept = self._hold_out(examination.kept, dropped)
             pairs, _ = first_bits(kept, 0)
             self._check_kept(kept, pairs)
@@ -114,7 +114,7 @@ class SplitTexts:
         hashes = {name: hash_of_file(path) for name, path in paths.items() if path.exists()}
         self.folder.save(
             always_left_out=ALWAYS_LEFT_OUT,
-            report=report,
+            findings=findings,
             dropped=dropped,
             pairs=pairs,
             valid_pairs=len(valid),
@@ -129,10 +129,10 @@ class SplitTexts:
             self.on_progress(ProgressReport(stage="checking the corpus", done=done, total=total, unit="bytes"))
 
         examination = examine(corpus, self.configuration.cleaning, held_out, on_read, self.pool)
-        self.on_progress(ExaminedReport(report=examination.report, corpus=corpus))
-        if not examination.report.kept:
+        self.on_progress(ExaminedReport(findings=examination.findings, corpus=corpus))
+        if not examination.findings.kept:
             raise DataError(
-                f"{corpus.names}: none of the {examination.report.pairs} pairs can be used; see `glassformer prepare "
+                f"{corpus.names}: none of the {examination.findings.pairs} pairs can be used; see `glassformer prepare "
                 "--check`, and make sure that it is the right file"
             )
         return examination
@@ -141,7 +141,7 @@ class SplitTexts:
         """Return the validation pairs, and bits that mark the training pairs; add the pairs left out to `dropped`."""
         if self.data.valid_source:
             examination = examine_held_out(self.corpora["valid"])
-            found = examination.report.dropped.items()
+            found = examination.findings.dropped.items()
             dropped |= {f"{reason} (validation)": finding.count for reason, finding in found}
             return list(kept_pairs(self.corpora["valid"], examination.kept)), kept
         if not self._holds_out:

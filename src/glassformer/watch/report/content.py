@@ -97,7 +97,7 @@ def gather(folder: str | Path) -> Content:
         vocabularies=(len(bundle.source_tokenizer), len(bundle.target_tokenizer)),
         history=history,
         changed=_changed(folder),
-        corpus=manifest.report if manifest else None,
+        corpus=manifest.findings if manifest else None,
         pairs=manifest.pairs if manifest else 0,
         lengths=lengths,
         lengths_of=lengths_of,
