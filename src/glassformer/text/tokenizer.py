@@ -1,7 +1,7 @@
 """Tokenizers: their common methods, the table of their kinds, and their configuration, training, saving and loading.
 
 A kind of tokenizer is a class with the methods of `Tokenizer` and a row in `TOKENIZER_KINDS`. The explorer's page
-tokenizes in JavaScript, so each kind also has a function in `web/engine/tokenizers.ts`, which gets the result of
+tokenizes in TypeScript, so each kind also has a function in `web/engine/tokenizers.ts`, which gets the result of
 `to_dict`.
 """
 

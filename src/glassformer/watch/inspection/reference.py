@@ -82,9 +82,14 @@ class Reference:
         """Return Norm(x + Sublayer(x)), or, in pre-norm, x + Sublayer(Norm(x))."""
         self.see(f"{name}.input", x)
         norm = f"{name}_residual.norm"
+        past = self.past(norm, x)
         if self.pre:
-            return self.see(f"{name}.added", x + sublayer(name, self.see(f"{name}.normed", self.norm(norm, x))))
-        return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", x + sublayer(name, x))))
+            return self.see(f"{name}.added", past + sublayer(name, self.see(f"{name}.normed", self.norm(norm, x))))
+        return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", past + sublayer(name, x))))
+
+    def past(self, norm: str, x: Array) -> Array:  # noqa: ARG002 – a mistake uses the norm
+        """Return what goes past the sub-layer and is added to its output: x itself."""
+        return x
 
     def end(self, stack: str, x: Array) -> Array:
         """Return the output of a stack, after its final norm if it has one."""
