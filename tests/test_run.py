@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 import torch
@@ -134,6 +135,16 @@ def stop_at(step):
 
 
 # The files of a run
+
+
+def test_the_receiver_gets_all_reports_in_the_order_of_the_work(make_configuration):
+    told = []
+    train(make_configuration("run", "training.steps=1", "training.validate_every=0"), on_report=told.append)
+    kinds = (type(report).__name__.removesuffix("Report") for report in told)
+    assert [kind for kind, _ in groupby(kinds)] == [
+        *("Progress", "Examined", "Progress", "Prepared", "Step"),
+        *("Validation", "Checkpoint", "Alignment", "End"),
+    ]
 
 
 @pytest.mark.slow
