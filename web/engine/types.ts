@@ -456,7 +456,7 @@ export interface StoryData {
   pair: string[];
 }
 
-/** The data of a page, written by glassformer/explorer/payload.py. */
+/** The data of a page, written by glassformer/watch/explorer/payload.py. */
 export interface Payload {
   format_version: number;
   /** Whether the page shows PyTorch's numbers of one sentence, and cannot compute others. */
