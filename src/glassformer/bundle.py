@@ -241,7 +241,7 @@ def check_weights(path: Path, config: ModelConfig) -> None:
 
 @contextmanager
 def _opened(path: Path, framework: str) -> Iterator[Any]:
-    """Open a safetensors file, whose tensors are read one by one, as those of a framework: "np" or "pt" (PyTorch).
+    """Yield an open safetensors file, which gives its tensors one by one, as NumPy's ("np") or PyTorch's ("pt").
 
     Raises:
         CheckpointError: the file is missing, cut short or damaged.
@@ -250,9 +250,13 @@ def _opened(path: Path, framework: str) -> Iterator[Any]:
 
     check_regular(path)
     try:
-        with safe_open(path, framework=framework) as file:
-            yield file
+        opened = safe_open(path, framework=framework)
     except (SafetensorError, OSError, MemoryError) as error:
+        raise _unreadable(path, error) from error
+    try:
+        with opened as file:
+            yield file
+    except SafetensorError as error:
         raise _unreadable(path, error) from error
 
 
