@@ -60,7 +60,7 @@ class Terms:
 
     def of(self, text: str) -> tuple[Term, ...]:
         """Return the terms of a text, in order and without overlaps."""
-        spans = list(_protected(text)) if self.protect and _PERHAPS.search(text) else []
+        spans = list(_protected(text)) if self.protect else []
         found = [Term(begin, end, (text[begin:end],), "span") for begin, end in spans]
         if self.glossary:
             found += self.glossary.terms(text, spans)
@@ -120,13 +120,13 @@ def without_spans(text: str) -> str:
     >>> without_spans("See https://example.org/a.")
     'See .'
     """
-    if not _PERHAPS.search(text):
-        return text
     spans = [(0, 0), *_protected(text), (len(text), len(text))]
     return "".join(text[end:begin] for (_, end), (begin, _) in pairwise(spans))
 
 
 def _protected(text: str) -> Iterator[Span]:
+    if not _PERHAPS.search(text):  # most texts have no such span, which one look at them shows
+        return
     for found in _PROTECTED.finditer(text):
         digits = sum(map(str.isdigit, found[0])) if found.lastgroup == "number" else FEWEST_DIGITS
         if digits >= FEWEST_DIGITS:
