@@ -63,8 +63,8 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
 def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Configuration, ModelConfig]:
     """Return the configuration in a run's file, and its model, for tokenizers of these sizes.
 
-    `to_toml` wrote the file: with every setting, of the right type, and without a preset. That of an imported run names
-    no corpus.
+    The file was written by `to_toml`, so it has every setting, with the right type, and no preset. The file of an
+    imported run names no corpus.
 
     Raises:
         ConfigError: the file is not TOML or is cut short, or a setting is unknown or impossible.
@@ -85,9 +85,7 @@ def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Con
         given = {field: tuple(value) if isinstance(value, list) else value for field, value in section.items()}
         sections[name] = given if name == "model" else _SECTIONS[name](**given)
     configuration = Configuration(**sections)
-    sizes: dict[str, Any] = {"source_vocab_size": source_size, "target_vocab_size": target_size}
-    if configuration.tokenizer.joint:
-        sizes["vocab_size"] = source_size
+    sizes = _vocabulary_sizes(configuration, source_size, target_size)
     return configuration, ModelConfig(**configuration.model, **sizes)
 
 
@@ -126,9 +124,7 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
     _check_sections({"model": configuration.model}, "preset")
     values = dict(configuration.model)
     preset = str(values.pop("preset", "auto"))
-    sizes = {"source_vocab_size": source_size, "target_vocab_size": target_size}
-    if configuration.tokenizer.joint:
-        sizes["vocab_size"] = source_size
+    sizes = _vocabulary_sizes(configuration, source_size, target_size)
     of_preset = {} if preset == "auto" else preset_fields(preset)
     model: ModelConfig = _parsed("model", ModelConfig, {**of_preset, **values, **sizes})
     longest = configuration.data.max_length
@@ -138,6 +134,12 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
             f"{model.max_length}; make them equal"
         )
     return model
+
+
+def _vocabulary_sizes(configuration: Configuration, source: int, target: int) -> dict[str, Any]:
+    """Return the fields of a model that the sizes of its tokenizers decide."""
+    joint = {"vocab_size": source} if configuration.tokenizer.joint else {}
+    return {"source_vocab_size": source, "target_vocab_size": target, **joint}
 
 
 def model_section(model: ModelConfig) -> dict[str, Any]:
@@ -299,7 +301,7 @@ def _refuse_facts(model: Mapping[str, Any], facts: Iterable[str], why: str) -> N
 
 
 def _check_names(section: str, kind: Any, content: Mapping[str, Any], *besides: str) -> None:
-    """Refuse unknown fields of a section, and name the nearest; `besides` are allowed names that are no fields."""
+    """Refuse unknown fields of a section, and suggest the nearest name; the names in `besides` are also allowed."""
     names = [*besides, *(field.name for field in fields(kind))]
     for name in content:
         if name not in names:
