@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from glassformer.translator import Translator
+
 
 @pytest.fixture
 def explain(glassformer, trained, monkeypatch):
@@ -22,6 +24,7 @@ def test_all_parts_are_shown_in_order(explain, glassformer, trained):
     shown = explain()
     translated = glassformer("translate", trained, stdin=b"the cat sees a dog\n").out.strip()
     assert shown.status == 0
+    module = Translator.load(trained).engine.alignment.module
     parts = [
         "line 1",
         "source  the cat sees a dog <eos>",
@@ -31,7 +34,7 @@ def test_all_parts_are_shown_in_order(explain, glassformer, trained):
         "score  ",
     ]
     parts += [
-        ".cross_attention",
+        module,
         "the beam, of size 3",
         "→",
         "✓",

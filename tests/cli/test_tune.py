@@ -1,12 +1,14 @@
 """`tune`, and the commands that use what it writes."""
 
 import json
-import re
 import shutil
 
 import pytest
 
 import word_by_word
+from glassformer.bundle import Bundle
+from glassformer.jobs.evaluation import validation_items
+from glassformer.jobs.prepared.folder import read_valid_pairs
 
 VALID = word_by_word.pairs(40, 99)
 
@@ -87,7 +89,8 @@ def test_json_and_the_lexicon(glassformer, two):
 @pytest.mark.slow
 def test_the_validation_pairs_are_the_default(glassformer, two):
     result = glassformer("tune", "run", "--rescore", "other")
-    assert re.search("expected at least 20 texts that can be translated, got 1[0-3];", result.err)
+    texts = len(validation_items(Bundle.load("run").configuration, read_valid_pairs(two / "run" / "prepared")).sources)
+    assert f"expected at least 20 texts that can be translated, got {texts};" in result.err
     assert glassformer("tune", "run", "--rescore", "other", "--group").err.startswith("error: --group has no effect")
 
 
