@@ -40,6 +40,9 @@ class Range:
     minimum: float
     maximum: float
 
+    def __contains__(self, number: float) -> bool:
+        return self.minimum <= number <= self.maximum
+
     def __str__(self) -> str:
         return f"from {_number(self.minimum)} to {_number(self.maximum)}"
 
@@ -155,7 +158,7 @@ def _accepts(annotation: Any, value: object) -> bool:
 def _is_of(kind: Any, value: object, number_range: Range | None) -> bool:
     if kind in (int, float):
         is_right = isinstance(value, int if kind is int else (int, float)) and not isinstance(value, bool)
-        return is_right and (number_range is None or number_range.minimum <= value <= number_range.maximum)  # type: ignore[operator]  # it is a number
+        return is_right and (number_range is None or value in number_range)  # type: ignore[operator]  # it is a number
     origin = get_origin(kind)
     if origin is Literal:
         return value in get_args(kind)

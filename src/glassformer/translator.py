@@ -60,11 +60,7 @@ class Translator:
         self._bundles: tuple[Bundle, ...] = (bundle, *(one for other in others for one in other._bundles))
         for one in self._bundles[1:]:
             check_targets(bundle, one)
-        self.engine: Engine
-        if isinstance(model, Engine) and not others:
-            self.engine = model
-        else:
-            self.engine = engine_of(bundle, model, *(other.engine for other in others))
+        self.engine: Engine = engine_of(bundle, model, *(other.engine for other in others))
         self._layers = Layers(self._bundles, self.engine, rescoring)
 
     @classmethod

@@ -89,16 +89,20 @@ def _check(step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Seque
         raise DecodingError(
             f"prefixes: expected one for each of {len(max_lengths)} sentences, got {len(prefixes)}; give [] for none"
         )
-    special = {step.pad_id: "<pad>", step.bos_id: "<bos>", step.eos_id: "<eos>"}
     for sentence, (prefix, max_length) in enumerate(zip(prefixes, max_lengths, strict=True)):
         check_room(sentence, max_length, len(prefix))
-        for token in prefix:
-            if token in special:
-                raise DecodingError(
-                    f"the prefix of sentence {sentence} holds {special[token]} (id {token}): leave special tokens out"
-                )
-            if not 0 <= token < step.vocab_size:
-                raise DecodingError(
-                    f"the prefix of sentence {sentence}: expected ids from 0 to {step.vocab_size - 1}, got {token}; "
-                    "encode it with the tokenizer of this model's target"
-                )
+        _check_tokens(step, sentence, prefix)
+
+
+def _check_tokens(step: Step[Any], sentence: int, prefix: Sequence[int]) -> None:
+    special = {step.pad_id: "<pad>", step.bos_id: "<bos>", step.eos_id: "<eos>"}
+    for token in prefix:
+        if token in special:
+            raise DecodingError(
+                f"the prefix of sentence {sentence} holds {special[token]} (id {token}): leave special tokens out"
+            )
+        if not 0 <= token < step.vocab_size:
+            raise DecodingError(
+                f"the prefix of sentence {sentence}: expected ids from 0 to {step.vocab_size - 1}, got {token}; "
+                "encode it with the tokenizer of this model's target"
+            )

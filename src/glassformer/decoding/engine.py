@@ -58,7 +58,7 @@ class Job(NamedTuple):
     @property
     def size(self) -> int:
         """Number of source positions."""
-        return max(map(len, self.sources))
+        return longest(self.sources)
 
     @property
     def is_limited(self) -> bool:
@@ -88,7 +88,7 @@ class Search:
     @property
     def rows(self) -> int:
         """Number of hypotheses decoded in parallel for each text."""
-        return 1 if self.sample else self.settings.beam_size
+        return 1 if self.sample else self.beam_size
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ from glassformer.decoding.search_trace import SearchTree
 from glassformer.decoding.shortlist_step import Numbering, ShortlistStep
 from glassformer.decoding.step import JoinableStep
 from glassformer.decoding.transformer_step import TransformerStep, padded, target_log_probs
-from glassformer.decoding.workers import SMALLEST_PARCEL, Workers
+from glassformer.decoding.workers import Workers
 from glassformer.model.alignment import Alignment
 from glassformer.model.taps import record
 from glassformer.model.transformer import Transformer
@@ -65,8 +65,7 @@ class TorchEngine:
         self.longest = min(model.config.longest for model in models)
         """Maximum number of positions of a source or an output."""
         self._alignment = alignment
-        self._decode = partial(_decode, models, budget)
-        self._workers = Workers(self._decode, workers)
+        self._workers = Workers(partial(_decode, models, budget), workers)
 
     @property
     def alignment(self) -> Alignment:
@@ -88,8 +87,7 @@ class TorchEngine:
             groups[jobs[place].is_limited].append(place)
         for are_limited, group in groups.items():
             several = [jobs[one] for one in group]
-            is_shared = self.workers > 1 and len(several) > SMALLEST_PARCEL
-            hypotheses = (self._workers.decode if is_shared else self._decode)(several, search)
+            hypotheses = self._workers.decode(several, search)
             if are_limited:
                 hypotheses = self._among_all_tokens(several, hypotheses, search)
             found.update(zip(group, hypotheses, strict=True))
@@ -179,7 +177,7 @@ def _decode_freely(
     if search.sample:
         drawn = sample(step, seeds=[job.seed for job in jobs], **common)
         return [[hypothesis] for hypothesis in drawn]
-    if search.rows == search.n_best == 1:
+    if search.beam_size == 1 and search.n_best == 1:
         return [[one] for one in greedy(step, **common)]
     return beam_search(step, n_best=search.n_best, **common)
 

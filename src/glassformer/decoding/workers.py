@@ -20,7 +20,7 @@ from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.system.machine import using_threads
 from glassformer.system.processes import Worker
 
-__all__ = ["SMALLEST_PARCEL", "Decode", "Workers"]
+__all__ = ["Decode", "Workers"]
 
 SMALLEST_PARCEL = 64
 """Minimum number of sentences that a process gets at a time, because small batches decode slowly."""
@@ -45,17 +45,18 @@ class Workers:
         self._decode, self._count = decode, count
         self._workers: dict[int, Worker[[Sequence[Job], Search], Found]] = {}
         self._turn = threading.Lock()
+        weakref.finalize(self, _end, self._workers)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Found:
         """Return the hypotheses of each job, from whichever process decoded it.
-
-        There must be at least two processes, and more jobs than SMALLEST_PARCEL.
 
         Raises:
             DataError: a process was killed.
         """
         size = max(SMALLEST_PARCEL, -(-len(jobs) // (TURNS * self._count)))
         parcels = [jobs[start : start + size] for start in range(0, len(jobs), size)]
+        if self._count == 1 or len(parcels) < 2:
+            return self._decode(jobs, search)
         waiting, found = deque(enumerate(parcels)), dict[int, Found]()
 
         def work(decode: Decode) -> None:
@@ -78,8 +79,6 @@ class Workers:
         return [hypotheses for number in range(len(parcels)) for hypotheses in found[number]]
 
     def _worker(self, number: int) -> Worker[[Sequence[Job], Search], Found]:
-        if not self._workers:
-            weakref.finalize(self, _end, self._workers)
         if number not in self._workers:
             alone = _Alone(self._decode)
             self._workers[number] = Worker(

@@ -224,9 +224,8 @@ class TokenizerConfig:
                     f"got {quoted(symbol)}"
                 )
         subwords_only = {"character_coverage": 1.0, "byte_fallback": False, "symbols": (), "sampling": 0.0}
-        if self.placeholders and (
-            without := [kind for kind in self.kinds if not TOKENIZER_KINDS[kind].takes_placeholders]
-        ):
+        without = [kind for kind in self.kinds if not TOKENIZER_KINDS[kind].takes_placeholders]
+        if self.placeholders and without:
             raise ConfigError(
                 f"tokenizer.placeholders: expected 0 with the kind {without[0]}, got {self.placeholders}; leave it "
                 f"out, or choose {_either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"

@@ -13,7 +13,9 @@ __all__ = ["check_targets", "engine_of"]
 
 
 def engine_of(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
-    """Return the engine torch of a model, or of an ensemble."""
+    """Return the engine of a model, or of an ensemble."""
+    if isinstance(model, Engine) and not others:
+        return model
     from glassformer.decoding.torch_engine import TorchEngine
 
     first = model if isinstance(model, Engine) else TorchEngine(model, alignment=bundle.alignment)

@@ -85,7 +85,7 @@ def translate_command(
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import decoding_changes
     from glassformer.text.glossary import Glossary
-    from glassformer.translating.documents.document import DOCUMENT_SECTION, SUFFIXES
+    from glassformer.translating.documents.document import DOCUMENT_SECTION, is_document
 
     if explain:
         _check_explained(sample, n_best, links, glossary)
@@ -93,9 +93,8 @@ def translate_command(
     files = {"--status": status is not None, "--links": links is not None}
     of_documents = [one for one in overrides or () if one.startswith(f"{DOCUMENT_SECTION}.")]
     of_decoding = [one for one in overrides or () if one not in of_documents]
-    suffix = file.suffix.lower() if file else ""
-    is_document = output is not None or (suffix in SUFFIXES and suffix != ".txt")
-    document = document_of(file, output, of_documents, of_lines | files) if is_document else None
+    is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
+    document = document_of(file, output, of_documents, of_lines | files) if output is not None or is_marked else None
     if of_documents and not document:
         raise ConfigError(
             f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
