@@ -33,7 +33,7 @@ CALIBRATION_SECONDS = (2.0, 120.0)
 """Bounds on this time, whatever the training time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """A run whose training has ended, and has not merely stopped."""
 

@@ -121,7 +121,16 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
             if isinstance(report, EndReport):
                 with ranks.in_turn():  # the other ranks wait
                     if saver and report.reason != "stopped":
-                        ended = Ended(bundle, prepared, report, checkpoints, metric, saver.log, change, stop)
+                        ended = Ended(
+                            bundle=bundle,
+                            prepared=prepared,
+                            end=report,
+                            checkpoints=checkpoints,
+                            metric=metric,
+                            log=saver.log,
+                            change=change,
+                            stop=stop,
+                        )
                         _tell_all(ended, on_report)
             if saver:
                 saver.save(report)
