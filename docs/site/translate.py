@@ -13,7 +13,7 @@ from pages import key, translations
 def refresh(stem: str) -> None:
     """Bring the cells of book/zh/STEM.md into the order of the chapter; add new cells in English.
 
-    The Chinese text of a cell that is no more there is kept below a new one, in a comment to translate from and remove.
+    If a cell is gone, its Chinese text is kept as a comment below a new cell, to help with the translation.
     """
     path = BOOK / "zh" / f"{stem}.md"
     texts = translations(path) if path.exists() else {}

@@ -1,4 +1,4 @@
-"""The model of a run before its first step: random weights, pretrained vectors, or those of the run it starts from."""
+"""Make the model of a run before its first step: random, with pretrained vectors, or with another run's weights."""
 
 import torch
 

@@ -130,7 +130,9 @@ class DataConfig:
                 )
 
     def check_corpus(self) -> None:
-        """Check that the section names one corpus, whose files belong together; that of an imported run names none.
+        """Check that the section names exactly one corpus, and that its files belong together.
+
+        It is not called for an imported run, which names no corpus.
 
         Raises:
             ConfigError: neither `task` nor `source` is given, or both are; or the files do not belong together.

@@ -50,7 +50,7 @@ class Ranks:
         """Return a context with `add_gradients`, whose work all ranks share; each rank passes all batches of an update.
 
         Raises:
-            ConfigError: the ranks cannot train on this device, or torchrun's shall start local ranks.
+            ConfigError: several local ranks are configured, and the model is not on the CPU.
         """
         return local_ranks(model, config, optimiser)
 

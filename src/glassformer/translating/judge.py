@@ -63,8 +63,8 @@ class Judge:
 class Judging:
     """The layer that says which translations are suspicious.
 
-    `is_alone` says whether the run translates alone: its guards are calibrated on its own outputs, and know nothing of
-    those of an ensemble or of outputs that other models rank.
+    `is_alone` says whether the run translates alone. Its guards are calibrated on its own outputs, so they are not used
+    for the outputs of an ensemble, nor for outputs that other models rank.
     """
 
     def __init__(self, bundle: Bundle, *, is_alone: bool) -> None:

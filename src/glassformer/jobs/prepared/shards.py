@@ -1,4 +1,4 @@
-"""Cut the training pairs into tokens, and write them in shards, whose format is that of corpus/shards.py."""
+"""Cut the training pairs into tokens, and write them as shards in the format of corpus/shards.py."""
 
 import math
 from collections.abc import Container, Iterable, Iterator

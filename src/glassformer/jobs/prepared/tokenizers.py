@@ -1,4 +1,4 @@
-"""Make the tokenizers of a prepared corpus, or take those of a run."""
+"""Train the tokenizers of a prepared corpus, or copy them from a run."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ APART_PAIRS = 5_000
 def ensure_tokenizers(
     folder: PreparedFolder, configuration: Configuration, texts: SplitTexts, on_progress: OnProgress
 ) -> None:
-    """Give the folder tokenizers, if it has none: those of the run, those of the starting run, or new ones.
+    """Write the tokenizers if they are missing: copies of the run's or of the starting run's, or newly trained ones.
 
     Raises:
         VocabularyError: the corpus gives no vocabulary.
