@@ -52,7 +52,7 @@ def run(tmp_path_factory):
         network = gf.Transformer(bundle.model_config)
         sides = (bundle.source_tokenizer, bundle.target_tokenizer)
         examples, _ = Examples.encode(pairs, *sides, max_length=bundle.model_config.max_length)
-        training = TrainingConfig(steps=150, batch_tokens=400, learning_rate=0.01, warmup=20)
+        training = TrainingConfig(steps=300, batch_tokens=400, learning_rate=0.01, warmup=20)
         for _ in training_steps(network, examples, training):
             pass
     bundle.save(network)
