@@ -46,13 +46,13 @@ def test_the_order_of_sentences_and_tokens_does_not_matter(lines: list[list[str]
 def test_id_and_token_are_inverse(lines: list[list[str]]) -> None:
     vocabulary = Vocabulary.build(lines)
     assert [vocabulary.id(vocabulary.token(id)) for id in range(len(vocabulary))] == list(range(len(vocabulary)))
-    assert all(token in vocabulary.tokens for line in lines for token in line)
+    assert all(token in vocabulary for line in lines for token in line)
 
 
 def test_unknown_tokens_have_the_id_of_unk() -> None:
     vocabulary = Vocabulary.build([["known"]])
     assert vocabulary.id("unknown") == UNK_ID
-    assert "unknown" not in vocabulary.tokens
+    assert "unknown" not in vocabulary
 
 
 @pytest.mark.parametrize("id", [-1, 5, 1000])

@@ -69,6 +69,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
     def id(self, token: str) -> int:
         """Return the token's id, or the id of `<unk>` for a token outside the vocabulary."""
         return self._ids.get(token, UNK_ID)
