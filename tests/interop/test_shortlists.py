@@ -108,7 +108,10 @@ def test_without_log_probabilities_there_are_no_sums(engines):
 
 
 def test_an_export_carries_the_map_that_the_package_itself_uses(run, engines, tmp_path):
-    """CTranslate2's own call with use_vmap, one text at a time, gives our outputs, with and without our Translator."""
+    """CTranslate2's own call with use_vmap, one text at a time, gives our outputs, with and without our Translator.
+
+    Where it cuts an output at the maximum length, it ranks that one by its own rule, so such a text is left out.
+    """
     decoding = replace(run.configuration.decoding, shortlist=COUNT)
     bundle = replace(run, configuration=replace(run.configuration, decoding=decoding))
     export_ctranslate2(bundle, tmp_path / "export", "float32")
@@ -120,14 +123,16 @@ def test_an_export_carries_the_map_that_the_package_itself_uses(run, engines, tm
         found = Translator.load(tmp_path / "export", engine="ctranslate2").translate(texts, beam_size=beam_size)
         assert outputs(found) == outputs(engines[1].translate(texts, beam_size=beam_size))
         options = {"beam_size": beam_size, "length_penalty": 0.8, "return_end_token": True, "min_decoding_length": 0}
-        ended = [place for place, one in enumerate(found) if one.status == "ok"]
-        assert len(ended) > 9
-        for place in ended:
+        compared = 0
+        for place in range(len(texts)):
             longest = len(cut[place]) + 50
             [result] = itself.translate_batch(
                 [cut[place]], num_hypotheses=beam_size, max_decoding_length=longest, use_vmap=True, **options
             )
-            assert found[place].tokens in map(tuple, result.hypotheses)
+            if all(tokens[-1] == "<eos>" for tokens in result.hypotheses):
+                assert found[place].tokens in map(tuple, result.hypotheses)
+                compared += 1
+        assert compared > 9
 
 
 def test_a_model_is_loaded_for_one_shortlist(run, engines):

@@ -64,22 +64,27 @@ def test_every_kind_of_vocabulary_is_converted(make_run, kind, joint):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [2, 5])
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.3])
-def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, alpha):
+@pytest.mark.parametrize(("alpha", "share"), [(0.0, 0.9), (0.6, 0.9), (1.3, 0.3)])
+def test_a_beam_equals_ours_unless_ours_searches_longer(translators, beam_size, alpha, share):
+    """A large α rewards long outputs, so a search that goes on often finds a better one.
+
+    An output that is cut at the maximum length is left out, for each search then ranks what it has by rules of its own.
+    """
     ours, theirs = translators
     texts, options = some(41), {"beam_size": beam_size, "length_penalty": alpha, "n_best": beam_size}
     found, expected = theirs.translate(texts, **options), ours.translate(texts, **options)
+    equal = []
     for one, other in zip(found, expected, strict=True):
         several = [one, *one.alternatives]
         assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
         assert len({each.tokens for each in several}) == len(several) == beam_size
-        # Our search ends later than CTranslate2's, so its best output scores at least as high. (Truncated outputs
-        # repeat themselves: their scores are nearly equal, and rounding decides.)
-        assert one.status == "max_length" or one.score <= other.score + CLOSE * len(one.tokens)
         if one.tokens == other.tokens:
             assert_same(replace(one, alternatives=()), replace(other, alternatives=()))
-    # This model has learned little and is unsure, so a longer output is often nearly the best.
-    assert sum(one.text == other.text for one, other in zip(found, expected, strict=True)) > 0.5 * len(texts)
+        if "max_length" not in (one.status, other.status):
+            assert one.score <= other.score + CLOSE * len(one.tokens)
+            equal.append(one.tokens == other.tokens)
+    assert len(equal) > 15
+    assert sum(equal) >= share * len(equal)
 
 
 def test_an_output_has_pytorchs_log_probabilities(translators):
@@ -108,18 +113,22 @@ def test_without_log_probabilities_the_texts_are_the_same(translators, beam_size
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_sums_of_log_probabilities_are_those_of_the_tokens(translators, beam_size):
     ours, theirs = translators
-    search = Search(settings=replace(ours.bundle.configuration.decoding, beam_size=beam_size), log_probs=False)
+    settings = replace(ours.bundle.configuration.decoding, beam_size=beam_size)
+    search = Search(settings=settings, log_probs=False, n_best=beam_size)
     tokenizer = ours.bundle.source_tokenizer
-    jobs = [Job(((*tokenizer.encode(text), tokenizer.eos_id),), max_length=30) for text in some(23) if text.strip()]
+    jobs = [Job(((*tokenizer.encode(text), tokenizer.eos_id),), max_length=30) for text in some(41) if text.strip()]
     alone, found, plain = (
         list(theirs.engine.decode(jobs, one))
         for one in (replace(search, log_probs=True), replace(search, sums=True), search)
     )
-    for [one], [other], [bare] in zip(alone, found, plain, strict=True):
-        assert one.tokens == other.tokens == bare.tokens
-        if not math.isnan(other.log_prob):
-            assert (other.log_prob, other.score) == pytest.approx((one.log_prob, one.score), abs=1e-4)
-    assert sum(math.isnan(one.log_prob) for [one] in found) < len(jobs) / 2, "outputs that end by themselves have one"
+    known = 0
+    for expected, several, bare in zip(alone, found, plain, strict=True):
+        assert [one.tokens for one in several] == [one.tokens for one in expected] == [one.tokens for one in bare]
+        if all(len(one.tokens) < 29 for one in several):  # a text has no sums where a beam reaches the maximum length
+            for one, other in zip(several, expected, strict=True):
+                assert (one.log_prob, one.score) == pytest.approx((other.log_prob, other.score), abs=1e-4)
+            known += 1
+    assert known > 3
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
