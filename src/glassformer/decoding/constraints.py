@@ -39,8 +39,12 @@ class Constraints:
         Raises:
             DecodingError: a maximum length is below 1, or a prefix does not fit.
         """
-        prefixes = [()] * len(max_lengths) if prefixes is None else prefixes
-        _check(step, max_lengths, prefixes)
+        if prefixes is None:
+            prefixes = [()] * len(max_lengths)
+        else:
+            _check_prefixes(step, prefixes, len(max_lengths))
+        for sentence, (prefix, max_length) in enumerate(zip(prefixes, max_lengths, strict=True)):
+            check_room(sentence, max_length, len(prefix))
         longest = max(max_lengths, default=0)
         forced = [[FREE] * longest for _ in max_lengths]
         for row, max_length, prefix in zip(forced, max_lengths, prefixes, strict=True):
@@ -84,13 +88,12 @@ def no_output(sentence: int) -> DecodingError:
     )
 
 
-def _check(step: Step[Any], max_lengths: Sequence[int], prefixes: Sequence[Sequence[int]]) -> None:
-    if len(prefixes) != len(max_lengths):
+def _check_prefixes(step: Step[Any], prefixes: Sequence[Sequence[int]], sentences: int) -> None:
+    if len(prefixes) != sentences:
         raise DecodingError(
-            f"prefixes: expected one for each of {len(max_lengths)} sentences, got {len(prefixes)}; give [] for none"
+            f"prefixes: expected one for each of {sentences} sentences, got {len(prefixes)}; give [] for none"
         )
-    for sentence, (prefix, max_length) in enumerate(zip(prefixes, max_lengths, strict=True)):
-        check_room(sentence, max_length, len(prefix))
+    for sentence, prefix in enumerate(prefixes):
         _check_tokens(step, sentence, prefix)
 
 

@@ -173,7 +173,8 @@ def _decode_freely(
     sizes = [job.size for job in jobs]
     step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
     lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
-    common: dict[str, Any] = {"max_lengths": lengths, "prefixes": prefixes, **asdict(search.settings)}
+    given = prefixes if any(prefixes) else None
+    common: dict[str, Any] = {"max_lengths": lengths, "prefixes": given, **asdict(search.settings)}
     if search.sample:
         drawn = sample(step, seeds=[job.seed for job in jobs], **common)
         return [[hypothesis] for hypothesis in drawn]
