@@ -7,6 +7,7 @@ Axes: B sentences · R rows (hypotheses) · C candidates of a sentence, padded �
 V vocabulary.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,7 +30,12 @@ class Numbering:
 
     def __init__(self, config: ModelConfig, job: Job) -> None:
         specials = (config.pad_id, config.bos_id, config.eos_id)
-        self.ids: Ids = tuple(dict.fromkeys((*specials, *job.candidates)))
+        others = job.candidates
+        for special in specials:
+            place = bisect_left(others, special)
+            if others[place : place + 1] == (special,):
+                others = others[:place] + others[place + 1 :]
+        self.ids: Ids = (*specials, *others)
         """The id of each number."""
 
     def hypothesis(self, found: Hypothesis) -> Hypothesis:

@@ -86,19 +86,24 @@ class TorchEngine:
         for place in sorted(range(len(jobs)), key=lambda place: jobs[place].size, reverse=True):
             groups[jobs[place].is_limited].append(place)
         for are_limited, group in groups.items():
-            several = [jobs[one] for one in group]
-            hypotheses = self._workers.decode(several, search)
-            if are_limited:
-                hypotheses = self._among_all_tokens(several, hypotheses, search)
-            found.update(zip(group, hypotheses, strict=True))
+            decode = self._among_candidates if are_limited else self._workers.decode
+            found.update(zip(group, decode([jobs[one] for one in group], search), strict=True))
         yield from (found[place] for place in range(len(jobs)))
+
+    def _among_candidates(self, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
+        """Return the hypotheses of limited jobs; their log probabilities, if any are needed, count all tokens."""
+        numberings = [Numbering(self.models[0].config, job) for job in jobs]
+        numbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
+        pairs = zip(numberings, self._workers.decode(numbered, search), strict=True)
+        found = [list(map(numbering.hypothesis, several)) for numbering, several in pairs]
+        if search.log_probs:
+            return self._among_all_tokens(jobs, found, search)
+        return [[Hypothesis.unscored(one.tokens) for one in several] for several in found]
 
     def _among_all_tokens(
         self, jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
     ) -> list[list[Hypothesis]]:
-        """Return hypotheses whose log probabilities, if any are needed, count all tokens, not only the candidates."""
-        if not search.log_probs:
-            return [[Hypothesis.unscored(one.tokens) for one in several] for several in found]
+        """Return hypotheses whose log probabilities count all tokens, not only the candidates; best first."""
         pairs = [(job.sources, one.tokens) for job, several in zip(jobs, found, strict=True) for one in several]
         scores = iter(self.score(pairs))
         ended = partial(Hypothesis.ending_with, self.models[0].config.eos_id)
@@ -149,27 +154,9 @@ class TorchEngine:
 def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
     """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
 
-    All jobs are limited, or none is.
+    All jobs are limited, or none is. The tokens of limited jobs are numbers of their candidates (see `Numbering`), and
+    their log probabilities count only these.
     """
-    if jobs[0].is_limited:
-        return _decode_among_candidates(models, budget, jobs, search)
-    return _decode_freely(models, budget, jobs, search)
-
-
-def _decode_among_candidates(
-    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search
-) -> list[list[Hypothesis]]:
-    """Return the hypotheses of jobs with candidates; their log probabilities count only these."""
-    numberings = [Numbering(models[0].config, job) for job in jobs]
-    renumbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
-    found = _decode_freely(models, budget, renumbered, search)
-    return [list(map(one.hypothesis, several)) for one, several in zip(numberings, found, strict=True)]
-
-
-def _decode_freely(
-    models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search
-) -> list[list[Hypothesis]]:
-    """Return the hypotheses of jobs; with candidates, their tokens are numbers of candidates."""
     sizes = [job.size for job in jobs]
     step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
     lengths, prefixes = [job.max_length for job in jobs], [job.prefix for job in jobs]
