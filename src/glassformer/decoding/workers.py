@@ -45,7 +45,6 @@ class Workers:
         self._decode, self._count = decode, count
         self._workers: dict[int, Worker[[Sequence[Job], Search], Found]] = {}
         self._turn = threading.Lock()
-        weakref.finalize(self, _end, self._workers)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Found:
         """Return the hypotheses of each job, from whichever process decoded it.
@@ -74,16 +73,17 @@ class Workers:
                     answer.result()
             except BaseException:
                 waiting.clear()
-                _end(self._workers)
+                while self._workers:
+                    self._workers.popitem()[1].__exit__()
                 raise
         return [hypotheses for number in range(len(parcels)) for hypotheses in found[number]]
 
     def _worker(self, number: int) -> Worker[[Sequence[Job], Search], Found]:
         if number not in self._workers:
             alone = _Alone(self._decode)
-            self._workers[number] = Worker(
-                alone, "translates", "workers=1 (in a command, run it with `taskset -c 0`)", resumes=False
-            )
+            worker = Worker(alone, "translates", "workers=1 (in a command, run it with `taskset -c 0`)", resumes=False)
+            weakref.finalize(self, worker.__exit__)
+            self._workers[number] = worker
         return self._workers[number]
 
 
@@ -103,9 +103,3 @@ def _taken(waiting: deque[T]) -> Iterator[T]:
     with suppress(IndexError):
         while True:
             yield waiting.popleft()
-
-
-def _end(workers: dict[int, Worker[[Sequence[Job], Search], Found]]) -> None:
-    """End the processes, even if they are busy."""
-    while workers:
-        workers.popitem()[1].__exit__()
