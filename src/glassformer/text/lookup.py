@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from glassformer.errors import CheckpointError, VocabularyError
 from glassformer.system.files import read_json, write_json
 from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Vocabulary, check_ids
 
@@ -96,8 +97,14 @@ class LookupTokenizer(ABC):
         """
         path = stem.with_suffix(LOOKUP_SUFFIX)
         content = read_json(path)
+        tokens = content.get("tokens")
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
         ends = {"with_bos": content.get("with_bos", False) is True, "with_eos": content.get("with_eos", True) is True}
-        return cls(Vocabulary.of(content, path), **ends)
+        try:
+            return cls(Vocabulary(tuple(tokens)), **ends)
+        except VocabularyError as error:
+            raise VocabularyError(f"{path}: {error}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and "with_bos" and "with_eos".

@@ -1,12 +1,10 @@
 """Vocabularies: tokens and their ids. The first four ids are the same in every vocabulary."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-from glassformer.errors import CheckpointError, VocabularyError, quoted
+from glassformer.errors import VocabularyError, quoted
 
 __all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "PLACEHOLDERS", "SPECIALS", "UNK_ID", "Vocabulary", "check_ids"]
 
@@ -84,22 +82,6 @@ class Vocabulary:
         """
         check_ids([id], len(self))
         return self.tokens[id]
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any], path: Path) -> "Vocabulary":
-        """Return the vocabulary in the content of a tokenizer's file, whose path errors name.
-
-        Raises:
-            CheckpointError: the content has no tokens.
-            VocabularyError: the tokens are not a valid vocabulary.
-        """
-        tokens = content.get("tokens")
-        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
-        try:
-            return cls(tuple(tokens))
-        except VocabularyError as error:
-            raise VocabularyError(f"{path}: {error}") from error
 
 
 def _check_text(tokens: str) -> None:
