@@ -122,12 +122,8 @@ class MultiHeadAttention(nn.Module):
         self.input_projection = Linear(d_model, sum(self.widths))  # rows: W_Q of all heads, then W_K, then W_V
         self.output_projection = Linear(heads * d_v, d_model)
         self.tap = Tap()
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw W_Q, W_K, W_V and W_O separately (Xavier uniform), and set the biases to 0."""
         for weight in (*self.input_projection.weight.split(self.widths), self.output_projection.weight):
-            nn.init.xavier_uniform_(weight)
+            nn.init.xavier_uniform_(weight)  # W_Q, W_K, W_V and W_O, each as a matrix of its own shape
         nn.init.zeros_(self.input_projection.bias)
         nn.init.zeros_(self.output_projection.bias)
 
