@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ctranslate2
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +21,7 @@ from glassformer.interop.argos.writer import export_argos
 from glassformer.interop.exporting import ExportOptions
 from glassformer.text.tokenizer import SentencePieceTokenizer
 from interop.ctranslate2_folders import OPENNMT, write_folder
+from interop.earlier_binaries import write_earlier
 from interop.hostile import damaged, little_memory, outcome
 from interop.small_runs import some
 
@@ -84,6 +86,25 @@ def test_a_package_computes_the_same(files, package, tmp_path):
             logits = model(torch.tensor([[*source, tokenizer.eos_id]]), torch.tensor([[1, *target[:-1]]]))
         ours = logits.log_softmax(-1)[0, range(len(target)), target]
         torch.testing.assert_close(ours, torch.tensor(scores.log_probs), rtol=0, atol=1e-4)
+
+
+def test_a_package_of_2021_computes_the_same(files, tmp_path):
+    """Its model has binary version 4, vocabularies in lines and no config.json."""
+    for name, content in files.items():
+        (tmp_path / "today" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "today" / name).write_bytes(content)
+    heads = {"num_heads": np.int8(3)}
+    model = write_earlier(tmp_path / "today" / "model", tmp_path / "model", 4, "TransformerSpec", 3, heads)
+    others = {name: content for name, content in files.items() if not name.startswith("model/")}
+    earlier = {f"model/{path.name}": path.read_bytes() for path in model.iterdir()}
+    assert {*earlier} == {"model/model.bin", "model/shared_vocabulary.txt"}
+    package = pack(tmp_path / "en_zt.argosmodel", others | earlier, top="en_zt/")
+    bundles = [
+        import_argos(one, tmp_path / f"run{number}").bundle for number, one in enumerate((package, tmp_path / "today"))
+    ]
+    weights = [(bundle.folder / WEIGHTS).read_bytes() for bundle in bundles]
+    assert weights[0] == weights[1]
+    assert (bundles[0].source_tokenizer.eos_id, bundles[0].configuration.data.source_language) == (0, "en")
 
 
 @pytest.mark.slow

@@ -66,9 +66,9 @@ def test_the_format_has_not_changed(folder):
 
 
 HEADS: dict[str, tuple[int, str, int, type[Exception], str]] = {
-    "version": (0, "<I", 5, CheckpointError, "expected binary version 6, .* got 5; convert"),
+    "version": (0, "<I", 7, CheckpointError, "expected binary version 1 to 6, .* got 7; give a model"),
     "kind": (6, "<B", ord("W"), ConfigError, "expected a TransformerSpec, .* got 'WransformerSpec'"),
-    "revision": (NAME_ENDS, "<I", 99, CheckpointError, "expected revision 5 to 7 .* got 99"),
+    "revision": (NAME_ENDS, "<I", 99, CheckpointError, "expected revision 1 to 7 .* got 99"),
     "count": (NAME_ENDS + 4, "<I", 2**32 - 1, CheckpointError, "at most 200,000 variables, got 4,294,967,295"),
     "name": (NAME_ENDS + 8, "<H", 2**16 - 1, CheckpointError, "expected a name of 1 to 199 bytes"),
 }
@@ -124,7 +124,12 @@ FILES: dict[str, tuple[str, Any, type[Exception], str]] = {
     "a list": ("config.json", [], CheckpointError, "expected an object"),
     "a vocabulary of numbers": ("shared_vocabulary.json", [1, 2], VocabularyError, "expected a list of tokens"),
     "half a pair": ("shared_vocabulary.json", ["\ud800"], VocabularyError, "half a surrogate pair"),
-    "no vocabulary": ("shared_vocabulary.json", None, CheckpointError, "neither shared_vocabulary.json nor source_"),
+    "no vocabulary": (
+        "shared_vocabulary.json",
+        None,
+        CheckpointError,
+        "neither shared_vocabulary nor source_vocabulary",
+    ),
     "a short vocabulary": (
         "shared_vocabulary.json",
         OPENNMT,

@@ -150,7 +150,7 @@ def test_a_converted_model_of_opennmt_computes_the_same_without_an_end_of_source
 
 def test_a_source_without_an_end_is_asked_about(tmp_path):
     folder = foreign(tmp_path / "theirs", config={"add_source_eos": False})
-    with pytest.raises(ConfigError, match=r"add_source_eos is false, .*give --source-eos .* or --no-source-eos"):
+    with pytest.raises(ConfigError, match=r"add_source_eos is false: .*give --source-eos .* or --no-source-eos"):
         imported(folder)
     assert imported(folder, source_eos=True).source_tokenizer.eos_id == 2
     assert imported(folder, source_eos=False).source_tokenizer.eos_id == 0

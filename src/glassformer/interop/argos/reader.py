@@ -24,8 +24,11 @@ __all__ = ["import_argos", "is_argos"]
 _SUFFIX = ".argosmodel"
 _METADATA, _MODEL, _TEXTS = "metadata.json", "model", "sentencepiece.model"
 _VOCABULARIES = ("shared_vocabulary", "source_vocabulary", "target_vocabulary")
-_NEEDED = (f"{_MODEL}/model.bin", f"{_MODEL}/config.json", _TEXTS)
-_OPTIONAL = tuple(f"{_MODEL}/{name}.{suffix}" for name in _VOCABULARIES for suffix in ("json", "txt"))
+_NEEDED = (f"{_MODEL}/model.bin", _TEXTS)
+_OPTIONAL = (
+    f"{_MODEL}/config.json",  # since CTranslate2 3.0
+    *(f"{_MODEL}/{name}.{suffix}" for name in _VOCABULARIES for suffix in ("json", "txt")),
+)
 LARGEST_SMALL = 1 << 26
 """Largest size of a file other than the weights, in bytes."""
 LARGEST_RATIO = 50

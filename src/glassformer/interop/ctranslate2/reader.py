@@ -85,7 +85,7 @@ def import_ctranslate2_run(
     """Write a run with the model of a CTranslate2 folder.
 
     Args:
-        source: the folder: model.bin, config.json and the vocabularies.
+        source: the folder: model.bin, the vocabularies and, since CTranslate2 3.0, config.json.
         folder: the folder to write, which must be empty or not exist.
         texts: what the folder does not tell.
         origin: the name of what is imported; by default, the folder's.
@@ -137,7 +137,7 @@ def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialT
     if start is None and not texts.prefix:
         raise ConfigError(
             "config.json: decoder_start_token: expected a token, got null: this model's callers give the first token "
-            "of each target; write it into the file, such as the token of the target language"
+            "of each target; write it into that file, such as the token of the target language"
         )
     if start is not None and texts.prefix:
         raise ConfigError(
@@ -147,9 +147,9 @@ def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialT
     source_eos = values["add_source_eos"] or texts.source_eos
     if source_eos is None:
         raise ConfigError(
-            "config.json: add_source_eos is false, which does not tell whether the programs that use this model add "
-            f"{quoted(values['eos_token'])} to sources; give --source-eos if they do (as with models of Hugging Face), "
-            "or --no-source-eos if sources have no end (OpenNMT)"
+            f"add_source_eos is false: the model adds no {quoted(values['eos_token'])} to sources, which does not tell "
+            "whether the programs that use it do; give --source-eos if they do (as with models of Hugging Face), or "
+            "--no-source-eos if sources have no end (OpenNMT)"
         )
     return _SpecialTokens(
         bos=values["bos_token"],
@@ -216,7 +216,7 @@ def _tokenizers(
         return source_tokenizer, _from_vocabulary(of_target, texts.kind)
     if special.source_bos:
         raise ConfigError(
-            "config.json: add_source_bos: expected false with a sentencepiece model, got true: our tokenizer for such "
+            "add_source_bos: expected false with a sentencepiece model, got true: our tokenizer for such "
             "models adds no <bos>; such a model cannot be imported"
         )
     models = _sentencepiece(paths[0], of_source), _sentencepiece(paths[-1], of_target)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted
-from glassformer.interop.ctranslate2.folder import CTranslate2Folder, CTranslate2Variable
+from glassformer.interop.ctranslate2.binary import CTranslate2Variable, Variables, attribute
+from glassformer.interop.ctranslate2.folder import CTranslate2Folder
 from glassformer.interop.ctranslate2.model import EPSILON, POSITIONS, position_table
 from glassformer.interop.importing import NEVER_WRITTEN
 from glassformer.model.config import ModelConfig
@@ -22,7 +23,6 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 __all__ = ["Floats", "ImportedRow", "imported_rows", "imported_weights", "starts_from_zeros"]
 
 Floats = NDArray[np.float32]
-Variables = Mapping[str, CTranslate2Variable]
 
 _MODEL = "model.bin"
 PADDING = ("<pad>", "<blank>", "[PAD]", "<PAD>")
@@ -112,7 +112,9 @@ def imported_rows(
         start = None
     for name, needed in (("eos_token", eos), ("the token that begins a sequence", start)):
         if needed is not None and needed not in ids:
-            raise VocabularyError(f"config.json: {name} is {quoted(needed)}, which the vocabulary lacks; correct it")
+            raise VocabularyError(
+                f"{name} is {quoted(needed)}, which the vocabulary lacks; correct config.json or the vocabulary"
+            )
     own = {SPECIALS[EOS_ID]: ids.pop(eos)}
     padding = next((name for name in PADDING if name in ids and name not in (start, bos, unk)), None)
     named = [(SPECIALS[UNK_ID], unk), (SPECIALS[PAD_ID], padding)]
@@ -158,7 +160,7 @@ def starts_from_zeros(folder: CTranslate2Folder) -> bool:
     Raises:
         CheckpointError: the attribute is not a number.
     """
-    return bool(_attribute(folder.variables, "decoder/start_from_zero_embedding", 0))
+    return bool(attribute(folder.variables, "decoder/start_from_zero_embedding", 0))
 
 
 def _check_epsilon(epsilon: object) -> None:
@@ -169,18 +171,9 @@ def _check_epsilon(epsilon: object) -> None:
         )
 
 
-def _attribute(variables: Variables, name: str, default: float) -> float:
-    """Return the value of an attribute, which is stored as a variable without dimensions."""
-    if name not in variables:
-        return default
-    if (shape := variables[name].shape) != ():
-        raise CheckpointError(f"{_MODEL}: expected one number in {name}, got shape {shape}; convert the model again")
-    return float(variables[name].floats())
-
-
 def _same(variables: Variables, name: str, default: float) -> int:
     """Return an attribute that the encoder and the decoder must share."""
-    encoder, decoder = (_attribute(variables, f"{stack}/{name}", default) for stack in _STACKS)
+    encoder, decoder = (attribute(variables, f"{stack}/{name}", default) for stack in _STACKS)
     if encoder != decoder:
         raise ConfigError(
             f"{_MODEL}: expected the same {name} in encoder and decoder, as our models have, got {encoder:g} and "
@@ -265,7 +258,7 @@ def _refuse_others(variables: Variables, known: set[str], fields: Mapping[str, A
         known |= {f"{stack}/{name}" for name in (*_READ, *_IGNORED, *_FLAGS, "position_encodings/encodings")}
         known |= {f"{stack}/{name}/weight" for name in ("embeddings", "embeddings_0", "projection")}
         for name, what in _FLAGS.items():
-            if _attribute(variables, f"{stack}/{name}", 0):
+            if attribute(variables, f"{stack}/{name}", 0):
                 raise _refused(f"{stack}/{name}", what)
     known.add("decoder/projection/bias")
     usual = math.sqrt(fields["heads"] / fields["d_model"]) if fields["heads"] > 0 else 0
@@ -273,7 +266,7 @@ def _refuse_others(variables: Variables, known: set[str], fields: Mapping[str, A
         if name in known or name.removesuffix("_scale") in known:
             continue
         if name.endswith("/queries_scale"):
-            if not math.isclose(_attribute(variables, name, 1), usual, rel_tol=1e-5):
+            if not math.isclose(attribute(variables, name, 1), usual, rel_tol=1e-5):
                 raise _refused(name, "a scale of the scores that is not 1 / √d_k")
             continue
         kinds = (kind for part, kind in _REFUSED.items() if re.search(rf"(^|/|_)({part})", name))
@@ -342,8 +335,8 @@ def _embeddings(
             )
     scales = [_scale(variables, stack, d_model) for stack in _STACKS]
     ids = [[row.id for row in rows] for rows in (source, target)]
-    tie_embeddings = encoder is decoder and scales[0] == scales[1] and ids[0] == ids[1]
-    tie_output = projection is decoder and scales[1] == 1
+    tie_embeddings = encoder.equals(decoder) and scales[0] == scales[1] and ids[0] == ids[1]
+    tie_output = projection.equals(decoder) and scales[1] == 1
     weights = {"source.tokens.weight": _ordered(encoder.floats(), source, scales[0])}
     if not tie_embeddings:
         weights["target.tokens.weight"] = _ordered(decoder.floats(), target, scales[1])
@@ -362,7 +355,7 @@ def _scale(variables: Variables, stack: str, d_model: int) -> float:
     name, root = f"{stack}/scale_embeddings", math.sqrt(d_model)
     if name not in variables:
         return 1.0
-    value = _attribute(variables, name, 1)
+    value = attribute(variables, name, 1)
     if variables[name].kind == "int8":  # whether there is a scale at all
         return 1.0 if value else 1 / root
     return 1.0 if math.isclose(value, root, rel_tol=1e-6) else value / root

@@ -1,0 +1,113 @@
+"""Models that CTranslate2 wrote before 3.0 (2019–2022), under today's names and with today's `config.json`.
+
+CTranslate2 still loads them by the rules that are followed here: `TransformerModel` in its `src/models/transformer.cc`,
+`SequenceToSequenceModel::initialize` in `src/models/sequence_to_sequence.cc`, and `build_embeddings_scale` in
+`src/layers/transformer.cc`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from glassformer.errors import CheckpointError
+from glassformer.interop.ctranslate2.binary import (
+    HEADS,
+    CTranslate2Binary,
+    CTranslate2Variable,
+    Variables,
+    attribute,
+)
+
+__all__ = ["told_by_attributes", "with_todays_names"]
+
+_OPENNMT_TF = (
+    ("transformer/", ""),
+    (":0", ""),
+    ("w_embs", "embeddings/weight"),
+    ("kernel", "weight"),
+    ("LayerNorm", "layer_norm"),
+    ("dense", "projection"),
+    ("conv1d_", "linear_"),
+    ("conv1d", "linear_0"),
+)
+"""Parts of OpenNMT-tf's names, which revision 1 has → today's; only the first occurrence of each is replaced."""
+_ATTENTIONS = {
+    "encoder": (("multi_head", "self_attention"),),
+    "decoder": (("masked_multi_head", "self_attention"), ("multi_head", "attention")),
+}
+"""The same for the attentions of each stack."""
+_SHARED = ("num_heads", "pre_norm", "activation")
+_ONCE = {
+    "encoder": (*_SHARED, "embeddings_merge"),
+    "decoder": (*_SHARED, "alignment_layer", "alignment_heads"),
+}
+"""Attributes of a stack that the whole model had once before revision 5."""
+_TOKENS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+"""The special tokens of a model that does not tell them."""
+_FLAGS = ("with_source_bos", "with_source_eos", "with_target_bos", "user_decoder_start_tokens")
+_FORMER = {
+    *(name for names in _ONCE.values() for name in names),
+    *_TOKENS,
+    *_FLAGS,
+    "with_relative_position",  # the layers tell it, too
+    "layernorm_embedding",
+}
+"""Attributes of the whole model, which no part of it reads today."""
+_FORMER_SCALE = "multiply_by_sqrt_depth"
+"""The former name of `scale_embeddings`, an attribute of the embeddings."""
+
+
+def with_todays_names(binary: CTranslate2Binary) -> Variables:
+    """Return the variables as a file of the last revision has them."""
+    variables: dict[str, CTranslate2Variable] = {}
+    for name, variable in binary.variables.items():
+        variables.setdefault(_todays(name) if binary.revision == 1 else name, variable)
+    if binary.revision < 3:
+        heads = np.asarray(HEADS[binary.specification], np.int8)
+        variables.setdefault("num_heads", CTranslate2Variable("num_heads", "int8", heads))
+    for stack, names in _ONCE.items():
+        former = {f"{stack}/scale_embeddings": f"{stack}/embeddings/{_FORMER_SCALE}"}
+        if binary.revision < 5:
+            former |= {f"{stack}/{name}": name for name in names}
+        for alias, name in former.items():
+            if name in variables:
+                variables.setdefault(alias, variables[name])
+    return {
+        name: variable
+        for name, variable in variables.items()
+        if name not in _FORMER and not name.endswith(f"/{_FORMER_SCALE}")
+    }
+
+
+def told_by_attributes(variables: Variables) -> dict[str, Any]:
+    """Return the fields of today's `config.json` that attributes told before binary version 6.
+
+    Raises:
+        CheckpointError: an attribute is not of its kind.
+    """
+    tokens = {name: _text(variables, name, default) for name, default in _TOKENS.items()}
+    flags = {name: bool(attribute(variables, name, name == "with_target_bos")) for name in _FLAGS}
+    start = tokens["bos_token"] if flags["with_target_bos"] else tokens["eos_token"]
+    return {
+        **tokens,
+        "add_source_bos": flags["with_source_bos"],
+        "add_source_eos": flags["with_source_eos"],
+        "decoder_start_token": None if flags["user_decoder_start_tokens"] else start,
+    }
+
+
+def _todays(name: str) -> str:
+    stack = "encoder" if "encoder" in name else "decoder"
+    for former, today in (*_OPENNMT_TF, *_ATTENTIONS[stack]):
+        name = name.replace(former, today, 1)
+    return name
+
+
+def _text(variables: Variables, name: str, default: str) -> str:
+    """Return a text, which is stored as the numbers of its bytes."""
+    if name not in variables:
+        return default
+    try:
+        return variables[name].numbers.tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f"model.bin: expected UTF-8 in {name}; convert the model again") from error
