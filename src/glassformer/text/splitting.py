@@ -10,6 +10,9 @@ from glassformer.text.links import Span
 
 __all__ = ["clause_spans", "sentence_spans", "split_sentences"]
 
+PIECE = 2_000
+"""Maximum number of characters that are split at once: sentencex takes time that grows with the square of the quotation
+marks in them."""
 _CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])\s*")
 
 
@@ -58,8 +61,17 @@ def split_sentences(text: str, language: str) -> list[str]:
         import sentencex
     except ImportError as error:
         raise MissingDependencyError(f"splitting texts needs sentencex: {install_command('documents')}") from error
+    code, found, begin, cursor = primary(language), list[str](), 0, 0
     try:
-        found: list[str] = sentencex.segment(primary(language), text)
+        while cursor < len(text):
+            *whole, rest = sentencex.segment(code, text[cursor : cursor + PIECE])
+            is_last = cursor + PIECE >= len(text)
+            for sentence in whole:
+                cursor += len(sentence)
+                found.append(text[begin:cursor])
+                begin = cursor
+            if is_last or not whole:  # else the last sentence may go on after the piece, and begins the next one
+                cursor += len(rest)
     except UnicodeEncodeError:  # half a surrogate pair, which is no text
         return [text]
-    return found
+    return [*found, text[begin:]] if begin < len(text) else found
