@@ -126,10 +126,37 @@ def test_lines_are_sentences_if_asked():
         ("a.doc", b"", "a.doc: expected a file of the kinds"),
         ("a.txt", b"ok\n\xff", "a.txt, line 2: expected utf-8"),
         ("a.html", b"\n<p>a" + b"<br>b" * 501, "a.html, line 2: expected at most 500 tags in a paragraph, got 501"),
-        ("a.html", b'<meta charset="martian">\xff', "a.html: expected a known encoding"),
+        *(
+            ("a.html", f'<meta charset="{name}">\xff'.encode("latin-1"), "a.html: expected a known encoding, got ")
+            for name in (
+                "martian",
+                "idna",
+                "undefined",
+                "punycode",
+                "hex",
+                "rot13",
+                "unicode_escape",
+                "\xff",
+                "a" * 3000,
+            )
+        ),
     ],
 )
 def test_a_damaged_file_is_refused_by_its_place(name, data, place):
     with pytest.raises(DataError, match=re.escape(place)) as error:
         Document.read(name, data)
     assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("comment", ["<![<>", "<![>", "<![CDATA[x>", "<![if !IE]>", "<![endif]-->"])
+def test_a_marked_section_is_a_comment_as_in_browsers(comment):
+    data = f"<p>one{comment}two</p>{comment}<p>three".encode()
+    assert in_capitals("a.html", data) == f"<p>ONE{comment}TWO</p>{comment}<p>THREE".encode()
+
+
+@pytest.mark.parametrize("end", ["<![<", "<![", "<![CDATA[x", "<!", "<!-", "<?", "</", "<", "&", "&#"])
+def test_an_end_in_the_middle_of_a_mark_is_read(end):
+    data = f"<p>one</p>{end}".encode()
+    assert Document.read("a.html", data).rebuilt({}) == data
+    assert Document.read("a.txt", data).rebuilt({}) == data

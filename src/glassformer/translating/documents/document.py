@@ -1,5 +1,6 @@
 """A file as a document: its units, and the file again with other texts in their places."""
 
+import codecs
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,7 +9,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, shortened
 from glassformer.text.edits import Replacement, edited
 from glassformer.translating.documents.chunks import Chunk, Unit
 from glassformer.translating.documents.html_pages import html_charset, html_units
@@ -64,6 +65,14 @@ class DocumentOptions:
                 )
 
 
+_ENCODINGS = frozenset(
+    {"ascii", "utf-8", "utf-16-le", "utf-16-be", "cp866", "mac-roman", "mac-cyrillic", "koi8-r", "koi8-u", "tis-620"}
+    | {"gb2312", "gbk", "gb18030", "hz", "big5", "big5hkscs", "euc_jp", "iso2022_jp", "shift_jis", "cp932", "euc_kr"}
+    | {f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))}
+    | {f"cp{page}" for page in (874, 949, *range(1250, 1259))}
+)
+"""The encodings of pages, by Python's names; some of its other codecs write no text, or take time that grows with the
+square of it."""
 _MARKED = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 """Byte order marks, which remain in the text as its first character."""
 
@@ -160,12 +169,16 @@ def _decoded(name: str, data: bytes, charset: Callable[[str], str | None] | None
     if encoding is None:
         encoding = (charset and charset(data[:4096].decode("latin-1"))) or "utf-8"
     try:
+        if codecs.lookup(encoding).name not in _ENCODINGS:
+            raise LookupError
         text = data.decode(encoding)
         if text.encode(encoding) == data:
             return text, encoding
         raise DataError(f"{name}: expected text in {encoding} that stays the same when written; convert it to UTF-8")
     except LookupError as error:
-        raise DataError(f"{name}: expected a known encoding, got {encoding}; convert the file to UTF-8") from error
+        raise DataError(
+            f"{name}: expected a known encoding, got {shortened(encoding)}; convert the file to UTF-8"
+        ) from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(f"{name}, line {line}: expected {encoding}, got another byte; convert the file") from error

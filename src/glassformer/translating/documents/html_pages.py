@@ -82,6 +82,11 @@ class _Reader(HTMLParser):
     def handle_pi(self, _: str) -> None:
         self._note("declaration")
 
+    def parse_marked_section(self, i: int, report: int = 1) -> int:  # noqa: ARG002 – the parser gives it
+        """Note `<![…>`, which browsers read as a comment; return where it ends, or -1 if it does not."""
+        self._note("comment")
+        return self.rawdata.find(">", i) + 1 or -1
+
     def unknown_decl(self, _: str) -> None:
         self._note("declaration")
 
