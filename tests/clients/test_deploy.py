@@ -33,7 +33,7 @@ def test_an_environment_without_torch_serves_an_exported_folder(client, tmp_path
         connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=60)
         connection.request("POST", "/v1/translate", json.dumps({"texts": [TEXT]}))
         answer = json.loads(connection.getresponse().read())
-        connection.request("GET", "/explore")
+        connection.request("GET", "/explore", headers={"Accept": "text/html"})
         refused = connection.getresponse()
         why = json.loads(refused.read())["error"]
         connection.close()

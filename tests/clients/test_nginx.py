@@ -45,7 +45,7 @@ class Proxied(Served):
 @pytest.fixture(scope="module")
 def proxied(client, run_folder, tmp_path_factory) -> Iterator[Proxied]:
     program, folder = client("nginx") / "nginx", tmp_path_factory.mktemp("nginx")
-    options = ("--languages", "en:es", "--log", "nothing", "--behind-proxy", "--set", "serving.rate=1000/hour")
+    options = ("--languages", "en:es", "--log", "nothing", "--behind-proxy", "1", "--set", "serving.rate=1000/hour")
     with service(str(run_folder), *options) as own:
         port = free_port()
         configure(folder, port, own.port)

@@ -6,7 +6,9 @@ import os
 import re
 import resource
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import psutil
@@ -168,6 +170,136 @@ def test_a_million_mistakes_are_one_error(attacked, body):
     assert answer.status == 400
     assert len(answer.body) < 200
     assert memory(attacked) - before < 150 * MEGABYTE  # the parsed request itself
+
+
+LONG = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        *(("/translate", {**ONE, name: LONG}) for name in ("q", "source", "target", "format", "alternatives")),
+        *(("/v2/translate", {**DEEPL, name: LONG}) for name in ("text", "target_lang", "source_lang", "formality")),
+        *(("/v2/translate", {**DEEPL, name: LONG}) for name in ("glossary_id", "tag_handling")),
+        *(
+            ("/v1/translate", {**OWN, name: LONG})
+            for name in ("source", "target", "n_best", "beam_size", "stream", LONG)
+        ),
+        ("/v1/translate", {**OWN, "glossary": {LONG: "x"}}),
+        ("/v1/translate", {**OWN, "glossary": {"x": LONG}}),
+        ("/v1/translate", {**OWN, "glossary": {"cat " * 50: "", "the": "x"}}),
+        ("/v1/translate", {**OWN, "glossary": {"cat": ["x" * 1000]}}),
+        ("/v1/translate", {**OWN, "prefix": LONG}),
+        ("/detect", {"q": LONG}),
+        (f"/translate?q=a&q=b&{'y' * 60_000}=1&{'y' * 60_000}=2", ONE),
+        ("/explore/api", {"kind": LONG}),
+        ("/explore/api", {"kind": "encode", "side": LONG, "text": LONG}),
+        ("/explore/api", {"kind": "trace", "source_ids": [LONG], "target_ids": [], LONG: 1}),
+        (f"/explore/api?run={'x' * 60_000}", {}),
+        (f"/{'x' * 60_000}", {}),
+        (f"/v2/{'x' * 60_000}", {}),
+        (f"/download_file/{'x' * 60_000}", {}),
+    ],
+)
+def test_an_error_quotes_a_few_dozen_characters(attacked, path, fields):
+    answer = attacked.json(path, fields)
+    assert answer.status >= 400 or path.startswith("/explore")
+    assert len(answer.body) < 500
+
+
+@pytest.mark.parametrize("field", ["source", "target", "lines", "filename", "type", "charset"])
+def test_an_error_about_a_file_quotes_a_few_dozen_characters(attacked, field):
+    given = {"source": "en", "target": "es", "lines": "false", "filename": "a.html", "type": "text/html"}
+    file = f"<meta charset={'x' * 4000}>" if field == "charset" else "\xff"
+    if field in given:
+        given[field] = LONG[:1000] + given[field]
+    parts = "".join(
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{given[name]}\r\n'
+        for name in ("source", "target", "lines")
+    )
+    head = f'name="file"; filename="{given["filename"]}"\r\nContent-Type: {given["type"]}'
+    body = f"{parts}--x\r\nContent-Disposition: form-data; {head}\r\n\r\n{file}\r\n--x--\r\n".encode("latin-1")
+    answer = attacked.ask("/translate_file", body=body, content_type="multipart/form-data; boundary=x")
+    assert answer.status == 400
+    assert len(answer.body) < 500
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"q": [' + b"[]," * 1_300_000 + b"1]}", "application/json"),
+        (b'{"q": [' + b'"",' * 1_300_000 + b'""]}', "application/json"),
+        (b"{" + b",".join(b'"%d":1' % one for one in range(300_000)) + b"}", "application/json"),
+        (b"&" * 3_900_000, "application/x-www-form-urlencoded"),
+        (b"a&" * 1_900_000, "application/x-www-form-urlencoded"),
+    ],
+    ids=["lists", "texts", "names", "no fields", "fields"],
+)
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate"])
+def test_a_body_of_too_many_parts_is_refused(attacked, path, body, kind):
+    answer = attacked.ask(path, body=body, content_type=kind)
+    assert answer.status == 400
+    assert "expected at most " in str(answer.json)
+
+
+def reader_of(served: Served) -> int:
+    """Return the process of a service that was started last."""
+    return max(served.engines(), key=lambda one: psutil.Process(one).create_time())
+
+
+PAGE = (
+    b'--x\r\nContent-Disposition: form-data; name="source"\r\n\r\nen\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="target"\r\n\r\nes\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.html"\r\n\r\n<p>the cat</p>\r\n--x--\r\n'
+)
+JSON = "application/json"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [
+        ("/translate", json.dumps({**ONE, "q": "the cat. " * 300}).encode(), JSON),
+        ("/v2/translate", json.dumps({**DEEPL, "text": ["the cat. " * 300]}).encode(), JSON),
+        ("/v1/translate", json.dumps({"texts": ["the cat. " * 300]}).encode(), JSON),
+        ("/translate", json.dumps({**ONE, "x": "x" * 100_000}).encode(), JSON),
+        ("/translate", b"q=the+cat&source=en&target=es&x=" + b"x" * 100_000, "application/x-www-form-urlencoded"),
+        ("/translate", json.dumps({**ONE, "source": "auto"}).encode(), JSON),
+        ("/detect", json.dumps({"q": "the cat"}).encode(), JSON),
+        ("/translate_file", PAGE, "multipart/form-data; boundary=x"),
+    ],
+    ids=["text", "DeepL", "own", "JSON", "form", "auto", "detect", "file"],
+)
+def test_what_may_take_long_is_read_by_another_process(run_folder, path, body, kind):
+    with (
+        service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served,
+        ThreadPoolExecutor(1) as client,
+    ):
+        assert served.ask(path, body=body, content_type=kind).status == 200
+        assert len(served.engines()) == 2
+        os.kill(reader_of(served), signal.SIGSTOP)
+        waiting = client.submit(served.ask, path, body=body, content_type=kind)
+        assert served.get("/health").status == 200
+        assert served.json("/translate", ONE).status == 200
+        time.sleep(0.2)
+        assert not waiting.done()
+        os.kill(reader_of(served), signal.SIGCONT)
+        assert waiting.result(timeout=60).status == 200
+
+
+def test_a_reader_that_ends_or_hangs_is_replaced(run_folder):
+    options = ("--languages", "en:es", "--log", "nothing", "--set", "serving.seconds=2")
+    long = {**ONE, "q": "the cat. " * 300}
+    with service(str(run_folder), *options) as served, ThreadPoolExecutor(1) as client:
+        whole = served.json("/translate", long)
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            reader = reader_of(served)
+            os.kill(reader, signal.SIGSTOP)
+            waiting = client.submit(served.json, "/translate", long)
+            assert served.get("/health").status == 200
+            os.kill(reader, number)
+            assert waiting.result(timeout=30).status == 503
+            assert served.json("/translate", long).body == whole.body
+            assert reader not in served.engines()
 
 
 @pytest.mark.parametrize(

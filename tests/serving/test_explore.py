@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import struct
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ import pytest
 
 from glassformer.bundle import Bundle
 from glassformer.interop.ctranslate2.writer import export_ctranslate2
-from serving.conftest import Served, service
+from serving.conftest import Answer, Served, service
 
 pytestmark = pytest.mark.slow
 SENTENCE = "the cat sees a big dog"
@@ -37,6 +38,11 @@ def page_of(text: str = SENTENCE, **more: str) -> str:
     return f"/explore?{urlencode({'run': 'en-es', 'text': text, **more})}"
 
 
+def page(served: Served, path: str | None = None, **headers: str) -> Answer:
+    """Return what a browser gets that opens an address of the explorer."""
+    return served.get(path or page_of(), **{"accept": "text/html,*/*;q=0.8", **headers})
+
+
 def asked(served: Served, **question: Any) -> Any:
     """Return the JSON of the answer to a question."""
     body = served.json(API, question).body
@@ -50,7 +56,7 @@ def explorer_of(served: Served) -> int:
 
 
 def test_the_page_is_about_the_sentence_and_questions_are_answered(explored):
-    answer = explored.get(page_of())
+    answer = page(explored)
     assert answer.status == 200
     assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
     assert f'<p dir="auto">{SENTENCE}</p>' in answer.body.decode()
@@ -89,8 +95,43 @@ def test_a_killed_explorer_starts_again(explored):
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1.evil:5000", "http://["])
 def test_pages_of_other_hosts_are_refused(explored, origin):
     assert explored.json(API, QUESTION, origin=origin).status == 403
-    assert explored.get(page_of(), origin=origin).status == 403
+    assert page(explored, origin=origin).status == 403
     assert explored.json(API, QUESTION, origin="https://127.0.0.1:8443").status == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:5000", "127.0.0.1.evil.example", "", "localhost.evil"])
+def test_a_host_that_only_resolves_to_this_machine_is_refused(explored, host):
+    assert page(explored, host=host).status == 403
+    assert explored.json(API, QUESTION, host=host).status == 403
+    assert explored.json(API, QUESTION, host=host, origin=f"http://{host}").status == 403
+    for own in ("localhost", "127.0.0.1:80", "[::1]:5000", "192.168.0.7", socket.gethostname()):
+        assert explored.json(API, QUESTION, host=own).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"accept": "image/avif,image/webp,*/*;q=0.8"},
+        {"accept": "*/*"},
+        {"sec_fetch_site": "cross-site", "sec_fetch_dest": "image"},
+        {"sec_fetch_site": "cross-site", "sec_fetch_dest": "iframe"},
+        {"sec_fetch_site": "same-site", "sec_fetch_dest": "document"},
+    ],
+)
+def test_a_picture_or_a_link_of_another_page_does_not_start_the_explorer(run_folder, headers):
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
+        assert page(served, **headers).status in (403, 406)
+        assert len(served.engines()) == 1
+        assert page(served, sec_fetch_site="same-origin").status == 200
+        assert len(served.engines()) == 2
+
+
+def test_questions_count_for_the_rate(run_folder):
+    rate = ("--set", "serving.rate=3/hour")
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing", *rate) as served:
+        assert page(served).status == 200
+        assert [served.json(API, QUESTION).status for _ in range(3)] == [200, 200, 429]
+        assert page(served).status == 429
 
 
 @pytest.mark.parametrize(
@@ -102,7 +143,7 @@ def test_pages_of_other_hosts_are_refused(explored, origin):
     ],
 )
 def test_wrong_requests_are_refused(explored, path, status, error):
-    answer = explored.get(path)
+    answer = page(explored, path)
     assert answer.status == status
     assert error in answer.json["error"]
 
@@ -110,7 +151,7 @@ def test_wrong_requests_are_refused(explored, path, status, error):
 def test_an_export_has_no_explorer(run_folder, tmp_path):
     export_ctranslate2(Bundle.load(run_folder), tmp_path / "exported")
     with service(str(tmp_path / "exported"), "--languages", "en:es", "--log", "nothing") as served:
-        answer = served.get(page_of())
+        answer = page(served)
         assert answer.status == 501
         assert answer.json["error"].startswith("this model is served from an export; the explorer needs the run itself")
 
@@ -119,7 +160,7 @@ def test_a_service_with_keys_has_no_explorer(run_folder, tmp_path):
     (tmp_path / "keys").touch()
     options = ("--languages", "en:es", "--keys", str(tmp_path / "keys"), "--log", "nothing")
     with service(str(run_folder), *options) as served:
-        assert served.get(page_of()).status == 403
+        assert page(served).status == 403
         assert served.json(API, {"kind": "encode"}).status == 403
 
 

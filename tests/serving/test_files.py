@@ -1,9 +1,15 @@
 """Files over LibreTranslate's API: a document in, its translation under a random address, for a while."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 
-from glassformer.serving.files import TranslatedFiles
+from glassformer.serving.files import MOST_KEPT, MOST_OF_CLIENT, TranslatedFiles
+from glassformer.serving.refusals import RequestError
 from glassformer.translator import Translator
+from serving.conftest import Served, port_of, service
 
 BOUNDARY = "XyZ"
 
@@ -67,11 +73,77 @@ def test_what_cannot_be_translated_is_refused_in_its_words(served):
 
 def test_a_file_is_forgotten_after_its_time():
     files = TranslatedFiles(life=-1.0)
-    assert files.find(files.keep(b"x", ".txt")) is None
+    assert files.find(files.keep("me", b"x", ".txt")) is None
     files.close()
     files = TranslatedFiles()
-    name = files.keep(b"x", ".txt")
+    name = files.keep("me", b"x", ".txt")
     assert files.find(name) == b"x"
     assert files.find(f"../{name}") is None
     files.close()
     assert files.find(name) is None
+
+
+def test_a_file_that_was_fetched_goes_soon():
+    files = TranslatedFiles(life_fetched=0.05)
+    name, other = (files.keep("me", b"x", ".txt") for _ in range(2))
+    files.fetched(name)
+    files.fetched("absent")
+    assert files.find(name) == b"x"
+    time.sleep(0.1)
+    assert files.find(name) is None
+    assert files.find(other) == b"x"
+    files.close()
+
+
+def test_a_client_cannot_keep_the_others_out():
+    files = TranslatedFiles()
+    for number in range(MOST_OF_CLIENT):
+        files.keep("greedy", b"%d" % number, ".txt")
+    with pytest.raises(RequestError, match="of your translated files wait") as refused:
+        files.keep("greedy", b"x", ".txt")
+    assert refused.value.status == 429
+    assert 1 <= int(refused.value.headers["Retry-After"]) <= 1200
+    assert files.find(files.keep("other", b"y", ".txt")) == b"y"
+    files.close()
+
+
+def test_many_clients_cannot_keep_another_out():
+    files = TranslatedFiles()
+    first = files.keep("0", b"first", ".txt")
+    second = [files.keep(str(number // 2), b"x", ".txt") for number in range(1, MOST_KEPT)]
+    new = files.keep("new", b"new", ".txt")
+    assert files.find(new) == b"new"
+    assert files.find(first) is None  # the oldest of those with most files
+    assert all(files.find(name) for name in second)
+    files.close()
+
+
+@pytest.mark.slow
+def test_nothing_stays_in_the_temporary_folder_after_a_kill(run_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    command = [sys.executable, "-m", "glassformer", "serve", str(run_folder), "--languages", "en:es", "--port", "0"]
+    process = subprocess.Popen([*command, "--log", "nothing"], stderr=subprocess.PIPE, text=True)
+    served = Served(process, port_of(process))
+    answer = send(served, form(b"<p>the cat sleeps</p>" * 50_000))
+    assert served.get(answer.json["translatedFileUrl"].partition(str(served.port))[2]).status == 200
+    process.kill()
+    process.communicate()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_fetched_file_leaves_room_unless_only_its_head_was_asked_for(run_folder):
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
+        paths = []
+        for _ in range(MOST_OF_CLIENT):
+            answer = send(served, form(b"x", "a.txt"))
+            assert answer.status == 200
+            paths.append(answer.json["translatedFileUrl"].partition(str(served.port))[2])
+        assert served.ask(paths[0], "HEAD").status == 200
+        refused = send(served, form(b"x", "a.txt"))
+        assert (refused.status, refused.json["error"][:9]) == (429, "Slowdown:")
+        assert int(refused.headers["Retry-After"]) > 60
+        assert served.get(paths[0]).body == served.get(paths[0]).body
+        refused = send(served, form(b"x", "a.txt"))
+        assert int(refused.headers["Retry-After"]) <= 61
+        assert served.json("/translate", {"q": "a", "source": "en", "target": "es"}).status == 200

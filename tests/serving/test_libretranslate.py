@@ -63,6 +63,83 @@ def test_lines_blank_lines_and_white_space_stay(served, translator):
     assert served.form("/translate", **{**HELLO, "q": text}).json["translatedText"] == f"  {first}\n\n\t{second}\n"
 
 
+def test_a_form_that_is_not_escaped_is_read_as_utf_8(served):
+    body = "q=Où est le chat ? 50 %&source=en&target=en".encode()  # as `curl -d` sends it
+    answer = served.ask("/translate", body=body, content_type="application/x-www-form-urlencoded")
+    assert answer.json == {"translatedText": "Où est le chat ? 50 %"}
+
+
+FORM = {"content_type": "application/x-www-form-urlencoded"}
+REST = "source=en&target=es"
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "headers"),
+    [
+        ("", f"q=a+dog&{REST}&q=the+cat%0D%0Asleeps", FORM),
+        (f"?q=a+dog&{REST}&q=the+cat%0Asleeps", "", {}),
+        ("?q=the+cat%0Asleeps", f"q=a+dog&{REST}", FORM),
+        (
+            "",
+            "".join(
+                f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+                for name, value in (("q", "a dog"), ("source", "en"), ("target", "es"), ("q", "the cat\r\nsleeps"))
+            )
+            + "--x--\r\n",
+            {"content_type": "multipart/form-data; boundary=x"},
+        ),
+    ],
+    ids=["form", "query", "form and query", "parts"],
+)
+def test_texts_in_repeated_fields_are_all_translated_in_order(served, translator, query, body, headers):
+    answer = served.ask(f"/translate{query}", body=body.encode(), **headers)
+    texts = [expected(translator, one).text for one in ("a dog", "the cat", "sleeps")]
+    assert answer.json == {"translatedText": [texts[0], f"{texts[1]}\n{texts[2]}"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/translate", f"q=a&{REST}&target=en"),
+        ("/translate?target=en", f"q=a&{REST}"),
+        ("/v2/translate", "text=a&target_lang=ES&target_lang=FR"),
+        ("/translate?q=b", '{"q": "a", "source": "en", "target": "es"}'),
+    ],
+)
+def test_a_field_with_two_values_is_refused(served, path, body):
+    kind = {"content_type": "application/json"} if body.startswith("{") else FORM
+    answer = served.ask(path, body=body.encode(), **kind)
+    assert answer.status == 400
+    assert "is given more than once" in str(answer.json)
+
+
+def test_a_language_is_translated_into_itself_by_leaving_the_text(served):
+    text = "  The cat sleeps. 50 %d!\r\n\u00a0Really?\n"
+    for one in served.get("/languages").json:
+        code = one["code"]
+        assert code in one["targets"]
+        fields = {"q": text, "source": code, "target": code}
+        assert served.json("/translate", fields).json == {"translatedText": text}
+        own = served.json("/v1/translate", {"texts": [text], "source": code, "target": code}).json
+        assert own["model"] == f"{code}-{code}"
+        assert own["translations"][0]["text"] == text
+    several = served.json("/translate", {"q": [text, "b"], "source": "es", "target": "es-MX", "alternatives": 2}).json
+    assert several == {"translatedText": [text, "b"], "alternatives": [[], []]}
+    deepl = served.json("/v2/translate", {"text": [text], "source_lang": "ES", "target_lang": "ES"}).json
+    assert deepl["translations"][0] == {"detected_source_language": "ES", "text": text, "billed_characters": len(text)}
+
+
+@pytest.mark.parametrize(("source", "target"), [("en-US", "es-ES"), ("en_GB", "ES_mx"), ("EN-us", "es-419")])
+def test_regions_are_understood_in_every_dialect(served, translator, source, target):
+    text = expected(translator, HELLO["q"]).text
+    asked = {**HELLO, "source": source, "target": target}
+    assert served.json("/translate", asked).json == {"translatedText": text}
+    own = {"texts": [HELLO["q"]], "source": source, "target": target}
+    assert served.json("/v1/translate", own).json["translations"][0]["text"] == text
+    deepl = {"text": [HELLO["q"]], "source_lang": source, "target_lang": target}
+    assert served.json("/v2/translate", deepl).json["translations"][0]["text"] == text
+
+
 @pytest.mark.parametrize("text", ["😀 🎉", " \n ", "…!"])
 def test_a_text_without_letters_comes_back_unchanged(served, text):
     assert served.json("/translate", {**HELLO, "q": text}).json == {"translatedText": text}
@@ -85,8 +162,7 @@ def test_a_text_without_letters_comes_back_unchanged(served, text):
         ({"target": "zz"}, "zz is not supported"),
         ({"format": "md"}, "md format is not supported"),
         ({"format": "html", "q": "the <b>cat</b>"}, "html format is not supported for texts with markup"),
-        ({"source": "es"}, "Spanish (es) is not available as a target language from Spanish (es)"),
-        ({"target": "en"}, "English (en) is not available as a target language from English (en)"),
+        ({"source": "es", "target": "en"}, "English (en) is not available as a target language from Spanish (es)"),
         ({"q": ["a", 3]}, "Invalid request: q parameter is neither a text nor a list of texts"),
         ({"q": {"a": "b"}}, "Invalid request: q parameter is neither a text nor a list of texts"),
         ({"q": True}, "Invalid request: q parameter is neither a text nor a list of texts"),

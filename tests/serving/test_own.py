@@ -96,7 +96,8 @@ def test_the_description_names_every_endpoint_and_is_a_page(served):
     described = served.get("/openapi.json").json
     assert described["openapi"] == "3.1.0"
     assert {"/translate", "/v2/translate", "/v1/translate", "/metrics"} <= set(described["paths"])
-    assert served.get("/spec").json == described
+    named = {**described, "info": {**described["info"], "title": "LibreTranslate"}}
+    assert served.get("/spec").json == named  # GNOME's Dialect looks for this title
     assert served.ask("/spec", "POST").status == 405
     for path, operations in described["paths"].items():
         for method in operations:
@@ -131,6 +132,9 @@ def test_terms_of_a_glossary_and_protected_spans_are_in_the_answer(served):
         ({"cat": ""}, "glossary: expected a target term with a letter or a digit, got ''"),
         ({"cat": "chat", "Cat": "chien"}, "glossary: expected one translation of 'Cat'"),
         ({str(number): "x" for number in range(1001)}, "glossary: dictionary should have at most 1000 items"),
+        ({"c" * 201: "x"}, "glossary.ccc"),
+        ({"cat": "x" * 1001}, "glossary.cat: string should have at most 1000 characters"),
+        ({"cat": "|".join(map(str, range(17)))}, "glossary: expected at most 16 forms of 'cat', got 17"),
         (["cat"], "glossary: input should be a valid dictionary"),
     ],
 )

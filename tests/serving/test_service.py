@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -110,16 +111,70 @@ def test_sigterm_lets_a_begun_request_end(start, run_folder):
             os.kill(engine, 0)
 
 
+@pytest.mark.long
+def test_sigterm_gives_a_begun_request_its_whole_time(start, run_folder):
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(1) as client:
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGSTOP)
+        waiting = client.submit(served.json, "/translate", ONE)
+        time.sleep(0.5)
+        served.process.send_signal(signal.SIGTERM)
+        time.sleep(45)  # serving.seconds are 60
+        assert not waiting.done()
+        os.kill(engine, signal.SIGCONT)
+        assert waiting.result(timeout=30).status == 200
+        assert served.process.wait(timeout=30) == 0
+
+
+@contextmanager
+def logging_service(*arguments):
+    """Run a service; yield it and a list, which has the entries of its log after the context."""
+    command = [sys.executable, "-m", "glassformer", "serve", *arguments, "--languages", "en:es", "--port", "0"]
+    process, entries = subprocess.Popen(command, stderr=subprocess.PIPE, text=True), []
+    yield Served(process, port_of(process)), entries
+    process.send_signal(signal.SIGTERM)
+    entries += map(json.loads, process.communicate(timeout=30)[1].splitlines())
+
+
 def test_the_log_has_no_texts_unless_asked(run_folder):
-    command = [sys.executable, "-m", "glassformer", "serve", str(run_folder), "--languages", "en:es", "--port", "0"]
     for more in ([], ["--log", "texts"]):
-        process = subprocess.Popen([*command, *more], stderr=subprocess.PIPE, text=True)
-        Served(process, port_of(process)).json("/translate", {**ONE, "api_key": "secret"})
-        process.send_signal(signal.SIGTERM)
-        entry = json.loads(process.communicate(timeout=30)[1].splitlines()[0])
+        with logging_service(str(run_folder), *more) as (served, entries):
+            served.json("/translate", {**ONE, "api_key": "secret"})
+        [entry] = entries
         assert entry.items() >= {"path": "/translate", "status": 200, "texts": 1, "model": "en-es"}.items()
+        assert entry["address"] == "127.0.0.1"
         assert ("text" in entry) == bool(more)
         assert "secret" not in str(entry)
+
+
+def test_the_log_names_clients_behind_a_proxy(run_folder):
+    with logging_service(str(run_folder), "--behind-proxy", "1", "--set", "serving.rate=2/hour") as (served, entries):
+        statuses = [
+            served.json("/translate", ONE, x_forwarded_for=f"{invented}, 203.0.113.7").status
+            for invented in ("1.1.1.1", "2.2.2.2", "3.3.3.3")
+        ]
+        other = served.json("/translate", ONE, x_forwarded_for="203.0.113.8")
+    assert statuses == [200, 200, 429]
+    assert other.status == 200
+    assert [entry["address"] for entry in entries] == ["203.0.113.7"] * 3 + ["203.0.113.8"]
+
+
+def test_the_log_says_why_an_engine_ended(run_folder):
+    with logging_service(str(run_folder), "--set", "serving.seconds=2") as (served, entries):
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGKILL)
+        until(lambda: served.engines() not in ([], [engine]), "the engine has not been started again")
+        until(lambda: served.get("/ready").status == 200, "the model has not been loaded again")
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGSTOP)
+        assert served.json("/translate", ONE).status == 503
+        until(lambda: engine not in served.engines(), "the engine still runs")
+        until(lambda: served.get("/ready").status == 200, "the model has not been loaded again")
+    found = [entry for entry in entries if "event" in entry]
+    assert [entry["event"] for entry in found] == ["engine ended", "engine ready"] * 2
+    assert {entry["model"] for entry in found} == {"en-es"}
+    ended = [(entry["reason"], entry["texts"]) for entry in found[::2]]
+    assert ended == [("killed by SIGKILL", 0), ("took more than 2 s", 1)]
 
 
 @pytest.mark.parametrize(
@@ -176,5 +231,5 @@ def test_a_combination_is_served_in_place_of_a_run(start, english_french_run, tm
     text = "the big dog sleeps ."
     with start(str(tmp_path / "combination.json")) as one:
         answer = one.json("/translate", {"q": text, "source": "en", "target": "fr"})
-        assert one.get("/explore").status == 200  # of the run alone
+        assert one.get("/explore", accept="text/html").status == 200  # of the run alone
     assert answer.json["translatedText"] == Translator.load(tmp_path / "combination.json").translate([text])[0].text

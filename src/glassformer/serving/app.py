@@ -15,6 +15,7 @@ from glassformer.serving.description import description_endpoints
 from glassformer.serving.explore import Explorers
 from glassformer.serving.libretranslate import LIBRETRANSLATE, libretranslate_endpoints
 from glassformer.serving.own import own_endpoints
+from glassformer.serving.proxies import BehindProxies
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import LimitedBodies
 from glassformer.serving.service import Service
@@ -41,7 +42,8 @@ class Application:
         apis = [*libretranslate_endpoints(), *deepl_endpoints(), *own_endpoints(), *page_endpoints()]
         routes = [one.route() for one in (*apis, *description_endpoints(apis), *self._explorers.endpoints())]
         # Not `Starlette`, whose layers around the routes take a fifth of the time of a request.
-        self._answer = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
+        answers = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
+        self._answer: ASGIApp = BehindProxies(answers, service.proxies) if service.proxies else answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or start and stop with the server."""
@@ -60,11 +62,12 @@ class Application:
             yield
         finally:
             service.files.close()
-            service.documents.shutdown(wait=False, cancel_futures=True)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._explorers.close()
+            for readers in (service.texts, service.documents):
+                readers.close()
 
 
 async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> None:

@@ -8,15 +8,24 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SkipValidation, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict
 
-from glassformer.serving.endpoints import ASKED, QUERY, Api, Endpoint, OfService, checked, text_or_texts_schema
-from glassformer.serving.models import ServedModel
+from glassformer.errors import shortened
+from glassformer.serving.endpoints import (
+    ASKED,
+    QUERY,
+    Api,
+    Endpoint,
+    OfService,
+    checked,
+    header_key,
+    text_or_texts_schema,
+)
+from glassformer.serving.models import Direction
 from glassformer.serving.refusals import RequestError
-from glassformer.serving.requests import json_object
+from glassformer.serving.requests import fields
 from glassformer.serving.service import Service
 from glassformer.text.languages import language_name, primary
 
@@ -33,7 +42,7 @@ __all__ = [
     "target_codes",
 ]
 
-SCHEME = "DeepL-Auth-Key "
+SCHEME = "DeepL-Auth-Key"
 UNLIMITED = 10**12
 """The limit that DeepL reports where there is none."""
 REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
@@ -126,6 +135,7 @@ def deepl_endpoints() -> list[Endpoint]:
             path="/v2/translate",
             method="POST",
             handler=_translate,
+            needs_key=True,
             request=DeepLQuery,
             answer=DeepLTranslations,
             errors=(*ASKED, 404),
@@ -135,12 +145,13 @@ def deepl_endpoints() -> list[Endpoint]:
             path="/v2/languages",
             method="GET",
             handler=_languages,
+            needs_key=True,
             request=LanguagesQuery,
             takes=(QUERY,),
             answer=list[DeepLLanguage],
             errors=read,
         ),
-        Endpoint(api=DEEPL, path="/v2/usage", method="GET", handler=_usage, answer=Usage, errors=read),
+        Endpoint(api=DEEPL, path="/v2/usage", method="GET", handler=_usage, needs_key=True, answer=Usage, errors=read),
     ]
 
 
@@ -149,17 +160,21 @@ def _error(refusal: RequestError) -> Response:
     return JSONResponse({"message": refusal.text}, 403 if refusal.status == 401 else refusal.status)
 
 
-DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error)
+def _key(request: Request) -> str:
+    return header_key(request, SCHEME) or request.query_params.get("auth_key", "")
+
+
+DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error, key=_key, has_key_in_body=True)
 
 
 async def _translate(service: Service, request: Request) -> Response:
     """Translate texts."""
-    asked = checked(DeepLQuery, await _fields(request))
+    asked = checked(DeepLQuery, await _fields(service, request))
     texts = asked.text
     _check_size(texts, service)
     model = _model(service, asked.source_lang, asked.target_lang)
     _check_wishes(asked)
-    service.admit(request, _key(request, asked.auth_key), texts)
+    service.admit(request, texts)
     split = str(asked.split_sentences) != "0"
     passages = await service.translate(request, model, texts, split=split)
     source = primary(model.source).upper()
@@ -172,15 +187,11 @@ async def _translate(service: Service, request: Request) -> Response:
     return JSONResponse(answer)
 
 
-async def _fields(request: Request) -> dict[str, Any]:
-    """Return the fields of a request: JSON, or a form, also of a GET, in which a field may be repeated."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
-        return json_object(await request.body())
-    form = await request.form() if kind else FormData()
-    query = request.query_params
-    texts = [*form.getlist("text"), *query.getlist("text")]
-    return {**form, **query, "text": texts}
+async def _fields(service: Service, request: Request) -> dict[str, Any]:
+    """Return the fields of a request, whose key is right; a GET may have a form, too."""
+    asked, _ = await fields(service, request, repeated="text")
+    service.identify(request, asked.get("auth_key"))
+    return asked
 
 
 def _check_size(texts: list[str], service: Service) -> None:
@@ -192,18 +203,18 @@ def _check_size(texts: list[str], service: Service) -> None:
         raise RequestError(413, f"text: expected at most {limits.characters} characters, got {longest}")
 
 
-def _model(service: Service, source_lang: object, target_lang: object) -> ServedModel:
+def _model(service: Service, source_lang: object, target_lang: object) -> Direction:
     source, target = ("" if given is None else given for given in (source_lang, target_lang))
     if not isinstance(source, str) or not isinstance(target, str):
         raise RequestError(400, "source_lang, target_lang: expected the code of a language")
     models = service.models
-    to = models.loose_code(target, (one.target for one in models.all))
+    to = models.code(target, models.targets)
     if to is None:
-        raise RequestError(400, f"Value for 'target_lang' not supported: {target or 'none'}")
+        raise RequestError(400, f"Value for 'target_lang' not supported: {shortened(target) or 'none'}")
     sources = [one.source for one in models.all if one.target == to]
-    of = models.loose_code(source, sources) if source else sources[0]
+    of = models.code(source, [*sources, to]) if source else sources[0]
     if of is None:
-        raise RequestError(400, f"Value for 'source_lang' not supported: {source}")
+        raise RequestError(400, f"Value for 'source_lang' not supported: {shortened(source)}")
     found = models.find(of, to)
     assert found
     return found
@@ -214,21 +225,14 @@ def _check_wishes(asked: DeepLQuery) -> None:
     if asked.glossary_id:
         raise RequestError(404, "glossary_id: this server has no glossaries")
     if (formality := asked.formality or "default") not in FORMALITIES:
-        raise RequestError(400, f"formality: expected one of {', '.join(FORMALITIES)}, got {str(formality)[:100]}")
+        raise RequestError(400, f"formality: expected one of {', '.join(FORMALITIES)}, got {shortened(str(formality))}")
     if asked.tag_handling:
         raise RequestError(400, "tag_handling: this server translates plain text only")
 
 
-def _key(request: Request, auth_key: object) -> str:
-    header = request.headers.get("authorization", "")
-    key = header.removeprefix(SCHEME) if header.startswith(SCHEME) else auth_key
-    return key if isinstance(key, str) else ""
-
-
 async def _languages(service: Service, request: Request) -> Response:
     """The languages of one side."""
-    asked = checked(LanguagesQuery, await _fields(request))
-    service.client(_key(request, asked.auth_key))
+    asked = checked(LanguagesQuery, await _fields(service, request))
     if asked.type not in ("source", "target"):
         raise RequestError(400, "type: expected source or target")
     if asked.type == "source":
@@ -253,6 +257,7 @@ def target_codes(tag: str) -> tuple[str, ...]:
 
 async def _usage(service: Service, request: Request) -> Response:
     """The characters translated so far."""
-    name = service.client(_key(request, (await _fields(request)).get("auth_key")))
-    answer: Usage = {"character_count": service.characters.get(name, 0), "character_limit": UNLIMITED}
+    await _fields(service, request)
+    used = service.characters.get(request.state.client, 0)
+    answer: Usage = {"character_count": used, "character_limit": UNLIMITED}
     return JSONResponse(answer)

@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -33,17 +34,25 @@ COMPONENTS = "#/components/schemas/{model}"
 def description_endpoints(others: Iterable[Endpoint]) -> list[Endpoint]:
     """Return the endpoints that describe others and themselves."""
 
+    @cache
+    def of(service: Service) -> dict[str, Any]:
+        return openapi(service, described)
+
     async def document(service: Service, _: Request) -> Response:
         """This description, as OpenAPI."""
-        return JSONResponse(openapi(service, described))
+        return JSONResponse(of(service))
+
+    async def specification(service: Service, _: Request) -> Response:
+        """This description as LibreTranslate names it: some clients look for its title."""
+        return JSONResponse({**of(service), "info": {**of(service)["info"], "title": "LibreTranslate"}})
 
     async def page(service: Service, _: Request) -> Response:
         """This description, as a page."""
-        return HTMLResponse(_page(openapi(service, described)))
+        return HTMLResponse(_page(of(service)))
 
     own = [
         Endpoint(api=OWN, path="/openapi.json", method="GET", handler=document, answer=dict[str, Any]),
-        Endpoint(api=OWN, path="/spec", method="GET", handler=document, answer=dict[str, Any]),
+        Endpoint(api=OWN, path="/spec", method="GET", handler=specification, answer=dict[str, Any]),
         Endpoint(api=OWN, path="/docs", method="GET", handler=page, gives="text/html"),
     ]
     described = [*others, *own]

@@ -1,10 +1,9 @@
 """The endpoints of the APIs: what answers a request, and the types by which it is described."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
@@ -13,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from glassformer.serving.refusals import RequestError, busy
-from glassformer.serving.service import Service
+from glassformer.serving.service import Service, address
 
 __all__ = [
     "ASKED",
@@ -26,6 +25,7 @@ __all__ = [
     "Handler",
     "OfService",
     "checked",
+    "header_key",
     "service_of",
     "text_or_texts_schema",
     "texts_schema",
@@ -53,6 +53,10 @@ class Api:
     error: Any
     """The type of an error's JSON."""
     write_error: Callable[[RequestError], Response]
+    key: Callable[[Request], str]
+    """Returns the key in the head of a request; "" if there is none."""
+    has_key_in_body: bool = False
+    """Whether the body may have the key instead; the handler then checks it as soon as the body is decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class Endpoint:
     path: str
     method: str
     handler: Handler
+    needs_key: bool = False
+    """Whether the service answers only those who have a key, if it has keys."""
     request: type[BaseModel] | None = None
     """The type of its request."""
     takes: tuple[str, ...] = (JSON,)
@@ -93,14 +99,13 @@ class Endpoint:
         """Answer a request, write errors in the way of the API, count, and log."""
         request, began = Request(scope, receive, send), perf_counter()
         service = service_of(request)
-        request.state.entry = {"method": self.method, "path": self.path}
+        request.state.entry = {"method": self.method, "path": self.path, "address": address(request)}
         service.open += 1
         try:
             response, status = await self._answered(service, request)
             seconds = perf_counter() - began
             service.metrics.answered(self.path, status, seconds)
-            if service.log:
-                _log(service.log, {**request.state.entry, "status": status, "ms": round(1000 * seconds, 1)})
+            service.log.write(**request.state.entry, status=status, ms=round(1000 * seconds, 1))
             await response(scope, receive, send)
         finally:
             service.open -= 1
@@ -109,6 +114,7 @@ class Endpoint:
         try:
             if service.open > service.limits.connections:
                 raise busy("too many connections")
+            self._check_key(service, request)
             response = await service.in_time(self.handler(service, request))
         except ClientDisconnect:
             return Response(status_code=400), CLIENT_GONE
@@ -116,6 +122,19 @@ class Endpoint:
             response = self.api.write_error(refusal)
             response.headers.update(refusal.headers)
         return response, response.status_code
+
+    def _check_key(self, service: Service, request: Request) -> None:
+        """Check the key before anything is read, unless only the body can hold it."""
+        if not self.needs_key:
+            request.state.client = ""
+        elif (key := self.api.key(request)) or not self.api.has_key_in_body:
+            service.identify(request, key)
+
+
+def header_key(request: Request, scheme: str) -> str:
+    """Return the key in a request's header, `Authorization: SCHEME KEY`; "" if there is none."""
+    given, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if given.lower() == scheme.lower() else ""
 
 
 def checked(model: type[Model], given: Mapping[str, Any]) -> Model:
@@ -141,11 +160,3 @@ def service_of(request: Request) -> Service:
     """Return the service that answers a request."""
     found: Service = request.app.service
     return found
-
-
-def _log(file: TextIO, entry: Mapping[str, Any]) -> None:
-    from datetime import UTC, datetime
-
-    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    file.write(json.dumps({"time": moment, **entry}, ensure_ascii=False) + "\n")
-    file.flush()

@@ -8,10 +8,12 @@ the service, but not its explorer.
 
 import asyncio
 import re
+import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cached_property
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,7 +21,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from glassformer.errors import GlassformerError
+from glassformer.errors import GlassformerError, shortened
 from glassformer.interop.ctranslate2.writer import is_export
 from glassformer.serving.endpoints import Endpoint
 from glassformer.serving.models import ServedModel
@@ -85,6 +87,7 @@ class _Explorer:
 
     def __init__(self, model: ServedModel) -> None:
         self.folder = Combination.named(model.process.load.folder).run
+        self._name, self._log = model.name, model.process.log
         address = f"explore/api?{urlencode({'run': model.name})}"
         self._load = _LoadedExplorer(self.folder.absolute(), address)
         self._process = ExitStack()
@@ -127,6 +130,7 @@ class _Explorer:
             except GlassformerError:
                 if worker.is_alive:
                     raise
+                self._log.write(event="process ended", process="explorer", model=self._name, reason=worker.end)
                 raise busy("the explorer's process has ended and starts again: try again in a moment") from None
 
     async def close(self) -> None:
@@ -139,9 +143,24 @@ _PORT = re.compile(r":\d+$")
 
 
 def _is_foreign(request: Request) -> bool:
-    """Return whether a page of another host sends a request; ports may differ, because a proxy may change them."""
-    origin = request.headers.get("origin", "").partition("://")[2]
-    return "origin" in request.headers and _PORT.sub("", origin) != _PORT.sub("", request.headers.get("host", ""))
+    """Return whether a page of another host sends a request; ports may differ, because a proxy may change them.
+
+    A browser names the origin of a script's questions, and says of links and pictures whether another site has them.
+    """
+    headers = request.headers
+    origin = headers.get("origin", "").partition("://")[2]
+    if "origin" in headers and _PORT.sub("", origin) != _PORT.sub("", headers.get("host", "")):
+        return True
+    return headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
+def _is_own_name(host: str) -> bool:
+    """Return whether a host is this machine's address or name; any other name may be a foreign site's (rebinding)."""
+    name = _PORT.sub("", host).strip("[]").lower()
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return name in ("localhost", socket.gethostname().lower())
 
 
 class Explorers:
@@ -163,25 +182,31 @@ class Explorers:
             await one.close()
 
     async def _page(self, service: Service, request: Request) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):  # a picture or a script of some page
+            raise RequestError(406, "the explorer is a page: open it in a browser")
         explorer, text = self._explorer(service, request), request.query_params.get("text", "").strip()
         if len(text) > service.limits.characters:
             raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")
-        service.admit(request, "", [text])
+        service.admit(request, [text])
         return HTMLResponse(await explorer.ask(text), headers=EXPLORER_HEADERS)
 
     async def _answer(self, service: Service, request: Request) -> Response:
-        explorer, question = self._explorer(service, request), json_object(await request.body())
+        explorer = self._explorer(service, request)
+        service.admit(request, [""])
+        question = await json_object(service, request)
         return Response(await explorer.ask(question), media_type="application/octet-stream", headers=EXPLORER_HEADERS)
 
     def _explorer(self, service: Service, request: Request) -> _Explorer:
         """Return the explorer that a request means."""
         if _is_foreign(request):
             raise RequestError(403, "the explorer answers its own page only")
+        if not service.proxies and not _is_own_name(host := request.headers.get("host", "")):
+            raise RequestError(403, f"the explorer is at an address of this machine, not at {shortened(host)}")
         if service.keys is not None:
             raise RequestError(403, "a service with keys has no explorer: run glassformer explore instead")
         name = request.query_params.get("run", next(iter(self._by_name)))
         if name not in self._by_name:
-            raise RequestError(404, f"run: expected one of {', '.join(self._by_name)}, got {name[:100]}")
+            raise RequestError(404, f"run: expected one of {', '.join(self._by_name)}, got {shortened(name)}")
         explorer = self._by_name[name]
         if explorer.missing:
             raise RequestError(501, explorer.missing)

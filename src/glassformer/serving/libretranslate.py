@@ -5,20 +5,19 @@ source and undoes HTML's entities also in plain text), U+2028 and form feed do n
 they are switched off.
 """
 
-import asyncio
 import html
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationInfo, WithJsonSchema
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from glassformer.serving.detection import DetectedLanguage, detected_languages
+from glassformer.errors import shortened
+from glassformer.serving.detection import READ_CHARACTERS, DetectedLanguage, detected_languages
 from glassformer.serving.endpoints import (
     ASKED,
     FORM,
@@ -29,15 +28,17 @@ from glassformer.serving.endpoints import (
     Handler,
     OfService,
     checked,
+    header_key,
     text_or_texts_schema,
 )
-from glassformer.serving.models import ServedModel, code_of
+from glassformer.serving.models import Direction, code_of
+from glassformer.serving.passages import check_unicode
+from glassformer.serving.reading import document_sentences, document_text, rebuilt_document
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
-from glassformer.serving.service import Service
+from glassformer.serving.service import Service, address
 from glassformer.text.languages import language_name
-from glassformer.translating.documents.document import SUFFIXES, Document, DocumentOptions, is_document
-from glassformer.translating.documents.sentences import DocumentSentences
+from glassformer.translating.documents.document import SUFFIXES, DocumentOptions, is_document
 
 __all__ = [
     "LIBRETRANSLATE",
@@ -55,6 +56,9 @@ __all__ = [
 NEED_KEY = "Please contact the server operator to get an API key"
 FRONTEND_TIMEOUT = 500
 """Milliseconds that LibreTranslate's own page waits after the last key."""
+DOWNLOADED = "application/octet-stream"
+PART = 65_536
+"""Number of bytes of a file that are sent at once."""
 
 
 def _missing(name: str | None) -> RequestError:
@@ -202,6 +206,7 @@ def libretranslate_endpoints() -> list[Endpoint]:
             path=path,
             method="POST",
             handler=handler,
+            needs_key=True,
             request=request,
             takes=takes,
             answer=answer,
@@ -221,7 +226,7 @@ def libretranslate_endpoints() -> list[Endpoint]:
             path="/download_file/{name}",
             method="GET",
             handler=_download_file,
-            gives="application/octet-stream",
+            gives=DOWNLOADED,
             errors=(404,),
         ),
     ]
@@ -235,18 +240,24 @@ def _error(refusal: RequestError) -> Response:
     return JSONResponse({"error": text}, refusal.status)
 
 
-LIBRETRANSLATE = Api(name="LibreTranslate's API", error=LibreTranslateError, write_error=_error)
+def _key(request: Request) -> str:
+    return request.query_params.get("api_key", "") or header_key(request, "Bearer")
+
+
+LIBRETRANSLATE = Api(
+    name="LibreTranslate's API", error=LibreTranslateError, write_error=_error, key=_key, has_key_in_body=True
+)
 
 
 async def _translate(service: Service, request: Request) -> Response:
     """Translate one text or a list of texts."""
-    asked = checked(Query, await _fields(request))
+    asked = checked(Query, await _fields(service, request))
     texts, is_list = _as_list(asked.q)
     alternatives = asked.alternatives
     if alternatives > (most := service.limits.alternatives):
         raise RequestError(400, f"Invalid request: alternatives parameter must be <= {most}")
     _check_size(texts, is_list, service)
-    service.admit(request, _key(request, asked.api_key), texts)
+    service.admit(request, texts)
     model, detected = await _model(service, asked.source, asked.target, texts, asked.format)
     is_html = asked.format == "html"
     if is_html and any(mark in text for text in texts for mark in "<&"):
@@ -264,12 +275,19 @@ def _written(text: str, is_html: bool) -> str:
     return html.escape(text, quote=False) if is_html else text
 
 
-async def _fields(request: Request) -> dict[str, Any]:
-    """Return the fields of a request; in forms, each line of q ends at LF."""
-    asked, is_json = await fields(request)
-    if not is_json and isinstance(q := asked.get("q"), str):
-        asked["q"] = q.replace("\r\n", "\n").replace("\r", "\n")
+async def _fields(service: Service, request: Request) -> dict[str, Any]:
+    """Return the fields of a request, whose key is right; in forms, each line of q ends at LF."""
+    asked, is_json = await fields(service, request, repeated="q")
+    service.identify(request, asked.get("api_key"))
+    if not is_json:
+        asked |= {name: _with_lf(value) for name, value in asked.items() if name == "q"}
     return asked
+
+
+def _with_lf(texts: object) -> object:
+    if isinstance(texts, list):
+        return [_with_lf(one) for one in texts]
+    return texts.replace("\r\n", "\n").replace("\r", "\n") if isinstance(texts, str) else texts
 
 
 def _as_list(texts: str | list[str]) -> tuple[list[str], bool]:
@@ -292,7 +310,7 @@ def _exceeds(size: int, limit: int) -> RequestError:
 
 async def _model(
     service: Service, source: str, target: str, texts: Iterable[str], form: object = None
-) -> tuple[ServedModel, DetectedLanguage]:
+) -> tuple[Direction, DetectedLanguage]:
     """Return the model of a direction, and the language that "auto" means for these texts."""
     models = service.models
     to = models.code(target)
@@ -302,11 +320,11 @@ async def _model(
         detected = (await _detected(service, texts, fitting))[0]
     of = detected["language"] or models.code(source)
     if of is None:
-        raise RequestError(400, f"{code_of(source)} is not supported")
+        raise RequestError(400, f"{shortened(code_of(source))} is not supported")
     if to is None:
-        raise RequestError(400, f"{code_of(target)} is not supported")
+        raise RequestError(400, f"{shortened(code_of(target))} is not supported")
     if form not in (None, "", "text", "html"):
-        raise RequestError(400, f"{form} format is not supported")
+        raise RequestError(400, f"{shortened(str(form))} format is not supported")
     model = models.find(of, to)
     if model is None:
         names = f"{language_name(to)} ({to}) is not available as a target language from {language_name(of)} ({of})"
@@ -316,18 +334,14 @@ async def _model(
 
 async def _detected(service: Service, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
     """Return these languages that texts may be in, best first; the first of them with confidence 0 if nothing tells."""
-    found = await asyncio.to_thread(detected_languages, "\n".join(texts), list(service.models.languages))
+    looked_at = "\n".join(texts)[:READ_CHARACTERS]
+    check_unicode("the text", looked_at)
+    found = await service.texts.ask(detected_languages, looked_at, list(service.models.languages))
     return [one for one in found if one["language"] in among] or [{"confidence": 0.0, "language": among[0]}]
 
 
 def _one_or_all(found: list[Any], is_list: bool) -> Any:
     return found if is_list else found[0]
-
-
-def _key(request: Request, key: object) -> str:
-    if key is not None and not isinstance(key, str):
-        raise RequestError(400, "Invalid request: api_key parameter is not a text")
-    return key or request.headers.get("authorization", "").removeprefix("Bearer ")
 
 
 async def _languages(service: Service, _: Request) -> Response:
@@ -344,10 +358,10 @@ async def _detect(service: Service, request: Request) -> Response:
 
     Without a detector (extra detect), it is the first source language, with confidence 0.
     """
-    asked = checked(DetectQuery, await _fields(request))
+    asked = checked(DetectQuery, await _fields(service, request))
     texts, is_list = _as_list(asked.q)
     _check_size(texts, is_list, service)
-    service.admit(request, _key(request, asked.api_key), texts)
+    service.admit(request, texts)
     among = list(dict.fromkeys([*service.models.sources, *service.models.languages]))
     return JSONResponse(await _detected(service, texts, among))
 
@@ -383,26 +397,35 @@ async def _suggest(_: Service, __: Request) -> Response:
 
 
 async def _translate_file(service: Service, request: Request) -> Response:
-    """Translate a document; the answer is the address of its translation, which is kept for 20 minutes."""
-    asked = checked(FileQuery, await _fields(request))
+    """Translate a document; the answer is the address of its translation.
+
+    It is kept for 20 minutes, or until a minute after it has been fetched.
+    """
+    asked = checked(FileQuery, await _fields(service, request))
     upload: UploadFile = asked.file
     if not upload.filename:
         raise RequestError(400, "Invalid request: empty file")
     if not is_document(upload.filename):
         raise RequestError(400, "Invalid request: file format not supported")
-    name, data = PurePath(upload.filename).name, await upload.read()
-    lines = _lines(asked.lines, name)
-    in_background = partial(asyncio.get_running_loop().run_in_executor, service.documents)
-    document = await in_background(Document.read, name, data, DocumentOptions(lines=lines))
-    texts = (chunk.text for unit in document.units for chunk in unit.chunks if chunk.role == "text")
-    model, _ = await _model(service, asked.source, asked.target, texts)
-    sentences = await in_background(DocumentSentences, document, model.source)
-    wanted = sentences.wanted
-    service.admit(request, _key(request, asked.api_key), wanted)
-    found = await service.translate_sentences(request, model, wanted, links=sentences.has_tags)
-    translated, _ = await in_background(sentences.rebuilt, found)
-    kept = service.files.keep(translated, PurePath(name).suffix.lower())
+    name = _short_name(upload.filename)
+    owner = request.state.client or address(request)
+    service.files.check_room(owner)
+    document = (name, await upload.read(), DocumentOptions(lines=_lines(asked.lines, name)))
+    ask = service.documents.ask
+    is_auto = asked.source.lower() == "auto"
+    sample = await ask(document_text, *document, READ_CHARACTERS) if is_auto else ""
+    model, _ = await _model(service, asked.source, asked.target, [sample])
+    wanted, has_tags = await ask(document_sentences, *document, model.source)
+    service.admit(request, wanted)
+    found = await service.translate_sentences(request, model, wanted, links=has_tags)
+    translated = await ask(rebuilt_document, *document, model.source, found)
+    kept = service.files.keep(owner, translated, PurePath(name).suffix.lower())
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{kept}"})
+
+
+def _short_name(path: str) -> str:
+    """Return the name of a file as messages quote it, with its suffix."""
+    return shortened(PurePath(path).stem) + PurePath(path).suffix
 
 
 def _lines(given: object, name: str) -> bool:
@@ -421,4 +444,14 @@ async def _download_file(service: Service, request: Request) -> Response:
     if data is None:
         raise RequestError(404, "Invalid filename")
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
-    return Response(data, media_type="application/octet-stream", headers=headers)
+    if request.method == "HEAD":
+        return Response(data, media_type=DOWNLOADED, headers=headers)
+    headers["Content-Length"] = str(len(data))
+    return StreamingResponse(_sent(service, name, data), media_type=DOWNLOADED, headers=headers)
+
+
+async def _sent(service: Service, name: str, data: bytes) -> AsyncIterator[bytes]:
+    """Yield a file in parts; once its client has taken all of them, the file need not be kept for long."""
+    for begin in range(0, len(data), PART):
+        yield data[begin : begin + PART]
+    service.files.fetched(name)

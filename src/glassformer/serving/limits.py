@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
+import os
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -130,9 +132,11 @@ def add_key(path: Path, name: str) -> str:
     if not name.strip() or any(character in name for character in "\t\r\n"):
         raise ConfigError(f"--new-key: expected a name in one line, got {quoted(name)}")
     key = secrets.token_hex(24)  # no key may begin with "-", like an option of a command
-    with path.open("a", encoding="utf-8") as file:
-        file.write(f"{_hash(key)}\t{name}\n")
-    path.chmod(0o600)
+    # Only a new file gets this mode: the user of the service may have to read a file that another user has written.
+    with open(path, "a+", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
+        file.seek(0)
+        before = file.read()
+        file.write("\n" * (before[-1:] not in ("", "\n")) + f"{_hash(key)}\t{name}\n")
     return key
 
 

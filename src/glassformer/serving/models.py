@@ -1,33 +1,76 @@
 """The served models, found by their languages."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol
 
 from glassformer.errors import ConfigError
 from glassformer.serving.process import ModelProcess
-from glassformer.text.languages import primary
+from glassformer.serving.refusals import RequestError
+from glassformer.text.languages import primary, script
+from glassformer.translating.translation import Translation
 
-__all__ = ["LONG_CODES", "Models", "ServedModel", "code_of"]
+__all__ = ["LONG_CODES", "Direction", "Models", "ServedModel", "code_of"]
 
-LONG_CODES = {"pb": "pt-BR", "zh": "zh-Hans", "zh-cn": "zh-Hans", "zt": "zh-Hant", "zh-tw": "zh-Hant"}
-"""LibreTranslate's long codes by its short ones, which requests may use, too."""
+LONG_CODES = {
+    "pb": "pt-BR",
+    **dict.fromkeys(("zh", "zh-cn", "zh-sg"), "zh-Hans"),
+    **dict.fromkeys(("zt", "zh-tw", "zh-hk", "zh-mo"), "zh-Hant"),
+}
+"""LibreTranslate's long codes by its short ones, and by the regions of Chinese; requests may use all of them."""
+
+
+class _Translates(Protocol):
+    """What translates the sentences of a direction."""
+
+    name: str
+
+    @property
+    def room(self) -> int: ...
+
+    def full(self) -> RequestError: ...
+
+    async def translate(self, texts: Sequence[str], options: Mapping[str, Any], /) -> list[Translation]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedModel:
-    """A model and its direction; languages are LibreTranslate's codes, which are BCP 47 tags."""
+class Direction:
+    """What translates from one language into another; languages are LibreTranslate's codes, which are BCP 47 tags."""
 
     source: str
     target: str
-    process: ModelProcess
-    beam_size: int
+    process: _Translates
+    beam_size: int = 1
     """Number of hypotheses of the run's own search; alternatives may need more."""
 
     @property
     def name(self) -> str:
         """The direction, such as "en-fr"."""
         return self.process.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedModel(Direction):
+    """A model and its direction."""
+
+    process: ModelProcess
+
+
+class _Unchanged:
+    """Stands for a model where source and target are the same language: each text is its own translation."""
+
+    room = sys.maxsize
+
+    def __init__(self, language: str) -> None:
+        self.name = f"{language}-{language}"
+
+    def full(self) -> RequestError:
+        raise NotImplementedError("there is always room")
+
+    async def translate(self, texts: Sequence[str], _: Mapping[str, Any], /) -> list[Translation]:
+        return [Translation(text=text) for text in texts]
 
 
 class Models:
@@ -61,20 +104,23 @@ class Models:
         """The languages that can be translated into, in the order of the runs."""
         return list(dict.fromkeys(one.target for one in self.all))
 
-    def code(self, given: str) -> str | None:
-        """Return the served code that a client means, in any case and also as a short code; None if there is none."""
-        wanted = code_of(given).lower()
-        return next((code for code in self.languages if code.lower() == wanted), None)
+    def code(self, given: str, among: Iterable[str] | None = None) -> str | None:
+        """Return the code, among these or all, that a client means, if need be of another region: "fr" for fr-CA.
 
-    def loose_code(self, given: str, among: Iterable[str]) -> str | None:
-        """Return the code among these that a client means, if need be of another region: "en" for EN-GB."""
-        codes = list(among)
-        wanted = code_of(given).lower()
-        exact = next((code for code in codes if code.lower() == wanted), None)
-        return exact or next((code for code in codes if primary(code) == primary(wanted)), None)
+        Case does not matter, and a short code stands for its long one. A code of another script does not fit.
+        """
+        codes, wanted = [*(self.languages if among is None else among)], code_of(given).lower()
+        fitting = [one for one in codes if primary(one) == primary(wanted) and script(wanted) in ("", script(one))]
+        return min(fitting, key=lambda one: (one.lower() != wanted, len(one)), default=None)
 
-    def find(self, source: str, target: str) -> ServedModel | None:
-        """Return the model of a direction."""
+    def within(self, language: str) -> Direction:
+        """Return the direction from a language into itself, in which each text stays as it is."""
+        return Direction(source=language, target=language, process=_Unchanged(language))
+
+    def find(self, source: str, target: str) -> Direction | None:
+        """Return the model of a direction, which may be within one language."""
+        if source == target:
+            return self.within(source)
         return next((one for one in self.all if (one.source, one.target) == (source, target)), None)
 
 

@@ -9,21 +9,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from glassformer.errors import DataError
+from glassformer.errors import quoted, shortened
 from glassformer.evaluation.guards import Confidence
-from glassformer.serving.endpoints import ASKED, JSON, Api, Endpoint, OfService, texts_schema
-from glassformer.serving.models import ServedModel
+from glassformer.serving.endpoints import ASKED, JSON, Api, Endpoint, OfService, header_key, texts_schema
+from glassformer.serving.models import Direction
 from glassformer.serving.passages import Passage, check_unicode, translate_passages
+from glassformer.serving.process import AskedGlossary
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import json_object
 from glassformer.serving.service import Service
-from glassformer.text.glossary import Glossary
+from glassformer.text.glossary import FORMS
 from glassformer.text.links import Link, Span
 from glassformer.translating.translation import Translation
 
@@ -41,6 +51,15 @@ __all__ = [
 ]
 
 STREAM = "text/event-stream"
+MOST_TERMS = 1000
+MOST_FORMS = 16
+TERM_CHARACTERS = 200
+FORMS_CHARACTERS = 1000
+SLICE = 64
+"""Number of sentences of an answer that are described at once, which takes milliseconds."""
+
+_Term = Annotated[str, StringConstraints(max_length=TERM_CHARACTERS)]
+_Forms = Annotated[str, StringConstraints(max_length=FORMS_CHARACTERS)]
 
 
 class TranslateRequest(BaseModel):
@@ -74,8 +93,8 @@ class TranslateRequest(BaseModel):
     ] = ""
     retry: Annotated[bool, Field(description="Search again, by other means, where an output is suspicious.")] = False
     glossary: Annotated[
-        dict[str, str],
-        Field(max_length=1000, description="How some terms must be translated: target terms by source term."),
+        dict[_Term, _Forms],
+        Field(max_length=MOST_TERMS, description="How some terms must be translated: target terms by source term."),
     ] = {}
     links: Annotated[bool, Field(description="Align the words of each sentence with those of its source.")] = False
     stream: Annotated[bool, Field(description="Send each text as an event as soon as it is translated.")] = False
@@ -134,15 +153,15 @@ class TranslatedText(BaseModel):
     alternatives: tuple[str, ...]
     sentences: list[TranslatedSentence]
 
-    @classmethod
-    def of(cls, passage: Passage) -> "TranslatedText":
-        """Return a translated passage with its sentences."""
-        sentences = zip(passage.parts, passage.sources, passage.targets, strict=True)
-        return cls(
-            text=passage.text,
-            alternatives=passage.alternatives,
-            sentences=[TranslatedSentence.of(*one) for one in sentences],
-        )
+
+async def _described(passage: Passage) -> TranslatedText:
+    """Return a translated passage with its sentences; other clients have a turn now and then."""
+    sentences = list[TranslatedSentence]()
+    for number, places in enumerate(zip(passage.parts, passage.sources, passage.targets, strict=True)):
+        sentences.append(TranslatedSentence.of(*places))
+        if number % SLICE == SLICE - 1:
+            await asyncio.sleep(0)
+    return TranslatedText.model_construct(text=passage.text, alternatives=passage.alternatives, sentences=sentences)
 
 
 class Translations(TypedDict):
@@ -186,6 +205,7 @@ def own_endpoints() -> list[Endpoint]:
             path="/v1/translate",
             method="POST",
             handler=_translate,
+            needs_key=True,
             request=TranslateRequest,
             answer=Translations,
             stream=Event,
@@ -200,7 +220,11 @@ def _error(refusal: RequestError) -> Response:
     return JSONResponse({"error": refusal.text}, refusal.status)
 
 
-OWN = Api(name="Our own", error=OwnError, write_error=_error)
+def _key(request: Request) -> str:
+    return header_key(request, "Bearer")
+
+
+OWN = Api(name="Our own", error=OwnError, write_error=_error, key=_key)
 
 
 async def _translate(service: Service, request: Request) -> Response:
@@ -208,9 +232,9 @@ async def _translate(service: Service, request: Request) -> Response:
 
     With stream, the answer is a stream of server-sent events: translation (a whole text, with its index), and end.
     """
-    given = json_object(await request.body())
+    given = await json_object(service, request)
     if unknown := given.keys() - TranslateRequest.model_fields.keys():  # pydantic would describe each of them
-        raise RequestError(400, f"{min(unknown)}: extra inputs are not permitted")
+        raise RequestError(400, f"{shortened(min(unknown))}: extra inputs are not permitted")
     try:
         asked = TranslateRequest.model_validate(given)
     except ValidationError as error:
@@ -218,19 +242,19 @@ async def _translate(service: Service, request: Request) -> Response:
     _check_size(asked, service)
     check_unicode("prefix", asked.prefix)
     model = _model(service, asked)
-    service.admit(request, request.headers.get("authorization", "").removeprefix("Bearer "), asked.texts)
+    service.admit(request, asked.texts)
     options = {"alternatives": asked.n_best - 1, "log_probs": True, "split": not asked.prefix, **_arguments(asked)}
     if asked.stream or STREAM in request.headers.get("accept", ""):
         request.state.entry["model"] = model.name
 
         async def translated(text: str) -> Passage:
-            [passage] = await service.in_time(translate_passages(model, [text], **options))
+            [passage] = await service.in_time(translate_passages(service.texts, model, [text], **options))
             return passage
 
         events = _events(asked.texts, translated)
         return StreamingResponse(events, media_type=STREAM, headers={"Cache-Control": "no-store"})
     passages = await service.translate(request, model, asked.texts, **options)
-    answer: Translations = {"model": model.name, "translations": [TranslatedText.of(one) for one in passages]}
+    answer: Translations = {"model": model.name, "translations": [await _described(one) for one in passages]}
     return Response(_json(answer), media_type=JSON)
 
 
@@ -238,7 +262,7 @@ def _arguments(asked: TranslateRequest) -> dict[str, Any]:
     """Return the fields of a request that are arguments of `Translator.translate`, if they are not the defaults."""
     arguments = asked.model_dump(exclude=OF_SERVICE, exclude_defaults=True)
     if asked.glossary:
-        arguments["glossary"] = _glossary(asked.glossary)
+        arguments["glossary"] = AskedGlossary(tuple(asked.glossary.items()))
     return arguments
 
 
@@ -246,30 +270,28 @@ def _check_size(asked: TranslateRequest, service: Service) -> None:
     limits = service.limits
     if len(asked.texts) > limits.texts:
         raise RequestError(413, f"texts: expected at most {limits.texts}, got {len(asked.texts)}")
-    for number, text in enumerate(asked.texts, start=1):
+    for name, text in (("prefix", asked.prefix), *((f"text {at}", one) for at, one in enumerate(asked.texts, start=1))):
         if len(text) > limits.characters:
-            raise RequestError(413, f"text {number}: expected at most {limits.characters} characters, got {len(text)}")
+            raise RequestError(413, f"{name}: expected at most {limits.characters} characters, got {len(text)}")
     if asked.n_best - 1 > limits.alternatives:
         raise RequestError(400, f"n_best: expected at most {limits.alternatives + 1}, got {asked.n_best}")
+    for source, target in asked.glossary.items():
+        if (count := target.count(FORMS) + 1) > MOST_FORMS:
+            raise RequestError(400, f"glossary: expected at most {MOST_FORMS} forms of {quoted(source)}, got {count}")
 
 
-def _model(service: Service, asked: TranslateRequest) -> ServedModel:
+def _model(service: Service, asked: TranslateRequest) -> Direction:
     models = service.models
     source, target = (None if given is None else models.code(given) for given in (asked.source, asked.target))
     for name, given, code in (("source", asked.source, source), ("target", asked.target, target)):
         if given is not None and code is None:
-            raise RequestError(400, f"{name}: expected one of {', '.join(models.languages)}, got {given[:100]}")
+            raise RequestError(400, f"{name}: expected one of {', '.join(models.languages)}, got {shortened(given)}")
+    if source and source == target:
+        return models.within(source)
     fitting = [one for one in models.all if source in (None, one.source) and target in (None, one.target)]
     if not fitting:
         raise RequestError(400, f"no model translates from {source} to {target}")
     return fitting[0]
-
-
-def _glossary(terms: dict[str, str]) -> Glossary:
-    try:
-        return Glossary.of(terms)
-    except DataError as error:
-        raise RequestError(400, str(error)) from error
 
 
 async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Passage]]) -> AsyncIterator[bytes]:
@@ -277,7 +299,7 @@ async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Pa
 
     async def numbered(index: int, text: str) -> dict[str, Any]:
         try:
-            return {"index": index, **dict(TranslatedText.of(await translated(text)))}
+            return {"index": index, **dict(await _described(await translated(text)))}
         except RequestError as refusal:
             return {"index": index, "error": refusal.text}
 
@@ -301,7 +323,7 @@ def _json(answer: object) -> bytes:
 
 def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
-    place = ".".join(map(str, first["loc"])) or "the request"
+    place = shortened(".".join(map(str, first["loc"]))) or "the request"
     return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.serving.models import ServedModel
+from glassformer.serving.models import Direction
+from glassformer.serving.readers import Readers
+from glassformer.serving.reading import SHORT_TEXT, read_sentences
 from glassformer.serving.refusals import RequestError
 from glassformer.text.edits import exchanged
 from glassformer.text.links import Span
-from glassformer.text.splitting import sentence_spans
 from glassformer.translating.translation import Translation
 
 __all__ = ["Passage", "check_unicode", "translate_passages"]
@@ -34,7 +35,13 @@ class Passage:
 
 
 async def translate_passages(
-    model: ServedModel, texts: Sequence[str], *, alternatives: int = 0, split: bool = True, **options: Any
+    readers: Readers,
+    model: Direction,
+    texts: Sequence[str],
+    *,
+    alternatives: int = 0,
+    split: bool = True,
+    **options: Any,
 ) -> list[Passage]:
     """Return the translation of each text; `options` are arguments of `Translator.translate`.
 
@@ -45,12 +52,13 @@ async def translate_passages(
     """
     for number, text in enumerate(texts, start=1):
         check_unicode(f"text {number}", text)
-    passages: list[_Sentences] = []
-    wanted: list[str] = []
-    for text in texts:
-        passages.append(_Sentences(text, model.source if split else None))
-        wanted += passages[-1].wanted
-        model.process.check_room(len(wanted))  # a request with too many sentences is refused before all are found
+    asked = texts, model.source if split else None, model.process.room
+    is_short = sum(map(len, texts)) <= SHORT_TEXT
+    spans = read_sentences(*asked) if is_short else await readers.ask(read_sentences, *asked)
+    if spans is None:
+        raise model.process.full()
+    passages = [_Sentences(*one) for one in zip(texts, spans, strict=True)]
+    wanted = [sentence for one in passages for sentence in one.wanted]
     found = await model.process.translate(wanted, _with_n_best(model, alternatives, options)) if wanted else []
     _check(wanted, found)
     rest = iter(found)
@@ -72,9 +80,9 @@ def check_unicode(name: str, text: str) -> None:
 class _Sentences:
     """A text and its sentences, to be translated."""
 
-    def __init__(self, text: str, language: str | None) -> None:
-        self.text, self.spans = text, list(sentence_spans(text, language))
-        self.wanted = [text[begin:end] for begin, end in self.spans]
+    def __init__(self, text: str, spans: Sequence[Span]) -> None:
+        self.text, self.spans = text, spans
+        self.wanted = [text[begin:end] for begin, end in spans]
 
     def passage(self, found: Sequence[Translation], alternatives: int) -> Passage:
         text, targets = exchanged(self.text, self.spans, [one.text for one in found])
@@ -95,7 +103,7 @@ def _ranked(translation: Translation, rank: int) -> str:
     return others[rank - 1].text if rank <= len(others) else translation.text
 
 
-def _with_n_best(model: ServedModel, alternatives: int, options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_n_best(model: Direction, alternatives: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with a beam that has room for the alternatives."""
     if not alternatives:
         return {"log_probs": False, **options}

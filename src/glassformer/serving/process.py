@@ -11,21 +11,23 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from glassformer.errors import GlassformerError
 from glassformer.serving.limits import Limits
+from glassformer.serving.log import Log
 from glassformer.serving.metrics import Counters
-from glassformer.serving.refusals import busy
+from glassformer.serving.refusals import RequestError, busy
 from glassformer.system.machine import keep_memory
 from glassformer.system.processes import Worker
+from glassformer.text.glossary import Glossary
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
-__all__ = ["MOST_TEXTS", "Asked", "LoadedTranslator", "ModelProcess", "Options"]
+__all__ = ["MOST_TEXTS", "Asked", "AskedGlossary", "LoadedTranslator", "ModelProcess", "Options"]
 
 WAIT = 0.005
 """Seconds to wait for more texts before a batch is translated that is not full, if several requests come together."""
@@ -42,6 +44,22 @@ Options = tuple[tuple[str, Any], ...]
 _Worker = Worker[[Sequence[str], Options], list[Translation]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedGlossary:
+    """The terms of a request's glossary, which the model's process reads.
+
+    Two are never equal, so that comparing options takes no time: texts of different requests with glossaries do not
+    share a batch.
+    """
+
+    terms: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=8)  # a request may have several batches
+def _glossary(terms: tuple[tuple[str, str], ...]) -> Glossary:
+    return Glossary.of(dict(terms))
+
+
 class LoadedTranslator:
     """A function for a worker process: translate texts, with a translator that the first call loads."""
 
@@ -56,7 +74,10 @@ class LoadedTranslator:
 
     def __call__(self, texts: Sequence[str], options: Options) -> list[Translation]:
         """Return one translation per text."""
-        return self.translator.translate(texts, **dict(options))
+        given = dict(options)
+        if isinstance(asked := given.get("glossary"), AskedGlossary):
+            given["glossary"] = _glossary(asked.terms)
+        return self.translator.translate(texts, **given)
 
 
 @dataclass(slots=True)
@@ -73,24 +94,25 @@ class Asked:
 class ModelProcess:
     """The process of one model and its queue; `run` serves it until it is cancelled."""
 
-    def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters) -> None:
-        self.name, self.load, self.limits, self.metrics = name, load, limits, metrics
+    def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters, log: Log) -> None:
+        self.name, self.load, self.limits, self.metrics, self.log = name, load, limits, metrics, log
         self.is_ready = False
         self._queue = metrics.queue.labels(name)
         self._waiting: deque[Asked] = deque()
         self._requests = 0
         self._arrived = asyncio.Event()
+        self._translating = 0
         self._worker: _Worker | None = None
 
-    def check_room(self, texts: int) -> None:
-        """Check that the queue has room for a number of texts.
+    @property
+    def room(self) -> int:
+        """The number of texts that the queue has room for."""
+        return self.limits.queue - len(self._waiting)
 
-        Raises:
-            RequestError: it has not.
-        """
-        if len(self._waiting) + texts > self.limits.queue:
-            self.metrics.refused.labels("queue").inc()
-            raise busy("the service is busy: try again in a moment, or with fewer texts")
+    def full(self) -> RequestError:
+        """Count a refusal for lack of room, and return it."""
+        self.metrics.refused.labels("queue").inc()
+        return busy("the service is busy: try again in a moment, or with fewer texts")
 
     async def translate(
         self, texts: Sequence[str], options: Mapping[str, Any], prefixes: Sequence[str] = ()
@@ -101,7 +123,8 @@ class ModelProcess:
             RequestError: the queue is full, or the process died while it was translating.
             GlassformerError: the options are not possible for this model.
         """
-        self.check_room(len(texts))
+        if len(texts) > self.room:
+            raise self.full()
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
         asked = [
             Asked(text, prefix, key, loop.create_future())
@@ -132,11 +155,14 @@ class ModelProcess:
             try:
                 with Worker(self.load, "translates", resumes=False) as self._worker:
                     await self._ask([], ())
+                    if has_served:
+                        self.log.write(event="engine ready", model=self.name)
                     self.is_ready, deaths, has_served = True, 0, True
                     await self._serve(self._worker)
-            except (_EndedError, GlassformerError):
+            except GlassformerError as error:
                 if not has_served:
                     raise
+                self.log.write(event="engine ended", model=self.name, reason=str(error), texts=self._translating)
                 self.is_ready = False
                 deaths += 1
                 self.metrics.restarts.labels(self.name).inc()
@@ -149,7 +175,7 @@ class ModelProcess:
                 async with asyncio.timeout(LOOK):
                     await self._arrived.wait()
             if not worker.is_alive:  # it has died while it had nothing to do, and no text needs to be refused
-                raise _EndedError(f"the process of {self.name} ended")
+                raise _EndedError(worker.end)
             if not self._arrived.is_set():
                 continue
             if has_company and len(self._waiting) < MOST_TEXTS:
@@ -181,6 +207,7 @@ class ModelProcess:
         options = batch[0].options
         if any(one.prefix for one in batch):
             options = (*options, ("prefix", tuple(one.prefix for one in batch)))
+        self._translating = len(batch)
         try:
             answers = await self._ask([one.text for one in batch], options)
         except _EndedError:
@@ -189,6 +216,7 @@ class ModelProcess:
         except GlassformerError as error:
             _fail(batch, error)
             return
+        self._translating = 0
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.done():
                 one.answer.set_result(answer)
@@ -204,9 +232,9 @@ class ModelProcess:
         except GlassformerError:
             if worker.is_alive:
                 raise
-            raise _EndedError(f"the process of {self.name} ended") from None
+            raise _EndedError(worker.end) from None
         except TimeoutError:
-            raise _EndedError(f"the process of {self.name} takes more than {self.limits.seconds:g} s") from None
+            raise _EndedError(f"took more than {self.limits.seconds:g} s") from None
 
     def _count(self, batch: Sequence[Asked], answers: Sequence[Translation], began: float) -> None:
         metrics, now = self.metrics, perf_counter()
@@ -221,7 +249,7 @@ class ModelProcess:
 
 
 class _EndedError(GlassformerError):
-    """The process has ended."""
+    """The process has ended; the message says how."""
 
 
 def _fail(batch: Sequence[Asked], error: Exception) -> None:

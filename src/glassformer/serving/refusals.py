@@ -17,6 +17,10 @@ class RequestError(Exception):
         self.text = text.encode("utf-8", "replace").decode()
         """The sentence; half a surrogate pair that it quotes is "?", because no answer can hold it."""
 
+    def __reduce__(self) -> tuple[type["RequestError"], tuple[int, str, dict[str, str]]]:
+        """Return how the refusal is made again, in the process that answers the request."""
+        return RequestError, (self.status, self.text, self.headers)
+
 
 def busy(why: str) -> RequestError:
     """Return the refusal (503) of a request that may succeed if it is sent again soon."""

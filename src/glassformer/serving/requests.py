@@ -1,18 +1,22 @@
 """The fields of a request, whatever way a client sends them, read within limits."""
 
 import asyncio
-import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from glassformer.errors import shortened
+from glassformer.serving.endpoints import FORM, JSON, MULTIPART
 from glassformer.serving.limits import Limits
+from glassformer.serving.reading import MOST_FIELDS, SHORT_BODY, read_form, read_json
 from glassformer.serving.refusals import RequestError, busy
+from glassformer.serving.service import Service
 
-__all__ = ["LimitedBodies", "fields", "gone", "json_object"]
+__all__ = ["LimitedBodies", "fields", "json_object"]
 
-MOST_FIELDS = 2_000
+Result = TypeVar("Result")
 LARGE_BODIES = 64
 """Number of bodies of the maximum size that may be in memory at once."""
 
@@ -78,54 +82,51 @@ def _has_body(scope: Scope) -> bool:
     )
 
 
-async def fields(request: Request) -> tuple[dict[str, Any], bool]:
-    """Return a request's fields, and whether they came as JSON; else they are those of its form and its query.
+async def fields(service: Service, request: Request, repeated: str) -> tuple[dict[str, Any], bool]:
+    """Return a request's fields, of its body and its query, and whether the body is JSON.
+
+    If the field `repeated` is given several times in a form or a query, its value is the list of all in order.
 
     Raises:
-        RequestError: they cannot be read.
+        RequestError: the body cannot be read, or another field has several values.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json" or kind.endswith("+json"):
-        return json_object(await request.body()), True
+    is_json = kind == JSON or kind.endswith("+json")
+    if is_json:
+        given: list[tuple[str, Any]] = [*(await json_object(service, request)).items()]
+    elif kind == FORM:
+        given = [*await _read(service, request, read_form)]
+    else:
+        given = await _parts(request) if kind == MULTIPART else []
+    values: dict[str, list[Any]] = {}
+    for name, value in (*given, *request.query_params.multi_items()):
+        values.setdefault(name, []).append(value)
+    for name, (first, *others) in values.items():
+        if (is_json or name != repeated) and any(other != first for other in others):
+            raise RequestError(400, f"Invalid request: {shortened(name)} is given more than once")
+    is_list = {repeated} if not is_json and len(values.get(repeated, ())) > 1 else set()
+    return {name: found if name in is_list else found[0] for name, found in values.items()}, is_json
+
+
+async def _parts(request: Request) -> list[tuple[str, Any]]:
+    """Return the fields of a form in parts, which may have a file."""
     try:
-        form = await request.form(max_fields=MOST_FIELDS, max_files=1) if request.method == "POST" else {}
+        return (await request.form(max_fields=MOST_FIELDS, max_files=1)).multi_items()
     except (RequestError, ClientDisconnect):
         raise
     except Exception as error:  # python-multipart and Starlette raise several kinds
         raise RequestError(400, "Invalid request: the form cannot be read") from error
-    return {**form, **request.query_params}, False
 
 
-def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body holds.
+async def json_object(service: Service, request: Request) -> dict[str, Any]:
+    """Return the JSON object of a body.
 
     Raises:
-        RequestError: it holds anything else.
+        RequestError: the body holds anything else.
     """
-    try:
-        found = _JSON.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, "Invalid JSON format") from error
-    if not isinstance(found, dict):
-        raise RequestError(400, "Invalid JSON format")
-    return found
+    return await _read(service, request, read_json)
 
 
-def _number(text: str) -> float:
-    """Return a number; 3.0 is the integer 3, as JSON does not tell them apart."""
-    number = float(text)
-    return int(number) if number.is_integer() else number
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-_JSON = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
-"""`json.loads` would make one for each request."""
-
-
-async def gone(request: Request) -> None:
-    """Return when the client has gone away. The body must have been read."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def _read(service: Service, request: Request, read: Callable[[bytes], Result]) -> Result:
+    body = await request.body()
+    return read(body) if len(body) <= SHORT_BODY else await service.texts.ask(read, body)

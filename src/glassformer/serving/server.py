@@ -1,6 +1,7 @@
 """Listen for requests."""
 
 import asyncio
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -16,8 +17,8 @@ __all__ = ["listen"]
 
 BACKLOG = 1024
 """Connections that wait to be accepted."""
-STOP_SECONDS = 30
-"""Seconds that begun requests have to end when the service stops."""
+STOP_SECONDS = 5
+"""Seconds that answers have to arrive when the service stops, besides the time in which requests must be answered."""
 MOST_UNFINISHED = 65_536
 """Maximum number of bytes of a request's head, and of anything else that the parser keeps until its end has arrived."""
 
@@ -28,7 +29,6 @@ def listen(
     port: int,
     limits: Limits,
     *,
-    behind_proxy: bool = False,
     on_start: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Serve an application until SIGTERM or Ctrl-C; `on_start` gets its address when it answers.
@@ -48,9 +48,8 @@ def listen(
         server_header=False,
         backlog=BACKLOG,
         timeout_keep_alive=max(1, round(limits.body_seconds)),
-        timeout_graceful_shutdown=STOP_SECONDS,
-        proxy_headers=behind_proxy,
-        forwarded_allow_ips="*" if behind_proxy else None,
+        timeout_graceful_shutdown=math.ceil(limits.seconds) + STOP_SECONDS,
+        proxy_headers=False,  # see `BehindProxies`
     )
     server = uvicorn.Server(config)
     with _socket(host, port, limits) as found, _stopped_by_signals(server):

@@ -2,79 +2,91 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
 from glassformer.errors import GlassformerError
 from glassformer.serving.files import TranslatedFiles
 from glassformer.serving.limits import Keys, Limits, Rates
+from glassformer.serving.log import Log
 from glassformer.serving.metrics import Counters
-from glassformer.serving.models import Models, ServedModel
+from glassformer.serving.models import Direction, Models
 from glassformer.serving.passages import Passage, translate_passages
 from glassformer.serving.process import MOST_TEXTS
+from glassformer.serving.readers import Readers
 from glassformer.serving.refusals import RequestError, busy
-from glassformer.serving.requests import gone
 from glassformer.translating.translation import Translation
 
-__all__ = ["Service"]
+__all__ = ["Service", "address"]
 
 T = TypeVar("T")
-DOCUMENTS = 2
-"""Number of documents that are read or written at once; more would take memory and time from everybody else."""
+READERS = 2
+"""Number of processes that read documents, and of those that read long texts; more would take time from the models."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Service:
     """The models and the limits of a service."""
 
     models: Models
+    proxies: int = 0
+    """Number of reverse proxies in front of the service that it trusts."""
     limits: Limits = field(default_factory=Limits)
     rates: Rates = field(default_factory=Rates)
     keys: Keys | None = None
     metrics: Counters = field(default_factory=Counters)
     files: TranslatedFiles = field(default_factory=TranslatedFiles)
-    documents: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(DOCUMENTS, "documents"))
-    log: TextIO | None = None
-    """Where each request is logged as a line of JSON, without its texts."""
-    log_texts: bool = False
+    log: Log = field(default_factory=Log)
     characters: dict[str, int] = field(default_factory=dict)
     """Characters that each client has had translated, by the name of its key ("" without keys)."""
     open: int = 0
     """Number of requests that are being answered."""
+    texts: Readers = field(init=False)
+    """Reads long texts and bodies."""
+    documents: Readers = field(init=False)
+    """Reads and writes documents, which take longer than texts."""
 
-    def client(self, key: str) -> str:
-        """Return the name of a key, "" if the service wants none.
+    def __post_init__(self) -> None:
+        """Make the readers, whose processes start when they are needed."""
+        self.texts, self.documents = Readers(READERS, self.log), Readers(READERS, self.log)
+
+    def identify(self, request: Request, key: object) -> None:
+        """Note by whom a request is, unless its head has said so.
 
         Raises:
-            RequestError: the key is missing (401) or unknown (403).
+            RequestError: the key is not a text (400), missing (401) or unknown (403).
         """
-        if self.keys is None:
-            return ""
+        if hasattr(request.state, "client"):
+            return
+        if key is not None and not isinstance(key, str):
+            raise RequestError(400, "Invalid request: the key is not a text")
+        request.state.client = "" if self.keys is None else self._name_of(self.keys, key or "")
+        if request.state.client:
+            request.state.entry["client"] = request.state.client
+
+    def _name_of(self, keys: Keys, key: str) -> str:
         if not key:
             raise RequestError(401, "a key is needed")
-        name = self.keys.name_of(key)
+        name = keys.name_of(key)
         if name is None:
             self.metrics.refused.labels("key").inc()
             raise RequestError(403, "Invalid API key")
         return name
 
-    def admit(self, request: Request, key: str, texts: Sequence[str]) -> None:
-        """Count a request's texts; note what the log says of it.
+    def admit(self, request: Request, texts: Sequence[str]) -> None:
+        """Count the texts of a request whose client is known; note what the log says of it.
 
         Raises:
-            RequestError: the key is missing or unknown, or the client has sent too many texts.
+            RequestError: the client has sent too many texts.
         """
-        name = self.client(key)
+        name = request.state.client
         request.state.entry |= {"texts": len(texts), "characters": sum(map(len, texts))}
-        if name:
-            request.state.entry["client"] = name
-        if self.log_texts:
+        if self.log.has_texts:
             request.state.entry["text"] = list(texts)
         try:
-            self.rates.check(name or (request.client.host if request.client else ""), len(texts))
+            self.rates.check(name or address(request), len(texts))
         except RequestError:
             self.metrics.refused.labels("rate").inc()
             raise
@@ -95,7 +107,7 @@ class Service:
             raise RequestError(400, str(error)) from error
 
     async def translate(
-        self, request: Request, model: ServedModel, texts: Sequence[str], **options: Any
+        self, request: Request, model: Direction, texts: Sequence[str], **options: Any
     ) -> list[Passage]:
         """Return the translation of each text; takes the arguments of `translate_passages`.
 
@@ -104,10 +116,10 @@ class Service:
             ClientDisconnect: the client went away.
         """
         request.state.entry["model"] = model.name
-        return await _unless_gone(request, translate_passages(model, texts, **options))
+        return await _unless_gone(request, translate_passages(self.texts, model, texts, **options))
 
     async def translate_sentences(
-        self, request: Request, model: ServedModel, sentences: Sequence[str], *, links: bool
+        self, request: Request, model: Direction, sentences: Sequence[str], *, links: bool
     ) -> list[Translation]:
         """Return the translation of each sentence of a document, a few at a time, so that others need not wait.
 
@@ -147,5 +159,11 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_when_gone(request: Request, stay: asyncio.Timeout) -> None:
-    await gone(request)
+    while (await request.receive())["type"] != "http.disconnect":  # the body has been read
+        pass
     stay.reschedule(0)
+
+
+def address(request: Request) -> str:
+    """Return the address of a request's client."""
+    return request.client.host if request.client else ""

@@ -20,6 +20,8 @@ __all__ = ["Worker", "answer_questions"]
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+END_SECONDS = 1.0
+"""Seconds between the end of a process's answers and its own, at most."""
 
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; from glassformer.system.processes import answer_questions; answer_questions()"
@@ -63,6 +65,14 @@ class Worker(Generic[P, Result]):
     def is_alive(self) -> bool:
         """Whether the process runs and has answered all questions so far."""
         return not self._has_failed and self._process.poll() is None
+
+    @property
+    def end(self) -> str:
+        """How the process ended, such as "killed by SIGKILL"; "" while it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(timeout=END_SECONDS)
+            return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+        return ""
 
     def ask(self, *arguments: P.args, **options: P.kwargs) -> Result:
         """Return the function's result for these arguments, or raise its exception.

@@ -1,6 +1,6 @@
 """Languages by their BCP 47 tags: names and the codes that other programs use."""
 
-__all__ = ["argos_code", "language_name", "primary"]
+__all__ = ["argos_code", "language_name", "primary", "script"]
 
 _CODES = {"pt-BR": "pb", "zh-Hant": "zt", "zh-TW": "zt"}
 """The codes by which Argos names languages, where these are not the first part of the tag."""
@@ -18,6 +18,13 @@ _LANGUAGES = dict(entry.split(" ", 1) for entry in _NAMES.split(", "))
 def primary(tag: str) -> str:
     """Return the language itself, without script or region: "pt" of "pt-BR"."""
     return tag.replace("_", "-").partition("-")[0].lower()
+
+
+def script(tag: str) -> str:
+    """Return the script that a tag names, in lower case: "hant" of "zh-Hant-TW"; "" if it names none."""
+    return next(
+        (part.lower() for part in tag.replace("_", "-").split("-")[1:] if len(part) == 4 and part.isalpha()), ""
+    )
 
 
 def argos_code(tag: str) -> str:

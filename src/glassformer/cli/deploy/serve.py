@@ -12,6 +12,7 @@ from glassformer.system.machine import LOOPBACK
 
 if TYPE_CHECKING:
     from glassformer.serving.limits import Limits
+    from glassformer.serving.log import Log
     from glassformer.serving.models import ServedModel
     from glassformer.serving.service import Service
 
@@ -57,9 +58,16 @@ def serve_command(
         typer.Option("--new-key", metavar="NAME", help="Add a key to the file of --keys, print it, and end."),
     ] = None,
     behind_proxy: Annotated[
-        bool,
-        typer.Option("--behind-proxy", help="Take a client's address from X-Forwarded-For, which a proxy sets."),
-    ] = False,
+        int,
+        typer.Option(
+            "--behind-proxy",
+            min=0,
+            metavar="N",
+            help="Trust the N nearest reverse proxies: take a client's address from the entry of X-Forwarded-For that "
+            "the farthest of them wrote.  [default: 0, the address of the connection]",
+            show_default=False,
+        ),
+    ] = 0,
     log: Annotated[
         AccessLog, typer.Option("--log", help="Log each request to stderr as a line of JSON, or also its texts.")
     ] = "requests",
@@ -77,6 +85,7 @@ def serve_command(
     try:
         from glassformer.serving.app import Application
         from glassformer.serving.limits import SECTION, Keys, Limits
+        from glassformer.serving.log import Log
         from glassformer.serving.server import listen
     except ModuleNotFoundError as error:
         raise MissingDependencyError(f"serving needs {error.name}: {install_command('serve')}") from error
@@ -86,10 +95,10 @@ def serve_command(
     of_decoding = [one for one in overrides or () if one not in of_serving]
     limits = changed_settings(SECTION, Limits(), section_changes(SECTION, of_serving, f"{SECTION}.texts=100"))
     settings = decoding_changes(of_decoding)
-    service = _service(runs, languages or [], {**computing._asdict(), "settings": settings}, limits)
-    service.keys = Keys(keys) if keys else None
-    service.log, service.log_texts = (None if log == "nothing" else sys.stderr), log == "texts"
-    listen(Application(service), host, port, limits, behind_proxy=behind_proxy, on_start=_say(service))
+    written = Log(None if log == "nothing" else sys.stderr, has_texts=log == "texts")
+    service = _service(runs, languages or [], {**computing._asdict(), "settings": settings}, limits, written)
+    service.keys, service.proxies = (Keys(keys) if keys else None), behind_proxy
+    listen(Application(service), host, port, limits, on_start=_say(service))
 
 
 def _add_key(keys: Path | None, name: str) -> None:
@@ -100,7 +109,7 @@ def _add_key(keys: Path | None, name: str) -> None:
     typer.echo(add_key(keys, name))
 
 
-def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits: "Limits") -> "Service":
+def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits: "Limits", log: "Log") -> "Service":
     from glassformer.serving.limits import Rates
     from glassformer.serving.metrics import Counters
     from glassformer.serving.models import Models
@@ -110,11 +119,11 @@ def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits
         raise ConfigError(f"--languages: expected one for each of {len(runs)} runs, got {len(languages)}")
     metrics = Counters()
     pairs = languages or [""] * len(runs)
-    models = [_model(run, pair, how, limits, metrics) for run, pair in zip(runs, pairs, strict=True)]
-    return Service(models=Models(models), limits=limits, rates=Rates(limits.rate), metrics=metrics)
+    models = [_model(run, pair, how, limits, metrics, log) for run, pair in zip(runs, pairs, strict=True)]
+    return Service(models=Models(models), limits=limits, rates=Rates(limits.rate), metrics=metrics, log=log)
 
 
-def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics: Any) -> "ServedModel":
+def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics: Any, log: "Log") -> "ServedModel":
     from glassformer.bundle import Bundle
     from glassformer.recipes.toml import changed_settings
     from glassformer.serving.models import ServedModel, code_of
@@ -128,7 +137,7 @@ def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics:
     if not source or not target:
         raise ConfigError(f"{run} does not name its languages: give them, such as --languages en:fr")
     source, target = code_of(source), code_of(target)
-    process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics)
+    process = ModelProcess(f"{source}-{target}", LoadedTranslator(run, how), limits, metrics, log)
     decoding = changed_settings("decoding", bundle.configuration.decoding, combination.settings | how["settings"])
     return ServedModel(source=source, target=target, process=process, beam_size=decoding.beam_size)
 

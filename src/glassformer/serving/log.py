@@ -1,0 +1,25 @@
+"""The log of the service: a line of JSON for each request, and for each process that ended."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+__all__ = ["Log"]
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log; without a file, nothing is written."""
+
+    file: TextIO | None = None
+    has_texts: bool = False
+    """Whether the texts of requests are logged, too."""
+
+    def write(self, **entry: Any) -> None:
+        """Write an entry with the time of now."""
+        if self.file is None:
+            return
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.file.write(json.dumps({"time": moment, **entry}, ensure_ascii=False) + "\n")
+        self.file.flush()

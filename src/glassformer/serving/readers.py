@@ -1,0 +1,64 @@
+"""Processes that read what users send.
+
+Patterns, parsers and detectors hold Python's interpreter lock while they work. In the process that answers requests, a
+long text would therefore keep every other client waiting, even if a thread read it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+from glassformer.serving.log import Log
+from glassformer.serving.refusals import busy
+from glassformer.system.processes import Worker
+
+__all__ = ["Readers"]
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+class Readers:
+    """Up to `count` processes, which start when they are first needed."""
+
+    def __init__(self, count: int, log: Log) -> None:
+        self.log = log
+        self._turns = asyncio.Semaphore(count)
+        self._threads = ThreadPoolExecutor(count, "readers")
+        self._idle: list[Worker[[Callable[..., Any], tuple[Any, ...]], Any]] = []
+
+    async def ask(self, function: Callable[P, Result], *arguments: P.args, **_: P.kwargs) -> Result:
+        """Return the result of a function, called in a process; raise what it raises.
+
+        Raises:
+            RequestError: the process died.
+        """
+        async with self._turns:
+            worker = self._idle.pop() if self._idle else Worker(_called, "reads texts", resumes=False)
+            is_asked = True
+            try:
+                loop = asyncio.get_running_loop()
+                found: Result = await loop.run_in_executor(self._threads, worker.ask, function, arguments)
+                is_asked = False
+                return found
+            except Exception:
+                if is_asked := not worker.is_alive:
+                    self.log.write(event="process ended", process="reader", reason=worker.end)
+                    raise busy("a text could not be read: try again in a moment, or with less text") from None
+                raise
+            finally:  # nobody waits any more for what a process does whose request was given up
+                if is_asked:
+                    worker.__exit__()
+                else:
+                    self._idle.append(worker)
+
+    def close(self) -> None:
+        """End the processes that nobody waits for."""
+        while self._idle:
+            self._idle.pop().__exit__()
+        self._threads.shutdown(wait=False)
+
+
+def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*arguments)

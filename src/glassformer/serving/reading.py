@@ -1,0 +1,156 @@
+"""What is read of the texts and files that users send.
+
+Each function takes and returns what can be pickled, because `readers` calls it in another process if there is much to
+read.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from glassformer.serving.refusals import RequestError
+from glassformer.text.links import Span
+from glassformer.text.splitting import sentence_spans
+from glassformer.translating.documents.document import Document, DocumentOptions
+from glassformer.translating.documents.sentences import DocumentSentences
+from glassformer.translating.translation import Translation
+
+__all__ = [
+    "MOST_FIELDS",
+    "SHORT_BODY",
+    "SHORT_TEXT",
+    "document_sentences",
+    "document_text",
+    "read_form",
+    "read_json",
+    "read_sentences",
+    "rebuilt_document",
+]
+
+SHORT_BODY = 64_000
+"""Number of bytes of a body that are read within milliseconds, whatever they are."""
+SHORT_TEXT = 2_000
+"""Number of characters of texts that are split within milliseconds, whatever they are."""
+MOST_VALUES = 20_000
+"""Maximum number of values in a JSON body: numbers, texts, lists and objects."""
+MOST_FIELDS = 2_000
+"""Maximum number of fields of a form."""
+MOST_SENTENCES = 50_000
+"""Maximum number of sentences of a document."""
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """Return the JSON object that a body holds.
+
+    Raises:
+        RequestError: the body holds anything else, or too many values.
+    """
+    try:
+        found = _JSON.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise RequestError(400, "Invalid JSON format") from error
+    if not isinstance(found, dict):
+        raise RequestError(400, "Invalid JSON format")
+    _check_values(found)
+    return found
+
+
+def _number(text: str) -> float | int:
+    """Return a number; 3.0 is the integer 3, as JSON does not tell them apart."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
+"""`json.loads` would make one for each request."""
+
+
+def _check_values(found: dict[str, Any]) -> None:
+    rest, count = list[Any]([found]), 0
+    while rest and count <= MOST_VALUES:
+        one = rest.pop()
+        if isinstance(one, dict | list):
+            count += len(one)
+            rest.extend(one.values() if isinstance(one, dict) else one)
+    if count > MOST_VALUES:
+        raise RequestError(400, f"Invalid request: expected at most {MOST_VALUES} values")
+
+
+def read_form(body: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a form (application/x-www-form-urlencoded), in order.
+
+    Characters that are not escaped, as `curl -d` sends them, are read as UTF-8.
+
+    Raises:
+        RequestError: the form has too many fields.
+    """
+    try:
+        return parse_qsl(
+            body.decode("utf-8", "replace"), keep_blank_values=True, errors="replace", max_num_fields=MOST_FIELDS
+        )
+    except ValueError as error:
+        raise RequestError(400, f"Invalid request: expected at most {MOST_FIELDS} fields") from error
+
+
+def read_sentences(texts: Sequence[str], language: str | None, most: int) -> list[list[Span]] | None:
+    """Return where the sentences of each text are, or None if there are more than `most`.
+
+    Without a language, each line is one sentence.
+    """
+    found, count = list[list[Span]](), 0
+    for text in texts:
+        spans = list[Span]()
+        for span in sentence_spans(text, language):
+            spans.append(span)
+            count += 1
+            if count > most:
+                return None
+        found.append(spans)
+    return found
+
+
+def document_text(name: str, data: bytes, options: DocumentOptions, characters: int) -> str:
+    """Return the first characters of a document's text.
+
+    Raises:
+        DataError: the document cannot be read.
+    """
+    text = ""
+    for unit in Document.read(name, data, options).units:
+        text += "\n".join(chunk.text for chunk in unit.chunks if chunk.role == "text") + "\n"
+        if len(text) >= characters:
+            break
+    return text[:characters]
+
+
+def document_sentences(name: str, data: bytes, options: DocumentOptions, language: str) -> tuple[list[str], bool]:
+    """Return the sentences of a document, and whether there are tags in them.
+
+    Raises:
+        DataError: the document cannot be read.
+        RequestError: it has too many sentences.
+    """
+    sentences = DocumentSentences(Document.read(name, data, options), language)
+    wanted = sentences.wanted
+    if len(wanted) > MOST_SENTENCES:
+        raise RequestError(
+            400, f"{name}: expected at most {MOST_SENTENCES} sentences, got {len(wanted)}; divide the document"
+        )
+    return wanted, sentences.has_tags
+
+
+def rebuilt_document(
+    name: str, data: bytes, options: DocumentOptions, language: str, found: Sequence[Translation]
+) -> bytes:
+    """Return a document with translations in place of its sentences; it is read again, so that nothing has to be kept.
+
+    Raises:
+        DataError: the encoding of the document lacks a character of a translation.
+    """
+    translated, _ = DocumentSentences(Document.read(name, data, options), language).rebuilt(found)
+    return translated
