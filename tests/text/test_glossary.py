@@ -1,5 +1,7 @@
 """Glossaries: files of terms, and the terms in a text."""
 
+import time
+
 import pytest
 
 from glassformer.errors import DataError
@@ -86,3 +88,12 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_terms_that_differ_in_a_case_that_counts_are_two():
     glossary = Glossary.of({"us": "nous", "US": "États-Unis"})
     assert [term.forms[0] for term in glossary.terms("us US")] == ["nous", "États-Unis"]
+
+
+@pytest.mark.parametrize("number", [2, 1000])
+def test_looking_up_terms_does_not_take_longer_for_more_of_them(number):
+    glossary = Glossary.of({f"a {'b ' * 40}{one}": "x" for one in range(number)} | {"a a": "y"})
+    text = "a b " * 2000
+    began = time.process_time()
+    assert list(glossary.terms(text, [(at, at + 1) for at in range(0, len(text), 4)])) == []
+    assert time.process_time() - began < 2  # a thousandfold before

@@ -5,6 +5,7 @@ which suffices. A target term that equals its source term means that the term is
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from glassformer.errors import DataError, quoted
-from glassformer.text.links import Span, overlap
+from glassformer.text.links import Span
 from glassformer.text.normalisation import normalise
 from glassformer.text.word_edges import is_apart
 
@@ -64,14 +65,16 @@ class Glossary:
     """
 
     entries: tuple[GlossaryEntry, ...]
-    _by_unit: dict[str, list[GlossaryEntry]] = field(init=False, repr=False, compare=False)
-    """The entries by the beginning of their source terms in lower case, the longest first; one with a case comes before
-    an equal one without."""
+    _by_unit: dict[str, dict[int, dict[str, list[GlossaryEntry]]]] = field(init=False, repr=False, compare=False)
+    """The entries by the beginning of their source terms, by their length, the longest first, and by the whole terms,
+    in lower case; one with a case comes before an equal one without. A text is looked up in time that does not grow
+    with the number of entries."""
 
     def __post_init__(self) -> None:
-        by_unit: dict[str, list[GlossaryEntry]] = {}
+        by_unit: dict[str, dict[int, dict[str, list[GlossaryEntry]]]] = {}
         for entry in sorted(self.entries, key=lambda entry: (len(entry.source), entry.has_case), reverse=True):
-            by_unit.setdefault(_first_unit(entry.source), []).append(entry)
+            by_length = by_unit.setdefault(_first_unit(entry.source), {})
+            by_length.setdefault(len(entry.source), {}).setdefault(entry.source.lower(), []).append(entry)
         object.__setattr__(self, "_by_unit", by_unit)
 
     @classmethod
@@ -130,19 +133,25 @@ class Glossary:
     def terms(self, text: str, taken: Sequence[Span] = ()) -> Iterator[Term]:
         """Yield the terms that stand in a text, in order.
 
-        At each place, the longest term counts; terms do not overlap each other or the spans that are `taken`.
+        At each place, the longest term counts; terms do not overlap each other or the spans that are `taken`, in order.
         """
-        cursor = 0
-        for unit in _units(text):
-            begin, end = unit
+        cursor, ends = 0, [end for _, end in taken]
+        for begin, end in _units(text):
             if begin < cursor:
                 continue
-            for entry in self._by_unit.get(text[begin:end].lower(), ()):
+            for entry in self._beginning(text, begin, end):
                 last = begin + len(entry.source)
-                if _stands(entry, text, begin) and not any(overlap((begin, last), span) for span in taken):
+                first_taken = bisect_right(ends, begin)
+                is_free = first_taken == len(taken) or taken[first_taken][0] >= last
+                if is_free and _stands(entry, text, begin):
                     yield _term(entry, begin, text[begin:last])
                     cursor = last
                     break
+
+    def _beginning(self, text: str, begin: int, end: int) -> Iterator[GlossaryEntry]:
+        """Yield the entries whose terms are at the beginning of a unit, apart from their case, the longest first."""
+        for length, entries in self._by_unit.get(text[begin:end].lower(), {}).items():
+            yield from entries.get(text[begin : begin + length].lower(), ())
 
 
 def _entry(place: str, source: str, target: str) -> GlossaryEntry:
@@ -169,9 +178,7 @@ def _first_unit(term: str) -> str:
 
 def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
     end = begin + len(entry.source)
-    found = text[begin:end]
-    same = found == entry.source if entry.has_case else found.lower() == entry.source.lower()
-    return same and is_apart(text, begin, end)
+    return (not entry.has_case or text[begin:end] == entry.source) and is_apart(text, begin, end)
 
 
 def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
