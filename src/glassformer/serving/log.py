@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-__all__ = ["Log"]
+__all__ = ["ServiceLog"]
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class ServiceLog:
     """A log; without a file, nothing is written."""
 
     file: TextIO | None = None

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from glassformer.errors import ConfigError
 from glassformer.serving.process import ModelProcess
@@ -22,6 +22,7 @@ LONG_CODES = {
 """LibreTranslate's long codes by its short ones, and by the regions of Chinese; requests may use all of them."""
 
 
+@runtime_checkable
 class _Translates(Protocol):
     """What translates the sentences of a direction."""
 

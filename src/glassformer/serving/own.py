@@ -53,7 +53,7 @@ __all__ = [
 STREAM = "text/event-stream"
 MOST_TERMS = 1000
 MOST_FORMS = 16
-TERM_CHARACTERS = 200
+TERM_CHARACTERS = 100
 FORMS_CHARACTERS = 1000
 SLICE = 64
 """Number of sentences of an answer that are described at once, which takes milliseconds."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from glassformer.errors import GlassformerError
 from glassformer.serving.limits import Limits
-from glassformer.serving.log import Log
+from glassformer.serving.log import ServiceLog
 from glassformer.serving.metrics import Counters
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.system.machine import keep_memory
@@ -94,7 +94,7 @@ class Asked:
 class ModelProcess:
     """The process of one model and its queue; `run` serves it until it is cancelled."""
 
-    def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters, log: Log) -> None:
+    def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters, log: ServiceLog) -> None:
         self.name, self.load, self.limits, self.metrics, self.log = name, load, limits, metrics, log
         self.is_ready = False
         self._queue = metrics.queue.labels(name)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from glassformer.serving.log import Log
+from glassformer.serving.log import ServiceLog
 from glassformer.serving.refusals import busy
 from glassformer.system.processes import Worker
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 class Readers:
     """Up to `count` processes, which start when they are first needed."""
 
-    def __init__(self, count: int, log: Log) -> None:
+    def __init__(self, count: int, log: ServiceLog) -> None:
         self.log = log
         self._turns = asyncio.Semaphore(count)
         self._threads = ThreadPoolExecutor(count, "readers")

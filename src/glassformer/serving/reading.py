@@ -20,10 +20,10 @@ __all__ = [
     "MOST_FIELDS",
     "SHORT_BODY",
     "SHORT_TEXT",
+    "decoded_form",
+    "decoded_json",
     "document_sentences",
     "document_text",
-    "read_form",
-    "read_json",
     "read_sentences",
     "rebuilt_document",
 ]
@@ -36,11 +36,11 @@ MOST_VALUES = 20_000
 """Maximum number of values in a JSON body: numbers, texts, lists and objects."""
 MOST_FIELDS = 2_000
 """Maximum number of fields of a form."""
-MOST_SENTENCES = 50_000
+LARGEST_DOCUMENT = 50_000
 """Maximum number of sentences of a document."""
 
 
-def read_json(body: bytes) -> dict[str, Any]:
+def decoded_json(body: bytes) -> dict[str, Any]:
     """Return the JSON object that a body holds.
 
     Raises:
@@ -81,7 +81,7 @@ def _check_values(found: dict[str, Any]) -> None:
         raise RequestError(400, f"Invalid request: expected at most {MOST_VALUES} values")
 
 
-def read_form(body: bytes) -> list[tuple[str, str]]:
+def decoded_form(body: bytes) -> list[tuple[str, str]]:
     """Return the fields of a form (application/x-www-form-urlencoded), in order.
 
     Characters that are not escaped, as `curl -d` sends them, are read as UTF-8.
@@ -137,9 +137,9 @@ def document_sentences(name: str, data: bytes, options: DocumentOptions, languag
     """
     sentences = DocumentSentences(Document.read(name, data, options), language)
     wanted = sentences.wanted
-    if len(wanted) > MOST_SENTENCES:
+    if len(wanted) > LARGEST_DOCUMENT:
         raise RequestError(
-            400, f"{name}: expected at most {MOST_SENTENCES} sentences, got {len(wanted)}; divide the document"
+            400, f"{name}: expected at most {LARGEST_DOCUMENT} sentences, got {len(wanted)}; divide the document"
         )
     return wanted, sentences.has_tags
 

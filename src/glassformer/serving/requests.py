@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from glassformer.errors import shortened
 from glassformer.serving.endpoints import FORM, JSON, MULTIPART
 from glassformer.serving.limits import Limits
-from glassformer.serving.reading import MOST_FIELDS, SHORT_BODY, read_form, read_json
+from glassformer.serving.reading import MOST_FIELDS, SHORT_BODY, decoded_form, decoded_json
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.service import Service
 
@@ -95,7 +95,7 @@ async def fields(service: Service, request: Request, repeated: str) -> tuple[dic
     if is_json:
         given: list[tuple[str, Any]] = [*(await json_object(service, request)).items()]
     elif kind == FORM:
-        given = [*await _read(service, request, read_form)]
+        given = [*await _read(service, request, decoded_form)]
     else:
         given = await _parts(request) if kind == MULTIPART else []
     values: dict[str, list[Any]] = {}
@@ -124,7 +124,7 @@ async def json_object(service: Service, request: Request) -> dict[str, Any]:
     Raises:
         RequestError: the body holds anything else.
     """
-    return await _read(service, request, read_json)
+    return await _read(service, request, decoded_json)
 
 
 async def _read(service: Service, request: Request, read: Callable[[bytes], Result]) -> Result:

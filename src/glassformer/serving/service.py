@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from glassformer.errors import GlassformerError
 from glassformer.serving.files import TranslatedFiles
 from glassformer.serving.limits import Keys, Limits, Rates
-from glassformer.serving.log import Log
+from glassformer.serving.log import ServiceLog
 from glassformer.serving.metrics import Counters
 from glassformer.serving.models import Direction, Models
 from glassformer.serving.passages import Passage, translate_passages
@@ -38,7 +38,7 @@ class Service:
     keys: Keys | None = None
     metrics: Counters = field(default_factory=Counters)
     files: TranslatedFiles = field(default_factory=TranslatedFiles)
-    log: Log = field(default_factory=Log)
+    log: ServiceLog = field(default_factory=ServiceLog)
     characters: dict[str, int] = field(default_factory=dict)
     """Characters that each client has had translated, by the name of its key ("" without keys)."""
     open: int = 0

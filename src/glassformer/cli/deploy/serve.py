@@ -12,7 +12,7 @@ from glassformer.system.machine import LOOPBACK
 
 if TYPE_CHECKING:
     from glassformer.serving.limits import Limits
-    from glassformer.serving.log import Log
+    from glassformer.serving.log import ServiceLog
     from glassformer.serving.models import ServedModel
     from glassformer.serving.service import Service
 
@@ -85,7 +85,7 @@ def serve_command(
     try:
         from glassformer.serving.app import Application
         from glassformer.serving.limits import SECTION, Keys, Limits
-        from glassformer.serving.log import Log
+        from glassformer.serving.log import ServiceLog
         from glassformer.serving.server import listen
     except ModuleNotFoundError as error:
         raise MissingDependencyError(f"serving needs {error.name}: {install_command('serve')}") from error
@@ -95,7 +95,7 @@ def serve_command(
     of_decoding = [one for one in overrides or () if one not in of_serving]
     limits = changed_settings(SECTION, Limits(), section_changes(SECTION, of_serving, f"{SECTION}.texts=100"))
     settings = decoding_changes(of_decoding)
-    written = Log(None if log == "nothing" else sys.stderr, has_texts=log == "texts")
+    written = ServiceLog(None if log == "nothing" else sys.stderr, has_texts=log == "texts")
     service = _service(runs, languages or [], {**computing._asdict(), "settings": settings}, limits, written)
     service.keys, service.proxies = (Keys(keys) if keys else None), behind_proxy
     listen(Application(service), host, port, limits, on_start=_say(service))
@@ -109,7 +109,9 @@ def _add_key(keys: Path | None, name: str) -> None:
     typer.echo(add_key(keys, name))
 
 
-def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits: "Limits", log: "Log") -> "Service":
+def _service(
+    runs: list[Path], languages: list[str], how: dict[str, Any], limits: "Limits", log: "ServiceLog"
+) -> "Service":
     from glassformer.serving.limits import Rates
     from glassformer.serving.metrics import Counters
     from glassformer.serving.models import Models
@@ -123,7 +125,9 @@ def _service(runs: list[Path], languages: list[str], how: dict[str, Any], limits
     return Service(models=Models(models), limits=limits, rates=Rates(limits.rate), metrics=metrics, log=log)
 
 
-def _model(run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics: Any, log: "Log") -> "ServedModel":
+def _model(
+    run: Path, pair: str, how: dict[str, Any], limits: "Limits", metrics: Any, log: "ServiceLog"
+) -> "ServedModel":
     from glassformer.bundle import Bundle
     from glassformer.recipes.toml import changed_settings
     from glassformer.serving.models import ServedModel, code_of
