@@ -50,6 +50,47 @@ def test_scores_of_single_sentences_equal_sacrebleus(pairs) -> None:
         sentence_scores(hypotheses, references, "belu")
 
 
+CHINESE, JAPANESE, THAI = "猫在地毯上睡觉。", "猫はマットの上で寝ていました。", "แมวนอนหลับอยู่บนพรม"
+KOREAN, FRENCH = "고양이가 깔개 위에서 잤다.", "Le chat dormait sur le tapis."
+
+
+@pytest.mark.parametrize(
+    ("references", "language", "tokenizer"),
+    [
+        ([CHINESE], "", "zh"),
+        ([CHINESE, FRENCH], "", "zh"),
+        ([JAPANESE, "猫"], "", "char"),
+        ([THAI], "", "char"),
+        (["ແມວນອນຢູ່ເທິງພົມ"], "", "char"),
+        ([KOREAN], "", "13a"),
+        ([FRENCH], "", "13a"),
+        ([FRENCH * 9, "東京"], "", "13a"),
+        (["…", "42"], "", "13a"),
+        ([FRENCH], "zh", "zh"),
+        ([FRENCH], "zh-Hant-TW", "zh"),
+        (["猫"], "ja", "char"),
+        ([FRENCH], "th", "char"),
+        ([CHINESE], "ko", "13a"),
+        ([CHINESE], "fr", "13a"),
+        (["māo zài dìtǎn shàng"], "zh-Latn-pinyin", "13a"),
+        (["кошка"], "zh-Cyrl", "13a"),
+    ],
+)
+def test_bleu_cuts_texts_as_their_language_or_their_script_asks_for(references, language, tokenizer) -> None:
+    hypotheses = [
+        reference.replace("猫", "狗").replace("แมว", "หมา").replace("chat", "chien") for reference in references
+    ]
+    expected = sacrebleu.metrics.BLEU(tokenize=tokenizer).corpus_score(hypotheses, [references])
+    [found] = score_texts(hypotheses, references, metrics=["bleu"], language=language)
+    assert found.value == pytest.approx(expected.score)
+    assert f"|tok:{tokenizer}|" in found.signature
+    single = [
+        sacrebleu.metrics.BLEU(tokenize=tokenizer, effective_order=True).sentence_score(one, [other]).score
+        for one, other in zip(hypotheses, references, strict=True)
+    ]
+    assert sentence_scores(hypotheses, references, "bleu", language) == pytest.approx(single)
+
+
 @given(st.lists(st.tuples(sentence, sentence, sentence), min_size=1, max_size=7))
 def test_scores_with_several_references_equal_sacrebleus(rows) -> None:
     hypotheses, first, second = map(list, zip(*rows, strict=True))

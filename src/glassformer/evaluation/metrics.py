@@ -9,8 +9,7 @@ WER of the literature on pronunciation: each line is one word, and the value is 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, DataError, nearest, quoted
+from glassformer.evaluation.bleu_words import bleu_tokenizer
 
 __all__ = [
     "METRICS",
@@ -105,19 +105,28 @@ class Metric:
 
 
 def score_texts(
-    hypotheses: Sequence[str], references: References, *, metrics: Sequence[str] = ("bleu", "chrf", "exact")
+    hypotheses: Sequence[str],
+    references: References,
+    *,
+    metrics: Sequence[str] = ("bleu", "chrf", "exact"),
+    language: str = "",
 ) -> list[Score]:
-    """Return the scores of `metrics` (names from `METRICS`), in the same order.
+    """Return the scores of `metrics` (names from `METRICS`), in the same order; `language` is that of `metrics_named`.
 
     Raises:
         ConfigError: a metric is unknown.
         DataError: the numbers of hypotheses and references differ, or are 0.
     """
-    return [metric(hypotheses, references) for metric in metrics_named(metrics)]
+    return [metric(hypotheses, references) for metric in metrics_named(metrics, language)]
 
 
-def metrics_named(names: Sequence[str]) -> list["Metric"]:
+def metrics_named(names: Sequence[str], language: str = "") -> list["Metric"]:
     """Return the metrics with these names.
+
+    Args:
+        names: names from `METRICS`.
+        language: the BCP 47 tag of the references' language, by which BLEU cuts them into words; if it is not known,
+            their script decides.
 
     Raises:
         ConfigError: a metric is unknown.
@@ -126,27 +135,26 @@ def metrics_named(names: Sequence[str]) -> list["Metric"]:
         if name not in METRICS:
             known = ", ".join(METRICS)
             raise ConfigError(f"metrics: expected some of {known}, got {quoted(name)}{nearest(name, METRICS)}")
-    return [METRICS[name] for name in names]
+    return [_bleu(language) if name == "bleu" else METRICS[name] for name in names]
 
 
-def sentence_scores(hypotheses: Sequence[str], references: References, metric: str) -> list[float]:
+def sentence_scores(hypotheses: Sequence[str], references: References, metric: str, language: str = "") -> list[float]:
     """Return the score of each single line, in per cent; for error rates, lower is better.
 
-    BLEU is smoothed, and uses n-grams only up to the hypothesis's length (sacrebleu's effective order).
+    `language` is that of `metrics_named`. BLEU is smoothed, and uses n-grams only up to the hypothesis's length
+    (sacrebleu's effective order).
 
     Raises:
         ConfigError: the metric is unknown.
         DataError: the numbers of hypotheses and references differ, or are 0.
     """
-    [wanted] = metrics_named([metric])
-    if metric == "bleu":
-        wanted = replace(wanted, count_in=partial(_count_by_sacrebleu, name="BLEU", effective_order=True))
+    wanted = _bleu(language, effective_order=True) if metric == "bleu" else metrics_named([metric])[0]
     counted = wanted.count(hypotheses, references)
     return [float(value) for value in counted.values(counted.lines)]
 
 
 def bleu(hypotheses: Sequence[str], references: References) -> Score:
-    """Return the corpus BLEU, computed by sacrebleu with its default tokenisation (13a).
+    """Return the corpus BLEU, computed by sacrebleu with the tokenizer for the references' script.
 
     Raises:
         DataError: the numbers of hypotheses and references differ, or are 0.
@@ -219,7 +227,7 @@ def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> 
 
 
 def _count_by_sacrebleu(
-    hypotheses: Sequence[str], choices: Choices, *, name: Literal["BLEU", "CHRF"], **options: bool
+    hypotheses: Sequence[str], choices: Choices, *, name: Literal["BLEU", "CHRF"], **options: Any
 ) -> Counted:
     """Return sacrebleu's counts: n-grams and lengths."""
     from sacrebleu import metrics
@@ -262,6 +270,16 @@ def _choices(hypotheses: Sequence[str], references: References) -> Choices:
     return choices
 
 
+def _bleu(language: str, **options: bool) -> Metric:
+    """Return BLEU for references in this language, or, if it is "", in the language of their script."""
+
+    def count(hypotheses: Sequence[str], choices: Choices) -> Counted:
+        words = bleu_tokenizer(language, (reference for several in choices for reference in several))
+        return _count_by_sacrebleu(hypotheses, choices, name="BLEU", tokenize=words, **options)
+
+    return Metric(name="BLEU", meaning="n-grams of words", higher_is_better=True, count_in=count)
+
+
 def _edits(name: str, unit: str, cut: Callable[[str], Sequence[str]]) -> Metric:
     """Return the metric of edits (insertions, deletions, replacements) per unit of the references, over all lines.
 
@@ -277,12 +295,7 @@ def _edits(name: str, unit: str, cut: Callable[[str], Sequence[str]]) -> Metric:
 
 
 METRICS: dict[str, Metric] = {
-    "bleu": Metric(
-        name="BLEU",
-        meaning="n-grams of words",
-        higher_is_better=True,
-        count_in=lambda hypotheses, choices: _count_by_sacrebleu(hypotheses, choices, name="BLEU"),
-    ),
+    "bleu": _bleu(""),
     "chrf": Metric(
         name="chrF2",
         meaning="n-grams of characters",

@@ -94,17 +94,18 @@ def score_texts_with_intervals(
     references: References,
     *,
     metrics: Sequence[str],
+    language: str = "",
     samples: int = SAMPLES,
     seed: int = 1,
 ) -> list[Score]:
-    """Return the scores of `metrics` with their 95 % intervals.
+    """Return the scores of `metrics` with their 95 % intervals; `language` is that of `metrics_named`.
 
     Raises:
         ConfigError: a metric is unknown.
         DataError: the numbers of hypotheses and references differ, or are 0.
     """
     scores = []
-    for metric in metrics_named(metrics):
+    for metric in metrics_named(metrics, language):
         counted = metric.count(hypotheses, references)
         interval = bootstrap(counted, samples=samples, seed=seed)
         signature = f"{counted.signature}|bs:{samples}|seed:{seed}"
@@ -118,6 +119,7 @@ def compare_texts(
     references: References,
     *,
     metrics: Sequence[str],
+    language: str = "",
     samples: int = SAMPLES,
     tosses: int = TOSSES,
     seed: int = 1,
@@ -129,6 +131,7 @@ def compare_texts(
         second: hypotheses of the second system.
         references: for each line, one reference, or several equally valid ones.
         metrics: names from `METRICS`.
+        language: the tag of the references' language, as for `metrics_named`.
         samples: number of bootstrap samples per interval.
         tosses: number of randomised assignments per p-value, which is at least 1 / (tosses + 1).
         seed: seed of the random draws.
@@ -138,7 +141,7 @@ def compare_texts(
         DataError: the numbers of hypotheses and references differ, or are 0.
     """
     comparisons = []
-    for metric in metrics_named(metrics):
+    for metric in metrics_named(metrics, language):
         a, b = metric.count(first, references), metric.count(second, references)
         low, high = bootstrap(a, b, samples=samples, seed=seed)
         comparison = Comparison(

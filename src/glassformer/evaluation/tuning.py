@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.evaluation.metrics import METRICS, Counted, References, metrics_named
+from glassformer.evaluation.metrics import Counted, References, metrics_named
 
 __all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle", "useful_weights"]
 
@@ -49,7 +49,12 @@ class CandidateTable:
 
     @classmethod
     def of(
-        cls, texts: Sequence[Sequence[str]], features: Sequence[Matrix], references: References, metric: str
+        cls,
+        texts: Sequence[Sequence[str]],
+        features: Sequence[Matrix],
+        references: References,
+        metric: str,
+        language: str = "",
     ) -> "CandidateTable":
         """Return the table of some items, each with at least one candidate.
 
@@ -58,12 +63,13 @@ class CandidateTable:
             features: their features, (candidates, F) for each item.
             references: the references of each item.
             metric: a name from `METRICS`.
+            language: the tag of the references' language, as for `metrics_named`.
 
         Raises:
             ConfigError: the metric is unknown.
             DataError: the numbers of items and references differ, or are 0.
         """
-        [counting] = metrics_named([metric])
+        [counting] = metrics_named([metric], language)
         flat = [text for several in texts for text in several]
         repeated = [one for one, several in zip(references, texts, strict=True) for _ in several]
         counted = counting.count(flat, repeated)
@@ -71,7 +77,7 @@ class CandidateTable:
         there = np.arange(sizes.max()) < sizes[:, None]
         table = np.zeros((*there.shape, features[0].shape[1])), np.zeros((*there.shape, counted.lines.shape[1]))
         table[0][there], table[1][there] = np.concatenate(features), counted.lines
-        return cls(*table, there, counted, METRICS[metric].higher_is_better)
+        return cls(*table, there, counted, counting.higher_is_better)
 
     def part(self, items: slice) -> "CandidateTable":
         """Return the table of some of the items."""

@@ -65,7 +65,8 @@ def compare_runs(
     """
     metrics_named(metrics)  # fails before hours of translating
     a, b = ([one.text for one in run.translate(items.sources, guards=False, **options)] for run in (first, second))
-    return compare_outputs(a, b, items, metrics, name=name, examples=examples, seed=seed)
+    language = first.bundle.configuration.data.target_language
+    return compare_outputs(a, b, items, metrics, language=language, name=name, examples=examples, seed=seed)
 
 
 def compare_outputs(
@@ -74,6 +75,7 @@ def compare_outputs(
     items: Items,
     metrics: Sequence[str],
     *,
+    language: str = "",
     name: str = "",
     examples: int = 5,
     seed: int = 1,
@@ -85,6 +87,7 @@ def compare_outputs(
         second: outputs of the second system.
         items: the sources of the test set with their references.
         metrics: names from `METRICS`.
+        language: the tag of the references' language, as for `metrics_named`.
         name: name of the test set.
         examples: number of disagreements to return.
         seed: seed of the significance tests.
@@ -93,7 +96,7 @@ def compare_outputs(
         ConfigError: a metric is unknown.
         DataError: the number of outputs differs from the number of items.
     """
-    compared = compare_texts(first, second, items.references, metrics=metrics, seed=seed)
+    compared = compare_texts(first, second, items.references, metrics=metrics, language=language, seed=seed)
     found = differences(first, second, items.references)
     most = [
         Disagreement(

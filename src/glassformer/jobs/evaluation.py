@@ -139,20 +139,28 @@ def evaluate(
     """
     metrics_named(metrics)  # fails before hours of translating
     translations = translator.translate(sources, guards=False, **options)
-    return score_outputs([one.text for one in translations], references, metrics, intervals=intervals), translations
+    outputs, language = [one.text for one in translations], translator.bundle.configuration.data.target_language
+    return score_outputs(outputs, references, metrics, language=language, intervals=intervals), translations
 
 
 def score_outputs(
-    outputs: Sequence[str], references: References, metrics: Sequence[str], *, intervals: bool = False
+    outputs: Sequence[str],
+    references: References,
+    metrics: Sequence[str],
+    *,
+    language: str = "",
+    intervals: bool = False,
 ) -> list[Score]:
     """Return the scores of outputs against references, as `evaluate` computes them.
+
+    `language` is the tag of the references' language, as for `metrics_named`.
 
     Raises:
         ConfigError: a metric is unknown.
         DataError: the number of references differs from the number of outputs.
     """
     score = score_texts_with_intervals if intervals else score_texts
-    return score(outputs, references, metrics=metrics)
+    return score(outputs, references, metrics=metrics, language=language)
 
 
 def _splits(configuration: Configuration) -> Iterator[tuple[str, list[Example]]]:

