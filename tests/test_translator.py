@@ -13,14 +13,17 @@ import word_by_word
 from glassformer.bundle import Bundle
 from glassformer.corpus.batching import Examples
 from glassformer.decoding import length_penalty
+from glassformer.decoding.engine import Job, Search
 from glassformer.decoding.torch_engine import TorchEngine
 from glassformer.errors import ConfigError, DecodingError, ShapeError
 from glassformer.recipes.configuration import TrainingConfig
 from glassformer.recipes.toml import from_dict
 from glassformer.text.links import word_spans
+from glassformer.text.normalisation import normalise
+from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 from glassformer.training import steps as training_steps
 from glassformer.translator import Translator
-from models import new_bundle
+from models import new_bundle, random_translator
 from profiles import scaled
 
 SOURCE_WORDS = ("the", "cat", "dog", "sees", "a", "big", "black", "house", "and", "river", "sleeps")
@@ -28,6 +31,7 @@ TARGET_WORDS = ("le", "chat", "chien", "voit", "un", "grand", "noir", "maison", 
 SIZES = {"d_model": 32, "heads": 4, "d_ff": 48, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
 
 ENGINES = ("torch", "ctranslate2")
+KINDS = ("words", "characters", "bpe", "unigram")
 
 few = scaled(5)
 some_texts = st.lists(st.lists(st.sampled_from(SOURCE_WORDS), min_size=1, max_size=11).map(" ".join), max_size=7)
@@ -62,6 +66,26 @@ def save_run(folder, *, seed=7, steps=200, source_words=SOURCE_WORDS, target_wor
     for _ in training_steps(network, examples, training):
         pass
     bundle.save(network)
+
+
+def beam_of(translator, text):
+    """Return all hypotheses that a beam of 5 holds at its end."""
+    tokenizer, decoding = translator.bundle.source_tokenizer, translator.bundle.configuration.decoding
+    job = Job(((*tokenizer.encode(text), tokenizer.eos_id),), max_length=len(tokenizer.encode(text)) + 1 + 9)
+    search = Search(settings=replace(decoding, beam_size=5), n_best=5)
+    return next(iter(translator.engine.decode([job], search)))
+
+
+@pytest.fixture(scope="module")
+def of_kinds(tmp_path_factory):
+    """Return a translator with random weights for each kind of tokenizer."""
+    lines = ["le chat voit un grand chien noir et dort . l'été , ça va - t - il ?", "the cat sees a big black dog"] * 9
+    made = {}
+    for kind in KINDS:
+        tokenizers = train_tokenizers(lines, lines, TokenizerConfig(kind=kind, vocab_size=60, joint=True))
+        folder = tmp_path_factory.mktemp(kind)
+        made[kind] = random_translator(folder, tokenizers=tokenizers, extra_length=9)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -291,12 +315,57 @@ def test_one_prefix_can_begin_every_output(translator):
 
 
 def test_each_text_may_have_its_own_prefix(translator):
-    texts, prefixes = some(4), ["le chat", "", "zebra", "un"]
+    texts, prefixes = some(4), ["le chat", "", "noir", "un"]
     results = translator.translate(texts, prefix=prefixes)
-    assert [result.tokens[0] for result in (results[0], *results[2:])] == ["le", "<unk>", "un"]
+    assert [result.tokens[0] for result in (results[0], *results[2:])] == ["le", "noir", "un"]
     for text, prefix, result in zip(texts, prefixes, results, strict=True):
         assert_same(result, translator.translate([text], prefix=prefix)[0])
     assert_same(results[1], translator.translate(texts)[1])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "why"),
+    [
+        ("zebra", "its target vocabulary lacks 'zebra'"),
+        ("le chat voit Zorglub et l'hermite", "lacks 'Zorglub', \"l'\", 'hermite'"),
+        ("le <unk>", "which writes it as|lacks"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"sample": True}], ids=str)
+def test_a_prefix_that_the_vocabulary_cannot_write_is_refused_before_anything_runs(translator, prefix, why, options):
+    with pytest.raises(DecodingError, match=why):
+        translator.translate(some(3), prefix=["le", "", prefix], **options)
+    with pytest.raises(DecodingError, match=why):
+        next(translator.stream(some(3), prefix=prefix, **options))
+    with pytest.raises(DecodingError, match=why):
+        translator.explain("the cat", prefix=prefix)
+
+
+@few
+@given(kind=st.sampled_from(KINDS), prefix=st.text("abcdehlt éç'.-,", max_size=9) | st.text(max_size=3))
+def test_an_output_begins_with_its_prefix_or_the_prefix_is_refused(of_kinds, kind, prefix):
+    try:
+        [one] = of_kinds[kind].translate(["the cat sleeps"], prefix=prefix)
+    except DecodingError:
+        return
+    assert one.text.startswith(normalise(prefix))
+
+
+@pytest.mark.parametrize("kind", ["characters", "unigram"])
+@pytest.mark.parametrize("count", [2, 5])
+def test_several_outputs_are_different_texts_and_the_best_of_the_beam(of_kinds, kind, count):
+    """Tokens spell one text in many ways: of the outputs with one text, the best is kept."""
+    translator, shorter = of_kinds[kind], 0
+    for text in some(9):
+        translations = translator.translate([text], beam_size=5, n_best=count)
+        found = [(one.text, one.score) for one in (translations[0], *translations[0].alternatives)]
+        hypotheses = beam_of(translator, text)
+        best = {}
+        for hypothesis in hypotheses:
+            best.setdefault(translator.bundle.target_tokenizer.decode(hypothesis.tokens), hypothesis.score)
+        assert found == [(written, pytest.approx(score)) for written, score in list(best.items())[:count]]
+        shorter += len(best) < len(hypotheses)
+    assert shorter or kind == "characters"
 
 
 def test_the_prefix_counts_in_the_log_probability(translator):

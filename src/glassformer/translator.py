@@ -156,8 +156,10 @@ class Translator:
 
         Args:
             texts: the texts to translate.
-            n_best: number of outputs per text: the best one and its `alternatives`.
-            prefix: the beginning of each output, or a list with one beginning per output.
+            n_best: number of outputs per text: the best one and its `alternatives`, which are different texts; fewer
+                where the beam holds fewer.
+            prefix: the beginning of each output, of which only white space may change, or a list with one beginning per
+                output.
             sample: whether to draw tokens at random instead of searching for the best output.
             log_probs: whether to compute all log probabilities and scores; CTranslate2 is much faster without them, and
                 gives at most the sums.
@@ -171,7 +173,7 @@ class Translator:
             ConfigError: a setting is unknown or out of range, sampling and a beam are both requested, or the engine
                 does not support the request.
             DataError: a term of the glossary is blank, or has two translations.
-            DecodingError: `n_best` is larger than the beam, or a prefix does not fit.
+            DecodingError: `n_best` is larger than the beam, a prefix leaves no room, or the vocabulary cannot write it.
         """
         if isinstance(texts, str):
             raise ShapeError(f"texts: expected a list of strings, got one string; call translate([{quoted(texts)}])")

@@ -1,7 +1,7 @@
 """The interface of the engines that decode: their jobs, search settings and results. Needs no torch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from glassformer.decoding.hypothesis import Hypothesis
@@ -89,6 +89,10 @@ class Search:
     def rows(self) -> int:
         """Number of hypotheses decoded in parallel for each text."""
         return 1 if self.sample else self.beam_size
+
+    def whole_beam(self) -> "Search":
+        """Return the search for all hypotheses of the beam."""
+        return replace(self, n_best=self.beam_size)
 
 
 @runtime_checkable

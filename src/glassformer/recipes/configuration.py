@@ -109,7 +109,7 @@ class DataConfig:
     source_language: str = ""
     """Language of the source, as a BCP 47 tag such as "en" or "pt-BR", for exported models."""
     target_language: str = ""
-    """Language of the target, also for BLEU, which cuts texts by it; "fr-fonipa" is French in the letters of the IPA."""
+    """Language of the target, by which BLEU also cuts texts; "fr-fonipa" is French in the letters of the IPA."""
     prepared: str = ""
     """Folder for the prepared corpus, which several runs may share, or its URL, such as "s3://bucket/corpus"; by
     default, "prepared" in the run's folder."""

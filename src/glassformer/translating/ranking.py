@@ -1,9 +1,9 @@
 """Rank the outputs of a run, and the proposals of other models, by the scores of all models."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from glassformer.decoding.engine import Engine, Ids, Job, Search, check_n_best
+from glassformer.decoding.engine import Engine, Ids, Job, Search
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.text.placeholders import Masked
 from glassformer.translating.reading import Reader, status_of, with_eos
@@ -27,8 +27,7 @@ class Ranking:
 
         If a model can score none of them, these are the run's own outputs.
         """
-        check_n_best(asked.search.n_best, asked.search.beam_size)
-        return self._ranked(jobs, self.engine.decode(list(jobs), _wide(asked.search)), asked)
+        return self._ranked(jobs, self.engine.decode(list(jobs), asked.search.whole_beam()), asked)
 
     def _ranked(
         self, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]], asked: Request
@@ -36,12 +35,12 @@ class Ranking:
         texts, own = [asked.masked[places[0]] for places in jobs.values()], list(found)
         scored = self._scored(texts, list(jobs), own, asked.search)
         for candidates, several in zip(scored, own, strict=True):
-            yield (candidates.ranked(self.rescoring.weights) or several)[: asked.search.n_best]
+            yield candidates.ranked(self.rescoring.weights) or several
 
     def candidates(self, asked: Request) -> list[Candidates]:
         """Return the scored candidates of each text of a request that was read; none if it cannot be translated."""
         jobs = [self.reader.job(one, "", asked.search) for one in asked.sources.values()]
-        found = list(self.engine.decode(jobs, _wide(asked.search)))
+        found = list(self.engine.decode(jobs, asked.search.whole_beam()))
         scored = self._scored([asked.masked[place] for place in asked.sources], jobs, found, asked.search)
         there = dict(zip(asked.sources, scored, strict=True))
         return [there.get(place) or Candidates.none() for place in range(len(asked.texts))]
@@ -89,8 +88,3 @@ class Ranking:
         encoded = with_eos(tokenizer, each)
         pairs = zip(each, encoded, tokenizer.decode_all(encoded), strict=True)
         return {text: ids for text, ids, decoded in pairs if decoded == text and tokenizer.unk_id not in ids}
-
-
-def _wide(search: Search) -> Search:
-    """Return a search for all hypotheses of the beam."""
-    return replace(search, n_best=search.beam_size)

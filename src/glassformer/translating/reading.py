@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Ids, Job, Search, Sources
 from glassformer.decoding.hypothesis import max_length
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, DecodingError, quoted
 from glassformer.text.normalisation import is_normal, normalise
 from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.tokenizer import Tokenizer
@@ -93,22 +93,40 @@ class Reader:
 
         Raises:
             ConfigError: there is a prefix, and the model writes from right to left.
+            DecodingError: the vocabulary cannot write the prefix.
         """
         extra = search.settings.extra_length
         lengths = (
             max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self.bundles, sources, strict=True)
         )
-        if prefix and self.bundle.configuration.data.reverse_target:
-            raise ConfigError(
-                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
-                "begin with a given text: leave out the prefix, or use a run that writes from left to right"
-            )
         tokenizer, count = self.bundle.target_tokenizer, search.settings.shortlist
-        begin = tuple(tokenizer.encode(prefix)) if prefix else ()
+        begin = self._beginning(prefix) if prefix else ()
         job = Job(sources, begin, min(self.longest, *lengths), seed)
         if not count or begin:
             return job
         return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
+
+    def _beginning(self, prefix: str) -> Ids:
+        """Return the ids of a prefix, which the output then repeats to the letter."""
+        tokenizer = self.bundle.target_tokenizer
+        if self.bundle.configuration.data.reverse_target:
+            raise ConfigError(
+                f"{self.bundle.folder} writes from right to left (data.reverse_target = true), so its outputs cannot "
+                "begin with a given text: leave out the prefix, or use a run that writes from left to right"
+            )
+        ids = tuple(tokenizer.encode(prefix))
+        if tokenizer.unk_id in ids:
+            unknown = [token for token in tokenizer.split(prefix) if tokenizer.unk_id in tokenizer.encode(token)]
+            raise DecodingError(
+                f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}: its target vocabulary "
+                f"lacks {', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or end it before"
+            )
+        if (written := tokenizer.decode(ids)) != normalise(prefix):
+            raise DecodingError(
+                f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}, which writes it as "
+                f"{quoted(written)}: give it as the model writes it"
+            )
+        return ids
 
     @cached_property
     def _shortlist(self) -> "Shortlist":

@@ -20,5 +20,7 @@ def restored(one: Translation, masked: Masked) -> Translation:
     text, links = masked.restored(one.text, one.links)
     if text == one.text and links == one.links and not one.alternatives:
         return one
-    others = tuple(restored(other, masked) for other in one.alternatives)
-    return replace(one, text=text, links=links, alternatives=others)
+    others = [restored(other, masked) for other in one.alternatives]
+    # Outputs with different tokens can be one text now: of two equal spans, or without a token that stands for none.
+    distinct = {other.text: other for other in reversed(others) if other.text != text}
+    return replace(one, text=text, links=links, alternatives=tuple(reversed(distinct.values())))

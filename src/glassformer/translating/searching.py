@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from glassformer.decoding.engine import Engine, Job
+from glassformer.decoding.engine import Engine, Job, check_n_best
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.translating.ranking import Ranking
 from glassformer.translating.reading import Reader
@@ -25,10 +25,13 @@ class Searching:
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
         """Start decoding a request that was read; return an iterator that waits for the translations."""
-        jobs = self.reader.jobs(asked)
-        if self.ranking and not asked.search.sample:
-            return self._finish(asked, jobs, self.ranking.decode(jobs, asked))
-        return self._finish(asked, jobs, self.engine.decode(list(jobs), asked.search))
+        jobs, search = self.reader.jobs(asked), asked.search
+        check_n_best(search.n_best, search.beam_size)
+        if self.ranking and not search.sample:
+            found = self.ranking.decode(jobs, asked)
+        else:
+            found = self.engine.decode(list(jobs), search.whole_beam() if search.n_best > 1 else search)
+        return self._finish(asked, jobs, self.writer.distinct(found, search.n_best))
 
     def _finish(
         self, asked: Request, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]]

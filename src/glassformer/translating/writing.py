@@ -1,6 +1,6 @@
 """Turn the hypotheses of a search into translations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from glassformer.bundle import Bundle
@@ -21,9 +21,20 @@ class Writer:
         self.tokens = bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer)))
         """The target vocabulary's tokens."""
 
+    def distinct(self, found: Iterable[Sequence[Hypothesis]], count: int) -> Iterator[list[Hypothesis]]:
+        """Yield the best hypothesis of each of a job's first `count` texts: tokens can spell one text in many ways."""
+        for several in found:
+            if count == 1:
+                yield [several[0]]
+                continue
+            best: dict[str, Hypothesis] = {}
+            for text, one in zip(self._texts([several]), several, strict=True):
+                best.setdefault(text, one)
+            yield list(best.values())[:count]
+
     def translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
         """Return each job's best translation, with the next best outputs as its alternatives."""
-        texts = iter(self.bundle.target_tokenizer.decode_all([one.tokens for several in found for one in several]))
+        texts = iter(self._texts(found))
         results = []
         for several, job in zip(found, jobs, strict=True):
             best, *others = [self._one(next(texts), one, job.max_length) for one in several]
@@ -54,12 +65,16 @@ class Writer:
         ]
         return replace(first, alternatives=tuple(others))
 
+    def _texts(self, found: Sequence[Sequence[Hypothesis]]) -> list[str]:
+        tokens = [one.tokens for several in found for one in several]
+        return list(map(on_one_line, self.bundle.target_tokenizer.decode_all(tokens)))
+
     def _words(self, hypothesis: Hypothesis) -> list[int | None]:
         return target_words(self.bundle.target_tokenizer, hypothesis.tokens)
 
     def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:
         return Translation(
-            text=on_one_line(text),
+            text=text,
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
             tokens=tuple(map(self.tokens.__getitem__, hypothesis.tokens)),
