@@ -19,7 +19,7 @@ def spans(text):
         ("See https://a.org/x_(y)?q=1, or http://b.org.", ["https://a.org/x_(y)?q=1", "http://b.org"]),
         ("(ftp://a.org/b) www.a.org/b. <https://a.org>", ["ftp://a.org/b", "www.a.org/b", "https://a.org"]),
         ("Write to a.b+c@example.co.uk.", ["a.b+c@example.co.uk"]),
-        ("{x} {{ x.y }} {0:>3} {} {two words}", ["{x}", "{{ x.y }}", "{}"]),
+        ("{x} {{ x.y }} {0:>3} {} {two words}", ["{x}", "{{ x.y }}", "{0:>3}", "{}"]),
         ("%s of %(n)d, %1$s, %5.2f, 100%%, 5% of it", ["%s", "%(n)d", "%1$s", "%5.2f", "100", "%%"]),
         ("$x$ costs $5", ["$x$"]),
         ('A <x id="1"/>word<x id="2"></x>, 1 < 2 > 0', ['<x id="1"/>', '<x id="2">', "</x>"]),

@@ -35,6 +35,8 @@ class Term(NamedTuple):
     kind: Literal["span", "untranslated", "translated"]
     """A protected span, which the translation must contain as often as the source and not more often; or a term of a
     glossary, which stays as it stands in the source or is translated."""
+    is_ordered: bool = False
+    """Whether the translation must contain the spans that are so in the order of the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

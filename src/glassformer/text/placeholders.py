@@ -5,6 +5,7 @@ where the model wrote its token. Models learn this from training pairs (corpus/p
 """
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, zip_longest
 from typing import NamedTuple
@@ -103,13 +104,10 @@ def masked(text: str, tokenizer: Tokenizer) -> Masked:
 
 def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Term]:
     """Return which spans of a text its translation has, too: the translation's span by the index of the text's."""
-    free, found = list(others), dict[int, Term]()
-    for place, term in enumerate(terms):
-        other = next((one for one in free if one.forms == term.forms), None)
-        if other is not None:
-            free.remove(other)
-            found[place] = other
-    return found
+    free = defaultdict[tuple[str, ...], deque[Term]](deque)
+    for other in others:
+        free[other.forms].append(other)
+    return {place: free[term.forms].popleft() for place, term in enumerate(terms) if free[term.forms]}
 
 
 def _moved(span: Span, edits: Sequence[Replacement]) -> Span:

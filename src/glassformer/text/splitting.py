@@ -1,49 +1,76 @@
 """The sentences of a text, by the rules of its language."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from io import StringIO
 
 from glassformer.errors import MissingDependencyError, install_command
 from glassformer.text.languages import primary
 from glassformer.text.links import Span
+from glassformer.text.spans import protected_spans
 
 __all__ = ["clause_spans", "sentence_spans", "split_sentences"]
 
 PIECE = 2_000
 """Maximum number of characters that are split at once: sentencex takes time that grows with the square of the quotation
 marks in them."""
-_CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：、])\s*")
+_CLAUSE_END = re.compile(r"(?<=[,;:])\s++|(?<=[，；：、])\s*+")
 
 
 def sentence_spans(text: str, language: str | None) -> Iterator[Span]:
     """Yield where each sentence with a letter or a digit is in a text, without the white space around it.
 
-    A line end, LF, CR or CR LF, ends a sentence. Without a language, each line is one sentence.
+    A line end, LF, CR or CR LF, ends a sentence. Without a language, each line is one sentence. No sentence ends inside
+    a protected span.
 
     Raises:
         MissingDependencyError: sentencex is not installed.
     """
-    cursor = 0
-    for line in StringIO(text, newline=""):
-        if line.isspace():
-            cursor += len(line)
+    begin = end = 0
+    is_inside = _inside_of(text)
+    for sentence in _sentences(text, language):
+        end += len(sentence)
+        if is_inside(end):
             continue
-        for sentence in [line] if language is None else split_sentences(line, language):
-            inner = sentence.strip()
-            begin = cursor + sentence.index(inner)
-            if any(character.isalnum() for character in inner):
-                yield begin, begin + len(inner)
-            cursor += len(sentence)
+        inner = text[begin:end].strip()
+        first = text.find(inner, begin)
+        if any(character.isalnum() for character in inner):
+            yield first, first + len(inner)
+        begin = end
+
+
+def _sentences(text: str, language: str | None) -> Iterator[str]:
+    """Yield the sentences or lines of a text, each with the white space after it."""
+    for line in StringIO(text, newline=""):
+        if language is None or line.isspace():
+            yield line
+        else:
+            yield from split_sentences(line, language)
+
+
+def _inside_of(text: str) -> Callable[[int], bool]:
+    """Return a function that tells whether a place of a text is inside a protected span."""
+    spans = protected_spans(text)
+    begins = [span.begin for span in spans]
+
+    def is_inside(place: int) -> bool:
+        before = bisect_left(begins, place) - 1
+        return before >= 0 and place < spans[before].end
+
+    return is_inside
 
 
 def clause_spans(text: str) -> list[Span]:
     """Return the spans of the parts of a text that end with a comma, semicolon or colon, without white space between.
 
+    No part ends inside a protected span.
+
     >>> clause_spans("When it rains, 1,000 cats sleep.")
     [(0, 14), (15, 32)]
     """
-    cuts = [match.span() for match in _CLAUSE_END.finditer(text)]
+    is_inside = _inside_of(text)
+    cuts = [match.span() for match in _CLAUSE_END.finditer(text) if not is_inside(match.start())]
     begins, ends = [0, *(end for _, end in cuts)], [*(begin for begin, _ in cuts), len(text)]
     return [(begin, end) for begin, end in zip(begins, ends, strict=True) if text[begin:end].strip()]
 

@@ -4,42 +4,17 @@ A term stands in a text where it does not join with the letters or digits around
 not in 1000. Letters of scripts without spaces between words join with nothing.
 """
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from glassformer.text.edits import Replacement, edited
 from glassformer.text.glossary import Glossary, Term
-from glassformer.text.links import Span
-from glassformer.text.vocabulary import PLACEHOLDERS
+from glassformer.text.spans import protected_spans
 from glassformer.text.word_edges import is_apart
 
 __all__ = ["Terms", "Written", "missing_terms", "suffices", "without_spans", "written_forms"]
-
-_ADDRESS = r"(?:https?|ftp)://[^\s<>\"]*[^\s<>\".,;:!?)\]}'»”’]"
-"""The pattern of an address of a page."""
-_PLACEHOLDER = (
-    r"%\([\w.]+\)[#0 +-]*\d*(?:\.\d+)?[a-zA-Z]"  # Python
-    r"|%(?:\d+\$)?[#0+-]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|L|q|j|z|t)?[diouxXeEfFgGaAcspn@](?![a-zA-Z])"  # C
-    r"|%%"
-    r"|\$\w+\$"  # Chrome
-)
-"""The pattern of placeholders that programs fill, without those in braces."""
-_PROTECTED = re.compile(
-    rf"(?P<address>{_ADDRESS}|www\.[\w-]+(?:\.[\w-]+)+(?:/[^\s<>\"]*[^\s<>\".,;:!?)\]}}'»”’])?)"
-    r"|(?P<mail>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
-    r"|(?P<tag></?[A-Za-z][\w.:-]*(?:\s[^<>]*)?/?>)"
-    r"|(?P<braces>\{\{[^{}\n]*\}\}|\{[\w.:!-]*\})"
-    rf"|(?P<token>{'|'.join(PLACEHOLDERS)})"  # so that one in a text cannot be confused with those of our own
-    rf"|(?P<placeholder>{_PLACEHOLDER})"
-    r"|(?P<number>\d{1,3}(?: \d{3})+(?!\d)|\d(?:[\d.,:/'’\u00a0\u202f]*\d)?)",
-)
-_PERHAPS = re.compile(r"[\d@{%$<]|://|www\.")
-FEWEST_DIGITS = 3
-"""Minimum number of digits of a protected number."""
 
 
 class Written(NamedTuple):
@@ -55,15 +30,17 @@ class Terms:
     """Which parts of a source its translation must contain."""
 
     protect: bool = True
-    """Whether protected spans belong to them: addresses, placeholders, tags, and numbers of three digits or more."""
+    """Whether protected spans belong to them: addresses, placeholders, tags, numbers of three digits or more, …"""
+    patterns: tuple[str, ...] = ()
+    """What else is protected: literal text with a * for any."""
     glossary: Glossary | None = None
 
     def of(self, text: str) -> tuple[Term, ...]:
         """Return the terms of a text, in order and without overlaps."""
-        spans = list(_protected(text)) if self.protect else []
-        found = [Term(begin, end, (text[begin:end],), "span") for begin, end in spans]
+        spans = protected_spans(text, self.patterns) if self.protect else []
+        found = [Term(one.begin, one.end, (text[one.begin : one.end],), "span", one.is_ordered) for one in spans]
         if self.glossary:
-            found += self.glossary.terms(text, spans)
+            found += self.glossary.terms(text, [(one.begin, one.end) for one in spans])
         return tuple(sorted(found))
 
     def leave_words(self, text: str) -> bool:
@@ -96,14 +73,21 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
 
 def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
     """Return the forms of terms that stand in an output, from left to right, at each place the longest."""
-    forms = sorted({form for term in terms for form in term.forms}, key=lambda form: (-len(form), form))
+    forms = {form for term in terms for form in term.forms}
+    lengths = sorted({*map(len, forms)}, reverse=True)
     found, place = list[Written](), 0
     while place < len(output):
-        there = (Written(place, place + len(form), form) for form in forms if output.startswith(form, place))
-        if one := next((one for one in there if is_apart(output, one.begin, one.end)), None):
+        there = (output[place : place + length] for length in lengths)
+        written = (Written(place, place + len(form), form) for form in there if form in forms)
+        if one := next((one for one in written if _stands(output, one)), None):
             found.append(one)
         place = one.end if one else place + 1
     return found
+
+
+def _stands(output: str, one: Written) -> bool:
+    """Return whether a form joins with nothing around it; a letter may follow %d, such as in %dx%d."""
+    return is_apart(output, one.begin, one.end) or (one.form[0] == "%" and one.form[-1].isalpha())
 
 
 def suffices(form: str, term: Term) -> bool:
@@ -120,17 +104,9 @@ def without_spans(text: str) -> str:
     >>> without_spans("See https://example.org/a.")
     'See .'
     """
-    spans = [(0, 0), *_protected(text), (len(text), len(text))]
-    return "".join(text[end:begin] for (_, end), (begin, _) in pairwise(spans))
-
-
-def _protected(text: str) -> Iterator[Span]:
-    if not _PERHAPS.search(text):  # most texts have no such span, which one look at them shows
-        return
-    for found in _PROTECTED.finditer(text):
-        digits = sum(map(str.isdigit, found[0])) if found.lastgroup == "number" else FEWEST_DIGITS
-        if digits >= FEWEST_DIGITS:
-            yield found.span()
+    spans = protected_spans(text)
+    ends, begins = [0, *(one.end for one in spans)], [*(one.begin for one in spans), len(text)]
+    return "".join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
 
 
 def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:

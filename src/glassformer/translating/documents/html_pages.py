@@ -26,7 +26,7 @@ VOID = frozenset(
 """Elements without an end tag."""
 SEEN = ("alt", "title", "placeholder")
 """Attributes that are translated."""
-_CHARSET = re.compile(r"<meta[^>]+charset\s*=\s*[\"']?([\w-]+)", flags=re.IGNORECASE)
+_CHARSET = re.compile(r"<meta[^<>]+?charset\s*+=\s*[\"']?([\w-]+)", flags=re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""(?<=[\s"'/])([^\s"'<>/=]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+)""")
 
 

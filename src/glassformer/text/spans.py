@@ -1,0 +1,188 @@
+"""Protected spans: the parts of a text that stand in its translation character by character.
+
+Every pattern takes linear time, whatever the text: repetitions are possessive; a run of characters is entered at its
+beginning only, or over a bounded length; and no pattern repeats over the character with which it begins.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from glassformer.text.vocabulary import PLACEHOLDERS
+
+__all__ = ["KINDS", "LONGEST_WILD", "ProtectedSpan", "protected_spans"]
+
+FEWEST_DIGITS = 3
+"""Minimum number of digits of a protected number."""
+LONGEST_WILD = 100
+"""Maximum number of characters that a wildcard of a reader's pattern stands for."""
+_LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
+"""Letters and digits of scripts with spaces between words, as they stand in addresses of mail."""
+_FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
+_FORMAT = r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+[diouxXeEfFgGaAcspn@]"
+"""What follows the % of a conversion of C or Python: all flags but the space, width, precision and type."""
+
+KINDS = {
+    "token": "|".join(PLACEHOLDERS),  # so that one in a text cannot be confused with those of the model
+    "code": r"(?<![\w`])(?P<ticks>`{1,2}+)[^`\n]++(?P=ticks)(?![\w`])",
+    "address": (
+        r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{1,20}+://(?=[\w\[{%$])|(?:mailto|tel):(?=\w)|www\.(?=\w))"
+        r"(?u:[^\s<>\"`。，、；：？！）】」』》]++)"
+    ),
+    "mail": rf"(?<![{_LETTERS}])[{_LETTERS}][{_LETTERS}.%+-]{{0,63}}+@[{_LETTERS}-]++(?:\.[{_LETTERS}-]++)++",
+    "path": (
+        r"(?<![\w\\.:%])(?:[A-Za-z]:(?=\\)|%\w++%(?=\\)|\\(?=\\\w)|\.\.?(?=\\))"
+        rf"(?:\\(?:{_FILE_NAME}++(?: (?=[A-Z(]){_FILE_NAME}++){{1,2}}+(?=\\)|{_FILE_NAME}*+))++"
+        r"|(?<![\w\\.:%-])[\w-]++(?:\\[\w-]++)++\.\w{1,5}+(?!\w)"
+    ),
+    "tag": r"</?[A-Za-z][\w.:-]*+(?:\s[^<>]*+)?+/?+>",
+    "template": r"\{{2,3}+[^{}\n]*+\}{2,3}+|\{%[^%{\n]*+(?:(?:%(?!\})|\{(?!%))[^%{\n]*+)*+%\}",
+    "message": r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|select)\s{0,9}+,",
+    "braces": r"\{[^{}\n]*+\}",
+    "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
+    "python": rf"%\([^()%\n]++\){_FORMAT}",
+    "numbered": rf"%\d{{1,2}}\${_FORMAT}|%\|[^|%\s]++\||(?<!\d)%\d{{1,2}}%(?!\d)",
+    "percent": "%%",
+    "variable": r"%[A-Z][A-Z0-9_()]++%",
+    "printf": (
+        rf"(?<!\w)(?<!\d )%{_FORMAT}|%{_FORMAT}(?![a-zA-Z])|(?<=[a-zA-Z])%[sd]"
+        r"|(?<![\w%])%[a-zA-Z](?![a-zA-Z0-9])"  # a part of a date
+    ),
+    "qt": r"(?:(?<![\w%])|(?<=%\d)|(?<=%\d\d)|(?<=%L\d))%L?\d{1,2}(?!\d)",
+    "dollar": r"\$\w++\$|\$t\([^()$\n]*+\)|\$\([\w.]++\)|\$\{[^{}\n]*+\}|(?<![\w$])\$[A-Za-z_]\w*+",
+    "linked": r"(?<![\w@])@(?:\.\w++)?+:(?:\([\w.-]++\)|\w++(?:[.-]++\w++)*+)",
+    "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}+|#\d{1,7}+|#[xX][0-9A-Fa-f]{1,6}+);",
+    "shortcode": r"(?<![\w:]):(?!\d{1,60}+:)[\w+-]{1,60}+:(?![\w:])",
+    "identifier": r"(?<!\w)(?:_*+[^\W_]++(?:_++[^\W_]++)++_*+|__[^\W_]++__)(?:\.[A-Za-z_]\w*+)*+",
+    "sign": r"(?<![\w&#])#(?![\w#{])",
+    "number": r"(?u:\d{1,3}(?: \d{3}(?!\d))++|\d++(?:[.,:/'’\u00a0\u202f]++\d++)*+)",
+}
+"""The pattern of each kind of spans, in the order in which they are tried; docs/guide/18_terms.md has examples."""
+_SPAN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()), flags=re.ASCII)
+"""Letters of other alphabets may touch a span, as they do in Chinese."""
+_PERHAPS = re.compile(r"[\d@{%$<&`\\_#⟦]|:[\w+-]|www\.")
+_BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
+"""Where a span may begin."""
+_TRIMMED = frozenset({"address", "path"})
+"""Kinds after which punctuation belongs to the sentence."""
+_JOINED = frozenset({"template", "braces", "ruby", "python", "numbered", "percent", "printf", "qt", "dollar"})
+"""Kinds that make one span with the next one, such as in %d/%d, if no space, bracket or quote is between them."""
+_JOINT = re.compile(r"[/:.,;|+*=~@&_!?–—-]{0,3}|[x×]")
+_CLOSINGS = {")": "(", "]": "[", "}": "{"}
+_BRACE = re.compile(r"'[{}]'|[{}]")
+_IN_ORDER = re.compile(r"\{[:!]|\{\}")
+_TYPED = re.compile(r"\s*+[\w.-]++\s*+,\s*+(?:number|date|time|duration|ordinal|spellout|choice|relativeTime|list)\b")
+_PROSE = re.compile(r"[^\W\d_]{2}[,;]?\s++[^\W\d_]{2}|[^\W\d_][,;]\s")
+
+
+class ProtectedSpan(NamedTuple):
+    """The characters [begin, end) of a text."""
+
+    begin: int
+    end: int
+    kind: str
+    is_ordered: bool = False
+    """Whether a program fills it by its order among others: %s and {}, but not %1$s and {name}."""
+
+
+def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSpan]:
+    """Return the protected spans of a text, in order and without overlaps.
+
+    A pattern is text in which each * stands for up to 100 characters of a line, as few as possible, and at the end of
+    the pattern for all up to the next white space.
+
+    >>> [span.kind for span in protected_spans("See https://example.org/a_(b), %d/%d files by ORD-7.", ["ORD-*"])]
+    ['address', 'printf', 'own']
+    """
+    matches = _own(tuple(patterns)).finditer(text) if patterns else ()
+    own = [ProtectedSpan(*found.span(), "own") for found in matches if found[0]]
+    known = list(_joined(text, _known(text))) if _PERHAPS.search(text) else []
+    return sorted([*own, *_outside(known, own)]) if own else known
+
+
+def _outside(spans: Sequence[ProtectedSpan], own: Sequence[ProtectedSpan]) -> Iterator[ProtectedSpan]:
+    """Yield the spans that overlap none of a reader's own; both are in order."""
+    rest = iter(own)
+    next_own = next(rest, None)
+    for span in spans:
+        while next_own and next_own.end <= span.begin:
+            next_own = next(rest, None)
+        if not next_own or span.end <= next_own.begin:
+            yield span
+
+
+def _known(text: str) -> Iterator[ProtectedSpan]:
+    """Yield the spans of the kinds in `KINDS`."""
+    place, closings = 0, None
+    while begins := _BEGIN.search(text, place):
+        place = begins.end()
+        if not (found := _SPAN.match(text, begins.start())):
+            continue
+        kind, (begin, end) = str(found.lastgroup), found.span()
+        if kind == "message":
+            closings = _closing_braces(text) if closings is None else closings
+            end = closings.get(begin, begin)
+        elif kind in _TRIMMED:
+            end = _trimmed(text, begin, end)
+        if _counts(kind, text[begin:end]):
+            is_ordered = kind == "printf" or (kind == "braces" and bool(_IN_ORDER.match(text, begin)))
+            yield ProtectedSpan(begin, end, kind, is_ordered)
+            place = end
+
+
+def _counts(kind: str, found: str) -> bool:
+    """Return whether what a pattern found is a span."""
+    if kind == "number":
+        return sum(map(str.isdigit, found)) >= FEWEST_DIGITS
+    if kind == "braces":  # words between braces are text
+        return not _PROSE.search(found) or bool(_TYPED.match(found, 1))
+    return bool(found)
+
+
+def _trimmed(text: str, begin: int, end: int) -> int:
+    """Return where an address ends without the punctuation after it; a bracket stays that is opened in the address."""
+    found = text[begin:end]
+    opened = {closing: found.count(opening) - found.count(closing) for closing, opening in _CLOSINGS.items()}
+    while end > begin + 1 and ((last := text[end - 1]) in ".,:;!?…'’»”*~" or opened.get(last, 0) < 0):
+        if last in opened:
+            opened[last] += 1
+        end -= 1
+    return end
+
+
+def _joined(text: str, spans: Iterator[ProtectedSpan]) -> Iterator[ProtectedSpan]:
+    """Yield the spans, with those joined between which no space, bracket, quote, letter or digit stands."""
+    last: ProtectedSpan | None = None
+    for span in spans:
+        if last and {last.kind, span.kind} <= _JOINED and _JOINT.fullmatch(text, last.end, span.begin):
+            last = last._replace(end=span.end, is_ordered=last.is_ordered or span.is_ordered)
+        else:
+            if last:
+                yield last
+            last = span
+    if last:
+        yield last
+
+
+def _closing_braces(text: str) -> dict[int, int]:
+    """Return the end of each opening brace's pair, by its place; a brace in quotes is none."""
+    found, opened = dict[int, int](), list[int]()
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:
+            found[opened.pop()] = brace.end()
+    return found
+
+
+@cache
+def _own(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern that finds a reader's patterns; no wildcard gives back what it took, so it is linear."""
+    return re.compile("|".join(map(_linear, sorted(patterns, key=len, reverse=True))))
+
+
+def _linear(pattern: str) -> str:
+    first, *rest = re.split(r"\*++", pattern)
+    wild = (rf"(?>.{{0,{LONGEST_WILD}}}?{re.escape(part)})" if part else rf"\S{{0,{LONGEST_WILD}}}+" for part in rest)
+    return re.escape(first) + "".join(wild)

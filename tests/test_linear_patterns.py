@@ -1,0 +1,153 @@
+"""Patterns that meet a user's text take linear time; others' text never reaches the rest."""
+
+import ast
+import html
+import re
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import glassformer as gf
+from glassformer.evaluation import signals
+from glassformer.text import glossary, links, placeholders, spans, splitting, word_edges
+from glassformer.text.terms import Terms, missing_terms
+from glassformer.translating.documents import html_pages
+from glassformer.translating.documents.document import Document
+from glassformer.translating.documents.sentences import DocumentSentences
+
+SRC = Path(gf.__file__).parent
+SIZE = 1000
+BOUND = 8
+"""Bound of the ratio of times for four times the text; a linear pattern has about 4, a quadratic one 16."""
+LEAST = 0.5e-3
+"""Seconds below which a time is noise."""
+
+SPANS = [
+    *("%", "%(", "%(a", "%0", "%1", "%1$", "%1%", "%A", "%|", "%{", "%<a", "%.", "%-", "%s/", "%n"),
+    *("{", "{{", "{%", "{a", "{a,plural,", "{a, select, b {", "{a, number ", "{a b", "{}", "{a}/", "'{", "}", "{ "),
+    *("$", "$a", "${", "$(", "$t(", "#", "#{", "#a", "&", "&a", "&#", "&#x", "@:", "@.a:", "@", ":", ":a", ":a:b"),
+    *("http://", "http://a", "http://a.", "www.", "mailto:", "a@", "a@a.", "a.", "a-", "a://", "a-://", "://"),
+    *("C:\\", "\\a", "\\\\a", "..\\", "a\\", "%a%\\", "C:\\a A", "C:\\a A ", "<a", "</", "<a ", "<a/", "`", "``"),
+    *("_", "_a", "a_", "__", "0", "1.", "1 000", " 000", "1,", "1'", "⟦", "⟦0⟧", ".", ")", "a", "a ", " ", "(", "`a "),
+]
+"""How the worst cases of spans begin."""
+OF_SPANS = [lambda n, one=one: one * n for one in SPANS]
+OF_SPANS += [lambda n, one=one, end=end: one + end * n for one in SPANS for end in "a0 .%{"]
+
+
+def repeated(*texts: str) -> list:
+    return [lambda n, one=one: one * n for one in texts]
+
+
+EXAMPLES = [
+    *(
+        lambda n, one=one, end=end: one + end * n
+        for one, end in [("%", "0"), ("http://a", "."), ("{{", "a"), ("$", "a")]
+    ),
+    *(lambda n: "a." * n + "@", lambda n: "a" + " " * n + "\n", lambda n: "a " * n + "\n", lambda n: "%s %d " * n),
+]
+
+
+def sentences(name: str, text: str) -> list[str]:
+    """Return the sentences of a file with a text."""
+    return DocumentSentences(Document.read(name, text.encode()), "en").wanted
+
+
+USER = {
+    "glossary._UNIT": (glossary._UNIT.findall, repeated("a", " ", "a ", ".")),
+    "html_pages._ATTRIBUTE": (
+        html_pages._ATTRIBUTE.findall,
+        [lambda n: " a" + " " * n, *repeated(" a", "a ", ' a="', " a='", "/a", " a=", '"', " a = ", "a")],
+    ),
+    "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
+    "links._WORD": (links._WORD.findall, repeated("a", " ", "a ", "▁")),
+    "placeholders._WRITTEN": (placeholders._WRITTEN.findall, repeated(" ", "⟦", " ⟦0", "⟦0⟧")),
+    "signals._NUMBER": (signals._NUMBER.findall, [lambda n: "1" + "." * n, *repeated("1.", "1..", "1", ".")]),
+    "signals._WORD": (signals._WORD.findall, repeated("a", " ", "a ")),
+    "spans._BEGIN": (spans._BEGIN.findall, OF_SPANS),
+    "spans._BRACE": (spans._BRACE.findall, repeated("{", "'{", "'")),
+    "spans._IN_ORDER": (spans._IN_ORDER.findall, repeated("{", "{}", "{:")),
+    "spans._JOINT": (spans._JOINT.findall, repeated("/", "a", "/x")),
+    "spans._PERHAPS": (spans._PERHAPS.search, repeated(":", "a", "w", "www")),
+    "spans._PROSE": (spans._PROSE.search, [lambda n: "aa" + " " * n, *repeated("a", "aa ", "aa, ", "a1")]),
+    "spans._SPAN": (spans.protected_spans, OF_SPANS),
+    "spans._TYPED": (spans._TYPED.match, [lambda n: "a" + " " * n, *repeated("a", " ", "a,")]),
+    "spans.re.compile": (
+        lambda text: spans.protected_spans(text, ["a*b*a*c", "{{*}}", "%*", "<*>*!"]),
+        repeated("a", "ab", "{{", "{{a", "%", "% ", "<", "<>"),
+    ),
+    "spans.re.split": (lambda text: spans._linear(text), repeated("*", "a*", "a")),
+    "splitting._CLAUSE_END": (splitting.clause_spans, [lambda n: "," + " " * n, *repeated(", ", " ", "，", "， ")]),
+    "word_edges._UNSPACED": (word_edges._UNSPACED.findall, repeated("中", "a")),
+    "others: a .txt file": (lambda text: sentences("a.txt", text), EXAMPLES),
+    "others: a .html file": (lambda text: sentences("a.html", "<p>" + text), EXAMPLES),
+    "others: terms": (lambda text: missing_terms(Terms().of(text), text), EXAMPLES),
+    "others: html.parser": (
+        html_pages.html_units,
+        repeated("<", "<a", "</", "</a", "<!--", "<!", "<?", "<a b=", '<a b="', "<a b=c ", "&", "&a", "&#", "<p>a<b>"),
+    ),
+    "others: html.unescape": (html.unescape, repeated("&", "&a", "&#", "&#1", "&#x", "&amp")),
+    "others: sentencex": (
+        lambda text: list(splitting.sentence_spans(20 * text, "en")),
+        repeated("“", "' ", "a. ", " ", ".", "a", "(", "a ", '"', ". ", "?"),
+    ),
+    "others: textwrap": (
+        lambda text: textwrap.wrap(text, 40, break_long_words=False, break_on_hyphens=False),
+        repeated("a", " ", "a ", "-", "a-", "--"),
+    ),
+}
+"""The patterns, and other people's programs, that meet a user's text: what they do with it, and their worst cases."""
+
+OWN = {
+    *("bulk._NAME", "bulk.re.sub", "checking.re.search", "comparison.re.sub", "configuration._LANGUAGE"),
+    *(
+        "description.re.findall",
+        "document.re.finditer",
+        "examples.re.fullmatch",
+        "explore._PORT",
+        "fast_tokenizer.CODE",
+    ),
+    *("files._SETTING", "html_pages.re.finditer", "html_pages.re.sub", "learn.re.findall", "parts.re.fullmatch"),
+    *("picture.re.findall", "picture.re.search", "picture.re.sub", "placeholder_pairs._WORD", "state_dicts.re.match"),
+    *("tags.re.finditer", "verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
+}
+"""The patterns that meet no text of a user, or of which each character is read once: a line end, a run of one class."""
+
+
+def seconds(call, text: str) -> float:
+    begin = time.process_time()
+    call(text)
+    return time.process_time() - begin
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", USER)
+def test_time_grows_with_the_text(name):
+    call, worst = USER[name]
+    for text in worst:
+        small, large = text(SIZE), text(4 * SIZE)
+        few, many = [], []
+        for _ in range(5):  # CPU time, the best of five; most are quick enough at once
+            few.append(seconds(call, small))
+            many.append(seconds(call, large))
+            if min(many) <= BOUND * max(min(few), LEAST):
+                break
+        assert min(many) <= BOUND * max(min(few), LEAST), (name, small[:20], min(few), min(many))
+
+
+def uses(file: Path) -> Iterator[str]:
+    """Yield the name of each use of `re` in a file: its module's, and the constant's or the function's."""
+    constants: dict[ast.AST, str] = {}
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper():
+            constants[node.value] = ast.unparse(node.targets[0])
+        if isinstance(node, ast.Call) and re.fullmatch(r"(re|regex)\.(?!escape)[a-z]+", name := ast.unparse(node.func)):
+            yield f"{file.stem}.{constants.get(node, name)}"
+
+
+def test_every_pattern_is_listed():
+    found = {name for file in SRC.rglob("*.py") for name in uses(file)}
+    assert found == {name for name in USER if not name.startswith("others: ")} | OWN

@@ -1,0 +1,106 @@
+"""Protected spans: every kind, whole, and what is text."""
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.text.spans import protected_spans
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "18_terms.md"
+
+
+def found(text, *patterns):
+    return [text[span.begin : span.end] for span in protected_spans(text, patterns)]
+
+
+def examples():
+    rows = GUIDE.read_text(encoding="utf-8").split("| kind | examples |")[1].split("\n\n")[0].splitlines()[2:]
+    for row in rows:
+        cell = row.split(" | ")[1].removesuffix(" |")
+        for one in re.finditer(r"`` (.+?) ``|`(.+?)`|<code>(.+?)</code>", cell):
+            yield one[1] or one[2] or html.unescape(one[3])
+
+
+EXAMPLES = [*examples()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("around", ["{}", "Have {} here", "({})", "Have {}, or not.", "Is it {}?", "“{}”", "这是{}。"])
+def test_every_example_of_the_guide_is_whole(around, example):
+    before, after = around.split("{}")
+    assert found(before + example + after) == [example]
+
+
+def test_the_guide_has_examples():
+    assert len(EXAMPLES) > 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("20% discount", "20%discount", "50%ig", "20 %ige", "5% of it", "hello%20world", "50 %", "50%.", "%"),
+        *("{two words}", "{a, b, c}", "{unclosed", "a < b > c", "costs $5", "A$AP", "US$ 5"),
+        *("12 or 3", "at 12:30?"[:2], "std::vector::x", "#tag", "C#", "## A title", "R&D; and", "a & b;"),
+        *("_word_ and ____", "don`t", r"line\nSecond line", "a@b", "@name", "a: b :c", "http://", "://"),
+    ],
+)
+def test_text_is_no_span(text):
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%d/%d files", ["%d/%d"]),
+        ("(`a` here)", ["`a`"]),
+        ("Message:\n\n%(text)s\n", ["%(text)s"]),
+        ("%dx%d px, %ds", ["%dx%d", "%d"]),
+        ("{a}-{b}, {a} {b}", ["{a}-{b}", "{a}", "{b}"]),
+        ("%1%2 and 100%%", ["%1%2", "100", "%%"]),
+        ("%d%%", ["%d%%"]),
+        ("See https://a.org/(x), (https://a.org), https://a.org/{id}/%s!", None),
+        (
+            "请使用user_name变量和me@example.org的https://a.org/x。然后",
+            ["user_name", "me@example.org", "https://a.org/x"],
+        ),
+        ("{{ a. B }} and {# note #} {x + 1}", ["{{ a. B }}", "{# note #}", "{x + 1}"]),
+        ("You have {n, plural, one {# file} other {{m, select, a {x} other {y}} files}}.", None),
+        ("{n, plural, one {a '}' b} other {c}} {x}", ["{n, plural, one {a '}' b} other {c}}", "{x}"]),
+        ("{n, plural, one {a} and {x}", ["{a}", "{x}"]),
+        ("It # has", ["#"]),
+    ],
+)
+def test_spans_in_texts(text, expected):
+    if text.startswith("See"):
+        expected = ["https://a.org/(x)", "https://a.org", "https://a.org/{id}/%s"]
+    if text.startswith("You"):
+        expected = [text[9:-1]]
+    assert found(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("%s {} {:>3} {!r} %d", [True] * 5), ("%1$s {0} {name} %(a)s %1 ${a}", [False] * 6), ("{x}/%s", [True])],
+)
+def test_only_placeholders_without_a_name_are_in_order(text, expected):
+    assert [span.is_ordered for span in protected_spans(text)] == expected
+
+
+def test_patterns_of_readers():
+    assert found("ORD-17, [[Page name]] x", "ORD-*", "[[*]]") == ["ORD-17,", "[[Page name]]"]
+    assert found("a.b {x}y", "{x}y", "a.b") == ["a.b", "{x}y"]
+    assert found("<<a>> <<1\n>>", "<<*>>") == ["<<a>>"]
+    assert found("(*) and ?", "(*)") == ["(*)"]
+    assert found("aaaa", "") == []
+
+
+@given(st.text("ab 1.,{}%<>/:@sx$_`\\#&;\n'*[]", max_size=40), st.lists(st.text("ab*{[", max_size=4), max_size=2))
+def test_spans_are_in_order_and_within_the_text(text, patterns):
+    spans = protected_spans(text, patterns)
+    ends = [0, *(place for span in spans for place in (span.begin, span.end)), len(text)]
+    assert ends == sorted(ends)
+    assert all(span.begin < span.end for span in spans)
