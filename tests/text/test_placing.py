@@ -64,7 +64,7 @@ def test_a_stripped_source_reads_as_if_the_spans_were_not_there(text, expected):
         ("{x} sleeps.", "dort.", "{x} dort."),
         ("The cat sees {x}.", "Le chat voit.", "Le chat voit {x}."),
         ("The cat sees {x}", "Le chat voit", "Le chat voit {x}"),
-        ("The ({x}) cat, {y}.", "Le chat,.", "Le ({x}) chat {y},."),
+        ("The ({x}) cat, {y}.", "Le chat,.", "Le ({x}) chat, {y}."),
         ("a {z} {w} b", "A B", "A {z} {w} B"),
         ("The <b>big</b> cat.", "Le gros chat.", "Le <b>gros</b> chat."),
         ("A <b>cat</b>.", "Un chat.", "Un <b>chat</b>."),

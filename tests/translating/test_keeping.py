@@ -12,18 +12,49 @@ from glassformer.decoding.engine import Search
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.glossary import Glossary
 from glassformer.text.links import Link, word_spans
-from glassformer.text.placeholders import Masked, masked
-from glassformer.text.terms import Terms, missing_terms
+from glassformer.text.placeholders import Masked, masked, spans_of
+from glassformer.text.settling import settled
+from glassformer.text.terms import Terms, missing_terms, without_spans
 from glassformer.text.tokenizer import TokenizerConfig, train_tokenizers
 from glassformer.text.vocabulary import PLACEHOLDERS
+from glassformer.text.word_edges import is_apart
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
 from glassformer.translating.translation import Translation
 
+EXAMPLES = [
+    *(
+        "https://a.org/b_(c)?d=1#e",
+        "me@a.org",
+        "%s",
+        "%-5d",
+        "%1$s",
+        "%%",
+        "%(n)d",
+        "{}",
+        "{0}",
+        "{n!r:>10}",
+        "{x + 1}",
+    ),
+    *("{n, number, percent}", "{n, plural, one {# a} other {# b}}", "$name", "${name}", "%PATH%", "%{name}", "%<n>.2f"),
+    *("#{a.b}", "%1", "%L2", "%n", "%1%", "%|1$s|", "{{ a.b }}", "{% if a %}", "@:a.b", '<x id="1"/>', "<b>", "&nbsp;"),
+    *(
+        "%Y-%m-%d",
+        ":smile:",
+        "`git pull`",
+        "__init__",
+        "user_name",
+        "C:\\a b\\c.d",
+        "\\\\a\\b",
+        "1,234.56",
+        "1 000 000",
+    ),
+]
 TERMS = Terms(glossary=Glossary.of({"cat": "matou", "big cat": "gros matou|fauve", "dog": "cabot|matou", "up": "up"}))
 SOURCE = ["a", "the", "cat", "big", "cat", "dog", "up", "{x}", "{x}", "(100)", "%s", "1 000", ","]
 TARGET = ["un", "le", "chat", "gros", "matou", "cabot", "up", "{x}", "100", "l'ami", "."]
 LINES = [" ".join([*SOURCE, *TARGET, *PLACEHOLDERS])] * 3
+SPACED = ["%d/%d", "{a}-{b}", "%s%d", "%dx%d", "%1%2", "{{ a. b }}"]
 SEEDS = st.integers(0, 10**6)
 TOKENIZERS = {
     amount: train_tokenizers(LINES, LINES, TokenizerConfig(kind="words", vocab_size=100, placeholders=amount))[0]
@@ -64,6 +95,73 @@ class Model:
         terms = {place: some for place, text in enumerate(asked.texts) if (some := asked.terms.of(text))}
         asked = asked._replace(masked=[self.masked(text) for text in asked.texts]).within()
         return TermKeeper(asked, terms, self.tokenizer, self).kept(found)
+
+
+class Plain(Model):
+    """Writes the words of a text, in their order or from the last to the first, but no span."""
+
+    def __init__(self, step):
+        super().__init__(0, TOKENIZERS[0.0], [])
+        self.step = step
+
+    def written(self, text, prefix):
+        if not text.strip():
+            return Translation(text="", status="blank")
+        target = " ".join(without_spans(text).split()[:: self.step])
+        pairs = zip(word_spans(text)[:: self.step], word_spans(target), strict=False)
+        links = () if spans_of(text) else tuple(Link(*pair) for pair in pairs)
+        return Translation(text=target, tokens=(*target.split(), "<eos>"), links=links)
+
+
+PIECES = st.lists(
+    st.builds(
+        lambda around, span: around.replace("_", span),
+        st.sampled_from(["_", "_", "(_)", "“_”", "_,", "_.", "_:", "=_", "(_", "_)", "#_"]),
+        st.sampled_from([*EXAMPLES, *SPACED]),
+    )
+    | st.sampled_from(["cat", "the", "Total:", "(the", "end)", "dog,", "sees.", "l'ami", "été", "猫"]),
+    min_size=1,
+    max_size=8,
+).map(" ".join)
+
+
+@given(PIECES)
+def test_words_in_their_order_give_the_text_itself(text):
+    [one] = Plain(1)(request(text, terms=Terms()))
+    assert one.text == text
+    assert one.kept == ("placed" if spans_of(text) else "")
+
+
+@given(PIECES)
+def test_words_in_another_order_leave_each_span_whole_once_and_in_order(text):
+    [one] = Plain(-1)(request(text, terms=Terms()))
+    terms, written = Terms().of(text), Terms().of(one.text)
+    assert not missing_terms(terms, one.text)
+    assert one.kept == ("placed" if terms else "")
+    assert sorted(term.forms for term in written) == sorted(term.forms for term in terms)
+    assert [one.forms for one in written if one.is_ordered] == [one.forms for one in terms if one.is_ordered]
+    for term in written:
+        assert is_apart(one.text, term.begin, term.end)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("%s has %d cats", "%d cats has %s", "%s cats has %d"),
+        ("%1$s has %2$d cats", "%2$d cats has %1$s", "%2$d cats has %1$s"),
+        ("{} of {:>3}", "{:>3} of {}", "{} of {:>3}"),
+        ("Total:%d", "Total: %d", "Total:%d"),
+        ("Total: %d", "Total:%d", "Total: %d"),
+        ("(`a` here)", "( `a` ici)", "(`a` ici)"),
+        ("{a} {b}", "{a}{b}", "{a} {b}"),
+        ("%dpx", "%d px", "%dpx"),
+        ("the %s", "l'%s", "l'%s"),
+    ],
+)
+def test_what_a_model_writes_itself_is_settled(source, target, expected):
+    text, links = settled(source, Terms().of(source), target, [Link((0, 1), (0, len(target)))])
+    assert text == expected
+    assert links == [Link((0, 1), (0, len(expected)))]
 
 
 def request(*texts, prefix="", terms=TERMS, links=True):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from glassformer.text.links import Span
 
-__all__ = ["Replacement", "edited", "exchanged"]
+__all__ = ["Replacement", "edited", "exchanged", "moved"]
 
 
 class Replacement(NamedTuple):
@@ -41,3 +41,15 @@ def exchanged(text: str, spans: Sequence[Span], others: Sequence[str]) -> tuple[
         moved += len(other) - (end - begin)
     edits = (Replacement(*span, other) for span, other in zip(spans, others, strict=True))
     return edited(text, edits), places
+
+
+def moved(span: Span, edits: Sequence[Replacement]) -> Span:
+    """Return where a span of a text is after some edits.
+
+    >>> moved((8, 14), [Replacement(4, 7, "little dog")])
+    (15, 21)
+    """
+    begin, end = (
+        place + sum(len(edit.text) - (edit.end - edit.begin) for edit in edits if edit.end <= place) for place in span
+    )
+    return begin, end

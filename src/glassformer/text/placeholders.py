@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
-from glassformer.text.edits import Replacement, edited
+from glassformer.text.edits import Replacement, edited, moved
 from glassformer.text.glossary import Term
-from glassformer.text.links import Link, Span, overlap, word_spans
+from glassformer.text.links import Link, overlap, word_spans
 from glassformer.text.terms import Terms, without_spans
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import PLACEHOLDERS
@@ -46,8 +46,8 @@ class Masked(NamedTuple):
         if not self.terms and not edits:
             return target, tuple(links)
         text = edited(target, edits)
-        moved = (Link(_moved(one, self._edits()), _moved(other, edits)) for one, other in links)
-        return text, tuple(found for link in moved for found in _word_by_word(self.original, text, link))
+        all_links = (Link(moved(one, self._edits()), moved(other, edits)) for one, other in links)
+        return text, tuple(found for link in all_links for found in _word_by_word(self.original, text, link))
 
     def invents(self, tokens: Sequence[str]) -> bool:
         """Return whether the tokens of a translation include a placeholder token that stands for no span."""
@@ -108,14 +108,6 @@ def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Ter
     for other in others:
         free[other.forms].append(other)
     return {place: free[term.forms].popleft() for place, term in enumerate(terms) if free[term.forms]}
-
-
-def _moved(span: Span, edits: Sequence[Replacement]) -> Span:
-    """Return where a span of a text is after some edits."""
-    begin, end = (
-        place + sum(len(edit.text) - (edit.end - edit.begin) for edit in edits if edit.end <= place) for place in span
-    )
-    return begin, end
 
 
 def _word_by_word(source: str, target: str, link: Link) -> Iterator[Link]:

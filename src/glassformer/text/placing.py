@@ -17,7 +17,8 @@ __all__ = ["Stripped", "copied", "placed", "stripped"]
 
 LONGEST_ELISION = 2
 """Maximum number of letters of an elided word, such as "qu" in "qu'un"."""
-_OPENING, _CLOSING = "([{«“‘\"'", ")]}»”’\"'"
+_ENDS = ".,;:!?…。，、；：？！"
+"""Marks that end a sentence or a part of it."""
 
 
 class _Wish(NamedTuple):
@@ -77,20 +78,24 @@ class Stripped(NamedTuple):
 
 
 def stripped(source: str, terms: Sequence[Term]) -> Stripped:
-    """Return a source without these terms, the brackets or quotes around one, and the space that it needed."""
+    """Return a source without these terms, the marks that touch one, and the space that it needed.
+
+    A mark at the end of a sentence or of a part of it stays.
+    """
     gaps = dict[Term, _Gap]()
-    cursor = 0
-    for term in terms:
+    cursor = start = 0  # the text begins with spans up to `start`
+    for term, following in zip(terms, [*(one.begin for one in terms[1:]), len(source)], strict=False):
         begin, end = term.begin, term.end
-        while begin > cursor and end < len(source) and _is_pair(source[begin - 1], source[end]):
-            begin, end = begin - 1, end + 1
-        first = (
-            begin - 1 if begin > cursor and source[begin - 1] == " " and not source[end : end + 1].isalnum() else begin
-        )
-        last = end + 1 if begin == 0 and source[end : end + 1] == " " else end
+        while begin > cursor and _is_mark(source[begin - 1]) and not _is_elision(source, begin):
+            begin -= 1
+        while end < following and _is_mark(source[end]) and (begin == start or source[end] not in _ENDS):
+            end += 1
+        is_space_before = begin > cursor and source[begin - 1] == " "
+        first = begin - 1 if is_space_before and not source[end : end + 1].isalnum() else begin
+        last = end + 1 if begin == start and source[end : end + 1] == " " else end
         joins = (begin > cursor and source[begin - 1].isalnum(), source[end : end + 1].isalnum())
         gaps[term] = _Gap(first, last, source[begin:end], joins)
-        cursor = last
+        cursor, start = last, last if begin == start else start
     ends = [0, *(gap.end for gap in gaps.values())]
     begins = [*(gap.begin for gap in gaps.values()), len(source)]
     return Stripped("".join(source[end:begin] for end, begin in zip(ends, begins, strict=True)), gaps)
@@ -185,6 +190,8 @@ def _insertion(wish: _Wish, source: str, target: str, links: Sequence[Link], fix
         at, is_after = min(ahead[1])[0], False
     else:
         at, is_after = _inner(target, *(max(back[1]) if back else (0, len(target))))[1], True
+        for mark in _marks_before(source, others[back[0]], begin) if back else "":
+            at += target.startswith(mark, at)
     for first, last in sorted(fixed):
         if first < at < last:
             at, is_after = last, True
@@ -192,6 +199,11 @@ def _insertion(wish: _Wish, source: str, target: str, links: Sequence[Link], fix
     is_inside = target[at : at + 1].isalnum()
     spaces = (not joins_before, is_inside and not joins_after) if is_after else (False, not joins_after)
     return _Edit(at, at, wish.text, wish.term[:2], spaces)
+
+
+def _marks_before(source: str, word: Span, place: int) -> str:
+    """Return the marks at the end of a word that stand before a place."""
+    return source[_inner(source, *word)[1] : min(word[1], place)]
 
 
 def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple[str, list[Link]]:
@@ -239,6 +251,10 @@ def _inner(text: str, begin: int, end: int) -> Span:
     return (elided + 1 if first < elided < last - 1 else first), last
 
 
-def _is_pair(opening: str, closing: str) -> bool:
-    place = _OPENING.find(opening)
-    return place >= 0 and _CLOSING[place] == closing
+def _is_elision(source: str, place: int) -> bool:
+    """Return whether an apostrophe and a letter stand before a place, such as in l'%s."""
+    return source[place - 1] in "'’" and place > 1 and source[place - 2].isalnum()
+
+
+def _is_mark(character: str) -> bool:
+    return not character.isalnum() and not character.isspace()

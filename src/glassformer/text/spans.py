@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from glassformer.text.vocabulary import PLACEHOLDERS
 
-__all__ = ["KINDS", "LONGEST_WILD", "ProtectedSpan", "protected_spans"]
+__all__ = ["KINDS", "LONGEST_WILD", "MESSAGE", "ProtectedSpan", "closing_braces", "protected_spans"]
 
 FEWEST_DIGITS = 3
 """Minimum number of digits of a protected number."""
@@ -22,6 +22,8 @@ _LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
 _FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
 _FORMAT = r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+[diouxXeEfFgGaAcspn@]"
 """What follows the % of a conversion of C or Python: all flags but the space, width, precision and type."""
+MESSAGE = r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|select)\s{0,9}+,"
+"""How plurals and selections of ICU begin."""
 
 KINDS = {
     "token": "|".join(PLACEHOLDERS),  # so that one in a text cannot be confused with those of the model
@@ -38,7 +40,7 @@ KINDS = {
     ),
     "tag": r"</?[A-Za-z][\w.:-]*+(?:\s[^<>]*+)?+/?+>",
     "template": r"\{{2,3}+[^{}\n]*+\}{2,3}+|\{%[^%{\n]*+(?:(?:%(?!\})|\{(?!%))[^%{\n]*+)*+%\}",
-    "message": r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|select)\s{0,9}+,",
+    "message": MESSAGE,
     "braces": r"\{[^{}\n]*+\}",
     "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
     "python": rf"%\([^()%\n]++\){_FORMAT}",
@@ -53,15 +55,15 @@ KINDS = {
     "dollar": r"\$\w++\$|\$t\([^()$\n]*+\)|\$\([\w.]++\)|\$\{[^{}\n]*+\}|(?<![\w$])\$[A-Za-z_]\w*+",
     "linked": r"(?<![\w@])@(?:\.\w++)?+:(?:\([\w.-]++\)|\w++(?:[.-]++\w++)*+)",
     "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}+|#\d{1,7}+|#[xX][0-9A-Fa-f]{1,6}+);",
-    "shortcode": r"(?<![\w:]):(?!\d{1,60}+:)[\w+-]{1,60}+:(?![\w:])",
+    "shortcode": r"(?<![\w:]):(?!\d{1,60}+:)[\w+-]{1,60}+:(?!\w)",
     "identifier": r"(?<!\w)(?:_*+[^\W_]++(?:_++[^\W_]++)++_*+|__[^\W_]++__)(?:\.[A-Za-z_]\w*+)*+",
-    "sign": r"(?<![\w&#])#(?![\w#{])",
+    "sign": r"(?<![^\s{(])#(?![^\s.,;:!?)}])",
     "number": r"(?u:\d{1,3}(?: \d{3}(?!\d))++|\d++(?:[.,:/'’\u00a0\u202f]++\d++)*+)",
 }
 """The pattern of each kind of spans, in the order in which they are tried; docs/guide/18_terms.md has examples."""
 _SPAN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()), flags=re.ASCII)
 """Letters of other alphabets may touch a span, as they do in Chinese."""
-_PERHAPS = re.compile(r"[\d@{%$<&`\\_#⟦]|:[\w+-]|www\.")
+_PERHAPS = re.compile(r"[\d@{%$<&`\\_#⟦]|:[\w+/-]|www\.")
 _BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
 """Where a span may begin."""
 _TRIMMED = frozenset({"address", "path"})
@@ -101,6 +103,17 @@ def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSp
     return sorted([*own, *_outside(known, own)]) if own else known
 
 
+def closing_braces(text: str) -> dict[int, int]:
+    """Return the end of each opening brace's pair, by its place; a brace in quotes is none."""
+    found, opened = dict[int, int](), list[int]()
+    for brace in _BRACE.finditer(text):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:
+            found[opened.pop()] = brace.end()
+    return found
+
+
 def _outside(spans: Sequence[ProtectedSpan], own: Sequence[ProtectedSpan]) -> Iterator[ProtectedSpan]:
     """Yield the spans that overlap none of a reader's own; both are in order."""
     rest = iter(own)
@@ -121,7 +134,7 @@ def _known(text: str) -> Iterator[ProtectedSpan]:
             continue
         kind, (begin, end) = str(found.lastgroup), found.span()
         if kind == "message":
-            closings = _closing_braces(text) if closings is None else closings
+            closings = closing_braces(text) if closings is None else closings
             end = closings.get(begin, begin)
         elif kind in _TRIMMED:
             end = _trimmed(text, begin, end)
@@ -163,17 +176,6 @@ def _joined(text: str, spans: Iterator[ProtectedSpan]) -> Iterator[ProtectedSpan
             last = span
     if last:
         yield last
-
-
-def _closing_braces(text: str) -> dict[int, int]:
-    """Return the end of each opening brace's pair, by its place; a brace in quotes is none."""
-    found, opened = dict[int, int](), list[int]()
-    for brace in _BRACE.finditer(text):
-        if brace[0] == "{":
-            opened.append(brace.start())
-        elif brace[0] == "}" and opened:
-            found[opened.pop()] = brace.end()
-    return found
 
 
 @cache

@@ -10,6 +10,7 @@ from glassformer.text.glossary import Term
 from glassformer.text.links import Link, overlap, word_spans
 from glassformer.text.placeholders import shared_spans, spans_of
 from glassformer.text.placing import Stripped, copied, placed, stripped
+from glassformer.text.settling import settled
 from glassformer.text.terms import Terms, missing_terms
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID, SPECIALS
@@ -53,6 +54,9 @@ class TermKeeper:
         for place, terms in self.terms.items():
             results[place] = _kept(results[place], terms, "output")
         for place, one in chain(self._copied(lacking), self._placed(lacking)):
+            results[place] = one
+        for place in self.terms:
+            one = self._settled(place, results[place])
             results[place] = one if self.request.links else _without_links(one)
         yield from results.values()
 
@@ -115,6 +119,13 @@ class TermKeeper:
         prefix, masked = self.request.prefixes[place], self.request.masked[place]
         ids = self.tokenizer.encode(masked.in_target(prefix)) if prefix else []
         return masked.restored(self.tokenizer.decode(ids))[0]
+
+    def _settled(self, place: int, one: Translation) -> Translation:
+        """Return a translation, and its alternatives, with its spans in order and the spaces beside them."""
+        begun = len(self._begun(place)) if self.request.prefixes[place] else 0
+        text, links = settled(self.request.texts[place], self.terms[place], one.text, one.links, begun)
+        others = tuple(self._settled(place, other) for other in one.alternatives)
+        return replace(one, text=text, links=tuple(links), alternatives=others)
 
     def _arranged(self, place: int, one: Translation, rest: Stripped) -> Translation:
         """Return the translation that an output and its alternatives become when terms are placed in them."""
