@@ -12,7 +12,7 @@ import pytest
 
 import glassformer as gf
 from glassformer.evaluation import signals
-from glassformer.text import glossary, links, placeholders, spans, splitting, word_edges
+from glassformer.text import glossary, links, messages, placeholders, spans, splitting, word_edges
 from glassformer.text.terms import Terms, missing_terms
 from glassformer.translating.documents import html_pages
 from glassformer.translating.documents.document import Document
@@ -64,6 +64,11 @@ USER = {
     ),
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
     "links._WORD": (links._WORD.findall, repeated("a", " ", "a ", "▁")),
+    "messages._BRANCH": (
+        lambda text: messages.branches(f"{{n, plural, {text}}}"),
+        [lambda n: "a" + " " * n, *repeated("a {}", "a", " ", "offset:1 ", "a{", "{a}")],
+    ),
+    "messages._HEADER": (messages.messages, repeated("{n, plural, ", "{n", "{ ", "{n,plural,other{")),
     "placeholders._WRITTEN": (placeholders._WRITTEN.findall, repeated(" ", "⟦", " ⟦0", "⟦0⟧")),
     "signals._NUMBER": (signals._NUMBER.findall, [lambda n: "1" + "." * n, *repeated("1.", "1..", "1", ".")]),
     "signals._WORD": (signals._WORD.findall, repeated("a", " ", "a ")),

@@ -5,6 +5,7 @@ from functools import partial
 
 from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Engine
+from glassformer.translating.inside_messages import InsideMessages, messages_of
 from glassformer.translating.judge import Judging
 from glassformer.translating.keeping import KeepingTerms
 from glassformer.translating.ranking import Ranking
@@ -41,6 +42,8 @@ class Layers:
     def needed(self, asked: Request) -> Iterator[Layer]:
         """Yield the layers that have something to do for a request that was read, the outermost first."""
         retries = asked.search.settings.retry and not asked.search.sample
+        if inside := messages_of(asked):
+            yield InsideMessages(inside, self)
         if retries:
             yield Retrying(self.judging, self, self._draws)
         if retries or asked.guards:

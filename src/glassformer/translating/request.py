@@ -26,6 +26,8 @@ class Request(NamedTuple):
     """Whether to align the words of each output to the words of its text."""
     guards: bool = True
     """Whether to look for suspicious outputs."""
+    messages: bool = True
+    """Whether to translate the texts inside plurals and selections."""
     masked: Sequence[Masked] = ()
     """The texts as the models read them. The reader adds this field and those below."""
     statuses: Sequence[Status] = ()
@@ -36,7 +38,7 @@ class Request(NamedTuple):
     def within(self, **settings: Any) -> "Request":
         """Return the request for translations that serve to make others: with other settings, and not looked at."""
         decoding = replace(self.search.settings, retry=False, **settings)
-        return self._replace(search=replace(self.search, settings=decoding, sums=False), guards=False)
+        return self._replace(search=replace(self.search, settings=decoding, sums=False), guards=False, messages=False)
 
 
 Translate = Callable[[Request], Iterator[Translation]]

@@ -1,0 +1,78 @@
+"""Translate the texts inside plurals and selections, each by itself; the message around them stays as it is."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from glassformer.text.edits import Replacement, edited, moved
+from glassformer.text.links import Link, Span, overlap
+from glassformer.text.messages import branches, messages
+from glassformer.translating.request import Request, Translate
+from glassformer.translating.translation import TRANSLATED, Translation
+
+__all__ = ["InsideMessages", "messages_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class InsideMessages:
+    """The layer that translates the texts inside the messages of the texts that have some."""
+
+    messages: Mapping[int, Sequence[str]]
+    """The messages of each text that has some, by the index of the text."""
+    translate: Translate
+    """Translates by all layers."""
+
+    def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
+        """Start translating; return an iterator over the translations with translated messages."""
+        found = below(asked)
+        spans = {one: branches(one) for several in self.messages.values() for one in several}
+        texts = [message[begin:end].strip() for message, some in spans.items() for begin, end in some]
+        inner = asked._replace(
+            texts=texts,
+            prefixes=[""] * len(texts),
+            seeds=range(len(texts)),
+            search=replace(asked.search, n_best=1),
+            links=False,
+        )
+        return self._filled(found, spans, self.translate(inner) if texts else iter(()))
+
+    def _filled(
+        self, found: Iterable[Translation], spans: Mapping[str, Sequence[Span]], inner: Iterator[Translation]
+    ) -> Iterator[Translation]:
+        """Yield the translations with the translations of the texts inside their messages."""
+        outer = list(found)
+        filled = {
+            message: edited(message, [_inside(message, span, next(inner)) for span in some])
+            for message, some in spans.items()
+        }
+        for place, one in enumerate(outer):
+            yield _with_messages(one, {message: filled[message] for message in self.messages.get(place, ())})
+
+
+def messages_of(asked: Request) -> dict[int, list[str]]:
+    """Return the messages of each text of a request that was read and that has some."""
+    if not (asked.messages and asked.terms.protect):
+        return {}
+    return {place: some for place in asked.sources if (some := messages(asked.texts[place]))}
+
+
+def _inside(message: str, span: Span, one: Translation) -> Replacement:
+    """Return the edit that translates a text inside a message; the white space around it stays."""
+    text = message[slice(*span)]
+    written = text.replace(text.strip(), one.text) if one.text and one.status in TRANSLATED else text
+    return Replacement(*span, written)
+
+
+def _with_messages(one: Translation, filled: Mapping[str, str]) -> Translation:
+    edits = list[Replacement]()
+    for message, text in filled.items():
+        begin = one.text.find(message)
+        while begin >= 0:
+            edits.append(Replacement(begin, begin + len(message), text))
+            begin = one.text.find(message, begin + len(message))
+    links = (link for link in one.links if not any(overlap(link.target, edit[:2]) for edit in edits))
+    return replace(
+        one,
+        text=edited(one.text, edits),
+        links=tuple(Link(source, moved(target, edits)) for source, target in links),
+        alternatives=tuple(_with_messages(other, filled) for other in one.alternatives),
+    )
