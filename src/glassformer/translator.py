@@ -331,7 +331,8 @@ class Translator:
             raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
         search = Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
         known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
-        return Request((), (), (), search, Terms(protect=decoding.protect, glossary=known), links=links, guards=guards)
+        terms = Terms(protect=decoding.protect, patterns=decoding.protect_also, glossary=known)
+        return Request((), (), (), search, terms, links=links, guards=guards)
 
     def _read(self, texts: Sequence[str], settings: Mapping[str, Any]) -> Request:
         """Return a request for texts without prefixes, read."""

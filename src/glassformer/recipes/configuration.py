@@ -338,6 +338,9 @@ class DecodingConfig:
     kept."""
     protect: bool = True
     """Keep addresses, placeholders, tags and numbers of three digits or more as they stand in the source."""
+    protect_also: tuple[str, ...] = ()
+    """Keep these texts, too, such as "ORD-*": a * stands for up to 100 characters of a line, as few as possible; at the
+    end, for all characters up to the next white space."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities; below 1, outputs are more predictable; above 1, more varied."""
     top_k: Annotated[int, Range(0, 10**9)] = 0
@@ -350,15 +353,24 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         """Check each value."""
         check_fields("decoding", self)
+        for pattern in self.protect_also:
+            if not pattern.strip("* ") or len(pattern) > LONGEST_PATTERN:
+                raise ConfigError(
+                    f"decoding.protect_also: expected texts of up to {LONGEST_PATTERN} characters that are not only "
+                    f"wildcards, got {quoted(pattern)}; add letters"
+                )
 
 
+LONGEST_PATTERN = 100
+"""Maximum number of characters of a text in `decoding.protect_also`."""
 OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 """Settings of [decoding] that only sampling reads."""
 
 
 def settings_of_outputs(decoding: DecodingConfig) -> dict[str, Any]:
-    """Return the settings that decide the outputs of beam search, by name."""
-    return {name: value for name, value in asdict(decoding).items() if name not in OF_SAMPLING}
+    """Return the settings that decide the outputs of beam search, by name, as JSON gives them back."""
+    values = {name: value for name, value in asdict(decoding).items() if name not in OF_SAMPLING}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
