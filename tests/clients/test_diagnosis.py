@@ -6,8 +6,8 @@ import pytest
 
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.interop.importing import read_state_dict
-from glassformer.interop.torch.state_dicts import import_state_dict
+from glassformer.interop.torch.state_dicts import import_state_dict, recognised
+from glassformer.interop.torch.weight_files import read_state_dicts
 from glassformer.watch.inspection import Diagnosis, diagnose
 
 pytestmark = pytest.mark.client
@@ -18,7 +18,8 @@ IDS = {"pad_id": 1, "bos_id": 2, "eos_id": 3}
 def diagnosis(client, package: str, weights: str, longest: int) -> Diagnosis:
     """Return the diagnosis of a package's model from 150 random sources and its greedy outputs that end."""
     [folder] = (client("transformers") / "lib").glob(f"python*/site-packages/{package}")
-    model = import_state_dict(read_state_dict(folder / weights), heads=8, **IDS)
+    _, state = recognised(read_state_dicts(folder / weights))
+    model = import_state_dict(state, heads=8, **IDS)
     chance = random.Random(1)
     letters = range(4, model.config.source_vocab_size)
     sources = [[2, *chance.choices(letters, k=chance.randint(3, 12)), 3] for _ in range(150)]

@@ -12,8 +12,9 @@ import glassformer as gf
 from glassformer.cli import main
 from glassformer.decoding.greedy_search import greedy
 from glassformer.decoding.transformer_step import TransformerStep, padded
-from glassformer.interop.importing import read_state_dict, read_vocabulary, special_ids
-from glassformer.interop.torch.state_dicts import import_state_dict
+from glassformer.interop.importing import read_vocabulary, special_ids
+from glassformer.interop.torch.state_dicts import import_state_dict, recognised
+from glassformer.interop.torch.weight_files import read_state_dicts
 
 pytestmark = pytest.mark.client
 
@@ -57,7 +58,7 @@ def alphabet(client) -> dict[str, list[str]]:
 
 
 def test_tg2fas_logits_are_the_same(client, ask):
-    state = read_state_dict(package(client, "tg2fa_translit") / "model_2.9.zip")
+    _, state = recognised(read_state_dicts(package(client, "tg2fa_translit") / "model_2.9.zip"))
     sources = drawn_ids(20, 43, 12, 1)
     targets = [ids[:-1] for ids in drawn_ids(20, 45, 12, 2)]
     theirs = ask("transformers", "tg2fa", words=[], source=sources, target=targets)
@@ -98,7 +99,7 @@ def test_annalogs_logits_and_greedy_outputs_are_the_same(client, ask):
     folder = package(client, "annalog") / "ckpt_and_vocab"
     tokens = read_vocabulary(folder / "stereo_experiment_vocab_ttf.pkl")
     assert special_ids(tokens) == (1, 2, 3, 0)
-    state, chance = read_state_dict(folder / "Lev_extended.pt"), random.Random(1)
+    (_, state), chance = recognised(read_state_dicts(folder / "Lev_extended.pt")), random.Random(1)
     molecules = ["".join(chance.choices(PARTS, k=chance.randint(2, 7))) for _ in range(200)]
     sources = [[2, *map(tokens.index, re.findall("Cl|.", text)), 3] for text in molecules]
     theirs = ask("transformers", "annalog", source=sources, longest=60)

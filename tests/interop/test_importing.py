@@ -17,12 +17,12 @@ from glassformer.interop.importing import (
     ForeignTokens,
     SpecialIds,
     import_run,
-    read_state_dict,
     read_vocabulary,
     reordered,
     special_ids,
 )
 from glassformer.interop.torch.state_dicts import norm_difference
+from glassformer.interop.torch.weight_files import read_state_dicts
 from interop.tutorials import Annotated, TorchTutorial, Trevett
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
@@ -94,7 +94,7 @@ def test_sources_begin_with_bos_if_those_of_the_training_did(file, tmp_path):
 def test_both_kinds_of_files_are_read(tutorial, tmp_path, suffix):
     path, state = tmp_path / f"model{suffix}", tutorial.state_dict()
     save_file(state, path) if suffix == ".safetensors" else torch.save(state, path)
-    found = read_state_dict(path)
+    found = read_state_dicts(path)[""]
     assert found.keys() == state.keys()
     assert all(torch.equal(found[name], state[name]) for name in state)
 
@@ -181,8 +181,8 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path):
             return Path.touch, (tmp_path / "touched",)
 
     torch.save({"state_dict": {}, "hook": Harmful()}, tmp_path / "bad.pt")
-    with pytest.raises(CheckpointError, match="holds more than tensors, which could run code"):
-        read_state_dict(tmp_path / "bad.pt")
+    with pytest.raises(CheckpointError, match=r"holds more than tensors \([\w.]+\), which could run code"):
+        read_state_dicts(tmp_path / "bad.pt")
     assert not (tmp_path / "touched").exists()
 
 
@@ -190,14 +190,14 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path):
 def test_a_file_that_is_no_state_dict_is_one_clear_error(tmp_path, content):
     (tmp_path / "bad.pt").write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
-        read_state_dict(tmp_path / "bad.pt")
+        read_state_dicts(tmp_path / "bad.pt")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 def test_a_missing_file_is_named(tmp_path, suffix):
     with pytest.raises(CheckpointError, match=r"model\S+ does not exist; correct the path"):
-        read_state_dict(tmp_path / f"model{suffix}")
+        read_state_dicts(tmp_path / f"model{suffix}")
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
 
-from glassformer.bundle import Bundle, put_weights, read_weights
+from glassformer.bundle import Bundle, put_weights
 from glassformer.errors import CheckpointError, ConfigError, VocabularyError, quoted, shortened
 from glassformer.interop.exporting import replaced_folder
 from glassformer.interop.torch.state_dicts import import_state_dict, norm_difference, recognised
+from glassformer.interop.torch.weight_files import read_state_dicts
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
@@ -30,10 +30,8 @@ __all__ = [
     "Imported",
     "SpecialIds",
     "check_target",
-    "check_weights_file",
     "import_run",
     "lookup_tokenizer",
-    "read_state_dict",
     "read_vocabulary",
     "reordered",
     "special_ids",
@@ -104,6 +102,7 @@ def import_run(
     *,
     heads: int,
     renames: Mapping[str, str] | None = None,
+    prefix: str | None = None,
     languages: tuple[str, str] = ("", ""),
     settings: Mapping[str, Any] | None = None,
 ) -> Imported:
@@ -112,24 +111,31 @@ def import_run(
     The folder appears once it is complete.
 
     Args:
-        source: the file of the state dict: safetensors, or what `torch.save` wrote.
+        source: the file of the state dict: safetensors, or what `torch.save` wrote; for a model in parts, the index or
+            any part.
         folder: the folder to write, which must be empty or not exist.
         tokens: the vocabularies and the special tokens.
         heads: attention heads of each attention.
         renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
+        prefix: what stands before the names of the model; needed where a file holds several, such as an average.
         languages: the languages of source and target, as BCP 47 tags.
         settings: fields of ModelConfig that the names do not tell.
 
     Raises:
-        CheckpointError: the file is damaged, no known model has its names, or the folder cannot be written.
+        CheckpointError: the file is damaged, no known model has its names, several have, or the folder cannot be
+            written.
         ConfigError: a setting is missing or impossible, or the folder is not empty.
         VocabularyError: a vocabulary does not fit the weights.
     """
     check_target(folder)
     ids = [tokens.special_ids or special_ids(side, name) for name, side in _sides(tokens)]
-    state = {_renamed(name, renames or {}): tensor for name, tensor in read_state_dict(source).items()}
+    state_dicts = {
+        place: {_renamed(name, renames or {}): tensor for name, tensor in state.items()}
+        for place, state in read_state_dicts(source).items()
+    }
+    family, state = recognised(state_dicts, prefix)
     # The special tokens have these ids only once the tokens are reordered.
-    model = import_state_dict(state, heads=heads, **OUR_IDS, **(settings or {})).float()
+    model = import_state_dict(state, family=family, heads=heads, **OUR_IDS, **(settings or {})).float()
     orders = []
     for (name, side), own in zip(_sides(tokens), ids, strict=True):
         rows = getattr(model.config, f"{name}_vocab_size")
@@ -148,7 +154,6 @@ def import_run(
         for (name, side), order in zip(_sides(tokens), orders, strict=True)
     ]
     bundle = write_run(model, (tokenizers[0], tokenizers[1]), folder, origin=source.name, languages=languages)
-    family = recognised(state)
     return Imported(bundle, family.title, norm_difference(model) if family.unbiased_norm else 0.0)
 
 
@@ -218,38 +223,6 @@ def write_run(
         temporary.mkdir()
         replace(bundle, folder=temporary).save(model)
     return bundle
-
-
-def check_weights_file(path: Path) -> None:
-    """Raise an error for everything but a file.
-
-    Raises:
-        CheckpointError: the path does not exist, or is a folder, a pipe, a device or a socket.
-    """
-    if path.is_dir():
-        raise CheckpointError(
-            f"{path}: expected a file of weights, or a folder with the config.json of transformers or the model.bin of "
-            "CTranslate2, got a different folder; correct the path"
-        )
-    check_regular(path)
-    if not path.exists():
-        raise CheckpointError(f"{path} does not exist; correct the path")
-
-
-def read_state_dict(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file by name: a state dict, or the one in a checkpoint beside other values.
-
-    Raises:
-        CheckpointError: the file is missing or damaged, or holds objects other than tensors and plain values.
-    """
-    check_weights_file(path)
-    content: Mapping[Any, Any] = read_weights(path) if path.suffix == ".safetensors" else _torch_file(path)
-    found = [content, *(value for value in content.values() if isinstance(value, Mapping))]
-    for values in found:
-        tensors = {str(name): value for name, value in values.items() if isinstance(value, Tensor)}
-        if tensors:
-            return tensors
-    raise CheckpointError(f"{path}: expected a state dict, got {quoted(sorted(map(str, content)))}; save one")
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -367,21 +340,6 @@ def _renamed(name: str, renames: Mapping[str, str]) -> str:
     for old, new in renames.items():
         name = name.replace(old, new)
     return name
-
-
-def _torch_file(path: Path) -> dict[str, Any]:
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise CheckpointError(
-            f"{path} holds more than tensors, which could run code, and is not read; save its state dict: "
-            "torch.save(model.state_dict(), FILE)"
-        ) from error
-    except Exception as error:  # torch.load raises many types, also its own bugs, for a damaged file
-        raise CheckpointError(f"{path} is not a file of torch.save: {shortened(str(error))}; save it again") from error
-    if not isinstance(content, Mapping):
-        raise CheckpointError(f"{path}: expected a state dict, got {type(content).__name__}; save model.state_dict()")
-    return dict(content)
 
 
 def _by_id(ids: Mapping[Any, Any], path: Path) -> list[Any]:

@@ -122,7 +122,8 @@ def test_weights_may_lie_in_parts_in_half_precision_or_in_a_pickle(tmp_path):
     in_parts = import_hugging_face(folder, tmp_path / "parts").bundle.model().state_dict()
     assert all(weight.equal(expected[name]) for name, weight in in_parts.items())
     (folder / "model.safetensors.index.json").unlink()
-    torch.save({name: weight.half() for name, weight in weights.items()}, folder / "pytorch_model.bin")
+    halved = {f"module.{name}": weight.half() for name, weight in weights.items()}  # as DataParallel saves them
+    torch.save({"state_dict": halved}, folder / "pytorch_model.bin")
     halves = import_hugging_face(folder, tmp_path / "halves").bundle.model().state_dict()
     assert all(weight.dtype == torch.float32 for weight in halves.values())
     assert all((weight - expected[name]).abs().max() < 2e-3 for name, weight in halves.items() if "output" not in name)

@@ -16,6 +16,14 @@ __all__ = ["import_command"]
 
 T = TypeVar("T")
 
+_SHARED = {
+    (False, False): "",
+    (True, False): ", one matrix for source and target",
+    (False, True): ", one matrix for target and output",
+    (True, True): ", one matrix for source, target and output",
+}
+"""What a model shares, by `tie_embeddings` and `tie_output`."""
+
 
 def import_command(
     source: Annotated[
@@ -75,6 +83,14 @@ def import_command(
         list[str] | None,
         typer.Option("--rename", metavar="OLD=NEW", help="Replace OLD by NEW in the names of weights. Repeatable."),
     ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix",
+            metavar="TEXT",
+            help="What the names of the model begin with, if a file holds several models.",
+        ),
+    ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,7 +113,8 @@ def import_command(
     from glassformer.interop.argos.reader import import_argos, is_argos
     from glassformer.interop.ctranslate2.reader import ForeignTexts, import_ctranslate2_run, is_ctranslate2
     from glassformer.interop.huggingface.reader import import_hugging_face, is_hugging_face
-    from glassformer.interop.importing import ForeignTokens, check_weights_file, import_run, read_vocabulary
+    from glassformer.interop.importing import ForeignTokens, import_run, read_vocabulary
+    from glassformer.interop.torch.weight_files import check_weights_file
     from glassformer.jobs.evaluation import corpus_of
     from glassformer.recipes.toml import section_changes
 
@@ -110,6 +127,7 @@ def import_command(
         "--special-ids": special_ids,
         "--source-bos": source_bos or None,
         "--rename": rename,
+        "--prefix": prefix,
     }
     of_ctranslate2 = {"--sentencepiece": sentencepiece, "--source-eos": source_eos}
     items = read_items(corpus_of(pairs, None)) if pairs else None  # first, because importing may take long
@@ -140,6 +158,7 @@ def import_command(
             foreign,
             heads=heads,
             renames=dict(_pair("--rename", text, "=") for text in rename or ()),
+            prefix=prefix,
             languages=tags or ("", ""),
             settings=settings,
         )
@@ -164,7 +183,8 @@ def _report(imported: "Imported", run: Path) -> None:
     config = imported.bundle.model_config
     typer.echo(
         f"imported {imported.title}: {config.encoder_layers} + {config.decoder_layers} layers, width {config.d_model}, "
-        f"{config.norm}-norm, {config.positions} positions and {config.activation}:  glassformer check {run}"
+        f"{config.norm}-norm, {config.positions} positions and {config.activation}"
+        f"{_SHARED[config.tie_embeddings, config.tie_output]}:  glassformer check {run}"
     )
     if imported.difference:
         typer.echo(

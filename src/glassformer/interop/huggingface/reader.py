@@ -23,11 +23,11 @@ from glassformer.interop.importing import (
     Imported,
     check_target,
     lookup_tokenizer,
-    read_state_dict,
     reordered,
     write_run,
 )
-from glassformer.interop.torch.state_dicts import HUGGING_FACE, import_state_dict, is_sinusoidal
+from glassformer.interop.torch.state_dicts import HUGGING_FACE, import_state_dict, is_sinusoidal, recognised
+from glassformer.interop.torch.weight_files import read_state_dicts
 from glassformer.model.transformer import Transformer
 from glassformer.system.files import read_any_json, read_bytes
 from glassformer.text.marian import MarianTokenizer
@@ -195,21 +195,7 @@ def _state(source: Path) -> dict[str, Tensor]:
     found = next((source / name for name in _WEIGHTS if (source / name).exists()), None)
     if found is None:
         raise CheckpointError(f"{source} holds no weights; expected one of {', '.join(_WEIGHTS)}")
-    if found.suffix != ".json":
-        return _tensors(found)
-    parts = _object(found).get("weight_map")
-    if not isinstance(parts, dict) or not all(isinstance(name, str) for name in parts.values()):
-        raise CheckpointError(f"{found}: expected the file of each weight under 'weight_map'; copy the file again")
-    state: dict[str, Tensor] = {}
-    for name in sorted({*parts.values()}):
-        if Path(name).name != name:
-            raise CheckpointError(f"{found}: expected names of files in this folder, got {quoted(name)}")
-        state |= _tensors(source / name)
-    return state
-
-
-def _tensors(path: Path) -> dict[str, Tensor]:
-    tensors = read_state_dict(path)
+    _, tensors = recognised(read_state_dicts(found), families={"": HUGGING_FACE})
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
 
 

@@ -8,6 +8,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -15,6 +16,8 @@ from torch import Tensor, nn
 
 from glassformer.bundle import put_weights
 from glassformer.errors import CheckpointError, ConfigError, nearest, quoted
+from glassformer.interop.torch.weight_files import StateDict, StateDicts
+from glassformer.interop.torch.wrappers import the_model
 from glassformer.model.config import ModelConfig
 from glassformer.model.positions import sinusoids
 from glassformer.model.transformer import Transformer
@@ -23,7 +26,6 @@ __all__ = [
     "FAMILIES",
     "HUGGING_FACE",
     "Family",
-    "StateDict",
     "import_module",
     "import_state_dict",
     "is_sinusoidal",
@@ -31,17 +33,12 @@ __all__ = [
     "recognised",
 ]
 
-StateDict = Mapping[str, Tensor]
-
 SINUSOIDS = 1e-3
 """Largest difference from the paper's sinusoids of a table that is taken for them. A table that was computed in
 float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5,000 (d_model 512)."""
 
 RANDOM_TOKENS = 16
 """Length of the random sequences on which the difference of two layer norms is measured."""
-
-WRAPPERS = ("module.", "_orig_mod.")
-"""Prefixes that DataParallel and torch.compile add to each name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +65,8 @@ class Family:
     """The layer norm divides by the standard deviation with n − 1, plus 1e-6."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Parts of names in some copies → the same part in `outside` and `parts`."""
+    all_copies: bool = False
+    """Every copy of a shared matrix is there, because its origin tells which are shared."""
 
 
 def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:
@@ -225,6 +224,7 @@ _HUGGING_FACE_PARTS = ("q", "k", "v", "out")
 HUGGING_FACE = Family(
     title="Marian or Pegasus of Hugging Face's transformers",
     settings={},
+    all_copies=True,
     outside={
         "source.tokens.weight": "model.encoder.embed_tokens.weight",
         "target.tokens.weight": "model.decoder.embed_tokens.weight",
@@ -275,15 +275,15 @@ def import_state_dict(
     family: Family | None = None,
     **settings: Any,
 ) -> Transformer:
-    """Return a model with the weights of a state dict, in evaluation mode and in the dtype of these weights.
+    """Return a model with the weights of a state dict, in evaluation mode and in the widest dtype of these weights.
 
     Args:
-        state: the state dict; buffers that are not weights are ignored.
+        state: the state dict; buffers that are not weights are ignored. One copy of a shared matrix is enough.
         heads: attention heads of each attention.
         pad_id: id of the padding token.
         bos_id: id of the token that the decoder starts with.
         eos_id: id of the token that ends a sequence.
-        family: the names that the state dict has; by default, they are recognised.
+        family: the names that the state dict has, without prefixes; by default, they are recognised.
         settings: further fields of ModelConfig that the names do not tell, such as `dropout`; by default, `norm` and
             `activation` are the tutorial's.
 
@@ -295,9 +295,12 @@ def import_state_dict(
             other.
         ConfigError: a setting is impossible with these weights.
     """
-    family = family or recognised(state)
-    state = _plain_names(state, family)
+    if family is None:
+        family, state = recognised({"": state})
+    state = _usual_names(state, family)
     sizes = _sizes(state, family)
+    if not (family.all_copies or _unknown(state, family, sizes)):  # an unknown weight may be what is missing
+        state = _with_copies(state, family, settings)
     weights = dict(_weights(state, family, sizes))
     weights |= _norms(weights, family)
     tables = _tables(state, family)
@@ -325,9 +328,15 @@ def import_state_dict(
         del weights["output.weight"]
     if config.tie_embeddings:
         del weights["target.tokens.weight"]
-    model = Transformer(config).to(weights["source.tokens.weight"].dtype)
+    model = Transformer(config).to(_widest(weights))
     put_weights(model, weights, f"the state dict of {family.title}")
     return model.eval()
+
+
+def _widest(weights: StateDict) -> torch.dtype:
+    """Return the widest floating-point format of some weights, at least 16 bits wide."""
+    dtypes = {weight.dtype for weight in weights.values() if weight.is_floating_point() and weight.itemsize > 1}
+    return reduce(torch.promote_types, dtypes or {torch.float32})
 
 
 def norm_difference(model: Transformer) -> float:
@@ -393,22 +402,29 @@ def import_module(
     return import_state_dict(module.state_dict(), heads=heads, **ids, **{**found, **settings})
 
 
-def recognised(state: StateDict) -> Family:
-    """Return the family with most of a state dict's names.
+def recognised(
+    state_dicts: StateDicts, prefix: str | None = None, families: Mapping[str, Family] = FAMILIES
+) -> tuple[Family, StateDict]:
+    """Return the family of the model in state dicts, and the model's weights without prefixes.
+
+    Args:
+        state_dicts: the state dicts of a file, by place.
+        prefix: what stands before the names of the model; needed where there are several models.
+        families: the families that it may belong to.
 
     Raises:
-        CheckpointError: no family has any of its names.
+        CheckpointError: no family has any of the names, or several models differ.
     """
-    names = {_unwrapped(name) for name in state}
-    shares = {key: len(names & set(_first_names(family))) for key, family in FAMILIES.items()}
-    best = max(shares, key=lambda key: shares[key])
-    if shares[best] == 0:
-        titles = "; ".join(family.title for family in FAMILIES.values())
+    known = {key: {*_first_names(family), *family.positions} for key, family in families.items()}
+    found = the_model(state_dicts, known, prefix)
+    if found is None:
+        titles = "; ".join(family.title for family in families.values())
+        some = min((name for state in state_dicts.values() for name in state), default="")
         raise CheckpointError(
-            f"the state dict's names, such as {quoted(min(names, default=''))}, belong to no known model; expected one "
-            f"of: {titles}"
+            f"the state dict's names, such as {quoted(some)}, belong to no known model; expected one of: {titles}"
         )
-    return FAMILIES[best]
+    key, state = found
+    return families[key], state
 
 
 def _of_torch(module: nn.Module) -> dict[str, Any]:
@@ -435,21 +451,36 @@ def _of_torch(module: nn.Module) -> dict[str, Any]:
     return {"heads": inside.nhead, "norm": norm, "activation": activation, "dropout": layer.dropout.p}
 
 
-def _plain_names(state: StateDict, family: Family) -> dict[str, Tensor]:
-    """Return the state dict without the prefixes of wrappers, and with the names that the family's table has."""
-    plain = {}
+def _usual_names(state: StateDict, family: Family) -> dict[str, Tensor]:
+    """Return the state dict with the names that the family's table has."""
+    usual = {}
     for name, tensor in state.items():
-        name = _unwrapped(name)
         for spelling, known in family.renamed.items():
             name = name.replace(f".{spelling}.", f".{known}.")
-        plain[name] = tensor
-    return plain
+        usual[name] = tensor
+    return usual
 
 
-def _unwrapped(name: str) -> str:
-    for wrapper in WRAPPERS:
-        name = name.removeprefix(wrapper)
-    return name
+def _with_copies(state: StateDict, family: Family, settings: Mapping[str, Any]) -> StateDict:
+    """Return the state dict with a shared matrix under all its names; many programs save it once.
+
+    Raises:
+        ConfigError: the target's embedding is missing and may be a copy of the source's or of the output's matrix.
+    """
+    source, target = (family.outside[f"{side}.tokens.weight"] for side in ("source", "target"))
+    output = family.outside["output.{p}"].format(p="weight")
+    missing = {source, target, output} - state.keys()
+    if missing == {target} and len(state[source]) == len(state[output]) and not _equal(state, source, output):
+        ties = [name for name in ("tie_embeddings", "tie_output") if settings.get(name)]
+        if len(ties) != 1:
+            raise ConfigError(
+                f"the state dict of {family.title} lacks {quoted(target)}, which may be a copy of {quoted(source)} or "
+                f"of {quoted(output)}; say which with --set model.tie_embeddings=true or --set model.tie_output=true"
+            )
+        return {**state, target: state[source if ties == ["tie_embeddings"] else output]}
+    nearest_first = {source: (target, output), target: (output, source), output: (target, source)}
+    copies = {name: next((one for one in nearest_first[name] if one in state), None) for name in missing}
+    return {**state, **{name: state[other] for name, other in copies.items() if other is not None}}
 
 
 def _sizes(state: StateDict, family: Family) -> _Sizes:
@@ -478,18 +509,24 @@ def _weights(state: StateDict, family: Family, sizes: _Sizes) -> Iterator[tuple[
     Raises:
         CheckpointError: a weight is missing, or unknown.
     """
-    unused = {name for name, tensor in state.items() if tensor.is_floating_point()} - set(family.positions)
+    unknown = _unknown(state, family, sizes)
     for ours, theirs in _names(family, sizes):
         for name in theirs:
             if name not in state:
-                raise CheckpointError(f"the state dict of {family.title} lacks {quoted(name)}{nearest(name, unused)}")
-            unused.discard(name)
+                raise CheckpointError(f"the state dict of {family.title} lacks {quoted(name)}{nearest(name, unknown)}")
         yield ours, torch.cat([state[name].detach() for name in theirs]) if len(theirs) > 1 else state[theirs[0]]
-    if unknown := [name for name in sorted(unused) if state[name].dim() > 0]:
+    if unknown:
         raise CheckpointError(
             f"the state dict of {family.title} has a weight that such a model does not have: {quoted(unknown[0])} of "
             f"shape {tuple(state[unknown[0]].shape)}"
         )
+
+
+def _unknown(state: StateDict, family: Family, sizes: _Sizes) -> list[str]:
+    """Return the names of weights that a model of these sizes does not have."""
+    known = {*family.positions, *(name for _, theirs in _names(family, sizes) for name in theirs)}
+    weights = {name for name, tensor in state.items() if tensor.is_floating_point() and tensor.dim() > 0}
+    return sorted(weights - known)
 
 
 def _names(family: Family, sizes: _Sizes) -> Iterator[tuple[str, list[str]]]:
@@ -542,7 +579,11 @@ def _norms(weights: StateDict, family: Family) -> dict[str, Tensor]:
 def _tables(state: StateDict, family: Family) -> dict[str, Tensor]:
     """Return the state dict's tables of positions, (positions, d_model), by side."""
     pairs = zip(("source", "target"), family.positions, strict=True)
-    return {side: state[name].reshape(-1, state[name].shape[-1]) for side, name in pairs if name in state}
+    return {
+        side: state[name].reshape(-1, state[name].shape[-1])
+        for side, name in pairs
+        if name in state and state[name].is_floating_point()
+    }
 
 
 def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -560,9 +601,14 @@ def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]
             "positions that would tell"
         )
     for layout in ("interleaved", "halves"):
-        if all(is_sinusoidal(table, layout, SINUSOIDS) for table in tables.values()):
+        if all(is_sinusoidal(table, layout, _rounding(table)) for table in tables.values()):
             return {"positions": layout}
     return {"positions": "learned", **longest}
+
+
+def _rounding(table: Tensor) -> float:
+    """Return how much a table that is taken for the paper's may differ from it in its number format."""
+    return max(SINUSOIDS, torch.finfo(table.dtype).eps)
 
 
 def is_sinusoidal(table: Tensor, layout: Any, tolerance: float) -> bool:

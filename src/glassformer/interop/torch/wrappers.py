@@ -1,0 +1,124 @@
+"""Find a model in state dicts as they are saved: under prefixes, in dictionaries, beside other tensors.
+
+A prefix is what stands before the names that a model is known by. DataParallel, `torch.compile`, Lightning and moving
+averages each add one, a dictionary around the state dict is one more, and all of them may be nested. So no list of
+prefixes is needed: wherever the known names begin, there is a model.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import CheckpointError, quoted
+from glassformer.interop.torch.weight_files import StateDict, StateDicts
+
+__all__ = ["the_model"]
+
+K = TypeVar("K", bound=Hashable)
+
+_INSIDE = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
+"""Parts of names that stand for a wrapper, which may wrap any part of a model, so that they occur inside names, too."""
+DEEPEST = 32
+"""Most parts of a prefix."""
+SHARE = 0.5
+"""Smallest share of the names of the best match that makes another match a model."""
+
+
+class _Name(NamedTuple):
+    """One reading of a tensor's full name."""
+
+    prefix: str
+    """What stands before the model's names: "", or a text that ends with a dot."""
+    name: str
+    """The name in the model."""
+    place: str
+    """The place of the tensor's dictionary in the file."""
+    stored: str
+    """The name in that dictionary."""
+
+    def begins_with(self, prefixes: tuple[str, ...]) -> bool:
+        """Return whether the full name begins with one of these."""
+        return f"{self.place}.{self.stored}".removeprefix(".").startswith(prefixes)
+
+
+def the_model(
+    state_dicts: StateDicts, known: Mapping[K, Collection[str]], prefix: str | None = None
+) -> tuple[K, StateDict] | None:
+    """Return which kind of model state dicts hold, and its tensors by the model's names; None if there is none.
+
+    Args:
+        state_dicts: the state dicts of a file, by place.
+        known: for each kind of model, some of its names.
+        prefix: what stands before the names of the model to return; needed where there are several models.
+
+    Raises:
+        CheckpointError: there are several models that differ, or none with this prefix.
+    """
+    readings = [
+        reading for place, state in state_dicts.items() for stored in state for reading in _readings(place, stored)
+    ]
+    matches = Counter(
+        (reading.prefix, kind) for reading in readings for kind, names in known.items() if reading.name in names
+    )
+    if not matches:
+        return None
+    kinds: dict[str, K] = {}
+    for (found, kind), count in matches.most_common():
+        if count > SHARE * max(matches.values()):
+            kinds.setdefault(found, kind)
+    models = {found: _tensors(state_dicts, readings, found, kinds, known[kind]) for found, kind in kinds.items()}
+    chosen = _chosen(models, prefix)
+    return kinds[chosen], models[chosen]
+
+
+def _readings(place: str, stored: str) -> Iterator[_Name]:
+    """Yield a name split into prefix and the rest at each of its dots."""
+    parts = f"{place}.{stored}".removeprefix(".").split(".")
+    for start, part in enumerate(parts[:DEEPEST]):
+        if part not in _INSIDE:  # before a name, a wrapper belongs to the prefix
+            prefix = "".join(f"{one}." for one in parts[:start])
+            yield _Name(prefix, ".".join(one for one in parts[start:] if one not in _INSIDE), place, stored)
+
+
+def _tensors(
+    state_dicts: StateDicts, readings: list[_Name], prefix: str, all_prefixes: Collection[str], known: Collection[str]
+) -> StateDict:
+    """Return the tensors under a prefix, from dictionaries that hold a known name, without those of other models."""
+    own = [reading for reading in readings if reading.prefix == prefix]
+    places = {reading.place for reading in own if reading.name in known}
+    inner = tuple(one for one in all_prefixes if one.startswith(prefix) and one != prefix)
+    tensors: dict[str, Tensor] = {}
+    for reading in own:
+        if reading.place in places and not reading.begins_with(inner):
+            if reading.name in tensors:
+                raise CheckpointError(f"expected one weight {quoted(reading.name)}, got several; save one model only")
+            tensors[reading.name] = state_dicts[reading.place][reading.stored]
+    return tensors
+
+
+def _chosen(models: Mapping[str, StateDict], prefix: str | None) -> str:
+    """Return the prefix of the only model, or of the one that is asked for."""
+    found = [*models]
+    if prefix is not None:
+        found = [prefix] if prefix in models else [one for one in models if one.startswith(prefix)]
+    distinct = found[:1] + [one for one in found[1:] if not _equal(models[one], models[found[0]])]
+    if len(distinct) == 1:
+        return distinct[0]
+    listed = ", ".join(map(quoted, sorted(distinct or models)))
+    if not distinct:
+        raise CheckpointError(
+            f"--prefix: expected one of {listed}, where the file's models begin, got {quoted(prefix)}"
+        )
+    raise CheckpointError(
+        f"expected one model, got {len(distinct)} that differ, with names that begin with {listed}; choose one with "
+        f"--prefix, such as --prefix {max(distinct, key=len)}"
+    )
+
+
+def _equal(one: StateDict, other: StateDict) -> bool:
+    return one.keys() == other.keys() and all(
+        tensor.dtype == other[name].dtype and torch.equal(tensor, other[name]) for name, tensor in one.items()
+    )
