@@ -29,7 +29,7 @@ _INDEX = ".index.json"
 _PART = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})(\.\w+)", re.ASCII)
 _CLASS = re.compile(r"\bGLOBAL ([\w.]{1,100}) ")
 """Where PyTorch's message names the class of a refused object."""
-DEEPEST = 8
+_DEEPEST = 8
 """Most dictionaries inside one another that are looked into."""
 
 
@@ -126,7 +126,7 @@ def _state_dicts(values: Mapping[Any, Any], place: str = "", depth: int = 0) -> 
     tensors = {str(name): value for name, value in values.items() if isinstance(value, Tensor)}
     if tensors:
         yield place, tensors
-    if depth < DEEPEST:
+    if depth < _DEEPEST:
         for name, value in values.items():
             if isinstance(value, Mapping):
                 yield from _state_dicts(value, f"{place}.{name}" if place else str(name), depth + 1)

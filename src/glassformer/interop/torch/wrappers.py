@@ -21,9 +21,9 @@ K = TypeVar("K", bound=Hashable)
 
 _INSIDE = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 """Parts of names that stand for a wrapper, which may wrap any part of a model, so that they occur inside names, too."""
-DEEPEST = 32
+_DEEPEST = 32
 """Most parts of a prefix."""
-SHARE = 0.5
+_SHARE = 0.5
 """Smallest share of the names of the best match that makes another match a model."""
 
 
@@ -67,7 +67,7 @@ def the_model(
         return None
     kinds: dict[str, K] = {}
     for (found, kind), count in matches.most_common():
-        if count > SHARE * max(matches.values()):
+        if count > _SHARE * max(matches.values()):
             kinds.setdefault(found, kind)
     models = {found: _tensors(state_dicts, readings, found, kinds, known[kind]) for found, kind in kinds.items()}
     chosen = _chosen(models, prefix)
@@ -77,7 +77,7 @@ def the_model(
 def _readings(place: str, stored: str) -> Iterator[_Name]:
     """Yield a name split into prefix and the rest at each of its dots."""
     parts = f"{place}.{stored}".removeprefix(".").split(".")
-    for start, part in enumerate(parts[:DEEPEST]):
+    for start, part in enumerate(parts[:_DEEPEST]):
         if part not in _INSIDE:  # before a name, a wrapper belongs to the prefix
             prefix = "".join(f"{one}." for one in parts[:start])
             yield _Name(prefix, ".".join(one for one in parts[start:] if one not in _INSIDE), place, stored)
