@@ -1,5 +1,6 @@
 """Our own API: all that the translator says."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from inspect import signature
 
@@ -35,6 +36,14 @@ def test_a_field_of_a_request_is_an_argument_of_translate():
 def test_a_prefix_begins_each_output(served):
     [one] = served.json("/v1/translate", {"texts": ["the cat"], "prefix": "le chien"}).json["translations"]
     assert one["text"].startswith("le chien")
+
+
+def test_a_prefix_that_cannot_be_written_is_refused_and_harms_no_other_client(served):
+    asked = [{"texts": ["the cat"], **more} for more in ({"prefix": "Zorglub"}, {"prefix": "le"}, {})] * 8
+    with ThreadPoolExecutor(8) as clients:
+        answers = list(clients.map(lambda one: served.json("/v1/translate", one), asked))
+    assert [answer.status for answer in answers] == [400, 200, 200] * 8
+    assert "lacks 'Zorglub'" in answers[0].json["error"]
 
 
 def test_a_suspicious_sentence_is_searched_again_if_asked(served):

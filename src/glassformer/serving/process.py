@@ -85,7 +85,6 @@ class Asked:
     """A text that waits for its translation."""
 
     text: str
-    prefix: str
     options: Options
     answer: "asyncio.Future[Translation]"
     since: float = field(default_factory=perf_counter)
@@ -114,10 +113,8 @@ class ModelProcess:
         self.metrics.refused.labels("queue").inc()
         return busy("the service is busy: try again in a moment, or with fewer texts")
 
-    async def translate(
-        self, texts: Sequence[str], options: Mapping[str, Any], prefixes: Sequence[str] = ()
-    ) -> list[Translation]:
-        """Return one translation per text, in order; prefixes, if given, are the beginnings of the outputs.
+    async def translate(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[Translation]:
+        """Return one translation per text, in order; `options` are arguments of `Translator.translate`.
 
         Raises:
             RequestError: the queue is full, or the process died while it was translating.
@@ -126,10 +123,7 @@ class ModelProcess:
         if len(texts) > self.room:
             raise self.full()
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
-        asked = [
-            Asked(text, prefix, key, loop.create_future())
-            for text, prefix in zip(texts, prefixes or [""] * len(texts), strict=True)
-        ]
+        asked = [Asked(text, key, loop.create_future()) for text in texts]
         self._requests += 1
         self._waiting.extend(asked)
         self._queue.set(len(self._waiting))
@@ -204,12 +198,9 @@ class ModelProcess:
 
     async def _translate(self, batch: Sequence[Asked]) -> None:
         began = perf_counter()
-        options = batch[0].options
-        if any(one.prefix for one in batch):
-            options = (*options, ("prefix", tuple(one.prefix for one in batch)))
         self._translating = len(batch)
         try:
-            answers = await self._ask([one.text for one in batch], options)
+            answers = await self._ask([one.text for one in batch], batch[0].options)
         except _EndedError:
             _fail(batch, busy("the model's process has ended and starts again: try again in a moment"))
             raise
