@@ -108,6 +108,7 @@ VERSIONS: dict[str, tuple[int, str, int, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [False, True], ids=["two vocabularies", "one matrix"])
 @pytest.mark.parametrize("what", VERSIONS)
 def test_every_version_computes_the_same(tmp_path, what, one):

@@ -83,6 +83,7 @@ OTHERS: dict[str, Any] = {
 """What stands beside a state dict."""
 
 
+@pytest.mark.slow
 @given(
     kind=st.sampled_from(KINDS),
     prefixes=st.lists(st.sampled_from(PREFIXES), max_size=4),
@@ -155,6 +156,7 @@ SAVED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", SAVED)
 def test_what_programs_save_is_the_same_model(tmp_path, how, kind):
@@ -162,6 +164,7 @@ def test_what_programs_save_is_the_same_model(tmp_path, how, kind):
     assert_equal(imported(tmp_path / "model.pt", content), expected_of(kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_precisions_become_float32_runs(tmp_path, dtype, kind):
@@ -191,6 +194,7 @@ def two(kind: type = TorchTutorial) -> dict[str, Any]:
     return {"state_dict": state | {"ema_model.n_averaged": torch.tensor(3)}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_several_models_are_named_and_one_is_chosen(tmp_path, kind):
     path, content = tmp_path / "model.pt", two(kind)
@@ -218,6 +222,7 @@ def test_a_model_without_a_prefix_can_be_chosen_beside_another(tmp_path):
         assert_equal(imported(tmp_path / "model.pt", content, prefix), expected)
 
 
+@pytest.mark.slow
 def test_the_command_chooses_by_prefix(tmp_path, capsys):
     torch.save(two(), tmp_path / "model.pt")
     command = ["import", str(tmp_path / "model.pt"), str(tmp_path / "run"), "--heads", "3"]
