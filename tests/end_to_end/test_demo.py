@@ -19,8 +19,8 @@ from glassformer.decoding.options import EngineName
 from glassformer.text.links import Span, word_spans
 from glassformer.text.words import split_words
 from glassformer.training.alignment_heads import choose_alignment
-from glassformer.translating.documents.chunks import Chunk, closings_of
-from glassformer.translating.documents.tags import detagged, projected
+from glassformer.translating.markup.projection import detagged, retagged
+from glassformer.translating.markup.units import Chunk, closings_of
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 from glassformer.watch.explorer.payload import rounded
@@ -115,9 +115,9 @@ def test_tags_stand_at_the_words_that_the_grammar_made_from_theirs(aligned: list
         origins = word_origins(example)
         for _ in range(4):
             unit = with_tags(example.source, chance)
-            source, tags = detagged(unit)
-            assert source == example.source
-            found = projected(source, result.text, tags, result.links)
+            plain = detagged(unit)
+            assert plain.text == example.source
+            found = retagged(plain, result.text, result.links)
             assert sorted(chunk.text for chunk in unit if chunk.role != "text") == sorted(
                 chunk.text for chunk in found if chunk.role != "text"
             )

@@ -121,7 +121,7 @@ def document_text(name: str, data: bytes, options: DocumentOptions, characters: 
         DataError: the document cannot be read.
     """
     text = ""
-    for unit in Document.read(name, data, options).units:
+    for unit in Document.read(name, data, options).content.units:
         text += "\n".join(chunk.text for chunk in unit.chunks if chunk.role == "text") + "\n"
         if len(text) >= characters:
             break

@@ -29,7 +29,7 @@ def test_200_files_come_back_byte_for_byte_from_an_engine_that_changes_nothing()
 
 def test_each_unit_is_one_unit_again(translated):
     for name, both in translated.items():
-        before, after = (Document.read(name, data).units for data in both)
+        before, after = (Document.read(name, data).content.units for data in both)
         assert len(after) == len(before), name
 
 

@@ -1,24 +1,18 @@
-"""A file as a document: its units, and the file again with other texts in their places."""
+"""A file as a document: its encoding, its units, and the file again with other texts in their places."""
 
 import codecs
-import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
 from glassformer.errors import ConfigError, DataError, shortened
-from glassformer.text.edits import Replacement, edited
-from glassformer.translating.documents.chunks import Chunk, Unit
-from glassformer.translating.documents.html_pages import html_charset, html_units
 from glassformer.translating.documents.plain_text import text_units
+from glassformer.translating.markup.html_pages import html_charset, html_units
+from glassformer.translating.markup.marked import MarkedText
+from glassformer.translating.markup.units import Unit
 
 __all__ = ["DOCUMENT_SECTION", "SUFFIXES", "Document", "DocumentOptions", "is_document"]
-
-MOST_MARKS = 500
-"""Maximum number of tags of a unit; the time to put them back grows with its square."""
 
 
 class _Format(NamedTuple):
@@ -91,9 +85,8 @@ class Document:
     """A file that was read: its text and its units in order."""
 
     name: str
-    text: str
+    content: MarkedText
     encoding: str
-    units: tuple[Unit, ...]
     options: DocumentOptions
     """How the file was read."""
 
@@ -110,48 +103,19 @@ class Document:
         kind = _FORMATS[suffix]
         text, encoding = _decoded(name, data, kind.charset)
         options = options or DocumentOptions()
-        units = kind.read(text, **{option: getattr(options, option) for option in kind.options})
-        document = cls(name=name, text=text, encoding=encoding, units=tuple(units), options=options)
-        for place, unit in enumerate(units):
-            marks = sum(chunk.role != "text" for chunk in unit.chunks)
-            if marks > MOST_MARKS:
-                where = f"{name}, line {document.line(place)}"
-                raise DataError(f"{where}: expected at most {MOST_MARKS} tags in a paragraph, got {marks}; divide it")
-        return document
+        try:
+            units = kind.read(text, **{option: getattr(options, option) for option in kind.options})
+        except DataError as error:
+            raise DataError(f"{name}, {error}") from error
+        content = MarkedText(text=text, units=tuple(units))
+        return cls(name=name, content=content, encoding=encoding, options=options)
 
-    def rebuilt(self, changed: Mapping[int, Sequence[Chunk]]) -> bytes:
-        """Return the bytes of the file with new chunks for some units, by their indices; all else stays as it is.
+    def encoded(self, text: str) -> bytes:
+        """Return the bytes of a file with another text.
 
         Raises:
-            DataError: the encoding of the file lacks a character of a new text.
+            DataError: the encoding of the file lacks a character of the text.
         """
-        edits: list[Replacement] = []
-        for place, inner in self._nested(changed).items():
-            within = [self.units[one].edit(changed[one], (), self.text) for one in inner]
-            edits.append(self.units[place].edit(changed[place], within, self.text))
-        return self._encoded(edited(self.text, edits))
-
-    def _nested(self, places: Iterable[int]) -> dict[int, list[int]]:
-        """Return the indices of units that are in no other of these units, each with those within it."""
-        found: dict[int, list[int]] = {}
-        outer: Unit | None = None
-        for place in sorted(places, key=lambda one: (self.units[one].begin, -self.units[one].end)):
-            unit = self.units[place]
-            if outer and outer.begin < unit.begin and unit.end <= outer.end:
-                found[next(reversed(found))].append(place)
-            else:
-                found[place], outer = [], unit
-        return found
-
-    def line(self, place: int) -> int:
-        """Return the line of the file in which a unit begins, from 1."""
-        return bisect_right(self._line_starts, self.units[place].begin)
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(found.end() for found in re.finditer("\n", self.text))]
-
-    def _encoded(self, text: str) -> bytes:
         otherwise = "xmlcharrefreplace" if _FORMATS[_suffix(self.name)].has_references else "strict"
         try:
             return text.encode(self.encoding, otherwise)

@@ -7,7 +7,7 @@ from itertools import groupby
 from textwrap import wrap
 from typing import NamedTuple
 
-from glassformer.translating.documents.chunks import Chunk, Unit, unit_of
+from glassformer.translating.markup.units import Chunk, Unit, unit_of
 
 __all__ = ["text_units"]
 

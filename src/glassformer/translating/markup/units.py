@@ -1,13 +1,14 @@
 """The parts of a document that are translated: units, made of chunks of text and of marks between them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from itertools import accumulate
+from typing import Literal, NamedTuple, Protocol
 
 from glassformer.text.edits import Replacement, edited
 
-__all__ = ["Chunk", "Role", "Unit", "closings_of", "unit_of"]
+__all__ = ["Chunk", "Role", "Unit", "closings_of", "has_words", "unit_of"]
 
 Role = Literal["text", "open", "close", "point"]
 
@@ -23,6 +24,10 @@ class Chunk(NamedTuple):
     """The characters of the document that the chunk stands for."""
     name: str = ""
     """The name of a tag, by which closing tags find their opening tags."""
+    raws: Mapping[int, str] = {}
+    """How the document writes some characters of a text, by their indices: entities, and white space."""
+    parts: bool = False
+    """Whether the words on both sides of a mark are never one word, though no space stands between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +47,15 @@ class Unit:
         """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
         known = tuple(inner)
         content = "".join(
-            self.escape(chunk.text) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
+            self._written(chunk) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
         )
         return Replacement(self.begin, self.end, self.compose(content))
+
+    def _written(self, chunk: Chunk) -> str:
+        if not chunk.raws:
+            return self.escape(chunk.text)
+        raws = chunk.raws
+        return "".join(raws[place] if place in raws else self.escape(one) for place, one in enumerate(chunk.text))
 
 
 def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
@@ -55,17 +66,39 @@ def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
 def unit_of(document: str, chunks: Sequence[Chunk], escape: Callable[[str], str] = str) -> Unit | None:
     """Return the unit that consists of these chunks, or None if they contain no letter and no digit.
 
-    Marks and white space at either end stay where they are and do not belong to the unit.
+    Marks and white space at either end stay where they are and do not belong to the unit. A pair of tags without a
+    letter or digit between them is a point, with all that it contains.
     """
-    kept = _without_ends(document, [chunk for chunk in chunks if chunk.text])
-    if not _has_text(kept):
+    some = [chunk for chunk in chunks if chunk.text]
+    if not any(has_words(chunk.text) for chunk in some if chunk.role == "text"):
         return None
+    kept = _without_ends(document, list(_with_points(document, some)))
     return Unit(begin=kept[0].begin, end=kept[-1].end, chunks=tuple(kept), escape=escape)
 
 
-def _has_text(chunks: Iterable[Chunk]) -> bool:
-    """Return whether the text of some chunks contains a letter or a digit."""
-    return any(character.isalnum() for chunk in chunks if chunk.role == "text" for character in chunk.text)
+def has_words(text: str) -> bool:
+    """Return whether a text contains a letter or a digit.
+
+    >>> has_words("[1]"), has_words(" – ")
+    (True, False)
+    """
+    return any(map(str.isalnum, text))
+
+
+def _with_points(document: str, chunks: Sequence[Chunk]) -> Iterable[Chunk]:
+    """Yield the chunks; each pair of tags without words as one point."""
+    closings = closings_of(chunks)
+    words = [0, *accumulate(chunk.role == "text" and has_words(chunk.text) for chunk in chunks)]
+    place = 0
+    while place < len(chunks):
+        chunk, last = chunks[place], closings.get(place)
+        if last is not None and words[place] == words[last]:
+            begin, end = chunk.begin, chunks[last].end
+            yield Chunk("point", document[begin:end], begin, end)
+            place = last
+        else:
+            yield chunk
+        place += 1
 
 
 def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
@@ -81,8 +114,8 @@ def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
         elif closings.get(first) == last:
             first, last = first + 1, last - 1
         else:
-            return _stripped(document, chunks[first : last + 1])
-    return []
+            break
+    return _stripped(document, chunks[first : last + 1])
 
 
 def _is_loose(chunk: Chunk, is_paired: bool) -> bool:
@@ -93,7 +126,9 @@ def _stripped(document: str, chunks: list[Chunk]) -> list[Chunk]:
     """Return the chunks without the white space at either end that the document writes as such."""
     first = chunks[0]
     if first.role == "text" and (white := _leading(document[first.begin : first.end])):
-        chunks = [first._replace(text=first.text.lstrip(), begin=first.begin + white), *chunks[1:]]
+        left = _leading(first.text)
+        raws = {place - left: raw for place, raw in first.raws.items() if place >= left}
+        chunks = [first._replace(text=first.text[left:], begin=first.begin + white, raws=raws), *chunks[1:]]
     last = chunks[-1]
     if last.role == "text" and (white := _leading(document[last.begin : last.end][::-1])):
         chunks = [*chunks[:-1], last._replace(text=last.text.rstrip(), end=last.end - white)]
@@ -104,7 +139,16 @@ def _leading(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def closings_of(chunks: Sequence[Chunk]) -> dict[int, int]:
+class _Tag(Protocol):
+    """What closes what."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+def closings_of(chunks: Sequence[_Tag]) -> dict[int, int]:
     """Return the index of the closing tag of each opening tag that has one, by the index of the opening tag.
 
     A closing tag closes the innermost open tag of its name; tags that remain open inside it have no closing tag.

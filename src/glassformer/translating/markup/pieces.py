@@ -1,0 +1,147 @@
+"""The pieces of a translation: which of its characters come from which characters of the source."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from glassformer.text.links import Link, Span, word_spans
+from glassformer.translating.markup.units import has_words
+
+__all__ = ["Piece", "pieces_of", "same", "unchanged"]
+
+
+class Piece(NamedTuple):
+    """The characters [begin, end) of a translation."""
+
+    begin: int
+    end: int
+    sources: tuple[Span, ...] = ()
+    """The characters of the source that it comes from; none if it is aligned to nothing."""
+    is_word: bool = False
+    """Whether it contains a letter or a digit."""
+    is_same: bool = False
+    """Whether it consists of the characters of its only source, maybe in another case."""
+
+    def moved(self, source: int, target: int) -> "Piece":
+        """Return the piece with all its places moved by these numbers of characters."""
+        sources = tuple((begin + source, end + source) for begin, end in self.sources)
+        return self._replace(begin=self.begin + target, end=self.end + target, sources=sources)
+
+
+def same(one: str, other: str) -> bool:
+    """Return whether two texts have the same characters, except that letters may differ in case.
+
+    >>> same("The cat.", "THE CAT."), same("cat", "cats")
+    (True, False)
+    """
+    return len(one) == len(other) and all(
+        a == b or a.casefold() == b.casefold() for a, b in zip(one, other, strict=True)
+    )
+
+
+def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[int]) -> Iterator[Piece]:
+    """Yield the pieces of the translation of a sentence, which have all its characters between them.
+
+    Words that are the same in both texts are aligned by their characters, and cut at each of `cuts`, which are places
+    in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position.
+    """
+    if same(source, target):
+        yield from unchanged(source, (0, len(source)), 0, cuts)
+        return
+    words = _Words(source, target, links, cuts)
+    cursor, before = 0, None
+    for word, origin in words.origins():
+        yield from words.gap((cursor, word[0]), before, origin)
+        yield from words.of(word, origin)
+        cursor, before = word[1], origin
+    if cursor < len(target):
+        yield Piece(cursor, len(target))
+
+
+class _Words:
+    def __init__(self, source: str, target: str, links: Sequence[Link], cuts: Sequence[int]) -> None:
+        self.source, self.target, self.cuts = source, target, cuts
+        self.sources = word_spans(source)
+        self._places = {span[0]: place for place, span in enumerate(self.sources)}
+        self._aligned: dict[int, list[Span]] = {}
+        targets = word_spans(target)
+        if not links and self.sources:
+            share = len(self.sources) / max(1, len(targets))
+            links = [Link(self.sources[int((place + 0.5) * share)], word) for place, word in enumerate(targets)]
+        for span, (begin, _) in links:
+            self._aligned.setdefault(begin, []).append(span)
+
+    def origins(self) -> Iterator[tuple[Span, Span | None]]:
+        """Yield each word of the target with the source word that has the same letters, if one is aligned to it."""
+        for word in word_spans(self.target):
+            inner = self.target[slice(*_inner(self.target, word))]
+            aligned = self._aligned.get(word[0], ())
+            yield (
+                word,
+                next((one for one in aligned if same(inner, self.source[slice(*_inner(self.source, one))])), None),
+            )
+
+    def of(self, word: Span, origin: Span | None) -> Iterator[Piece]:
+        """Yield the pieces of a word: the punctuation before it, its letters, and the punctuation after it."""
+        begin, end = _inner(self.target, word)
+        aligned = [origin] if origin else self._aligned.get(word[0], [])
+        inners = [(one, _inner(self.source, one)) for one in aligned]
+        ends = [[(one[0], inner[0]) for one, inner in inners], [(inner[1], one[1]) for one, inner in inners]]
+        if begin == end:  # only punctuation
+            around = [one for several in reversed(ends) for one in several if one[0] < one[1]]
+            yield from self._edge(word, around or aligned)
+            return
+        yield from self._edge((word[0], begin), ends[0])
+        if origin:
+            yield from self._unchanged((begin, end), _inner(self.source, origin)[0])
+        else:
+            sources = (inner if inner[0] < inner[1] else one for one, inner in inners)
+            yield Piece(begin, end, tuple(sources), is_word=True)
+        yield from self._edge((end, word[1]), ends[1])
+
+    def _edge(self, span: Span, sources: Sequence[Span]) -> Iterator[Piece]:
+        """Yield the pieces of punctuation that comes from one of some parts of the source."""
+        written = self.target[slice(*span)]
+        equal = next((one for one in sources if written and same(self.source[slice(*one)], written)), None)
+        if equal:
+            yield from self._unchanged(span, equal[0])
+        elif written:
+            yield Piece(*span, tuple(one for one in sources if one[0] < one[1])[:1])
+
+    def gap(self, span: Span, before: Span | None, after: Span | None) -> Iterator[Piece]:
+        """Yield the pieces of the white space between two words, which may be that between two words of the source."""
+        if span[0] == span[1]:
+            return
+        is_same = before and after and self._places.get(after[0], -1) == self._places.get(before[0], -1) + 1
+        if is_same and before and after and self.source[before[1] : after[0]] == self.target[slice(*span)]:
+            yield from self._unchanged(span, before[1])
+        else:
+            yield Piece(*span)
+
+    def _unchanged(self, span: Span, source: int) -> Iterator[Piece]:
+        """Yield the pieces of characters that are those of the source from a place on."""
+        return unchanged(self.source, (source, source + span[1] - span[0]), span[0], self.cuts)
+
+
+def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Iterator[Piece]:
+    """Yield the pieces of the characters of the target from `begin` on that are those of a span of the source."""
+    inside = cuts[bisect_right(cuts, span[0]) : bisect_left(cuts, span[1])]
+    moved = begin - span[0]
+    for first, last in pairwise([span[0], *inside, span[1]]):
+        if first < last:
+            yield Piece(first + moved, last + moved, ((first, last),), has_words(source[first:last]), is_same=True)
+
+
+def _inner(text: str, word: Span) -> Span:
+    """Return a word from its first letter or digit to its last; if it has none, the end of the word."""
+    begin, end = word
+    while begin < end and not text[begin].isalnum():
+        begin += 1
+    while begin < end and not text[end - 1].isalnum():
+        end -= 1
+    return begin, end
+
+
+def _letters(text: str, word: Span) -> str:
+    return text[slice(*_inner(text, word))]

@@ -1,0 +1,386 @@
+"""Tags by detagging and projection: a model translates plain text, and the tags follow the words that they belonged to.
+
+A tag goes around the words that come from its own, as a whole: it is never repeated, lost or invented, and tags stay
+nested. If no word comes from a tag's words, it goes around the nearest word, within another tag if need be, so that no
+tag is around nothing. A point, such as an image, stays beside the word that it touched, or goes before the word that
+followed it.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from glassformer.text.links import Link, Span, overlap
+from glassformer.translating.markup.pieces import Piece, pieces_of
+from glassformer.translating.markup.units import Chunk, closings_of
+
+__all__ = ["Plain", "Tag", "detagged", "projected", "retagged"]
+
+FEW_WORDS = 2
+"""A tag also covers this number of unaligned words between its own."""
+_LINK = "a"
+"""The name of the elements that may not stand within each other."""
+
+
+class Tag(NamedTuple):
+    """A tag that was taken out of a text."""
+
+    opening: Chunk
+    closing: Chunk | None
+    """None for a point."""
+    begin: int
+    end: int
+    """The characters of the plain text that the tag stood around."""
+    inner: "tuple[Tag, ...]" = ()
+    space: Literal["kept", "taken", "added"] = "kept"
+    """What happened to the white space at a point: one of two spaces was taken out, or one was added between words."""
+
+    @property
+    def has_link(self) -> bool:
+        """Whether the tag is a link or contains one."""
+        return self.opening.name == _LINK or any(one.has_link for one in self.inner)
+
+    def cuts(self) -> Iterator[int]:
+        """Yield the places in the plain text at which the tag, or one within it, begins or ends."""
+        yield from (self.begin, self.end)
+        for one in self.inner:
+            yield from one.cuts()
+
+
+class Plain(NamedTuple):
+    """A text without its tags."""
+
+    text: str
+    tags: list[Tag]
+    raws: dict[int, str]
+    """How the document writes some of the characters."""
+
+    @property
+    def cuts(self) -> list[int]:
+        """The places where tags begin or end, in order."""
+        return sorted({place for tag in self.tags for place in tag.cuts()})
+
+
+class _Placed(NamedTuple):
+    """A tag's place in the target."""
+
+    begin: int
+    end: int
+    tag: Tag
+    inner: "tuple[_Placed, ...]" = ()
+    joins: bool = False
+    """Whether a space that was added before a point is not needed there."""
+
+
+def detagged(chunks: Sequence[Chunk]) -> Plain:
+    """Return the plain text of chunks, and their tags."""
+    closings, plain = closings_of(chunks), _PlainText(chunks)
+    ends = {end: begin for begin, end in closings.items()}
+    levels: list[list[Tag]] = [[]]
+    begins: list[int] = []
+    for place, chunk in enumerate(chunks):
+        if chunk.role == "text":
+            plain.add(chunk.text, chunk.raws)
+        elif place in closings:
+            plain.end_before(place)
+            levels.append([])
+            begins.append(plain.size)
+        elif place in ends:
+            inner, opening = tuple(levels.pop()), chunks[ends[place]]
+            levels[-1].append(Tag(opening, chunk, begins.pop(), plain.size, inner))
+        else:
+            space = plain.space_at_point(place)
+            levels[-1].append(Tag(chunk, None, plain.size, plain.size, (), space))
+    return Plain(plain.text, levels[0], plain.raws)
+
+
+class _PlainText:
+    """The plain text of chunks, as far as they are read."""
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.size = 0
+        self.raws: dict[int, str] = {}
+        self._chunks = chunks
+        self._parts: list[str] = []
+        self._skips_space = False
+        self._next: list[str] = []
+        """For each chunk, the first character of the text after it."""
+        following = ""
+        for chunk in reversed(chunks):
+            self._next.append(following)
+            following = chunk.text[:1] if chunk.role == "text" and chunk.text else following
+        self._next.reverse()
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def add(self, text: str, raws: Mapping[int, str]) -> None:
+        skipped = 1 if self._skips_space and text else 0
+        self._skips_space = self._skips_space and not text
+        self.raws |= {self.size + place - skipped: raw for place, raw in raws.items() if place >= skipped}
+        self._parts.append(text[skipped:])
+        self.size += len(text) - skipped
+
+    def end_before(self, place: int) -> None:
+        """End the sentence before an element that touches another one, if these are never one text."""
+        chunk, last = self._chunks[place], self._chunks[max(0, place - 1)]
+        if chunk.parts and last.role == "close" and last.parts and self._touches(place):
+            self.add("\n", {0: ""})
+
+    def space_at_point(self, place: int) -> Literal["kept", "taken", "added"]:
+        if self._skips_space:
+            return "kept"
+        if self._before == " " and self._stands_before_space(place):
+            self._skips_space = True
+            return "taken"
+        if not self._chunks[place].parts or not self._touches(place):
+            return "kept"
+        self.add(" ", {0: ""})
+        return "added"
+
+    @property
+    def _before(self) -> str:
+        return next((part[-1] for part in reversed(self._parts) if part), "")
+
+    def _touches(self, place: int) -> bool:
+        before, after = self._before, self._next[place]
+        return bool(before and after) and not before.isspace() and not after.isspace()
+
+    def _stands_before_space(self, place: int) -> bool:
+        following = self._chunks[place + 1] if place + 1 < len(self._chunks) else None
+        return (
+            following is not None and following.role == "text" and following.text[:1] == " " and 0 not in following.raws
+        )
+
+
+def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk]:
+    """Return the chunks of the translation of a text that is one sentence, given the links of its words."""
+    return projected(plain, target, list(pieces_of(plain.text, target, links, plain.cuts)))
+
+
+def projected(plain: Plain, target: str, pieces: Sequence[Piece]) -> list[Chunk]:
+    """Return the chunks of a target, which consists of these pieces: its text, with the tags of the source."""
+    raws = {
+        one.begin + place - source: plain.raws[place]
+        for one in pieces
+        if one.is_same
+        for source, last in one.sources
+        for place in range(source, last)
+        if place in plain.raws and plain.text[place] == target[one.begin + place - source]
+    }
+    placed = _Level(plain.text, target, pieces).placed(plain.tags)
+    return list(_Writer(target, raws).written(0, len(target), placed))
+
+
+@dataclass
+class _Level:
+    """Places tags in a part of a target that consists of some pieces."""
+
+    source: str
+    target: str
+    pieces: Sequence[Piece]
+    ranges: dict[int, Span] = field(default_factory=dict)
+    """The characters of the tags around words that have a place, by their indices."""
+    guests: defaultdict[int, list[Tag]] = field(default_factory=lambda: defaultdict(list))
+    """Further tags that go within a tag, by its index."""
+
+    def __post_init__(self) -> None:
+        some = sorted((*span, place) for place, piece in enumerate(self.pieces) for span in piece.sources)
+        self._begins = [begin for begin, *_ in some]
+        self._places = [place for *_, place in some]
+        self._last = list(accumulate(((end, place) for _, end, place in some), max))
+
+    def placed(self, tags: Sequence[Tag]) -> tuple[_Placed, ...]:
+        """Return the places of tags, in order and without overlaps."""
+        pairs = [index for index, tag in enumerate(tags) if tag.closing]
+        owners = self._owners(tags, pairs)
+        runs = _runs(self.pieces, owners)
+        for index in pairs:
+            if index in runs:
+                first, last = runs[index]
+                self.ranges[index] = self.pieces[first].begin, self.pieces[last].end
+        for index in pairs:
+            if index not in runs:
+                self._settle(index, tags)
+        around = sorted((span, index) for index, span in self.ranges.items())
+        found = [self._around(index, tags[index]) for index in self.ranges]
+        found += [self._point(index, tag, around) for index, tag in enumerate(tags) if not tag.closing]
+        return tuple(place for *_, place in sorted(found, key=lambda one: one[:3]))
+
+    def _owners(self, tags: Sequence[Tag], pairs: Sequence[int]) -> list[int | None]:
+        """Return the index of the tag that each piece belongs to: of those it comes from, the one with most of it."""
+        begins = [tags[index].begin for index in pairs]
+
+        def owner(piece: Piece) -> int | None:
+            shares: dict[int, int] = {}
+            for begin, end in piece.sources:
+                first = max(0, bisect_right(begins, begin) - 1)
+                for index in pairs[first : bisect_left(begins, end)]:
+                    share = min(end, tags[index].end) - max(begin, tags[index].begin)
+                    if share > 0:
+                        shares[index] = shares.get(index, 0) + share
+            return max(shares, key=lambda index: (shares[index], -index)) if shares else None
+
+        return [owner(piece) for piece in self.pieces]
+
+    def _around(self, index: int, tag: Tag) -> tuple[int, bool, int, _Placed]:
+        begin, end = self.ranges[index]
+        inner = (*tag.inner, *self.guests[index])
+        within = _Level(self.source, self.target, self._within(begin, end)).placed(inner) if inner else ()
+        return begin, True, index, _Placed(begin, end, tag, within)
+
+    def _within(self, begin: int, end: int) -> list[Piece]:
+        """Return the pieces, or parts of them, between two characters."""
+        first = bisect_right(self.pieces, begin, key=lambda piece: piece.end)
+        last = bisect_left(self.pieces, end, key=lambda piece: piece.begin)
+        return [
+            one._replace(begin=max(one.begin, begin), end=min(one.end, end))
+            if one.begin < begin or end < one.end
+            else one
+            for one in self.pieces[first:last]
+        ]
+
+    def _settle(self, index: int, tags: Sequence[Tag]) -> None:
+        """Give a tag that no piece belongs to its place at the nearest word, in another tag if that word has one."""
+        tag = tags[index]
+        words = (
+            [one for one in self.pieces if one.is_word]
+            or [one for one in self.pieces if not self.target[one.begin : one.end].isspace()]
+            or self.pieces
+        )
+        aligned = [one for one in words if any(overlap(tag[2:4], source) for source in one.sources)]
+        anchor = self._beside(tag)
+        nearest = min(aligned or words, key=lambda one: _distance(one, anchor))
+        near = words.index(nearest)
+        beside = [one for one in words[max(0, near - FEW_WORDS) : near + FEW_WORDS + 1] if self._host(one) is None]
+        host = self._host(nearest)
+        if host is not None and beside and not aligned:
+            nearest, host = min(beside, key=lambda one: _distance(one, anchor)), None
+        if host is not None and tag.has_link and any(one.has_link for one in (tags[host], *self.guests[host])):
+            if free := [one for one in words if self._host(one) is None]:
+                nearest, host = min(free, key=lambda one: _distance(one, anchor)), None
+            elif self._divide(index, host, words):
+                return
+        if host is None:
+            self.ranges[index] = nearest.begin, nearest.end
+        else:
+            self.guests[host].append(tag)
+
+    def _host(self, piece: Piece) -> int | None:
+        """Return the index of the tag around a piece."""
+        return next((index for index, span in self.ranges.items() if overlap(span, piece[:2])), None)
+
+    def _divide(self, index: int, host: int, words: Sequence[Piece]) -> bool:
+        """Give a tag a part of another one's place: a word at its end, or some letters of its only word."""
+        begin, end = self.ranges[host]
+        inside = [one for one in words if begin <= one.begin and one.end <= end]
+        if len(inside) > 1:
+            first, last = (end_of_first := inside[0].end), inside[-1].begin
+        else:
+            first = last = end_of_first = (begin + end) // 2
+        if not begin < first <= last < end:
+            return False
+        if index < host:
+            self.ranges[index] = begin, end_of_first
+            kept = self.target[end_of_first:end]
+            self.ranges[host] = end - len(kept.lstrip()), end
+        else:
+            self.ranges[index] = last, end
+            self.ranges[host] = begin, begin + len(self.target[begin:last].rstrip())
+        return True
+
+    def _beside(self, tag: Tag) -> int:
+        """Return where a point belongs that stands where a tag begins."""
+        left = bisect_left(self._begins, tag.begin) - 1
+        right = left + 1
+        after = self.pieces[self._last[left][1]].end if left >= 0 else None
+        before = None
+        if right < len(self._places):
+            source = self._begins[right]
+            before = min(self.pieces[self._places[one]].begin for one in self._of(source, right))
+        touches = tag.begin > 0 and not self.source[tag.begin - 1].isspace()
+        if touches and after is not None:
+            return after
+        return before if before is not None else after if after is not None else self.pieces[-1].end
+
+    def _of(self, source: int, first: int) -> range:
+        return range(first, bisect_right(self._begins, source, first))
+
+    def _point(self, index: int, tag: Tag, around: Sequence[tuple[Span, int]]) -> tuple[int, bool, int, _Placed]:
+        """Return the place of a point outside the ranges of its neighbours."""
+        place = self._beside(tag)
+        if before := bisect_left(around, ((place, 0), 0)):
+            (first, last), other = around[before - 1]
+            if place < last:
+                place = first if index < other else last
+        return place, False, index, _Placed(place, place, tag, (), self._joins(tag, place))
+
+    def _joins(self, tag: Tag, place: int) -> bool:
+        """Return whether the words around a place are those around a point to which a space was added."""
+        if tag.space != "added":
+            return False
+        first = bisect_left(self.pieces, place, key=lambda piece: piece.begin)
+        before = next((one for one in reversed(self.pieces[:first]) if one.sources), None)
+        after = next((one for one in self.pieces[first:] if one.sources), None)
+        ends = before is not None and any(end in (tag.begin - 1, tag.begin) for _, end in before.sources)
+        return ends and after is not None and any(begin == tag.begin for begin, _ in after.sources)
+
+
+def _distance(piece: Piece, place: int) -> int:
+    return max(piece.begin - place, place - piece.end, 0)
+
+
+def _runs(pieces: Sequence[Piece], owners: Sequence[int | None]) -> dict[int, Span]:
+    """Return for each tag the first and the last piece of its longest run; a run has a word.
+
+    Between the pieces of a run may be few words that belong to no tag.
+    """
+    best: dict[int, tuple[int, Span]] = {}
+    owner: int | None = None
+    first = last = words = gap = 0
+    for place, (piece, own) in enumerate(zip(pieces, owners, strict=True)):
+        if own is None:
+            gap += piece.is_word
+            continue
+        if own != owner or gap > FEW_WORDS:
+            owner, first, words = own, place, 0
+        last, gap, words = place, 0, words + piece.is_word
+        if (words and words > best.get(own, (0,))[0]) or (words and best[own][1][0] == first):
+            best[own] = words, (first, last)
+    return {own: run for own, (_, run) in best.items()}
+
+
+class _Writer:
+    """Writes parts of a target with tags."""
+
+    def __init__(self, target: str, raws: Mapping[int, str]) -> None:
+        self.target, self.raws = target, raws
+        self._places = sorted(raws)
+
+    def written(self, begin: int, end: int, placed: Iterable[_Placed]) -> Iterator[Chunk]:
+        """Yield the chunks of a part of the target."""
+        cursor = begin
+        for place in placed:
+            tag, last = place.tag, place.begin
+            if place.joins:
+                last = cursor + len(self.target[cursor : place.begin].rstrip())
+            yield self._text(cursor, last)
+            is_after_word = place.begin > 0 and not self.target[place.begin - 1].isspace()
+            if tag.space == "taken" and is_after_word:
+                yield Chunk("text", " ")
+            yield tag.opening
+            if tag.space == "taken" and not is_after_word:
+                yield Chunk("text", " ")
+            if tag.closing:
+                yield from self.written(place.begin, place.end, place.inner)
+                yield tag.closing
+            cursor = place.end
+        yield self._text(cursor, end)
+
+    def _text(self, begin: int, end: int) -> Chunk:
+        places = self._places[bisect_left(self._places, begin) : bisect_left(self._places, end)]
+        return Chunk("text", self.target[begin:end], raws={place - begin: self.raws[place] for place in places})

@@ -1,0 +1,203 @@
+"""The units of a text with tags, by the rules of its language."""
+
+import html
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from glassformer.errors import DataError
+from glassformer.text.languages import primary
+from glassformer.translating.markup.scanning import Syntax, Token, scanned, values
+from glassformer.translating.markup.units import Chunk, Role, Unit, closings_of, unit_of
+
+__all__ = ["Rules", "read_text", "units_of"]
+
+MOST_NESTED = 100
+"""Maximum number of elements within each other."""
+_BEGINS = frozenset({"bpt", "bx", "sc"})
+_ENDS = frozenset({"ept", "ex", "ec"})
+"""Elements of XLIFF and TMX that stand for the tags of another format: one for the opening tag, one for the closing."""
+_REFERENCES = ("rid", "startref", "i", "id")
+"""Their attributes that say which belong together."""
+_WRITTEN = re.compile(r"[ \t\r\n\f]++|&(?:#[0-9]{1,8}+;?|#[xX][0-9A-Fa-f]{1,8}+;?|[A-Za-z][A-Za-z0-9]{0,31}+;?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How a language of tags is read."""
+
+    syntax: Syntax
+    ends: Callable[[str, Sequence[Token], dict[int, int]], Collection[int]]
+    """Returns the indices of the tags at which a text ends, given the document, its tokens, and their closing tags."""
+    escape: Callable[[str], str]
+    attributes: Callable[[str, Token], Iterator[Unit]] = lambda _, __: iter(())
+    """Returns the units of a tag's attributes."""
+    kept: Collection[str] = ()
+    """Names of elements whose content is not translated."""
+    notes: Collection[str] = ()
+    """Names of elements that are no part of the sentence that they follow, if they only hold a number, a sign, or a
+    text in brackets."""
+    apart: Collection[str] = ()
+    """Names of elements that are separate texts where they touch, as the links of a menu do."""
+    language: str | None = None
+    """The language of the text; None if inline elements in another language are translated too."""
+
+
+def units_of(document: str, rules: Rules) -> list[Unit]:
+    """Return the units of a document, in order.
+
+    Raises:
+        DataError: there are too many elements within each other.
+    """
+    reader = _Reader(document, rules)
+    return sorted(reader.units(0, len(reader.tokens)), key=lambda unit: unit.begin)
+
+
+@dataclass
+class _Reader:
+    document: str
+    rules: Rules
+    tokens: list[Token] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = list(scanned(self.document, self.rules.syntax))
+        self.closings = closings_of(self.tokens)
+        self._check_depth()
+        self.ends = self.rules.ends(self.document, self.tokens, self.closings)
+
+    def _check_depth(self) -> None:
+        opened: list[int] = []
+        for place, token in enumerate(self.tokens):
+            while opened and opened[-1] <= place:
+                opened.pop()
+            if place in self.closings:
+                opened.append(self.closings[place])
+            if len(opened) > MOST_NESTED:
+                line = self.document.count("\n", 0, token.begin) + 1
+                raise DataError(f"line {line}: expected at most {MOST_NESTED} elements within each other; divide it")
+
+    def units(self, first: int, last: int, *, is_note: bool = False) -> Iterator[Unit]:
+        """Yield the units between two tokens; those within other units come later than these."""
+        chunks: list[Chunk] = []
+        place = first
+        while place < last:
+            token, end = self.tokens[place], place
+            is_tag = token.role in ("open", "empty")
+            if is_tag and self._is_kept(place):
+                end = min(self.closings.get(place, place if token.role == "empty" else last - 1), last - 1)
+                yield from self._translated_again(place + 1, end)
+                chunk = self._point(place, end, parts=True)
+            elif is_tag and not is_note and self._is_note(place):
+                end = self.closings[place]
+                yield from self.rules.attributes(self.document, token)
+                yield from self.units(place + 1, end, is_note=True)
+                chunk = self._point(place, end)
+            elif is_tag and token.name in _BEGINS | _ENDS:
+                end = self.closings.get(place, place)
+                chunk = self._code(place, end)
+            else:
+                chunk = self._chunk(token)
+                if is_tag:
+                    yield from self.rules.attributes(self.document, token)
+            if place in self.ends:
+                yield from self._unit(chunks, is_note)
+                chunks = []
+            else:
+                chunks.append(chunk)
+            place = end + 1
+        yield from self._unit(chunks, is_note)
+
+    def _unit(self, chunks: Sequence[Chunk], is_note: bool) -> Iterator[Unit]:
+        """Yield the unit of some chunks; of a note, only if it has a letter."""
+        is_said = not is_note or any(any(map(str.isalpha, one.text)) for one in chunks if one.role == "text")
+        if is_said and (unit := unit_of(self.document, chunks, self.rules.escape)):
+            yield unit
+
+    def _is_kept(self, place: int) -> bool:
+        token = self.tokens[place]
+        if token.name in self.rules.kept:
+            return True
+        found = values(self.document, token)
+        if "translate" in found:
+            return found["translate"].lower() == "no"
+        language = found.get("lang") or found.get("xml:lang")
+        is_foreign = language and self.rules.language and primary(language) != primary(self.rules.language)
+        return "notranslate" in found.get("class", "").split() or bool(is_foreign and place not in self.ends)
+
+    def _translated_again(self, first: int, last: int) -> Iterator[Unit]:
+        """Yield the units of the elements within a kept one that are to be translated."""
+        place = first
+        while place < last:
+            end = self.closings.get(place, place)
+            if end > place and values(self.document, self.tokens[place]).get("translate", "no").lower() in ("", "yes"):
+                yield from self.units(place + 1, end)
+                place = end
+            place += 1
+
+    def _is_note(self, place: int) -> bool:
+        if self.tokens[place].name not in self.rules.notes or place not in self.closings:
+            return False
+        content = self._text(place, self.closings[place]).strip()
+        after = self._text(self.closings[place], min(len(self.tokens), self.closings[place] + 3))
+        is_within_word = after[:1].isalnum() and content.isalnum()
+        return content.startswith(("[", "(")) or not (is_within_word or any(map(str.isalpha, content)))
+
+    def _text(self, first: int, last: int) -> str:
+        return "".join(self.document[one.begin : one.end] for one in self.tokens[first:last] if one.role == "text")
+
+    def _point(self, first: int, last: int, *, parts: bool = False) -> Chunk:
+        begin, end = self.tokens[first].begin, self.tokens[last].end
+        return Chunk("point", self.document[begin:end], begin, end, parts=parts)
+
+    def _code(self, first: int, last: int) -> Chunk:
+        """Return the chunk of an element that stands for a tag."""
+        found = values(self.document, self.tokens[first])
+        reference = next((found[name] for name in _REFERENCES if name in found), "")
+        role: Role = "open" if self.tokens[first].name in _BEGINS else "close"
+        return self._point(first, last)._replace(role=role, name=f"code {reference}")
+
+    def _chunk(self, token: Token) -> Chunk:
+        raw = self.document[token.begin : token.end]
+        if token.role == "text":
+            text, raws = read_text(raw, self.rules.escape)
+            return Chunk("text", text, token.begin, token.end, raws=raws)
+        if token.role in ("empty", "other"):
+            is_apart = token.name in self.rules.syntax.void and token.name != "wbr"
+            return Chunk("point", raw, token.begin, token.end, parts=is_apart)
+        is_apart = token.name in self.rules.apart
+        role: Role = "open" if token.role == "open" else "close"
+        return Chunk(role, raw, token.begin, token.end, token.name, parts=is_apart)
+
+
+def read_text(raw: str, escape: Callable[[str], str]) -> tuple[str, dict[int, str]]:
+    """Return the text that a document writes, and how it writes some of its characters."""
+    parts, raws, size, cursor = list[str](), dict[int, str](), 0, 0
+    for found in chain(_WRITTEN.finditer(raw), [None]):
+        plain = raw[cursor : found.start() if found else None]
+        raws |= {size + place: one for place, one in enumerate(plain) if escape(one) != one}
+        parts.append(plain)
+        size += len(plain)
+        if found:
+            meant, rest = _meant(found[0])
+            if meant and meant != found[0]:
+                raws[size] = found[0].removesuffix(rest)
+            parts.append(meant + rest)
+            size += len(meant + rest)
+            cursor = found.end()
+    return "".join(parts), raws
+
+
+def _meant(written: str) -> tuple[str, str]:
+    """Return what white space or a reference stands for, and the text at its end that is no part of it.
+
+    >>> _meant("&eacute;"), _meant("&notit"), _meant("&so")
+    (('é', ''), ('¬', 'it'), ('', '&so'))
+    """
+    meant = html.unescape(written) or "\ufffd"
+    if meant[0] in " \t\r\n\f":
+        return " ", ""
+    size = 0
+    while size < len(meant) and meant[-size - 1] == written[-size - 1]:
+        size += 1
+    return meant[: len(meant) - size], meant[len(meant) - size :]

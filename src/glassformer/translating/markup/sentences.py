@@ -1,0 +1,85 @@
+"""The sentences of a text with tags, which a model translates, and the text with their translations."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from glassformer.text.links import Span
+from glassformer.text.splitting import sentence_spans
+from glassformer.translating.markup.marked import MarkedText
+from glassformer.translating.markup.pieces import Piece, pieces_of, unchanged
+from glassformer.translating.markup.projection import Plain, detagged, projected
+from glassformer.translating.markup.units import Chunk
+from glassformer.translating.translation import TRANSLATED, Translation
+
+__all__ = ["MarkedSentences"]
+
+
+class _Unit(NamedTuple):
+    """A unit as plain text."""
+
+    plain: Plain
+    spans: list[Span]
+    """The characters of each sentence."""
+    cuts: list[int]
+    """The places in the plain text where tags begin or end, in order."""
+
+
+class MarkedSentences:
+    """The sentences of a text's units, split by the rules of a language; without one, each line is a sentence."""
+
+    def __init__(self, marked: MarkedText, language: str | None) -> None:
+        self.marked = marked
+        self._units = [_unit(unit.chunks, language) for unit in marked.units]
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether there are tags to put back, for which the links of the translations are needed."""
+        return any(unit.plain.tags for unit in self._units)
+
+    @property
+    def wanted(self) -> list[str]:
+        """The sentences to translate, in order."""
+        return [unit.plain.text[begin:end] for unit in self._units for begin, end in unit.spans]
+
+    def rebuilt(self, found: Sequence[Translation]) -> str:
+        """Return the text with the translations of its sentences.
+
+        A unit whose translation equals its source stays as it is written. So does a sentence without a translation.
+        """
+        changed: dict[int, Sequence[Chunk]] = {}
+        for place, (unit, renderings) in enumerate(zip(self._units, self.by_unit(found), strict=True)):
+            target, pieces = _joined(unit, renderings)
+            if target != unit.plain.text:
+                changed[place] = projected(unit.plain, target, pieces)
+        return self.marked.rebuilt(changed)
+
+    def by_unit(self, found: Sequence[Translation]) -> list[list[Translation]]:
+        """Return the translations of the sentences of each unit."""
+        rest = iter(found)
+        return [[next(rest) for _ in unit.spans] for unit in self._units]
+
+
+def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
+    plain = detagged(chunks)
+    return _Unit(plain, list(sentence_spans(plain.text, language)), plain.cuts)
+
+
+def _joined(unit: _Unit, renderings: Sequence[Translation]) -> tuple[str, list[Piece]]:
+    """Return the translation of a unit with the white space between its sentences, and the pieces of all of it."""
+    source, parts, pieces = unit.plain.text, list[str](), list[Piece]()
+    cursor = size = 0
+    for (begin, end), one in chain(zip(unit.spans, renderings, strict=True), [((len(source),) * 2, None)]):
+        pieces += unchanged(source, (cursor, begin), size, unit.cuts)
+        parts.append(source[cursor:begin])
+        size += begin - cursor
+        if one:
+            sentence = source[begin:end]
+            target = one.text if one.status in TRANSLATED and one.text.strip() else sentence
+            cuts = [cut - begin for cut in unit.cuts[bisect_left(unit.cuts, begin) : bisect_right(unit.cuts, end)]]
+            pieces += (piece.moved(begin, size) for piece in pieces_of(sentence, target, one.links, cuts))
+            parts.append(target)
+            size += len(target)
+        cursor = end
+    return "".join(parts), pieces

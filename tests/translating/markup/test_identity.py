@@ -1,0 +1,146 @@
+"""A translation that changes nothing, or only the case of letters, leaves each tag and each space at its letter."""
+
+import html
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.translating.markup.html_pages import html_units
+from glassformer.translating.markup.marked import MarkedText
+from glassformer.translating.markup.sentences import MarkedSentences
+from glassformer.translating.markup.xml_texts import xml_units
+from glassformer.translating.translation import Translation
+from profiles import scaled
+from translating.markup.pages import TEMPLATES, pages
+
+READERS = pytest.mark.parametrize("read", [html_units, xml_units])
+
+
+def sentences(text, read=html_units):
+    return MarkedSentences(MarkedText(text=text, units=tuple(read(text, "en"))), "en")
+
+
+def translated(text, render, read=html_units):
+    found = sentences(text, read)
+    return found.rebuilt([Translation(text=render(one)) for one in found.wanted])
+
+
+def in_capitals(text):
+    """Return a text in capitals, as far as these are as long, and the same letters again in small letters."""
+    return "".join(
+        one.upper() if len(one.upper()) == 1 and one.upper().casefold() == one.casefold() else one for one in text
+    )
+
+
+def check(text, read):
+    assert translated(text, str, read) == text
+    changed = translated(text, in_capitals, read)
+    # An entity for a letter that has changed is written as the letter.
+    assert html.unescape(changed).casefold() == html.unescape(text).casefold()
+    assert changed.count("<") == text.count("<")
+
+
+@READERS
+def test_no_text_of_2400_changes(read):
+    assert len(TEMPLATES) >= 150
+    assert len({*pages()}) > 2000
+    for text in pages():
+        check(text, read)
+
+
+SPACE = st.sampled_from(["", "", " ", "\n ", "&nbsp;", "  "])
+TEXTS = ("The cat", "slept", "it", "word.", "(see", "x)", ",", ": ", "&amp;", "caf&eacute;", "2", "é")
+POINTS = ("<br>", "<img alt='a cat'>", "<!-- c -->", "<i></i>", "<code>x</code>", "<wbr>", "<rt>r</rt>")
+KEPT = ("<sup>[1]</sup>", "<b translate=no>Keep</b>")
+LEAF = st.sampled_from([*TEXTS, *POINTS, *KEPT])
+NAME = st.sampled_from(["a", "b", "i", "span", "sup", "sub", "ruby", "em", "p", "div", "label", "x-y", "0", "1"])
+TREE = st.recursive(
+    LEAF,
+    lambda inner: st.builds(
+        lambda name, parts: f"<{name}>{''.join(space + part for space, part in parts)}</{name}>",
+        NAME,
+        st.lists(st.tuples(SPACE, inner), max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@READERS
+@given(st.lists(st.tuples(TREE, SPACE), max_size=6).map(lambda parts: "".join(map("".join, parts))))
+@scaled(150)
+def test_no_tree_changes(read, text):
+    check(text, read)
+
+
+@READERS
+@given(st.lists(st.sampled_from([*"<>/a='\" b&;#?1", "!--", "-->"])).map("".join))
+@scaled(150)
+def test_anything_can_be_read(read, text):
+    assert translated(text, str, read) == text
+    translated(text, lambda one: f"{one} more", read)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("slept<sup>2</sup> well", ["slept well"]),
+        ("word.<sup><a>[1]</a></sup> The end", ["word.", "The end"]),
+        ("word.<sup>[<i>citation needed</i>]</sup>", ["word.", "[citation needed]"]),
+        ("<a>Home</a><a>The cat</a>", ["Home", "The cat"]),
+        ("rug<b>mat</b>", ["rugmat"]),
+        ("H<sub>2</sub>O", ["H2O"]),
+        ("one<br>two", ["one two"]),
+        ("Tom & Jerry", ["Tom & Jerry"]),
+        ("<ruby>漢<rp>(</rp><rt>kan</rt><rp>)</rp></ruby>", ["漢"]),
+        ("the <b translate=no>X <i translate=yes>old</i></b> cat", ["the cat", "old"]),
+        ("a <b class='x notranslate'>Cat</b> b", ["a b"]),
+        ("a <i lang=la>felis</i> b <i lang=en-GB>c</i>", ["a b c"]),
+        ('<meta name=description content="a cat">', ["a cat"]),
+        ("<input type=submit value=Go><input value=x aria-label=Name>", ["Go", "Name"]),
+        ("<title>a <b> c</title><script>x</script>", ["a <b> c"]),
+        ("<p>one<p>two", ["one", "two"]),
+    ],
+)
+def test_what_a_model_reads_of_a_page(text, wanted):
+    assert sentences(text).wanted == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "wanted"),
+    [
+        ("a <x>b</x> c", {}, ["a b c"]),
+        ("a <x>b</x> c", {"ignored": ["x"]}, ["a c"]),
+        ("a <x>b</x> c", {"splitting": ["x"]}, ["a", "b", "c"]),
+        ("<d><t>a</t><c><p>b <i>c</i></p><p>d</p></c></d>", {}, ["a", "b c", "d"]),
+        ("<d><t>a</t> <c>b</c></d>", {"outline": False}, ["a b"]),
+        ("<d><t>a</t> <c>b</c></d>", {"joining": ["t", "c"]}, ["a b"]),
+        ("<g id='1'>a</g> <g id='2'>b</g>", {}, ["a b"]),
+        ("a <bpt i='1'>{b}</bpt>b<ept i='1'>{/b}</ept> c", {}, ["a b c"]),
+        ("<Title>a</Title><![CDATA[b]]><?c d?>", {}, ["a"]),
+    ],
+)
+def test_what_a_model_reads_of_xml(text, options, wanted):
+    units = xml_units(text, "en", **options)
+    assert MarkedSentences(MarkedText(text=text, units=tuple(units)), "en").wanted == wanted
+
+
+def test_paired_codes_stay_a_pair_around_their_words():
+    text = "the <bpt i='1'/>cat<ept i='1'/> sleeps"
+    document = sentences(text, xml_units)
+    links = [((0, 3), (0, 2)), ((4, 7), (3, 7)), ((8, 14), (8, 12))]
+    assert document.rebuilt([Translation(text="le chat dort", links=links)]) == "le <bpt i='1'/>chat<ept i='1'/> dort"
+
+
+def test_an_empty_output_replaces_nothing():
+    assert translated("H<sub>2</sub>O <b>x</b>", lambda _: "", html_units) == "H<sub>2</sub>O <b>x</b>"
+
+
+BEGINNINGS = ["<a ", "<!--", "</a", "<![", "<b>a</b>", "<a>a</a>", "<br>a", '<a b="', "<a b=", "&a", "<i>,</i>"]
+
+
+@pytest.mark.parametrize("begin", BEGINNINGS)
+def test_a_long_text_takes_seconds(begin):
+    """Minutes, if the time grew with the square of the length."""
+    text = begin * (100_000 // len(begin))
+    assert translated(text, str) == text

@@ -1,0 +1,179 @@
+"""Tags by projection: none is lost, invented or around nothing, and they stay nested, whatever the links are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.text.links import Link, word_spans
+from glassformer.translating.markup.projection import detagged, retagged
+from glassformer.translating.markup.units import Chunk, closings_of, has_words, unit_of
+from profiles import scaled
+
+TEXT = st.sampled_from(["one ", "two", " three.", "(", " ", "four five six ", "\n", "é,", "seven eight"])
+CHUNK = TEXT.map(lambda text: Chunk("text", text)) | st.builds(
+    lambda role, name, number, parts: Chunk(role, f"<{role}-{name}-{number}>", name=name, parts=parts),
+    st.sampled_from(["open", "close", "point", "point", "point", "point"]),
+    st.sampled_from("ab"),
+    st.integers(0, 3),
+    st.booleans(),
+)
+PAIR = st.deferred(
+    lambda: st.builds(
+        lambda name, inner: [
+            Chunk("open", f"<{name}>", name=name),
+            Chunk("text", "in"),
+            *inner,
+            Chunk("close", f"</{name}>", name=name),
+        ],
+        st.sampled_from("abc"),
+        UNITS,
+    )
+)
+UNITS = st.lists(PAIR | CHUNK.map(lambda chunk: [chunk]), max_size=5).map(
+    lambda many: [one for some in many for one in some]
+)
+
+
+def within_a_unit(chunks):
+    """Return the chunks of the unit that a text and some chunks are."""
+    document, placed = "", []
+    for chunk in [Chunk("text", "First "), *chunks, Chunk("text", "last")]:
+        placed.append(chunk._replace(begin=len(document), end=len(document) + len(chunk.text)))
+        document += chunk.text
+    return [*unit_of(document, placed).chunks]
+
+
+def put_back(chunks, target, links=()):
+    """Return the chunks of a target, with the tags of these chunks."""
+    return retagged(detagged(chunks), target, links)
+
+
+def nested(chunks):
+    """Return the pairs of tags by their texts."""
+    return sorted((chunks[begin].text, chunks[end].text) for begin, end in closings_of(chunks).items())
+
+
+def paired(chunks):
+    """Return the places of the tags that have a partner."""
+    closings = closings_of(chunks)
+    return {*closings, *closings.values()}
+
+
+def text_of(chunks):
+    return "".join(chunk.text for chunk in chunks)
+
+
+def plain_of(chunks):
+    return "".join(chunk.text for chunk in chunks if chunk.role == "text")
+
+
+@given(UNITS, st.lists(TEXT, max_size=8).map("".join), st.data())
+@scaled(120)
+def test_tags_are_kept_and_nested_and_around_words_for_any_links(chunks, target, data):
+    target, chunks = f"{target} word", within_a_unit(chunks)
+    links = []
+    if sources := word_spans(detagged(chunks).text):
+        links = [
+            Link(data.draw(st.sampled_from(sources)), one) for one in word_spans(target) if data.draw(st.booleans())
+        ]
+    found = put_back(chunks, target, links)
+    marks = [[chunk.text for chunk in some if chunk.role != "text"] for some in (chunks, found)]
+    assert sorted(marks[0]) == sorted(marks[1])
+    assert "".join(plain_of(found).split()) == "".join(target.split())
+    if all(chunk.role in ("text", "point") or place in paired(chunks) for place, chunk in enumerate(chunks)):
+        assert nested(found) == nested(chunks)
+        assert all(has_words(plain_of(found[begin:end])) for begin, end in closings_of(found).items())
+
+
+@given(UNITS)
+@scaled(120)
+def test_a_text_that_stays_keeps_each_tag_at_its_letter(chunks):
+    chunks = within_a_unit(chunks)
+    plain = detagged(chunks)
+    found = put_back(chunks, plain.text.upper())
+    assert [chunk.text for chunk in found if chunk.role != "text"] == [one.text for one in chunks if one.role != "text"]
+    written = "".join(
+        "".join(chunk.raws.get(place, one) for place, one in enumerate(chunk.text)) if chunk.role == "text" else "|"
+        for chunk in found
+    )
+    expected = "".join(chunk.text if chunk.role == "text" else "|" for chunk in chunks)
+    assert written.lower() == expected.lower()
+
+
+def pair(name, text):
+    return [Chunk("open", f"<{name}>", name=name), Chunk("text", text), Chunk("close", f"</{name}>", name=name)]
+
+
+def aligned(source, target, pairs):
+    """Return the links between words, by their texts."""
+    sources = {source[slice(*span)]: span for span in word_spans(source)}
+    targets = {target[slice(*span)]: span for span in word_spans(target)}
+    return [Link(sources[one], targets[other]) for one, other in pairs]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "target", "pairs", "expected"),
+    [
+        (
+            [Chunk("text", "the "), *pair("b", "black"), Chunk("text", " cat.")],
+            "le chat noir.",
+            [("the", "le"), ("cat.", "chat"), ("black", "noir.")],
+            "le chat <b>noir</b>.",
+        ),
+        (
+            [Chunk("text", "it is "), *pair("b", "black"), Chunk("text", ".")],
+            "il est noir.",
+            [("it", "il"), ("black.", "noir.")],
+            "il est <b>noir</b>.",
+        ),
+        (pair("b", "black") + pair("i", "bird"), "merle", [("blackbird", "merle")], "<b><i>merle</i></b>"),
+        (pair("a", "black") + pair("a", "bird"), "merle", [("blackbird", "merle")], "<a>me</a><a>rle</a>"),
+        (
+            [Chunk("text", "rug"), *pair("b", "mat"), Chunk("text", " here")],
+            "ici tapis",
+            [("rugmat", "tapis"), ("here", "ici")],
+            "ici <b>tapis</b>",
+        ),
+        (
+            [Chunk("text", "use "), Chunk("point", "{x}"), Chunk("text", " here now")],
+            "ici main utilise",
+            [("use", "utilise"), ("here", "ici"), ("now", "main")],
+            "{x} ici main utilise",
+        ),
+        (
+            [Chunk("text", "the word"), Chunk("point", "[1]"), Chunk("text", " is short")],
+            "court est le mot",
+            [("the", "le"), ("word", "mot"), ("is", "est"), ("short", "court")],
+            "court est le mot[1]",
+        ),
+        (
+            [Chunk("text", "very "), *pair("a", "good"), Chunk("text", " cat")],
+            "bon chat",
+            [("very", "bon"), ("cat", "chat")],
+            "<a>bon</a> chat",
+        ),
+        (
+            [Chunk("text", "Code"), Chunk("point", "<br>", parts=True), Chunk("text", "two")],
+            "UN DEUX",
+            [("Code", "UN"), ("two", "DEUX")],
+            "UN<br>DEUX",
+        ),
+    ],
+)
+def test_a_tag_follows_its_words(chunks, target, pairs, expected):
+    links = aligned(detagged(chunks).text, target, pairs)
+    assert text_of(put_back(chunks, target, links)) == expected
+
+
+def test_without_links_tags_go_by_position():
+    assert text_of(put_back([*pair("b", "black"), Chunk("text", " cats sleep")], "schwarze Katzen schlafen")) == (
+        "<b>schwarze</b> Katzen schlafen"
+    )
+
+
+def test_letters_that_stay_keep_what_the_document_writes():
+    chunks = [Chunk("text", "the café is", raws={7: "&eacute;", 8: "\n "}), *pair("b", " old")]
+    target = "le café est vieux"
+    links = aligned("the café is old", target, [("the", "le"), ("café", "café"), ("is", "est"), ("old", "vieux")])
+    [begin, *_] = put_back(chunks, target, links)
+    assert begin.raws == {6: "&eacute;"}
