@@ -22,6 +22,7 @@ STATUS = {
     "blank": "blank: there is nothing to translate",
     "too_long": "too long: it has more tokens than decoding.max_source allows, or than the model has positions",
     "undecodable": "undecodable: its bytes are not UTF-8",
+    "empty": "empty: the model has written nothing",
     "max_length": "cut at its maximum length (decoding.extra_length): the last <eos> was forced",
 }
 CHOSEN = "→"

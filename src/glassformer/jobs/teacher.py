@@ -21,7 +21,7 @@ from glassformer.translating.combination import Combination
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
-__all__ = ["Teacher", "nearest_first", "reason_without_output", "teachable"]
+__all__ = ["Teacher", "nearest_first", "teachable"]
 
 
 class Teacher:
@@ -103,7 +103,7 @@ class Teacher:
             if why:
                 records.append({"line": line, "source": source, "target": "", "status": why})
                 continue
-            found = [(text, "ok") for text in texts[: wanted.n_best]] or [("", reason_without_output(translation))]
+            found = [(text, "ok") for text in texts[: wanted.n_best]] or [("", translation.status)]
             if wanted.keep_reference and reference.strip() and _is_text(reference):
                 found = [one for one in found if one[0] != reference] + [(reference, "reference")]
             records += [{"line": line, "source": source, "target": text, "status": status} for text, status in found]
@@ -125,11 +125,6 @@ def teachable(translation: Translation) -> list[str]:
     """Return the distinct texts of a translation and its alternatives, best first, without truncated or blank texts."""
     hypotheses = (translation, *translation.alternatives)
     return list(dict.fromkeys(one.text for one in hypotheses if one.status == "ok" and one.text.strip()))
-
-
-def reason_without_output(translation: Translation) -> str:
-    """Return why a line has no output: the translation's status, or "empty" where the model wrote nothing."""
-    return "empty" if translation.status == "ok" else translation.status
 
 
 def nearest_first(

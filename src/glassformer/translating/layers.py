@@ -1,6 +1,7 @@
 """Everything between a request and its translations: a search, and around it the layers that the request needs."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from glassformer.bundle import Bundle
@@ -15,7 +16,7 @@ from glassformer.translating.rescoring import Rescoring
 from glassformer.translating.restoring import restoring
 from glassformer.translating.retrying import Retrying
 from glassformer.translating.searching import Searching
-from glassformer.translating.translation import Translation
+from glassformer.translating.translation import TRANSLATED, Translation
 from glassformer.translating.writing import Writer
 
 __all__ = ["Layers"]
@@ -37,7 +38,7 @@ class Layers:
         read, answer = self.reader.read(asked), self.search
         for layer in reversed([*self.needed(read)]):
             answer = partial(layer, below=answer)
-        return answer(read)
+        return map(_or_empty, answer(read))
 
     def needed(self, asked: Request) -> Iterator[Layer]:
         """Yield the layers that have something to do for a request that was read, the outermost first."""
@@ -52,3 +53,8 @@ class Layers:
             yield KeepingTerms(terms, self.reader.bundle.target_tokenizer, self)
         if self.reader.has_placeholders:
             yield restoring
+
+
+def _or_empty(one: Translation) -> Translation:
+    """Return a translation, whose status says so if the model has written nothing."""
+    return one if one.text.strip() or one.status not in TRANSLATED else replace(one, status="empty")

@@ -12,7 +12,7 @@ from glassformer.text.links import Link
 
 __all__ = ["TRANSLATED", "Explanation", "Kept", "Retry", "Status", "Translation", "score_line", "status_entry"]
 
-Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length"]
+Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length", "empty"]
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
 """The statuses of texts that have a translation."""
 
@@ -44,8 +44,8 @@ class Translation:
     """The aligned words, in the translation's order: each word of the translation with its source word, and each source
     word that is then left with its word of the translation. Empty if not requested."""
     status: Status = "ok"
-    """"ok"; "suspicious": guards were set off; "max_length": cut at its maximum length; or why the text was not
-    translated."""
+    """"ok"; "suspicious": guards were set off; "max_length": cut at its maximum length; "empty": the model has written
+    nothing; or why the text was not translated."""
     reasons: tuple[str, ...] = ()
     """The guards that the output set off, by the names in `glassformer.evaluation.signals.SIGNALS`."""
     confidence: Confidence | None = None

@@ -113,7 +113,7 @@ def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
     from glassformer.translating.translation import TRANSLATED
 
     [translation] = translator.translate([text])
-    if translation.status not in TRANSLATED:
+    if translation.status not in (*TRANSLATED, "empty"):
         raise DataError(f"the text has no translation: {translation.status.replace('_', ' ')}")
     followed = translation.text if target is None else target
     bundle, config = translator.bundle, translator.bundle.model_config
