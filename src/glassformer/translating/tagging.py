@@ -1,0 +1,110 @@
+"""Put the pairs of tags of plain texts around the words that they belong to."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from glassformer.text.edits import edited
+from glassformer.text.links import Link, Span, word_spans
+from glassformer.translating.markup.projection import Plain, detagged, retagged
+from glassformer.translating.markup.scanning import PLAIN, scanned
+from glassformer.translating.markup.units import Chunk, Unit, closings_of, unit_of
+from glassformer.translating.request import Request, Translate
+from glassformer.translating.translation import TRANSLATED, Translation
+
+__all__ = ["tagging"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """A text with pairs of numbered or named tags around some of its words."""
+
+    text: str
+    unit: Unit
+    plain: Plain
+
+    @classmethod
+    def of(cls, text: str) -> "_Tagged | None":
+        """Return a text and its tags; None if no tag has a partner."""
+        if "</" not in text:
+            return None
+        tokens = list(scanned(text, PLAIN))
+        closings = closings_of(tokens)
+        paired = {*closings, *closings.values()}
+        chunks = [
+            Chunk(
+                ("open" if place in closings else "close") if place in paired else "text",
+                text[token.begin : token.end],
+                token.begin,
+                token.end,
+                token.name,
+            )
+            for place, token in enumerate(tokens)
+        ]
+        unit = unit_of(text, chunks) if closings else None
+        return cls(text, unit, detagged(unit.chunks)) if unit else None
+
+    def restored(self, one: Translation, *, links: bool) -> Translation:
+        """Return a translation of the text without its tags as one of the text with them."""
+        if one.status not in TRANSLATED or not one.text.strip():
+            return replace(one, links=())
+        chunks = retagged(self.plain, one.text, one.links)
+        text = edited(self.text, [self.unit.edit(chunks, (), self.text)])
+        others = tuple(self.restored(other, links=links) for other in one.alternatives)
+        moved = tuple(self._moved(one.links, chunks, text)) if links else ()
+        return replace(one, text=text, links=moved, alternatives=others)
+
+    def _moved(self, links: Sequence[Link], chunks: Sequence[Chunk], text: str) -> Iterator[Link]:
+        """Yield the links between the words of both texts with tags."""
+        ours, theirs = (
+            _Places(one, self.unit.begin, some) for one, some in ((self.text, self.unit.chunks), (text, chunks))
+        )
+        for link in links:
+            yield Link(ours.word(link.source), theirs.word(link.target))
+
+
+class _Places:
+    """The words of a text with tags, by the places in the text without them."""
+
+    def __init__(self, text: str, begin: int, chunks: Sequence[Chunk]) -> None:
+        self._words = word_spans(text)
+        self._plain, self._moved = [0], [begin]
+        for chunk in chunks:
+            begin += len(chunk.text)
+            if chunk.role == "text":
+                self._plain.append(self._plain[-1] + len(chunk.text))
+                self._moved[-1:] = [begin - len(chunk.text), begin]
+
+    def word(self, span: Span) -> Span:
+        """Return the word that contains the first character of a span."""
+        part = min(bisect_right(self._plain, span[0]), len(self._plain) - 1) - 1
+        place = self._moved[part] + span[0] - self._plain[part]
+        return self._words[bisect_right(self._words, place, key=lambda word: word[0]) - 1]
+
+
+def tagging(asked: Request, below: Translate) -> Iterator[Translation]:
+    """Start translating; return an iterator over the translations with the pairs of tags of their texts."""
+    tagged = {place: one for place, text in enumerate(asked.texts) if (one := _tagged(asked, place, text))}
+    if not tagged:
+        return below(asked)
+    rest = [place for place in range(len(asked.texts)) if place not in tagged]
+    plain = _among(asked, [*tagged])._replace(texts=[one.plain.text for one in tagged.values()], links=True)
+    return _merged(asked, tagged, below(plain), below(_among(asked, rest)))
+
+
+def _tagged(asked: Request, place: int, text: str) -> _Tagged | None:
+    """Return a text with tags; None for one whose output must begin with given words, or if tags are not protected."""
+    return _Tagged.of(text) if asked.terms.protect and not asked.prefixes[place] else None
+
+
+def _among(asked: Request, places: Sequence[int]) -> Request:
+    """Return the request for some of its texts."""
+    texts, prefixes = ([some[place] for place in places] for some in (asked.texts, asked.prefixes))
+    return asked._replace(texts=texts, prefixes=prefixes, seeds=[asked.seeds[place] for place in places])
+
+
+def _merged(
+    asked: Request, tagged: Mapping[int, _Tagged], found: Iterator[Translation], others: Iterator[Translation]
+) -> Iterator[Translation]:
+    for place in range(len(asked.texts)):
+        yield tagged[place].restored(next(found), links=asked.links) if place in tagged else next(others)

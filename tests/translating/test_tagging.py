@@ -1,0 +1,72 @@
+"""Pairs of tags in plain texts stand around the words that they belong to."""
+
+import pytest
+
+from glassformer.decoding.engine import Search
+from glassformer.recipes.configuration import DecodingConfig
+from glassformer.text.links import Link, word_spans
+from glassformer.text.terms import Terms
+from glassformer.translating.request import Request
+from glassformer.translating.tagging import tagging
+from glassformer.translating.translation import Translation
+
+
+def asked(*texts, prefix="", protect=True, links=False):
+    search, terms = Search(settings=DecodingConfig()), Terms(protect=protect)
+    return Request(texts, [prefix] * len(texts), range(len(texts)), search, terms, links=links)
+
+
+def backwards(request):
+    """Translate each text into its words in capitals, the last first."""
+    for text in request.texts:
+        words = word_spans(text)
+        target = " ".join(text[slice(*word)].upper() for word in reversed(words))
+        links = [Link(one, other) for one, other in zip(reversed(words), word_spans(target), strict=True)]
+        other = Translation(text=f"{target} 2", links=tuple(links))
+        yield Translation(text=target, links=tuple(links) if request.links else (), alternatives=(other,))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the <0>black cat</0> sleeps", "SLEEPS <0>CAT BLACK</0> THE"),
+        ("<bold>the</bold> cat", "CAT <bold>THE</bold>"),
+        ("a <0>b <1>c</1></0> d", "D <0><1>C</1> B</0> A"),
+        ('<a href="x y">cat</a> a', 'A <a href="x y">CAT</a>'),
+        ("  <b>the cat</b>", "  <b>CAT THE</b>"),
+        ("a cat", "CAT A"),
+        ("a <b> c", "C <B> A"),
+        ("a < b </b> c", "C </B> B < A"),
+        ("a <b></b> c", "<b></b> C A"),
+        ("<b> </b>", "</B> <B>"),
+    ],
+)
+def test_a_pair_goes_around_its_words(text, expected):
+    [one, between] = tagging(asked(text, "x y"), backwards)
+    assert (one.text, between.text) == (expected, "Y X")
+
+
+def test_alternatives_have_the_tags_too():
+    [one] = tagging(asked("a <b>cat</b>"), backwards)
+    assert [other.text for other in one.alternatives] == ["<b>CAT</b> A 2"]
+    assert not one.links
+
+
+def test_links_connect_the_words_of_the_texts_with_tags():
+    text = "the <b>black</b> cat"
+    [one] = tagging(asked(text, links=True), backwards)
+    pairs = [(text[slice(*link.source)], one.text[slice(*link.target)]) for link in one.links]
+    assert pairs == [("cat", "CAT"), ("<b>black</b>", "<b>BLACK</b>"), ("the", "THE")]
+
+
+@pytest.mark.parametrize("request_", [asked("<b>a</b> c", prefix="x"), asked("<b>a</b> c", protect=False)])
+def test_a_text_with_a_prefix_or_without_protection_keeps_its_tags_as_words(request_):
+    [one] = tagging(request_, backwards)
+    assert one.text == "C <B>A</B>"
+
+
+def test_a_text_without_a_translation_stays_without_one():
+    [one] = tagging(
+        asked("<b>a</b>"), lambda request: iter([Translation(text="", status="too_long") for _ in request.texts])
+    )
+    assert (one.text, one.status) == ("", "too_long")
