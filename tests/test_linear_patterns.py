@@ -14,9 +14,9 @@ import glassformer as gf
 from glassformer.evaluation import signals
 from glassformer.text import glossary, links, messages, placeholders, spans, splitting, word_edges
 from glassformer.text.terms import Terms, missing_terms
-from glassformer.translating.documents import html_pages
 from glassformer.translating.documents.document import Document
 from glassformer.translating.documents.sentences import DocumentSentences
+from glassformer.translating.markup import html_pages, reading, scanning, xml_texts
 
 SRC = Path(gf.__file__).parent
 SIZE = 1000
@@ -56,13 +56,20 @@ def sentences(name: str, text: str) -> list[str]:
     return DocumentSentences(Document.read(name, text.encode()), "en").wanted
 
 
+TAGS = [
+    *repeated("<", "<a", "</", "</a", "<!--", "<!", "<?", "<a b=", '<a b="', "<a b='", "<a b=c ", "&", "&a", "&#"),
+    *repeated("<p>a<b>", "<b>a</b>", "<a>a</a>", "<br>a", "<1", "<1 ", "<1>", "<a =", "<![CDATA[", "<sup>[1]</sup>"),
+    *(
+        lambda n, one=one, end=end: one + end * n
+        for one in ("<a", "<1", "<a b", "<a b=")
+        for end in ("b", " ", "=", "/")
+    ),
+]
+
 USER = {
     "glossary._UNIT": (glossary._UNIT.findall, repeated("a", " ", "a ", ".")),
-    "html_pages._ATTRIBUTE": (
-        html_pages._ATTRIBUTE.findall,
-        [lambda n: " a" + " " * n, *repeated(" a", "a ", ' a="', " a='", "/a", " a=", '"', " a = ", "a")],
-    ),
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
+    "html_pages._UNQUOTED": (html_pages._UNQUOTED.fullmatch, repeated("a", "/", "a/")),
     "links._WORD": (links._WORD.findall, repeated("a", " ", "a ", "▁")),
     "messages._BRANCH": (
         lambda text: messages.branches(f"{{n, plural, {text}}}"),
@@ -70,6 +77,20 @@ USER = {
     ),
     "messages._HEADER": (messages.messages, repeated("{n, plural, ", "{n", "{ ", "{n,plural,other{")),
     "placeholders._WRITTEN": (placeholders._WRITTEN.findall, repeated(" ", "⟦", " ⟦0", "⟦0⟧")),
+    "reading._WRITTEN": (reading._WRITTEN.findall, repeated("&", "&a", "&#", "&#1", "&#x", " ", "& ")),
+    "scanning._ATTRIBUTE": (
+        scanning._ATTRIBUTE.findall,
+        [lambda n: " a" + " " * n, *repeated(" a", "a ", ' a="', " a='", "/a", " a=", '"', " a = ", "a", '"a')],
+    ),
+    "scanning._HTML_TAG": (lambda text: [*scanning.scanned(text, scanning.HTML)], TAGS),
+    "scanning._NUMBERED": (lambda text: [*scanning.scanned(text, scanning.HTML)], TAGS),
+    "scanning._STRICT_TAG": (lambda text: [*scanning.scanned(text, scanning.PLAIN)], TAGS),
+    "scanning._TAG_NAME_END": (scanning._TAG_NAME_END.match, repeated("<a", "<")),
+    "scanning._XML_TAG": (lambda text: [*scanning.scanned(text, scanning.XML)], TAGS),
+    "scanning.re.compile": (
+        lambda text: [*scanning.scanned(f"<title>{text}", scanning.HTML)],
+        repeated("</", "</title", "</title>", "<title>", "</title><title>"),
+    ),
     "signals._NUMBER": (signals._NUMBER.findall, [lambda n: "1" + "." * n, *repeated("1.", "1..", "1", ".")]),
     "signals._WORD": (signals._WORD.findall, repeated("a", " ", "a ")),
     "spans._BEGIN": (spans._BEGIN.findall, OF_SPANS),
@@ -90,10 +111,8 @@ USER = {
     "others: a .txt file": (lambda text: sentences("a.txt", text), EXAMPLES),
     "others: a .html file": (lambda text: sentences("a.html", "<p>" + text), EXAMPLES),
     "others: terms": (lambda text: missing_terms(Terms().of(text), text), EXAMPLES),
-    "others: html.parser": (
-        html_pages.html_units,
-        repeated("<", "<a", "</", "</a", "<!--", "<!", "<?", "<a b=", '<a b="', "<a b=c ", "&", "&a", "&#", "<p>a<b>"),
-    ),
+    "others: the units of a page": (html_pages.html_units, TAGS),
+    "others: the units of an XML text": (xml_texts.xml_units, TAGS),
     "others: html.unescape": (html.unescape, repeated("&", "&a", "&#", "&#1", "&#x", "&amp")),
     "others: sentencex": (
         lambda text: list(splitting.sentence_spans(20 * text, "en")),
@@ -110,14 +129,14 @@ OWN = {
     *("bulk._NAME", "bulk.re.sub", "checking.re.search", "comparison.re.sub", "configuration._LANGUAGE"),
     *(
         "description.re.findall",
-        "document.re.finditer",
+        "marked.re.finditer",
         "examples.re.fullmatch",
         "explore._PORT",
         "fast_tokenizer.CODE",
     ),
-    *("files._SETTING", "html_pages.re.finditer", "html_pages.re.sub", "learn.re.findall", "parts.re.fullmatch"),
+    *("files._SETTING", "learn.re.findall", "parts.re.fullmatch"),
     *("picture.re.findall", "picture.re.search", "picture.re.sub", "placeholder_pairs._WORD", "state_dicts.re.match"),
-    *("tags.re.finditer", "verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
+    *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
 }
 """The patterns that meet no text of a user, or of which each character is read once: a line end, a run of one class."""
 

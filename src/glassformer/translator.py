@@ -26,7 +26,7 @@ from glassformer.translating.layers import Layers
 from glassformer.translating.request import Request
 from glassformer.translating.rescoring import Candidates, Rescorer, Rescoring, is_backward
 from glassformer.translating.restoring import restored
-from glassformer.translating.translation import Explanation, Status, Translation
+from glassformer.translating.translation import Explanation, Status, Translation, or_empty
 
 if TYPE_CHECKING:
     from glassformer.decoding.torch_engine import TorchEngine
@@ -239,7 +239,7 @@ class Translator:
         [attention] = torch.attention([(job.sources, hypotheses[0].tokens)])
         return Explanation(
             text=text,
-            translation=self._layers.judging.judge(search).judged(found, text, job.sources[0]),
+            translation=or_empty(self._layers.judging.judge(search).judged(found, text, job.sources[0])),
             settings=search.settings,
             source=tuple(self.bundle.source_tokenizer.tokens(job.sources[0])),
             unknown=self.unknown(text),

@@ -161,7 +161,10 @@ def test_a_text_without_letters_comes_back_unchanged(served, text):
         ({"source": "ZZ", "target": "yy"}, "ZZ is not supported"),
         ({"target": "zz"}, "zz is not supported"),
         ({"format": "md"}, "md format is not supported"),
-        ({"format": "html", "q": "the <b>cat</b>"}, "html format is not supported for texts with markup"),
+        (
+            {"format": "html", "q": "<b>x" * 101 + "</b>" * 101},
+            "line 1: expected at most 100 elements within each other; divide it",
+        ),
         ({"source": "es", "target": "en"}, "English (en) is not available as a target language from Spanish (es)"),
         ({"q": ["a", 3]}, "Invalid request: q parameter is neither a text nor a list of texts"),
         ({"q": {"a": "b"}}, "Invalid request: q parameter is neither a text nor a list of texts"),

@@ -39,6 +39,7 @@ def backwards(request):
         ("a < b </b> c", "C </B> B < A"),
         ("a <b></b> c", "<b></b> C A"),
         ("<b> </b>", "</B> <B>"),
+        ("`<b>a</b>` c", "C `<B>A</B>`"),
     ],
 )
 def test_a_pair_goes_around_its_words(text, expected):

@@ -24,6 +24,7 @@ from glassformer.serving.endpoints import (
     text_or_texts_schema,
 )
 from glassformer.serving.models import Direction
+from glassformer.serving.reading import Markup
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
 from glassformer.serving.service import Service
@@ -78,7 +79,11 @@ class DeepLQuery(BaseModel):
     split_sentences: SkipJsonSchema[Any] = "1"
     formality: SkipJsonSchema[Any] = None
     glossary_id: SkipJsonSchema[Any] = None
-    tag_handling: SkipJsonSchema[Any] = None
+    tag_handling: Annotated[Literal["html", "xml"] | None, SkipValidation] = None
+    outline_detection: Annotated[bool | None, SkipValidation] = None
+    ignore_tags: Annotated[list[str] | None, SkipValidation] = None
+    splitting_tags: Annotated[list[str] | None, SkipValidation] = None
+    non_splitting_tags: Annotated[list[str] | None, SkipValidation] = None
     auth_key: SkipJsonSchema[Any] = None
 
 
@@ -175,8 +180,8 @@ async def _translate(service: Service, request: Request) -> Response:
     model = _model(service, asked.source_lang, asked.target_lang)
     _check_wishes(asked)
     service.admit(request, texts)
-    split = str(asked.split_sentences) != "0"
-    passages = await service.translate(request, model, texts, split=split)
+    markup, split = _markup(asked), _split(asked)
+    passages = await service.translate(request, model, texts, split=split, markup=markup)
     source = primary(model.source).upper()
     answer: DeepLTranslations = {
         "translations": [
@@ -226,8 +231,47 @@ def _check_wishes(asked: DeepLQuery) -> None:
         raise RequestError(404, "glossary_id: this server has no glossaries")
     if (formality := asked.formality or "default") not in FORMALITIES:
         raise RequestError(400, f"formality: expected one of {', '.join(FORMALITIES)}, got {shortened(str(formality))}")
-    if asked.tag_handling:
-        raise RequestError(400, "tag_handling: this server translates plain text only")
+    _markup(asked), _split(asked)
+
+
+def _split(asked: DeepLQuery) -> bool:
+    """Return whether texts are split into sentences; a line end is none in texts with tags, and one in plain texts."""
+    wish = str(asked.split_sentences).lower()
+    given = {"true": "1", "false": "0", "none": "1"}.get(wish, wish)
+    if given not in ("0", "1", "nonewlines"):
+        raise RequestError(400, f"split_sentences: expected 0, 1 or nonewlines, got {shortened(given)}")
+    if given == "nonewlines" and not asked.tag_handling and any("\n" in text for text in asked.text):
+        raise RequestError(400, "split_sentences: nonewlines needs tag_handling; else each line is a text of its own")
+    return given != "0"
+
+
+def _markup(asked: DeepLQuery) -> Markup | None:
+    """Return how texts with tags are read; None for plain texts."""
+    kind = asked.tag_handling or ""
+    if kind not in ("", "html", "xml"):
+        raise RequestError(400, f"tag_handling: expected xml or html, got {shortened(str(kind))}")
+    names = {
+        name: _names(name, getattr(asked, name)) for name in ("ignore_tags", "splitting_tags", "non_splitting_tags")
+    }
+    for name, given in names.items():
+        if given and not kind:
+            raise RequestError(400, f"{name}: expected tag_handling=xml or tag_handling=html with it")
+    outline = str(asked.outline_detection).lower()
+    if outline not in ("none", "true", "1", *(("false", "0") if kind == "xml" else ())):
+        raise RequestError(400, "outline_detection: expected true, or false with tag_handling=xml")
+    ignored, splitting, joining = names.values()
+    if not kind:
+        return None
+    has_outline = outline not in ("false", "0")
+    return Markup(is_xml=kind == "xml", outline=has_outline, ignored=ignored, splitting=splitting, joining=joining)
+
+
+def _names(field: str, given: object) -> tuple[str, ...]:
+    """Return the names of tags in a list, or in a text with commas."""
+    names = given.split(",") if isinstance(given, str) else given or []
+    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        raise RequestError(400, f"{field}: expected names of tags")
+    return tuple(one.strip() for one in names if one.strip())
 
 
 async def _languages(service: Service, request: Request) -> Response:

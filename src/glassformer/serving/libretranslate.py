@@ -5,7 +5,6 @@ source and undoes HTML's entities also in plain text), U+2028 and form feed do n
 they are switched off.
 """
 
-import html
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired
@@ -33,7 +32,7 @@ from glassformer.serving.endpoints import (
 )
 from glassformer.serving.models import Direction, code_of
 from glassformer.serving.passages import check_unicode
-from glassformer.serving.reading import document_sentences, document_text, rebuilt_document
+from glassformer.serving.reading import Markup, document_sentences, document_text, rebuilt_document
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
 from glassformer.serving.service import Service, address
@@ -259,20 +258,14 @@ async def _translate(service: Service, request: Request) -> Response:
     _check_size(texts, is_list, service)
     service.admit(request, texts)
     model, detected = await _model(service, asked.source, asked.target, texts, asked.format)
-    is_html = asked.format == "html"
-    if is_html and any(mark in text for text in texts for mark in "<&"):
-        raise RequestError(400, "html format is not supported for texts with markup")
-    passages = await service.translate(request, model, texts, alternatives=alternatives)
-    answer: Translated = {"translatedText": _one_or_all([_written(one.text, is_html) for one in passages], is_list)}
+    markup = Markup() if asked.format == "html" else None
+    passages = await service.translate(request, model, texts, alternatives=alternatives, markup=markup)
+    answer: Translated = {"translatedText": _one_or_all([one.text for one in passages], is_list)}
     if asked.source.lower() == "auto":
         answer["detectedLanguage"] = _one_or_all([detected for _ in texts], is_list)
     if alternatives:
-        answer["alternatives"] = _one_or_all([[] if is_html else list(one.alternatives) for one in passages], is_list)
+        answer["alternatives"] = _one_or_all([list(one.alternatives) for one in passages], is_list)
     return JSONResponse(answer)
-
-
-def _written(text: str, is_html: bool) -> str:
-    return html.escape(text, quote=False) if is_html else text
 
 
 async def _fields(service: Service, request: Request) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """A text of a client: its sentences, the translation of each, and the answer.
 
 A model translates single sentences. Lines stay lines, and blank lines and the white space around a sentence stay as
-they are. So does a sentence without any letter or digit, such as one of emoji.
+they are. So does a sentence without any letter or digit, such as one of emoji, and one for which the model writes
+nothing. In a text with tags, these follow the words that they belong to.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from glassformer.serving.models import Direction
 from glassformer.serving.readers import Readers
-from glassformer.serving.reading import SHORT_TEXT, read_sentences
+from glassformer.serving.reading import SHORT_TEXT, Markup, read_marked, read_sentences, rebuilt_marked
 from glassformer.serving.refusals import RequestError
 from glassformer.text.edits import exchanged
 from glassformer.text.links import Span
@@ -29,7 +30,7 @@ class Passage:
     parts: tuple[Translation, ...]
     """The translations of the sentences that the model has translated, in order."""
     sources: tuple[Span, ...]
-    """Where each of these sentences is in the client's text."""
+    """Where each of these sentences is in the client's text; empty for a text with tags."""
     targets: tuple[Span, ...]
     """Where the translation of each is in `text`."""
 
@@ -41,28 +42,46 @@ async def translate_passages(
     *,
     alternatives: int = 0,
     split: bool = True,
+    markup: Markup | None = None,
     **options: Any,
 ) -> list[Passage]:
     """Return the translation of each text; `options` are arguments of `Translator.translate`.
 
-    With `split`, lines are split into sentences; else each line is one sentence.
+    With `split`, lines are split into sentences; else each line is one sentence. With `markup`, texts have tags.
 
     Raises:
         RequestError: a text or a sentence cannot be translated, or the service is busy.
     """
     for number, text in enumerate(texts, start=1):
         check_unicode(f"text {number}", text)
+    if markup:
+        options = _with_n_best(model, alternatives, options)
+        return await _Marked(readers, model, texts, markup, split).passages(options, alternatives)
     asked = texts, model.source if split else None, model.process.room
-    is_short = sum(map(len, texts)) <= SHORT_TEXT
-    spans = read_sentences(*asked) if is_short else await readers.ask(read_sentences, *asked)
+    spans = read_sentences(*asked) if _is_short(texts) else await readers.ask(read_sentences, *asked)
     if spans is None:
         raise model.process.full()
     passages = [_Sentences(*one) for one in zip(texts, spans, strict=True)]
-    wanted = [sentence for one in passages for sentence in one.wanted]
-    found = await model.process.translate(wanted, _with_n_best(model, alternatives, options)) if wanted else []
-    _check(wanted, found)
+    found = await _translated(model, [one.wanted for one in passages], _with_n_best(model, alternatives, options))
+    return [one.passage(some, alternatives) for one, some in zip(passages, found, strict=True)]
+
+
+def _is_short(texts: Sequence[str]) -> bool:
+    return sum(map(len, texts)) <= SHORT_TEXT
+
+
+async def _translated(
+    model: Direction, several: Sequence[Sequence[str]], options: Mapping[str, Any]
+) -> list[list[Translation]]:
+    """Return the translations of the sentences of each text."""
+    wanted = [sentence for sentences in several for sentence in sentences]
+    found = await model.process.translate(wanted, options) if wanted else []
+    for number, (sentence, one) in enumerate(zip(wanted, found, strict=True), start=1):
+        if one.status == "too_long":
+            size = len(sentence)
+            raise RequestError(400, f"sentence {number} is too long for the model ({size} characters): make it shorter")
     rest = iter(found)
-    return [one.passage([next(rest) for _ in one.wanted], alternatives) for one in passages]
+    return [[next(rest) for _ in sentences] for sentences in several]
 
 
 def check_unicode(name: str, text: str) -> None:
@@ -85,22 +104,68 @@ class _Sentences:
         self.wanted = [text[begin:end] for begin, end in spans]
 
     def passage(self, found: Sequence[Translation], alternatives: int) -> Passage:
-        text, targets = exchanged(self.text, self.spans, [one.text for one in found])
-        ranked = ([_ranked(one, rank) for one in found] for rank in range(1, alternatives + 1))
-        others = dict.fromkeys(exchanged(self.text, self.spans, one)[0] for one in ranked)
+        shown = [_or_source(one, source) for one, source in zip(found, self.wanted, strict=True)]
+        text, targets = self._with(shown)
+        others = (self._with(some)[0] for some in _ranked(shown, alternatives))
         return Passage(
             text=text,
-            alternatives=tuple(other for other in others if other.strip() and other != text),
-            parts=tuple(found),
+            alternatives=_different(others, text),
+            parts=tuple(shown),
             sources=tuple(self.spans),
             targets=tuple(targets),
         )
 
+    def _with(self, some: Iterable[Translation]) -> tuple[str, list[Span]]:
+        return exchanged(self.text, self.spans, [one.text for one in some])
 
-def _ranked(translation: Translation, rank: int) -> str:
-    """Return the text of an alternative, or the best text if there are not so many."""
-    others = translation.alternatives
-    return others[rank - 1].text if rank <= len(others) else translation.text
+
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """Texts with tags, to be translated."""
+
+    readers: Readers
+    model: Direction
+    texts: Sequence[str]
+    markup: Markup
+    split: bool
+
+    async def passages(self, options: Mapping[str, Any], alternatives: int) -> list[Passage]:
+        """Return the translation of each text.
+
+        Raises:
+            RequestError: a sentence cannot be translated, or the service is busy.
+            DataError: a text has too many elements within each other.
+        """
+        asked = self.texts, self.markup, self.model.source, self.split
+        room, is_short = self.model.process.room, _is_short(self.texts)
+        read = read_marked(*asked, room) if is_short else await self.readers.ask(read_marked, *asked, room)
+        if read is None:
+            raise self.model.process.full()
+        wanted, has_tags = read
+        found = await _translated(self.model, wanted, {**options, "links": has_tags})
+        renderings = [[some, *_ranked(some, alternatives)] for some in found]
+        rebuilding = *asked, renderings
+        written = rebuilt_marked(*rebuilding) if is_short else await self.readers.ask(rebuilt_marked, *rebuilding)
+        return [
+            Passage(text=text, alternatives=_different(others, text), parts=tuple(some), sources=(), targets=())
+            for (text, *others), some in zip(written, found, strict=True)
+        ]
+
+
+def _or_source(one: Translation, source: str) -> Translation:
+    """Return a translation, with the text of its source if the model has written nothing."""
+    return one if one.text.strip() else replace(one, text=source)
+
+
+def _ranked(found: Sequence[Translation], alternatives: int) -> Iterator[list[Translation]]:
+    """Yield the alternatives of each rank; the best text, where there are not so many or one is empty."""
+    for rank in range(alternatives):
+        others = [one.alternatives[rank : rank + 1] for one in found]
+        yield [other[0] if other and other[0].text.strip() else one for one, other in zip(found, others, strict=True)]
+
+
+def _different(others: Iterable[str], text: str) -> tuple[str, ...]:
+    return tuple(other for other in dict.fromkeys(others) if other != text)
 
 
 def _with_n_best(model: Direction, alternatives: int, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,10 +174,3 @@ def _with_n_best(model: Direction, alternatives: int, options: Mapping[str, Any]
         return {"log_probs": False, **options}
     n_best = alternatives + 1
     return {**options, "n_best": n_best, "beam_size": max(n_best, options.get("beam_size", model.beam_size))}
-
-
-def _check(wanted: Sequence[str], found: Sequence[Translation]) -> None:
-    for number, (sentence, one) in enumerate(zip(wanted, found, strict=True), start=1):
-        if one.status == "too_long":
-            size = len(sentence)
-            raise RequestError(400, f"sentence {number} is too long for the model ({size} characters): make it shorter")

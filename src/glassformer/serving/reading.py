@@ -6,6 +6,7 @@ read.
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -14,18 +15,25 @@ from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translating.documents.document import Document, DocumentOptions
 from glassformer.translating.documents.sentences import DocumentSentences
+from glassformer.translating.markup.html_pages import html_units
+from glassformer.translating.markup.marked import MarkedText
+from glassformer.translating.markup.sentences import MarkedSentences
+from glassformer.translating.markup.xml_texts import xml_units
 from glassformer.translating.translation import Translation
 
 __all__ = [
     "MOST_FIELDS",
     "SHORT_BODY",
     "SHORT_TEXT",
+    "Markup",
     "decoded_form",
     "decoded_json",
     "document_sentences",
     "document_text",
+    "read_marked",
     "read_sentences",
     "rebuilt_document",
+    "rebuilt_marked",
 ]
 
 SHORT_BODY = 64_000
@@ -111,6 +119,63 @@ def read_sentences(texts: Sequence[str], language: str | None, most: int) -> lis
             if count > most:
                 return None
         found.append(spans)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markup:
+    """How texts with tags are read."""
+
+    is_xml: bool = False
+    outline: bool = True
+    """Whether the outline of an XML text shows where sentences end."""
+    ignored: tuple[str, ...] = ()
+    """Names of elements that stay as they are."""
+    splitting: tuple[str, ...] = ()
+    """Names of further elements at which a sentence ends."""
+    joining: tuple[str, ...] = ()
+    """Names of elements at which no sentence ends."""
+
+    def sentences(self, text: str, language: str, *, split: bool) -> MarkedSentences:
+        """Return the sentences of a text; without `split`, a sentence only ends where elements do."""
+        names = {"ignored": self.ignored, "splitting": self.splitting, "joining": self.joining}
+        if self.is_xml:
+            units = xml_units(text, language, outline=self.outline, **names)
+        else:
+            units = html_units(text, language, **names)
+        return MarkedSentences(MarkedText(text=text, units=tuple(units)), language if split else None)
+
+
+def read_marked(
+    texts: Sequence[str], markup: Markup, language: str, split: bool, most: int
+) -> tuple[list[list[str]], bool] | None:
+    """Return the sentences of each text with tags, and whether tags are in them; None if there are more than `most`.
+
+    Raises:
+        DataError: a text has too many elements within each other.
+    """
+    found, has_tags, count = list[list[str]](), False, 0
+    for text in texts:
+        sentences = markup.sentences(text, language, split=split)
+        found.append(sentences.wanted)
+        has_tags, count = has_tags or sentences.has_tags, count + len(found[-1])
+        if count > most:
+            return None
+    return found, has_tags
+
+
+def rebuilt_marked(
+    texts: Sequence[str],
+    markup: Markup,
+    language: str,
+    split: bool,
+    renderings: Sequence[Sequence[Sequence[Translation]]],
+) -> list[list[str]]:
+    """Return each text with tags once for each of its renderings, which are the translations of its sentences."""
+    found = list[list[str]]()
+    for text, several in zip(texts, renderings, strict=True):
+        sentences = markup.sentences(text, language, split=split)
+        found.append([sentences.rebuilt(one) for one in several])
     return found
 
 

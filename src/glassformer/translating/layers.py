@@ -1,7 +1,6 @@
 """Everything between a request and its translations: a search, and around it the layers that the request needs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from glassformer.bundle import Bundle
@@ -17,7 +16,7 @@ from glassformer.translating.restoring import restoring
 from glassformer.translating.retrying import Retrying
 from glassformer.translating.searching import Searching
 from glassformer.translating.tagging import tagging
-from glassformer.translating.translation import TRANSLATED, Translation
+from glassformer.translating.translation import Translation, or_empty
 from glassformer.translating.writing import Writer
 
 __all__ = ["Layers"]
@@ -36,7 +35,7 @@ class Layers:
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
         """Start translating the texts of a request; return an iterator that waits for the translations."""
-        return map(_or_empty, tagging(asked, self._without_tags))
+        return map(or_empty, tagging(asked, self._without_tags))
 
     def _without_tags(self, asked: Request) -> Iterator[Translation]:
         read, answer = self.reader.read(asked), self.search
@@ -57,8 +56,3 @@ class Layers:
             yield KeepingTerms(terms, self.reader.bundle.target_tokenizer, self)
         if self.reader.has_placeholders:
             yield restoring
-
-
-def _or_empty(one: Translation) -> Translation:
-    """Return a translation, whose status says so if the model has written nothing."""
-    return one if one.text.strip() or one.status not in TRANSLATED else replace(one, status="empty")

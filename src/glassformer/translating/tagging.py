@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from glassformer.text.edits import edited
 from glassformer.text.links import Link, Span, word_spans
+from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.projection import Plain, detagged, retagged
 from glassformer.translating.markup.scanning import PLAIN, scanned
 from glassformer.translating.markup.units import Chunk, Unit, closings_of, unit_of
@@ -24,11 +25,18 @@ class _Tagged:
     plain: Plain
 
     @classmethod
-    def of(cls, text: str) -> "_Tagged | None":
-        """Return a text and its tags; None if no tag has a partner."""
+    def of(cls, text: str, patterns: Sequence[str]) -> "_Tagged | None":
+        """Return a text and its tags; None if no tag has a partner.
+
+        A tag within another protected span, such as a plural or a reader's own pattern, belongs to that span.
+        """
         if "</" not in text:
             return None
-        tokens = list(scanned(text, PLAIN))
+        begins = {span.begin for span in protected_spans(text, patterns) if span.kind == "tag"}
+        tokens = [
+            one if one.role == "text" or one.begin in begins else one._replace(role="text")
+            for one in scanned(text, PLAIN)
+        ]
         closings = closings_of(tokens)
         paired = {*closings, *closings.values()}
         chunks = [
@@ -94,7 +102,7 @@ def tagging(asked: Request, below: Translate) -> Iterator[Translation]:
 
 def _tagged(asked: Request, place: int, text: str) -> _Tagged | None:
     """Return a text with tags; None for one whose output must begin with given words, or if tags are not protected."""
-    return _Tagged.of(text) if asked.terms.protect and not asked.prefixes[place] else None
+    return _Tagged.of(text, asked.terms.patterns) if asked.terms.protect and not asked.prefixes[place] else None
 
 
 def _among(asked: Request, places: Sequence[int]) -> Request:

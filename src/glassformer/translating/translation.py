@@ -1,7 +1,7 @@
 """Translations, and how they were computed."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from glassformer.decoding.search_trace import SearchTree
@@ -10,7 +10,17 @@ from glassformer.model.alignment import Alignment
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link
 
-__all__ = ["TRANSLATED", "Explanation", "Kept", "Retry", "Status", "Translation", "score_line", "status_entry"]
+__all__ = [
+    "TRANSLATED",
+    "Explanation",
+    "Kept",
+    "Retry",
+    "Status",
+    "Translation",
+    "or_empty",
+    "score_line",
+    "status_entry",
+]
 
 Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length", "empty"]
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
@@ -84,6 +94,11 @@ class Explanation:
     """All candidates of the search."""
     tree_tokens: tuple[str, ...] = ()
     """The token of each node of the tree, in readable form."""
+
+
+def or_empty(one: Translation) -> Translation:
+    """Return a translation, whose status says so if the model has written nothing."""
+    return one if one.text.strip() or one.status not in TRANSLATED else replace(one, status="empty")
 
 
 def score_line(scored: Translation) -> str:

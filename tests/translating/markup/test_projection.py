@@ -150,7 +150,7 @@ def aligned(source, target, pairs):
             [Chunk("text", "very "), *pair("a", "good"), Chunk("text", " cat")],
             "bon chat",
             [("very", "bon"), ("cat", "chat")],
-            "<a>bon</a> chat",
+            "bon <a>chat</a>",
         ),
         (
             [Chunk("text", "Code"), Chunk("point", "<br>", parts=True), Chunk("text", "two")],

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.translating.markup.units import has_words
 
-__all__ = ["Piece", "pieces_of", "same", "unchanged"]
+__all__ = ["AlignedPiece", "pieces_of", "same", "unchanged"]
 
 
-class Piece(NamedTuple):
+class AlignedPiece(NamedTuple):
     """The characters [begin, end) of a translation."""
 
     begin: int
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     is_same: bool = False
     """Whether it consists of the characters of its only source, maybe in another case."""
 
-    def moved(self, source: int, target: int) -> "Piece":
+    def moved(self, source: int, target: int) -> "AlignedPiece":
         """Return the piece with all its places moved by these numbers of characters."""
         sources = tuple((begin + source, end + source) for begin, end in self.sources)
         return self._replace(begin=self.begin + target, end=self.end + target, sources=sources)
@@ -40,7 +40,7 @@ def same(one: str, other: str) -> bool:
     )
 
 
-def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[int]) -> Iterator[Piece]:
+def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[int]) -> Iterator[AlignedPiece]:
     """Yield the pieces of the translation of a sentence, which have all its characters between them.
 
     Words that are the same in both texts are aligned by their characters, and cut at each of `cuts`, which are places
@@ -56,7 +56,7 @@ def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[in
         yield from words.of(word, origin)
         cursor, before = word[1], origin
     if cursor < len(target):
-        yield Piece(cursor, len(target))
+        yield AlignedPiece(cursor, len(target))
 
 
 class _Words:
@@ -82,7 +82,7 @@ class _Words:
                 next((one for one in aligned if same(inner, self.source[slice(*_inner(self.source, one))])), None),
             )
 
-    def of(self, word: Span, origin: Span | None) -> Iterator[Piece]:
+    def of(self, word: Span, origin: Span | None) -> Iterator[AlignedPiece]:
         """Yield the pieces of a word: the punctuation before it, its letters, and the punctuation after it."""
         begin, end = _inner(self.target, word)
         aligned = [origin] if origin else self._aligned.get(word[0], [])
@@ -97,19 +97,19 @@ class _Words:
             yield from self._unchanged((begin, end), _inner(self.source, origin)[0])
         else:
             sources = (inner if inner[0] < inner[1] else one for one, inner in inners)
-            yield Piece(begin, end, tuple(sources), is_word=True)
+            yield AlignedPiece(begin, end, tuple(sources), is_word=True)
         yield from self._edge((end, word[1]), ends[1])
 
-    def _edge(self, span: Span, sources: Sequence[Span]) -> Iterator[Piece]:
+    def _edge(self, span: Span, sources: Sequence[Span]) -> Iterator[AlignedPiece]:
         """Yield the pieces of punctuation that comes from one of some parts of the source."""
         written = self.target[slice(*span)]
         equal = next((one for one in sources if written and same(self.source[slice(*one)], written)), None)
         if equal:
             yield from self._unchanged(span, equal[0])
         elif written:
-            yield Piece(*span, tuple(one for one in sources if one[0] < one[1])[:1])
+            yield AlignedPiece(*span, tuple(one for one in sources if one[0] < one[1])[:1])
 
-    def gap(self, span: Span, before: Span | None, after: Span | None) -> Iterator[Piece]:
+    def gap(self, span: Span, before: Span | None, after: Span | None) -> Iterator[AlignedPiece]:
         """Yield the pieces of the white space between two words, which may be that between two words of the source."""
         if span[0] == span[1]:
             return
@@ -117,20 +117,22 @@ class _Words:
         if is_same and before and after and self.source[before[1] : after[0]] == self.target[slice(*span)]:
             yield from self._unchanged(span, before[1])
         else:
-            yield Piece(*span)
+            yield AlignedPiece(*span)
 
-    def _unchanged(self, span: Span, source: int) -> Iterator[Piece]:
+    def _unchanged(self, span: Span, source: int) -> Iterator[AlignedPiece]:
         """Yield the pieces of characters that are those of the source from a place on."""
         return unchanged(self.source, (source, source + span[1] - span[0]), span[0], self.cuts)
 
 
-def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Iterator[Piece]:
+def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Iterator[AlignedPiece]:
     """Yield the pieces of the characters of the target from `begin` on that are those of a span of the source."""
     inside = cuts[bisect_right(cuts, span[0]) : bisect_left(cuts, span[1])]
     moved = begin - span[0]
     for first, last in pairwise([span[0], *inside, span[1]]):
         if first < last:
-            yield Piece(first + moved, last + moved, ((first, last),), has_words(source[first:last]), is_same=True)
+            yield AlignedPiece(
+                first + moved, last + moved, ((first, last),), has_words(source[first:last]), is_same=True
+            )
 
 
 def _inner(text: str, word: Span) -> Span:

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from glassformer.text.links import Link, Span, overlap
-from glassformer.translating.markup.pieces import Piece, pieces_of
+from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
 from glassformer.translating.markup.units import Chunk, closings_of
 
 __all__ = ["Plain", "Tag", "detagged", "projected", "retagged"]
@@ -162,7 +162,7 @@ def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk]:
     return projected(plain, target, list(pieces_of(plain.text, target, links, plain.cuts)))
 
 
-def projected(plain: Plain, target: str, pieces: Sequence[Piece]) -> list[Chunk]:
+def projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> list[Chunk]:
     """Return the chunks of a target, which consists of these pieces: its text, with the tags of the source."""
     raws = {
         one.begin + place - source: plain.raws[place]
@@ -182,7 +182,7 @@ class _Level:
 
     source: str
     target: str
-    pieces: Sequence[Piece]
+    pieces: Sequence[AlignedPiece]
     ranges: dict[int, Span] = field(default_factory=dict)
     """The characters of the tags around words that have a place, by their indices."""
     guests: defaultdict[int, list[Tag]] = field(default_factory=lambda: defaultdict(list))
@@ -215,7 +215,7 @@ class _Level:
         """Return the index of the tag that each piece belongs to: of those it comes from, the one with most of it."""
         begins = [tags[index].begin for index in pairs]
 
-        def owner(piece: Piece) -> int | None:
+        def owner(piece: AlignedPiece) -> int | None:
             shares: dict[int, int] = {}
             for begin, end in piece.sources:
                 first = max(0, bisect_right(begins, begin) - 1)
@@ -233,7 +233,7 @@ class _Level:
         within = _Level(self.source, self.target, self._within(begin, end)).placed(inner) if inner else ()
         return begin, True, index, _Placed(begin, end, tag, within)
 
-    def _within(self, begin: int, end: int) -> list[Piece]:
+    def _within(self, begin: int, end: int) -> list[AlignedPiece]:
         """Return the pieces, or parts of them, between two characters."""
         first = bisect_right(self.pieces, begin, key=lambda piece: piece.end)
         last = bisect_left(self.pieces, end, key=lambda piece: piece.begin)
@@ -270,11 +270,11 @@ class _Level:
         else:
             self.guests[host].append(tag)
 
-    def _host(self, piece: Piece) -> int | None:
+    def _host(self, piece: AlignedPiece) -> int | None:
         """Return the index of the tag around a piece."""
         return next((index for index, span in self.ranges.items() if overlap(span, piece[:2])), None)
 
-    def _divide(self, index: int, host: int, words: Sequence[Piece]) -> bool:
+    def _divide(self, index: int, host: int, words: Sequence[AlignedPiece]) -> bool:
         """Give a tag a part of another one's place: a word at its end, or some letters of its only word."""
         begin, end = self.ranges[host]
         inside = [one for one in words if begin <= one.begin and one.end <= end]
@@ -330,11 +330,11 @@ class _Level:
         return ends and after is not None and any(begin == tag.begin for begin, _ in after.sources)
 
 
-def _distance(piece: Piece, place: int) -> int:
+def _distance(piece: AlignedPiece, place: int) -> int:
     return max(piece.begin - place, place - piece.end, 0)
 
 
-def _runs(pieces: Sequence[Piece], owners: Sequence[int | None]) -> dict[int, Span]:
+def _runs(pieces: Sequence[AlignedPiece], owners: Sequence[int | None]) -> dict[int, Span]:
     """Return for each tag the first and the last piece of its longest run; a run has a word.
 
     Between the pieces of a run may be few words that belong to no tag.

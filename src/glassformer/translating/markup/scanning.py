@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 __all__ = ["HTML", "PLAIN", "XML", "Attribute", "Syntax", "Token", "attributes", "scanned", "values"]
 
 
-Role = Literal["text", "open", "close", "empty", "other"]
+TokenRole = Literal["text", "open", "close", "empty", "other"]
 
 _RAW = frozenset({"iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp"})
 """HTML's elements whose content has no tags."""
@@ -34,7 +34,7 @@ _TAG_NAME_END = re.compile(r"<[^\s/>]++")
 class Token(NamedTuple):
     """A text, a tag, or a comment, declaration or the like ("other")."""
 
-    role: Role
+    role: TokenRole
     begin: int
     end: int
     name: str = ""
@@ -102,7 +102,7 @@ def _token(text: str, place: int, syntax: Syntax) -> Token | None:
         slash, name = found.groups()
         name = name.lower() if syntax.ignores_case else name
         is_closed = text[found.end() - 2] == "/" and (not syntax.void or name.isdigit())
-        role: Role = "close" if slash else "empty" if is_closed or name in syntax.void else "open"
+        role: TokenRole = "close" if slash else "empty" if is_closed or name in syntax.void else "open"
         return Token(role, *found.span(), name)
     following = text[place + 1 : place + 3].removeprefix("/")[:1]
     is_tag = following.isalpha() and (following.isascii() or not syntax.void)  # one that has no end

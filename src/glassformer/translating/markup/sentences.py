@@ -8,7 +8,7 @@ from typing import NamedTuple
 from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translating.markup.marked import MarkedText
-from glassformer.translating.markup.pieces import Piece, pieces_of, unchanged
+from glassformer.translating.markup.pieces import AlignedPiece, pieces_of, unchanged
 from glassformer.translating.markup.projection import Plain, detagged, projected
 from glassformer.translating.markup.units import Chunk
 from glassformer.translating.translation import TRANSLATED, Translation
@@ -66,9 +66,9 @@ def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
     return _Unit(plain, list(sentence_spans(plain.text, language)), plain.cuts)
 
 
-def _joined(unit: _Unit, renderings: Sequence[Translation]) -> tuple[str, list[Piece]]:
+def _joined(unit: _Unit, renderings: Sequence[Translation]) -> tuple[str, list[AlignedPiece]]:
     """Return the translation of a unit with the white space between its sentences, and the pieces of all of it."""
-    source, parts, pieces = unit.plain.text, list[str](), list[Piece]()
+    source, parts, pieces = unit.plain.text, list[str](), list[AlignedPiece]()
     cursor = size = 0
     for (begin, end), one in chain(zip(unit.spans, renderings, strict=True), [((len(source),) * 2, None)]):
         pieces += unchanged(source, (cursor, begin), size, unit.cuts)

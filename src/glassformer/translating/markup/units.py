@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from glassformer.text.edits import Replacement, edited
 
@@ -139,6 +139,7 @@ def _leading(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
+@runtime_checkable
 class _Tag(Protocol):
     """What closes what."""
 
