@@ -381,3 +381,48 @@ def test_a_request_that_is_cancelled_frees_its_places_in_the_queue(start, run_fo
             os.kill(engine, signal.SIGCONT)
             assert client.recv(65536).startswith(b"HTTP/1.1 200")
         assert served.json("/translate", {**ONE, "q": ["the cat"] * 10}).status == 200
+
+
+WORST = {
+    "zeros": "%" + "0" * 19_900,
+    "dots": "http://a" + "." * 19_900,
+    "names": "a." * 9_900 + "@",
+    "braces": "{{" + "a" * 19_900,
+    "dollar": "$" + "a" * 19_900,
+    "spaces": "a" + " " * 19_900 + "\nb",
+    "quotes": "“" * 19_900,
+    "messages": "{a, plural, " * 1_600,
+}
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_no_text_holds_the_service(attacked, name):
+    assert attacked.json("/translate", ONE).status == 200
+    processes = attacked.engines()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(attacked.json, "/translate", {**ONE, "q": WORST[name]})
+        while not answer.done():
+            assert attacked.get("/health").status == 200
+    assert answer.result().status in (200, 400)  # the model has room for 1,024 tokens
+    assert attacked.json("/translate", ONE).status == 200
+    assert {*processes} <= {*attacked.engines()}  # the engine is ended where a translation takes 3 seconds
+
+
+@pytest.mark.parametrize("suffix", ["txt", "html"])
+def test_no_file_holds_the_service(attacked, suffix):
+    assert attacked.json("/translate", ONE).status == 200
+    processes = attacked.engines()
+    text = "\n\n".join(one[:2_000] for one in WORST.values())
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="a.{suffix}"\r\n\r\n{text}\r\n'
+    fields = "".join(
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in (("source", "en"), ("target", "es"))
+    )
+    body = f"{head}{fields}--x--\r\n".encode()
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(attacked.ask, "/translate_file", body=body, content_type="multipart/form-data; boundary=x")
+        while not answer.done():
+            assert attacked.get("/health").status == 200
+    assert answer.result().status == 200
+    assert attacked.json("/translate", ONE).status == 200
+    assert {*processes} <= {*attacked.engines()}

@@ -62,6 +62,10 @@ def test_text_is_no_span(text):
         ("{a}-{b}, {a} {b}", ["{a}-{b}", "{a}", "{b}"]),
         ("%1%2 and 100%%", ["%1%2", "100", "%%"]),
         ("%d%%", ["%d%%"]),
+        (
+            "http://[::1]:80/, https://§.org, file:///etc http://...",
+            ["http://[::1]:80/", "https://§.org", "file:///etc"],
+        ),
         ("See https://a.org/(x), (https://a.org), https://a.org/{id}/%s!", None),
         (
             "请使用user_name变量和me@example.org的https://a.org/x。然后",

@@ -29,7 +29,7 @@ KINDS = {
     "token": "|".join(PLACEHOLDERS),  # so that one in a text cannot be confused with those of the model
     "code": r"(?<![\w`])(?P<ticks>`{1,2}+)[^`\n]++(?P=ticks)(?![\w`])",
     "address": (
-        r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{1,20}+://(?=[\w\[{%$])|(?:mailto|tel):(?=\w)|www\.(?=\w))"
+        r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{1,20}+://(?=[^\s<>\"'`().,:;!?])|(?:mailto|tel):(?=\w)|www\.(?=\w))"
         r"(?u:[^\s<>\"`。，、；：？！）】」』》]++)"
     ),
     "mail": rf"(?<![{_LETTERS}])[{_LETTERS}][{_LETTERS}.%+-]{{0,63}}+@[{_LETTERS}-]++(?:\.[{_LETTERS}-]++)++",
