@@ -5,6 +5,7 @@ words.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ __all__ = [
     "link_words",
     "membership",
     "overlap",
+    "overlapping",
     "source_words",
     "target_words",
     "word_path",
@@ -63,6 +65,16 @@ def overlap(one: Span, other: Span) -> bool:
     (True, False)
     """
     return one[0] < other[1] and other[0] < one[1]
+
+
+def overlapping(spans: Sequence[Span], other: Span) -> Sequence[Span]:
+    """Return which of some spans, in order and apart from each other, have a character in common with another.
+
+    >>> overlapping([(0, 3), (4, 7), (8, 9)], (6, 9))
+    [(4, 7), (8, 9)]
+    """
+    first = bisect_right(spans, other[0], key=lambda span: span[1])
+    return spans[first : bisect_left(spans, other[1], key=lambda span: span[0])]
 
 
 def word_spans(text: str) -> list[Span]:

@@ -5,7 +5,8 @@ its own, go beside the word that is aligned to the nearest word of the source. W
 and the beginning that it must have, stay whole.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from glassformer.text.glossary import Term
@@ -53,6 +54,13 @@ class _Gap(NamedTuple):
     text: str
     """What of them belongs into the translation."""
     joins: tuple[bool, bool]
+    before: int
+    """The number of characters that were taken out before them."""
+
+    @property
+    def place(self) -> int:
+        """Where they would stand in the text without them."""
+        return self.begin - self.before
 
 
 class Stripped(NamedTuple):
@@ -63,18 +71,20 @@ class Stripped(NamedTuple):
 
     def original(self, span: Span) -> Span:
         """Return the characters of the source for those of the text."""
-        gaps = self.gaps.values()
-        begin = span[0] + sum(gap.end - gap.begin for gap in gaps if self._place(gap) <= span[0])
-        return begin, span[1] + sum(gap.end - gap.begin for gap in gaps if self._place(gap) < span[1])
+        gaps = [*self.gaps.values()]
+        first = bisect_right(gaps, span[0], key=lambda gap: gap.place)
+        last = bisect_left(gaps, span[1], key=lambda gap: gap.place)
+        begin, end = (
+            place + (gaps[number - 1].before + gaps[number - 1].end - gaps[number - 1].begin if number else 0)
+            for place, number in zip(span, (first, last), strict=True)
+        )
+        return begin, end
 
     def wish(self, term: Term) -> _Wish:
         """Return what to write for a term of the source: one that was taken out, or else one of a text without gaps."""
         if gap := self.gaps.get(term):
-            return _Wish(term, gap.text, (self._place(gap), self._place(gap)), gap.joins)
+            return _Wish(term, gap.text, (gap.place, gap.place), gap.joins)
         return _Wish(term, term.forms[0], (term.begin, term.end))
-
-    def _place(self, gap: _Gap) -> int:
-        return gap.begin - sum(one.end - one.begin for one in self.gaps.values() if one.end <= gap.begin)
 
 
 def stripped(source: str, terms: Sequence[Term]) -> Stripped:
@@ -83,7 +93,7 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
     A mark at the end of a sentence or of a part of it stays.
     """
     gaps = dict[Term, _Gap]()
-    cursor = start = 0  # the text begins with spans up to `start`
+    cursor = start = taken = 0  # the text begins with spans up to `start`
     for term, following in zip(terms, [*(one.begin for one in terms[1:]), len(source)], strict=False):
         begin, end = term.begin, term.end
         while begin > cursor and _is_mark(source[begin - 1]) and not _is_elision(source, begin):
@@ -94,7 +104,8 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
         first = begin - 1 if is_space_before and not source[end : end + 1].isalnum() else begin
         last = end + 1 if begin == start and source[end : end + 1] == " " else end
         joins = (begin > cursor and source[begin - 1].isalnum(), source[end : end + 1].isalnum())
-        gaps[term] = _Gap(first, last, source[begin:end], joins)
+        gaps[term] = _Gap(first, last, source[begin:end], joins, taken)
+        taken += last - first
         cursor, start = last, last if begin == start else start
     ends = [0, *(gap.end for gap in gaps.values())]
     begins = [*(gap.begin for gap in gaps.values()), len(source)]
@@ -130,7 +141,10 @@ def placed(
             fixed.append(edits[-1][:2])
         else:
             beside.append(wish)
-    edits += [_insertion(wish, source.text, target, links, fixed) for wish in beside]
+    targets: dict[Span, list[Span]] = {word: [] for word in word_spans(source.text)}
+    for word, other in links:
+        targets.get(word, []).append(other)
+    edits += [_insertion(wish, source.text, target, targets, fixed) for wish in beside]
     return _edited(target, edits, [Link(source.original(one), other) for one, other in links])
 
 
@@ -172,20 +186,22 @@ def _is_word(text: str) -> bool:
     return bool(letters) and all(map(edge_kind, letters))
 
 
-def _insertion(wish: _Wish, source: str, target: str, links: Sequence[Link], fixed: Iterable[Span]) -> _Edit:
+def _insertion(
+    wish: _Wish, source: str, target: str, targets: Mapping[Span, Sequence[Span]], fixed: Iterable[Span]
+) -> _Edit:
     """Return the edit that writes a text beside the word aligned to the nearest word of the translated source.
 
     That is before the word that is aligned to a following word, or after the word that is aligned to one before.
+    `targets` are the words of the translation by the aligned words of the source.
     """
-    words, (begin, end) = word_spans(source), wish.at
-    targets = {word: [other for one, other in links if one == word] for word in words}
-    following = [word for word in words if word[0] >= end]
-    others = [word for word in words if word[0] < end][::-1]  # the term's own words come first
+    words, (begin, end) = [*targets], wish.at
+    after = bisect_left(words, (end, 0))
+    following, others = words[after:], words[:after][::-1]  # the term's own words come first
     ahead, back = (
         next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)
         for some in (following, others)
     )
-    is_joined = wish.joins[0] or any(word[0] < begin == end < word[1] for word in words)
+    is_joined = wish.joins[0] or any(word[0] < begin == end < word[1] for word in others[:1])
     if ahead and (not back or (not is_joined and ahead[0] + (begin < end) <= back[0])):
         at, is_after = min(ahead[1])[0], False
     else:

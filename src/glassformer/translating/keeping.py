@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from glassformer.text.glossary import Term
-from glassformer.text.links import Link, overlap, word_spans
+from glassformer.text.links import Link, Span, overlapping, word_spans
 from glassformer.text.placeholders import shared_spans, spans_of
 from glassformer.text.placing import Stripped, copied, placed, stripped
 from glassformer.text.settling import settled
@@ -159,10 +159,10 @@ def _without_links(one: Translation) -> Translation:
 
 
 def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
-    """Yield a link for each word of the target in an aligned part, to the first word of the part of the source."""
-    words = word_spans(source)
-    for word in word_spans(target):
-        parts = (link.source for link in aligned if overlap(link.target, word))
-        found = next((one for part in parts for one in words if overlap(one, part)), None)
-        if found:
-            yield Link(found, word)
+    """Return a link for each word of the target in an aligned part, to the first word of the part of the source."""
+    words, others, found = word_spans(source), word_spans(target), dict[Span, Span]()
+    for link in aligned:
+        for one in overlapping(words, link.source)[:1]:
+            for word in overlapping(others, link.target):
+                found.setdefault(word, one)
+    return (Link(found[word], word) for word in others if word in found)
