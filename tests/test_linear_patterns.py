@@ -137,6 +137,7 @@ OWN = {
     *("files._SETTING", "learn.re.findall", "parts.re.fullmatch"),
     *("picture.re.findall", "picture.re.search", "picture.re.sub", "placeholder_pairs._WORD", "state_dicts.re.match"),
     *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
+    *("weight_files._CLASS", "weight_files._PART"),
 }
 """The patterns that meet no text of a user, or of which each character is read once: a line end, a run of one class."""
 
