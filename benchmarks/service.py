@@ -1,6 +1,6 @@
 """Measure `glassformer serve` under load: `python -m benchmarks.service RUN [--minutes 10]`.
 
-Four measurements, on the loopback address, with the demo's grammar as texts:
+Five measurements, on the loopback address, with the demo's grammar as texts:
 
 - *Endurance.* 100 clients, each of which sends its next request when it has its answer: 1 to 16 texts, one request in
   twenty 256 texts. Counted are the statuses and the texts that differ from the text translated alone; the memory of all
@@ -11,6 +11,10 @@ Four measurements, on the loopback address, with the demo's grammar as texts:
 - *Latency beside LibreTranslate's own server*, with the same CTranslate2 model and Argos' search, in turns, one text a
   request. It needs `--subwords RUN`, a run with joint subwords, because Argos' packages hold no others, and the
   environment of `make .clients/libretranslate/installed`.
+- *The adversary* (`--adversary MINUTES`). Clients that send ordinary requests, clients that send the worst known
+  inputs, and clients without a right key, all at once. Another process asks for /health and tries a wrong key in turns.
+  Counted are the statuses. The goals: 0.2 s at the 99th percentile of /health, 50 ms for a wrong key on an idle
+  service, and no status of 500 or more but 503.
 - *The page*, in headless Chromium: texts are typed with 60 ms a key; the time from the last key until the frame that
   shows the translation.
 
@@ -19,6 +23,7 @@ Writes results/service.json.
 
 import argparse
 import asyncio
+import io
 import json
 import os
 import random
@@ -51,6 +56,7 @@ from glassformer.bundle import Bundle
 from glassformer.corpus.tasks import english_french
 from glassformer.interop.argos.writer import export_argos
 from glassformer.interop.exporting import ExportOptions
+from glassformer.serving.limits import add_key
 from glassformer.translator import Translator
 
 NAME = "service"
@@ -83,6 +89,31 @@ DELAY = """() => new Promise((done) => {
   const look = () => (measured.shown === null ? setTimeout(look, 10) : done(measured.shown - measured.typed));
   look();
 })"""
+FORM = "application/x-www-form-urlencoded"
+WORST_CLIENTS = 8
+ALONE_SECONDS = 10.0
+PROBE = """
+import http.client, json, sys, time
+port, seconds, every = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+found, end = [], time.monotonic() + seconds
+while time.monotonic() < end:
+    for name, method, path, headers in (
+        ("health", "GET", "/health", {}),
+        ("wrong key", "POST", "/v1/translate", {"Authorization": "Bearer wrong", "Content-Length": "100000"}),
+    ):
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        began = time.perf_counter()
+        client.putrequest(method, path)
+        for header in headers.items():
+            client.putheader(*header)
+        client.endheaders()
+        status = client.getresponse().status
+        found.append((name, status, time.perf_counter() - began))
+        client.close()
+    time.sleep(every)
+print(json.dumps(found))
+"""
+"""The program that asks for /health, and sends a wrong key before a body that never comes."""
 LIBRETRANSLATE = Path(".clients/libretranslate")
 BLANK = "import sys, spacy; spacy.blank(sys.argv[1]).to_disk(sys.argv[2])"
 """Without a network, LibreTranslate splits texts only by a pipeline of spaCy inside a package."""
@@ -123,9 +154,10 @@ class Server:
 
 
 @contextmanager
-def ours(run: Path, *settings: str) -> Iterator[Server]:
+def ours(run: Path, *settings: str, keys: Path | None = None) -> Iterator[Server]:
     """Serve a run until the context ends."""
     changed = [part for one in settings for part in ("--set", one)]
+    changed += ["--keys", str(keys)] if keys else []
     command = [sys.executable, "-m", "glassformer", "serve", str(run), "--port", "0", "--log", "nothing", *changed]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
@@ -265,6 +297,150 @@ async def endurance(
     }
 
 
+@dataclass(frozen=True)
+class Request:
+    """A request of an adversary."""
+
+    name: str
+    path: str
+    body: bytes
+    kind: str = "application/json"
+
+
+def worst_inputs(characters: int = 20_000, size: int = 3_900_000) -> list[Request]:
+    """Return requests that once took much time, and their neighbours: long texts, and bodies of a size."""
+    units = ("%" + "0" * characters, "http://a" + "." * characters, "a." * characters + "@", "{{" + "a" * characters)
+    units += (
+        "$" + "a" * characters,
+        " " * characters + "\n",
+        "\u201c" * characters,
+        "a\n" * characters,
+        "1" * characters,
+    )
+    units += ("<b>" * characters, "&" * characters, "<![" * characters, "猫" * characters, ". " * characters)
+    texts = [unit[:characters] for unit in units]
+    few = {"source": "en", "target": "fr"}
+    found = [Request(f"text {text[:4]!r}", "/translate", json.dumps({**few, "q": text}).encode()) for text in texts]
+    found += [
+        Request(f"auto {text[:4]!r}", "/translate", json.dumps({**few, "source": "auto", "q": text}).encode())
+        for text in texts[:4]
+    ]
+    for text in texts:
+        for name in ("a.html", "a.txt"):
+            found.append(_upload(name, (text * 6)[:110_000]))
+    many = ["\u201c" * characters] * (size // characters // 6)
+    terms = {f"a {'b ' * 40}{one}": "|".join(f"{'z' * 50}{form}" for form in range(16)) for one in range(1000)}
+    found += [
+        Request("many texts", "/v2/translate", json.dumps({"text": many, "target_lang": "FR"}).encode()),
+        Request("many lines", "/translate", json.dumps({**few, "q": ["a? " * 6000] * 100}).encode()),
+        Request("glossary", "/v1/translate", json.dumps({"texts": ["a b " * 250] * 64, "glossary": terms}).encode()),
+        Request("prefix", "/v1/translate", json.dumps({"texts": ["a cat."] * 64, "prefix": "a " * 9000}).encode()),
+        Request("lists", "/translate", b'{"q": [' + b"[]," * (size // 3) + b"1]}"),
+        Request("numbers", "/v1/translate", b'{"texts": [' + b"1.0," * (size // 4) + b"1]}"),
+        Request("names", "/translate", b"{" + b",".join(b'"%d":1' % one for one in range(size // 11)) + b"}"),
+        Request("escapes", "/translate", b'{"q": "' + b"\\u00e9" * (size // 6) + b'"}'),
+        Request("no fields", "/translate", b"&" * size, FORM),
+        Request("escaped form", "/translate", b"source=en&target=fr&q=" + b"%41" * (size // 3), FORM),
+        _upload("a.html", "\r\n--adversar" * (size // 12)),
+        _upload("a.txt", "a\n" * (size // 2)),
+        _upload("a.html", "<p>a cat.</p>" * (size // 13)),
+    ]
+    return found
+
+
+def _upload(name: str, text: str) -> Request:
+    parts = [("source", "", "en"), ("target", "", "fr"), ("file", f'; filename="{name}"', text)]
+    body = "".join(
+        f'--adversary\r\nContent-Disposition: form-data; name="{field}"{more}\r\n\r\n{value}\r\n'
+        for field, more, value in parts
+    )
+    kind = "multipart/form-data; boundary=adversary"
+    return Request(f"{name} {text[:4]!r}", "/translate_file", f"{body}--adversary--\r\n".encode(), kind)
+
+
+def probe(server: Server, seconds: float, every: float = 0.05) -> "subprocess.Popen[str]":
+    """Return a process that asks for /health and tries a wrong key for some seconds."""
+    port = server.url.rpartition(":")[2]
+    command = [sys.executable, "-c", PROBE, port, str(seconds), str(every)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def probed(process: "subprocess.Popen[str]") -> dict[str, dict[str, Any]]:
+    """Return the statuses and the percentiles that a probe has found."""
+    found = json.loads(process.communicate()[0])
+    names = dict.fromkeys(name for name, *_ in found)
+    return {
+        name: {
+            "statuses": dict(Counter(str(status) for one, status, _ in found if one == name)),
+            **percentiles(own := [seconds for one, _, seconds in found if one == name]),
+            "most": round(1000 * max(own), 2),
+        }
+        for name in names
+    }
+
+
+async def adversary(
+    server: Server, texts: Sequence[str], worst: Sequence[Request], key: str, seconds: float
+) -> dict[str, Any]:
+    """Return the statuses by kind of request, and what a probe finds, while all kinds are sent at once."""
+    end, statuses = time.monotonic() + seconds, dict[str, Counter[str]]()
+    slowest = dict[str, float]()
+    chance = random.Random(1)
+    process = probe(server, seconds)
+    timeout = aiohttp.ClientTimeout(total=180)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as session:
+
+        async def send(name: str, one: Request, key: str) -> None:
+            scheme = "DeepL-Auth-Key" if one.path.startswith("/v2/") else "Bearer"
+            headers = {"Content-Type": one.kind, "Authorization": f"{scheme} {key}"}
+            began = time.perf_counter()
+            try:
+                async with session.post(server.url + one.path, data=io.BytesIO(one.body), headers=headers) as answer:
+                    await answer.read()
+                    status = str(answer.status)
+            except aiohttp.ClientError as error:  # a refusal may end the connection while the body is sent
+                status = type(error).__name__
+            statuses.setdefault(name, Counter())[status] += 1
+            slowest[one.name] = max(slowest.get(one.name, 0.0), time.perf_counter() - began)
+
+        async def client(name: str, choose: Callable[[], Request], key: str, pause: float) -> None:
+            while time.monotonic() < end:
+                await send(name, choose(), key)
+                await asyncio.sleep(pause)
+
+        def ordinary() -> Request:
+            fields = {"q": chance.choices(texts, k=chance.randint(1, 4)), "source": "en", "target": "fr"}
+            return Request("ordinary", "/translate", json.dumps(fields).encode())
+
+        await asyncio.gather(
+            *(client("ordinary", ordinary, key, 0.2) for _ in range(WORST_CLIENTS)),
+            *(client("worst", partial(chance.choice, worst), key, 0.0) for _ in range(WORST_CLIENTS)),
+            *(client("without a key", partial(chance.choice, worst), "wrong", 0.1) for _ in range(2)),
+        )
+    found = await asyncio.to_thread(probed, process)
+    ranked = sorted(slowest, key=slowest.__getitem__, reverse=True)[:12]
+    return {
+        "seconds": seconds,
+        "worst_inputs": len(worst),
+        "statuses": {name: dict(counts) for name, counts in statuses.items()},
+        "probe": found,
+        "slowest_inputs_s": {name: round(slowest[name], 1) for name in ranked},
+        "load_average": round(os.getloadavg()[1], 1),
+    }
+
+
+def beside_an_adversary(
+    run: Path, texts: Sequence[str], seconds: float, folder: Path, *, alone_seconds: float = ALONE_SECONDS
+) -> dict[str, Any]:
+    """Return what a service with keys does by itself and beside an adversary."""
+    keys = folder / "keys"
+    key = add_key(keys, "benchmark")
+    with ours(run, keys=keys) as server:
+        alone = probed(probe(server, alone_seconds))
+        found = asyncio.run(adversary(server, texts, worst_inputs(), key, seconds))
+        return {"alone": alone, **found, "memory_mb": round(server.memory(), 1), "processes": len(server.processes)}
+
+
 def translate_cpu(run: Path, file: Path) -> tuple[float, float]:
     """Return the CPU seconds and the seconds that `translate` takes for a file."""
     before, began = os.times(), time.perf_counter()
@@ -378,6 +554,8 @@ def markdown(figures: dict[str, Any]) -> str:
             [name, *(number(one[key], digits) for key, digits in columns.items())] for name, one in latencies.items()
         ]
         parts.append(table(head, rows))
+    if found := figures.get("adversary"):
+        parts.append(table(["adversary", "value"], [[name, str(value)] for name, value in found.items()]))
     if page := figures.get("page"):
         parts.append(table(["page", "value"], [[name, str(value)] for name, value in page.items()]))
     return "\n".join(parts)
@@ -399,6 +577,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, metavar="RUN", help="the demo's run")
     parser.add_argument("--minutes", type=float, default=10.0, help="duration of the endurance test; 0 leaves it out")
+    parser.add_argument("--adversary", type=float, default=5.0, help="minutes beside an adversary; 0 leaves it out")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of the speeds; 0 leaves them out")
     parser.add_argument("--turns", type=int, default=5, help="rounds of the latencies; 0 leaves them out")
     parser.add_argument("--page", type=int, default=20, help="texts typed on the page; 0 leaves it out")
@@ -418,6 +597,10 @@ def main() -> None:
         if options.minutes:
             figures["endurance"] = asyncio.run(endurance(server, texts, alone, 60 * options.minutes))
             print(json.dumps(figures["endurance"], indent=1), flush=True)
+    if options.adversary:
+        with tempfile.TemporaryDirectory() as folder:
+            figures["adversary"] = beside_an_adversary(options.run, texts, 60 * options.adversary, Path(folder))
+            print(json.dumps(figures["adversary"], indent=1, ensure_ascii=False), flush=True)
     if options.turns and options.subwords:
         with tempfile.TemporaryDirectory() as folder:
             figures["latency"] = beside_libretranslate(options, texts, Path(folder))

@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from benchmarks.service import endurance, ours, percentiles, translated_alone
+from benchmarks.service import beside_an_adversary, endurance, ours, percentiles, translated_alone, worst_inputs
 
 from serving.conftest import english_french_run  # noqa: F401
 
@@ -19,11 +19,24 @@ def test_many_clients_get_the_translations_of_each_text_alone(english_french_run
     with ours(english_french_run, "serving.queue=300") as server, ThreadPoolExecutor(1) as thread:
         # In a thread, because the tests in a browser keep an event loop in this one.
         found = thread.submit(asyncio.run, endurance(server, texts, alone, 4, clients=30)).result()
-        assert len(server.processes) == 2
+        assert 2 <= len(server.processes) <= 4  # two may read long requests
         assert server.cpu_seconds() > 0
     assert found["statuses"].keys() <= {"200", "429", "503"}
     assert found["texts"] > 0
     assert found["different"] == 0
+
+
+@pytest.mark.long
+def test_an_adversary_gets_no_error_of_the_server(english_french_run, tmp_path):  # noqa: F811
+    with ThreadPoolExecutor(1) as thread:
+        asked = (english_french_run, WORDS, 5, tmp_path)
+        found = thread.submit(beside_an_adversary, *asked, alone_seconds=2).result()
+    assert found["alone"]["health"]["statuses"].keys() == {"200"}
+    assert found["alone"]["wrong key"]["statuses"].keys() == {"403"}
+    assert found["probe"]["health"]["statuses"].keys() == {"200"}
+    statuses = {status for counts in found["statuses"].values() for status in counts}
+    assert not {status for status in statuses if status.startswith("5")} - {"503"}
+    assert all(len(one.body) < 4_000_000 for one in worst_inputs())
 
 
 def test_percentiles_are_in_milliseconds():
