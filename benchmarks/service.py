@@ -309,15 +309,15 @@ class Request:
 
 def worst_inputs(characters: int = 20_000, size: int = 3_900_000) -> list[Request]:
     """Return requests that once took much time, and their neighbours: long texts, and bodies of a size."""
-    units = ("%" + "0" * characters, "http://a" + "." * characters, "a." * characters + "@", "{{" + "a" * characters)
-    units += (
+    units = ["%" + "0" * characters, "http://a" + "." * characters, "a." * characters + "@", "{{" + "a" * characters]
+    units += [
         "$" + "a" * characters,
         " " * characters + "\n",
         "\u201c" * characters,
         "a\n" * characters,
         "1" * characters,
-    )
-    units += ("<b>" * characters, "&" * characters, "<![" * characters, "猫" * characters, ". " * characters)
+    ]
+    units += ["<b>" * characters, "&" * characters, "<![" * characters, "猫" * characters, ". " * characters]
     texts = [unit[:characters] for unit in units]
     few = {"source": "en", "target": "fr"}
     found = [Request(f"text {text[:4]!r}", "/translate", json.dumps({**few, "q": text}).encode()) for text in texts]
