@@ -114,6 +114,14 @@ def test_a_paragraph_is_wrapped_to_its_own_width():
     assert data.decode() == "\r\n".join(lines)
 
 
+def test_no_line_ends_inside_a_protected_span():
+    text = "See {{ user.name }} now.\nIt has 1 000 000 cats."
+    written = sentences("a.txt", text.encode())
+    [one, two] = written.wanted
+    found = written.rebuilt([rendered(f"A big cat. {one}"), rendered(two)])[0].decode()
+    assert found == "A big cat. See\n{{ user.name }} now. It\nhas 1 000 000 cats."
+
+
 def test_lines_are_sentences_if_asked():
     assert sentences("a.txt", b"one\ntwo. three\n").wanted == ["one two.", "three"]
     document = DocumentSentences(Document.read("a.txt", b"one\ntwo. three\n", DocumentOptions(lines=True)), "en")

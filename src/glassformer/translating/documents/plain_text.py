@@ -7,6 +7,8 @@ from itertools import groupby
 from textwrap import wrap
 from typing import NamedTuple
 
+from glassformer.text.edits import Replacement, edited
+from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.units import Chunk, Unit, unit_of
 
 __all__ = ["text_units"]
@@ -67,5 +69,8 @@ def _paragraph(document: str, lines: Sequence[_Line]) -> Unit | None:
 
 
 def _wrapped(content: str, width: int) -> list[str]:
-    """Return lines of up to `width` characters; only a longer word makes a longer line."""
-    return wrap(content, width, break_long_words=False, break_on_hyphens=False)
+    """Return lines of up to `width` characters; only a longer word or protected span makes a longer line."""
+    spans = protected_spans(content)
+    whole = edited(content, (Replacement(*one[:2], content[one.begin : one.end].replace(" ", "\0")) for one in spans))
+    lines = wrap(whole, width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
