@@ -38,8 +38,24 @@ def test_a_file_comes_back_translated(served, run_folder, name):
     text = Translator.load(run_folder).translate(["the cat sleeps"])[0].text
     got = served.get(path)
     assert got.status == 200
+    assert got.headers["Content-Disposition"] == 'attachment; filename="a.es.html"'
     assert b"<pre>the cat</pre>\r\n" in got.body
     assert text.encode() in got.body.replace(b"&lt;", b"<").replace(b"&gt;", b">").replace(b"&amp;", b"&")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("my page.HTML", "filename*=UTF-8''my%20page.es.HTML"),
+        ("页面.html", "filename*=UTF-8''%E9%A1%B5%E9%9D%A2.es.html"),
+        ("a;b.c.txt", "filename*=UTF-8''a%3Bb.c.es.txt"),
+    ],
+)
+def test_a_file_keeps_its_name_with_the_language(served, name, field):
+    url = send(served, form(b"the cat", name)).json["translatedFileUrl"]
+    got = served.get(url.partition(str(served.port))[2])
+    assert got.headers["Content-Disposition"] == f"attachment; {field}"
 
 
 @pytest.mark.slow
@@ -73,11 +89,11 @@ def test_what_cannot_be_translated_is_refused_in_its_words(served):
 
 def test_a_file_is_forgotten_after_its_time():
     files = TranslatedFiles(life=-1.0)
-    assert files.find(files.keep("me", b"x", ".txt")) is None
+    assert files.find(files.keep("me", "x.txt", b"x")) is None
     files.close()
     files = TranslatedFiles()
-    name = files.keep("me", b"x", ".txt")
-    assert files.find(name) == b"x"
+    name = files.keep("me", "x.txt", b"x")
+    assert files.find(name) == ("x.txt", b"x")
     assert files.find(f"../{name}") is None
     files.close()
     assert files.find(name) is None
@@ -85,34 +101,34 @@ def test_a_file_is_forgotten_after_its_time():
 
 def test_a_file_that_was_fetched_goes_soon():
     files = TranslatedFiles(life_fetched=0.05)
-    name, other = (files.keep("me", b"x", ".txt") for _ in range(2))
+    name, other = (files.keep("me", "x.txt", b"x") for _ in range(2))
     files.fetched(name)
     files.fetched("absent")
-    assert files.find(name) == b"x"
+    assert files.find(name) == ("x.txt", b"x")
     time.sleep(0.1)
     assert files.find(name) is None
-    assert files.find(other) == b"x"
+    assert files.find(other) == ("x.txt", b"x")
     files.close()
 
 
 def test_a_client_cannot_keep_the_others_out():
     files = TranslatedFiles()
     for number in range(MOST_OF_CLIENT):
-        files.keep("greedy", b"%d" % number, ".txt")
+        files.keep("greedy", "x.txt", b"%d" % number)
     with pytest.raises(RequestError, match="of your translated files wait") as refused:
-        files.keep("greedy", b"x", ".txt")
+        files.keep("greedy", "x.txt", b"x")
     assert refused.value.status == 429
     assert 1 <= int(refused.value.headers["Retry-After"]) <= 1200
-    assert files.find(files.keep("other", b"y", ".txt")) == b"y"
+    assert files.find(files.keep("other", "x.txt", b"y")) == ("x.txt", b"y")
     files.close()
 
 
 def test_many_clients_cannot_keep_another_out():
     files = TranslatedFiles()
-    first = files.keep("0", b"first", ".txt")
-    second = [files.keep(str(number // 2), b"x", ".txt") for number in range(1, MOST_KEPT)]
-    new = files.keep("new", b"new", ".txt")
-    assert files.find(new) == b"new"
+    first = files.keep("0", "x.txt", b"first")
+    second = [files.keep(str(number // 2), "x.txt", b"x") for number in range(1, MOST_KEPT)]
+    new = files.keep("new", "x.txt", b"new")
+    assert files.find(new) == ("x.txt", b"new")
     assert files.find(first) is None  # the oldest of those with most files
     assert all(files.find(name) for name in second)
     files.close()

@@ -3,13 +3,14 @@
 import secrets
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import PurePath
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import IO
+from typing import IO, NamedTuple
 
 from glassformer.serving.refusals import too_many
 
-__all__ = ["TranslatedFiles"]
+__all__ = ["NamedFile", "TranslatedFiles"]
 
 LIFE = 1200.0
 """Seconds for which a translated file can be fetched."""
@@ -21,11 +22,19 @@ MOST_OF_CLIENT = 32
 """Maximum number of files that one client lets wait."""
 
 
+class NamedFile(NamedTuple):
+    """A file as its client saves it."""
+
+    name: str
+    data: bytes
+
+
 @dataclass(slots=True)
 class _Kept:
     """A file without a name in the file system, so that none is left behind when the service is killed."""
 
     owner: str
+    name: str
     ends: float
     file: IO[bytes]
 
@@ -49,8 +58,8 @@ class TranslatedFiles:
             why = f"{len(ends)} of your translated files wait to be fetched: fetch them first"
             raise too_many(why, max(1, round(min(ends) - monotonic() + 0.5)))
 
-    def keep(self, owner: str, data: bytes, suffix: str) -> str:
-        """Write a file of a client; return the name by which it can be fetched.
+    def keep(self, owner: str, name: str, data: bytes) -> str:
+        """Write a file of a client; return the random name by which it can be fetched.
 
         Where no room is left, the oldest file of the client with most files makes room.
 
@@ -60,36 +69,36 @@ class TranslatedFiles:
         self.check_room(owner)
         if len(self._kept) >= MOST_KEPT:
             [(most, _)] = Counter(one.owner for one in self._kept.values()).most_common(1)
-            self._remove(next(name for name, one in self._kept.items() if one.owner == most))
-        name = secrets.token_urlsafe(24) + suffix
+            self._remove(next(key for key, one in self._kept.items() if one.owner == most))
+        key = secrets.token_urlsafe(24) + PurePath(name).suffix.lower()
         file = TemporaryFile(prefix="glassformer-")  # noqa: SIM115  (open as long as it is kept)
         file.write(data)
-        self._kept[name] = _Kept(owner, monotonic() + self.life, file)
-        return name
+        self._kept[key] = _Kept(owner, name, monotonic() + self.life, file)
+        return key
 
-    def find(self, name: str) -> bytes | None:
-        """Return the bytes of a file, or None if no file has this name or its time is over."""
+    def find(self, key: str) -> NamedFile | None:
+        """Return a file, or None if no file has this random name or its time is over."""
         self._forget()
-        if name not in self._kept:
+        if key not in self._kept:
             return None
-        file = self._kept[name].file
-        file.seek(0)
-        return file.read()
+        kept = self._kept[key]
+        kept.file.seek(0)
+        return NamedFile(kept.name, kept.file.read())
 
-    def fetched(self, name: str) -> None:
+    def fetched(self, key: str) -> None:
         """Note that a client has got the whole of a file."""
-        if kept := self._kept.get(name):
+        if kept := self._kept.get(key):
             kept.ends = min(kept.ends, monotonic() + self.life_fetched)
 
     def close(self) -> None:
         """Remove all files."""
-        for name in [*self._kept]:
-            self._remove(name)
+        for key in [*self._kept]:
+            self._remove(key)
 
     def _forget(self) -> None:
         now = monotonic()
-        for name in [name for name, one in self._kept.items() if one.ends < now]:
-            self._remove(name)
+        for key in [key for key, one in self._kept.items() if one.ends < now]:
+            self._remove(key)
 
-    def _remove(self, name: str) -> None:
-        self._kept.pop(name).file.close()
+    def _remove(self, key: str) -> None:
+        self._kept.pop(key).file.close()

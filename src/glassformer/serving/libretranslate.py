@@ -8,6 +8,7 @@ they are switched off.
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired
+from urllib.parse import quote
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationInfo, WithJsonSchema
 from starlette.datastructures import UploadFile
@@ -412,13 +413,19 @@ async def _translate_file(service: Service, request: Request) -> Response:
     service.admit(request, wanted)
     found = await service.translate_sentences(request, model, wanted, links=has_tags)
     translated = await ask(rebuilt_document, *document, model.source, found)
-    kept = service.files.keep(owner, translated, PurePath(name).suffix.lower())
+    kept = service.files.keep(owner, _translated_name(name, model.target), translated)
     return JSONResponse({"translatedFileUrl": f"{request.base_url}download_file/{kept}"})
 
 
 def _short_name(path: str) -> str:
     """Return the name of a file as messages quote it, with its suffix."""
     return shortened(PurePath(path).stem) + PurePath(path).suffix
+
+
+def _translated_name(name: str, language: str) -> str:
+    """Return the name under which the translation of a file is saved: page.fr.html for page.html."""
+    path = PurePath(name)
+    return f"{path.stem}.{language}{path.suffix}"
 
 
 def _lines(given: object, name: str) -> bool:
@@ -431,20 +438,24 @@ def _lines(given: object, name: str) -> bool:
 
 
 async def _download_file(service: Service, request: Request) -> Response:
-    """A translated document."""
-    name = request.path_params["name"]
-    data = service.files.find(name)
-    if data is None:
+    """A translated document, under its own name with the language: page.fr.html for page.html."""
+    key = request.path_params["name"]
+    found = service.files.find(key)
+    if found is None:
         raise RequestError(404, "Invalid filename")
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    name, data = found
+    # RFC 6266: a name with other than plain characters stands in the extended form.
+    written = quote(name, errors="replace")
+    field = f'filename="{name}"' if written == name else f"filename*=UTF-8''{written}"
+    headers = {"Content-Disposition": f"attachment; {field}", "X-Content-Type-Options": "nosniff"}
     if request.method == "HEAD":
         return Response(data, media_type=DOWNLOADED, headers=headers)
     headers["Content-Length"] = str(len(data))
-    return StreamingResponse(_sent(service, name, data), media_type=DOWNLOADED, headers=headers)
+    return StreamingResponse(_sent(service, key, data), media_type=DOWNLOADED, headers=headers)
 
 
-async def _sent(service: Service, name: str, data: bytes) -> AsyncIterator[bytes]:
+async def _sent(service: Service, key: str, data: bytes) -> AsyncIterator[bytes]:
     """Yield a file in parts; once its client has taken all of them, the file need not be kept for long."""
     for begin in range(0, len(data), PART):
         yield data[begin : begin + PART]
-    service.files.fetched(name)
+    service.files.fetched(key)
