@@ -148,11 +148,19 @@ def test_wrong_requests_are_refused(explored, path, status, error):
     assert error in answer.json["error"]
 
 
+def test_whether_there_is_an_explorer_is_asked_without_starting_it(run_folder):
+    with service(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
+        before = served.engines()
+        assert served.ask(page_of(), "HEAD", accept="text/html").status == 200
+        assert served.ask(page_of(run="zz"), "HEAD", accept="text/html").status == 404
+        assert served.engines() == before
+
+
 def test_an_export_has_no_explorer(run_folder, tmp_path):
     export_ctranslate2(Bundle.load(run_folder), tmp_path / "exported")
     with service(str(tmp_path / "exported"), "--languages", "en:es", "--log", "nothing") as served:
         answer = page(served)
-        assert answer.status == 501
+        assert answer.status == served.ask(page_of(), "HEAD", accept="text/html").status == 501
         assert answer.json["error"].startswith("this model is served from an export; the explorer needs the run itself")
 
 

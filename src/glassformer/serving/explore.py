@@ -185,6 +185,8 @@ class Explorers:
         if "text/html" not in request.headers.get("accept", ""):  # a picture or a script of some page
             raise RequestError(406, "the explorer is a page: open it in a browser")
         explorer, text = self._explorer(service, request), request.query_params.get("text", "").strip()
+        if request.method == "HEAD":  # a question whether there is an explorer, which does not start it
+            return Response(media_type="text/html", headers=EXPLORER_HEADERS)
         if len(text) > service.limits.characters:
             raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")
         service.admit(request, [text])
