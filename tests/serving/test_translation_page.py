@@ -2,16 +2,19 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from browser.test_view import problems
-from serving.conftest import Served
+from models import random_translator
+from serving.conftest import Served, service
 
 pytestmark = pytest.mark.browser
 TEXT = "The cat sleeps. a big black dog sees the cat.\n\nthe dog!"
@@ -24,13 +27,23 @@ EVERYTHING = "header *, main > *:not(.about), select, .bar:not(.about *), .under
 Open = Callable[..., Any]
 
 
+@pytest.fixture(scope="module")
+def both(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return a service that translates from English to Spanish and back."""
+    back = random_translator(tmp_path_factory.mktemp("back"), seed=34, extra_length=5)
+    back.bundle.save(back.model)
+    languages = ("--languages", "en:es", "--languages", "es:en")
+    with service(str(run_folder), str(back.bundle.folder), *languages, "--log", "nothing") as one:
+        yield one
+
+
 @pytest.fixture
 def visit(served: Served, browser: Any) -> Iterator[Open]:
     """Return a function that opens the page in a window of its own; errors and requests elsewhere fail the test."""
     windows, wrong = [], []
-    own = f"http://127.0.0.1:{served.port}/"
 
-    def opened(**how: Any) -> Any:
+    def opened(of: Served = served, **how: Any) -> Any:
+        own = f"http://127.0.0.1:{of.port}/"
         window = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "locale": "en", **how})
         windows.append(window)
         page = window.new_page()
@@ -171,7 +184,7 @@ def test_a_sentence_says_why_it_may_be_wrong_and_how_sure_the_model_is(visit):
     enter(page, "the cat sleeps")
     assert page.locator(".sentence .reason").text_content() == " ⚠ repeats itself, different numbers"
     about = page.locator(".about").text_content()
-    assert "exactly right: 83 %. Probability that it is close to right: 95 %" in about
+    assert "exactly right: 83%. Probability that it is close to right: 95%." in about
 
 
 def test_a_part_of_the_confidence_that_is_not_known_is_not_shown(visit):
@@ -180,7 +193,7 @@ def test_a_part_of_the_confidence_that_is_not_known_is_not_shown(visit):
     enter(page, "the cat sleeps")
     page.locator(WORD).first.wait_for()
     about = page.locator(".about").text_content()
-    assert "Probability that it is close to right: 95 %" in about
+    assert "Probability that it is close to right: 95%" in about
     assert "exactly right" not in about
 
 
@@ -238,6 +251,22 @@ def test_axe_finds_nothing_serious(visit, scheme, width, locale):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize(("scheme", "width", "locale"), [("dark", 1280, "en"), ("light", 360, "zh")])
+def test_axe_finds_nothing_serious_where_something_is_refused(both, visit, tmp_path, scheme, width, locale):
+    page = visit(both, color_scheme=scheme, viewport={"width": width, "height": 800}, locale=locale)
+    page.route("**/explore?*", lambda route: route.fulfill(status=501))
+    page.locator("select").first.select_option("auto")
+    changed_answers(page, lambda one: one.update(status="empty"))
+    enter(page, "the black cat sleeps in the house with the dogs")
+    choose_file(page, tmp_path / "a.txt", b"\xff")
+    page.locator(".files .bad").wait_for()
+    assert problems(page) == []
+    page.locator("textarea").fill("the " * 6000)
+    page.locator(".message.bad").first.wait_for()
+    assert problems(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_the_keyboard_does_everything(served, visit):
     page = visit()
     page.keyboard.type("the cat sleeps")
@@ -264,35 +293,257 @@ def test_texts_from_right_to_left_stand_right(visit):
         assert page.evaluate("(which) => getComputedStyle(document.querySelector(which)).direction", which) == "rtl"
 
 
-def test_a_file_is_translated_by_one_choice_and_saved_by_a_click(served, visit, tmp_path):
+def choose_file(page: Any, path: Path, data: bytes = b"the cat sleeps") -> None:
+    """Choose a file, which is made."""
+    path.write_bytes(data)
+    page.locator("input[type=file]").set_input_files(path)
+
+
+def test_a_file_is_translated_by_one_choice_and_saved_under_its_name(served, visit, tmp_path):
     page = visit()
-    window = page.context
-    settings = served.get("/frontend/settings").json | {"filesTranslation": True, "supportedFilesFormat": [".txt"]}
-    saved = f"http://127.0.0.1:{served.port}/languages"
     sent = []
-
-    def take(route: Any) -> None:
-        sent.append(route.request.post_data)
-        route.fulfill(json={"translatedFileUrl": saved})
-
-    window.route("**/frontend/settings", lambda route: route.fulfill(json=settings))
-    window.route("**/translate_file", take)
-    page.reload()
-    (tmp_path / "text.txt").write_text("the cat sleeps")
-    page.locator("input[type=file]").set_input_files(tmp_path / "text.txt")
+    page.route("**/translate_file", lambda route: sent.append(route.request) or route.continue_())
+    choose_file(page, tmp_path / "my text.txt")
     with page.expect_download() as download:
-        page.get_by_role("link", name="Save text.txt").click()
-    assert download.value.url == saved
-    [form] = sent
-    for field, value in (("source", "en"), ("target", "es"), ("api_key", "")):
-        assert f'name="{field}"\r\n\r\n{value}\r\n' in form
-    assert 'filename="text.txt"' in form
+        page.get_by_role("link", name="Save my text.es.txt").click()
+    assert download.value.suggested_filename == "my text.es.txt"
+    assert Path(download.value.path()).read_text() == translation(served, "the cat sleeps")["text"]
+    [request] = sent
+    for field, value in (("source", "en"), ("target", "es")):
+        assert f'name="{field}"\r\n\r\n{value}\r\n' in request.post_data
+    assert 'filename="my text.txt"' in request.post_data
+
+
+@pytest.mark.parametrize("next_one", ["refused", "of another kind", "under way"])
+def test_the_link_of_the_former_file_goes_with_the_next_one(visit, tmp_path, next_one):
+    page = visit()
+    choose_file(page, tmp_path / "a.txt")
+    link = page.locator(".files a")
+    link.wait_for()
+    if next_one == "refused":
+        choose_file(page, tmp_path / "b.txt", b"\xff")
+        page.locator(".files", has_text="The service cannot translate this. b.txt, line 1: expected utf-8").wait_for()
+    elif next_one == "of another kind":
+        choose_file(page, tmp_path / "b.pdf")
+        page.locator(".files", has_text="b.pdf cannot be translated: choose a file of the kinds .txt, .html").wait_for()
+    else:
+        page.route("**/translate_file", lambda _: None)
+        choose_file(page, tmp_path / "b.txt")
+        page.locator(".files", has_text="Translating b.txt …").wait_for()
+    assert link.count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nothing_moves_while_a_file_is_translated(visit, tmp_path, width):
+    page = visit(viewport={"width": width, "height": 800})
+    places = ".box, .files, .files button, .legend"
+    script = f"JSON.stringify([...document.querySelectorAll('{places}')].map(one => one.getBoundingClientRect()))"
+    before = page.evaluate(script)
+    choose_file(page, tmp_path / "a.txt")
+    assert page.evaluate(script) == before
+    page.locator(".files a").wait_for()
+    assert page.evaluate(script) == before
+
+
+DROP = """([type, on, value]) => {
+  const data = new DataTransfer();
+  if (type === "file") data.items.add(new File([value], "dropped.txt"));
+  else data.setData("text/plain", value);
+  const how = { dataTransfer: data, bubbles: true, cancelable: true };
+  const given = type => document.querySelector(on).dispatchEvent(new DragEvent(type, how));
+  return ["dragover", "drop"].map(given);
+}"""
+
+
+def test_a_file_is_dropped_onto_the_page(visit):
+    page = visit()
+    assert page.evaluate(DROP, ["file", "h1", "the cat sleeps"]) == [False, False]  # the browser must not open it
+    page.get_by_role("link", name="Save dropped.es.txt").wait_for()
+    assert page.locator("textarea").input_value() == ""
+
+
+def test_a_text_is_dropped_onto_the_page(served, visit):
+    page = visit()
+    enter(page, "a dog")
+    assert page.evaluate(DROP, ["text", ".target", "the cat sleeps"]) == [False, False]
+    assert page.locator("textarea").input_value() == "the cat sleeps"
+    page.locator(WORD).first.wait_for()
+    assert shown(page) == translation(served, "the cat sleeps")["text"]
+    assert page.evaluate(DROP, ["text", "textarea", "x"]) == [True, True]  # the field takes it at the pointer
+
+
+def test_languages_are_swapped_with_the_texts(both, visit):
+    page = visit(both)
+    enter(page, "the cat sleeps")
+    before = shown(page)
+    page.get_by_role("button", name="Swap the languages").click()
+    assert page.get_by_label("From").input_value() == "es"
+    assert page.get_by_label("To", exact=True).input_value() == "en"
+    assert page.locator("textarea").input_value() == before
+    assert page.evaluate("document.querySelector('textarea').lang") == "es"
+    page.locator(WORD).first.wait_for()
+    assert shown(page) == translation(both, before, source="es", target="en")["text"]
+    assert page.evaluate("document.activeElement.ariaLabel") == "Swap the languages"
+
+
+def test_languages_without_a_way_back_are_not_swapped(visit):
+    page = visit()
+    assert page.get_by_role("button", name="Swap the languages").count() == 0
+    assert page.locator("option[value=auto]").count() == 0
+
+
+def test_the_language_of_a_text_is_detected(both, visit):
+    page = visit(both)
+    page.get_by_label("From").select_option("auto")
+    assert page.evaluate("document.activeElement.ariaLabel") != "Swap the languages"
+    enter(page, "el gato negro duerme en la casa con los perros")
+    page.locator(".detected", has_text="Detected: Spanish").wait_for()
+    assert page.get_by_label("To", exact=True).input_value() == "en"  # Spanish cannot be translated into Spanish
+    enter(page, "the black cat sleeps in the house with the dogs")
+    page.locator(".detected", has_text="Detected: English").wait_for()
+    assert page.get_by_label("To", exact=True).input_value() == "es"
+    page.get_by_role("button", name="Swap the languages").click()
+    assert [page.get_by_label(one, exact=True).input_value() for one in ("From", "To")] == ["es", "en"]
+
+
+def test_a_detected_language_that_is_not_served_is_named(both, visit):
+    page = visit(both)
+    page.route("**/detect", lambda route: route.fulfill(json=[{"language": "de", "confidence": 90}]))
+    page.get_by_label("From").select_option("auto")
+    page.locator("textarea").fill("die Katze")
+    page.locator(".message.bad", has_text="seems to be in de, from which this service does not translate").wait_for()
+
+
+def test_characters_are_counted_as_the_service_counts_them(served, visit):
+    page = visit()
+    count = page.locator("#count")
+    assert count.text_content() == "0 of 5,000 characters"
+    enter(page, "the 😀")
+    assert count.text_content() == "5 of 5,000 characters"
+    page.locator("textarea").fill("the " * 1250)
+    assert "bad" not in (count.get_attribute("class") or "")
+    asked = []
+    page.on("request", lambda one: asked.append(one.url))
+    page.locator("textarea").fill("the " * 1250 + "x")
+    page.locator(".message", has_text="The text is too long: shorten it to 5,000 characters.").wait_for()
+    assert count.get_attribute("class") == "bad"
+    page.wait_for_timeout(300)
+    assert asked == []
+
+
+def test_both_boxes_scroll_together(visit):
+    page = visit(viewport={"width": 1280, "height": 500})
+    enter(page, "the cat sees a big black dog. " * 60)
+    share = """which => {
+      const { scrollTop, scrollHeight, clientHeight } = document.querySelector(which);
+      return scrollTop / (scrollHeight - clientHeight);
+    }"""
+    shares = lambda: [page.evaluate(share, which) for which in ("textarea", ".target", ".mirror")]  # noqa: E731
+    for which in ("textarea", ".target"):
+        page.locator(which).hover()
+        page.mouse.wheel(0, -150)
+        page.wait_for_timeout(300)
+        one, *others = shares()
+        assert 0 < one < 1
+        assert others == pytest.approx([one, one], abs=0.02)
+    page.locator("textarea").press("Control+Home")
+    page.wait_for_timeout(300)
+    before = shares()
+    assert max(before) < 0.05
+    page.evaluate("document.querySelector('.target').scrollTop = 100")  # as when its text changes: the reader is here
+    page.wait_for_timeout(300)
+    assert shares()[0] == before[0]
 
 
 def test_errors_are_said_in_words(visit):
     page = visit()
-    page.locator("textarea").fill("the " * 3000)
-    page.locator(".message", has_text="expected at most 5000 characters").wait_for()
+    page.locator("textarea").fill("the " * 1200)
+    page.locator(".message.bad", has_text="The service cannot translate this. sentence 1 is too long").wait_for()
+
+
+CHINESE = re.compile(r"English|Tab|PyTorch|\.(txt|html|htm)|[Gg]lassformer")
+"""Words that are the same in Chinese."""
+WORDS = """() => {
+  const texts = [document.title];
+  for (const one of document.querySelectorAll("body *:not(script, style)")) {
+    if (one.closest(".sentence, .quoted, .wordings, .mirror") && !one.matches(".reason, [title]")) continue;
+    texts.push(...["title", "aria-label", "placeholder"].map(name => one.getAttribute(name) ?? ""));
+    if (!one.matches(".word"))
+      texts.push([...one.childNodes].filter(({ nodeType }) => nodeType === 3).map(one => one.data).join(""));
+  }
+  return texts;
+}"""
+
+
+def english_in(page: Any) -> list[str]:
+    """Return the texts of a Chinese page that have Latin letters."""
+    return [one for one in page.evaluate(WORDS) if re.search("[A-Za-z]", CHINESE.sub("", one))]
+
+
+def test_everything_is_chinese_for_a_chinese_reader(both, visit):
+    page = visit(both, locale="zh-CN")
+    assert page.evaluate("document.documentElement.lang") == "zh"
+    assert page.title() == "翻译 – glassformer"
+    changed_answers(page, lambda one: one.update(reasons=["loop"], confidence={"exact": 0.5, "close": 0.9}))
+    page.get_by_label("源语言").select_option("auto")
+    enter(page, "the black cat sleeps in the house with the dogs")
+    page.locator(".word").first.click()
+    page.locator(".wordings button").first.wait_for()
+    assert english_in(page) == []
+    changed_answers(page, lambda one: one.update(status="empty", reasons=["another one"]))
+    enter(page, "the cat sees the dog")
+    assert english_in(page) == []
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 408, 413, 429, 500, 502, 503])
+def test_refusals_are_said_in_chinese(visit, tmp_path, status):
+    page = visit(locale="zh-CN")
+    error = {"status": status, "headers": {"Retry-After": "90", "Content-Type": "application/json"}}
+    error["body"] = "<h1>Bad Gateway</h1>" if status == 502 else '{"error": "some English words"}'
+    for path in ("translate_file", "v1/translate"):
+        page.route(f"**/{path}", lambda route: route.fulfill(**error))
+    page.locator("textarea").fill("the cat")
+    page.locator(".message.bad").first.wait_for()
+    choose_file(page, tmp_path / "a.txt")
+    page.locator(".files .bad").wait_for()
+    assert english_in(page) == []
+    said = page.locator(".message.bad").text_content()
+    assert said == page.locator(".files .bad").text_content()
+    assert ("90秒" in said) == (status == 429)
+    page.get_by_role("button", name="English").click()  # what has been said changes its language, too
+    assert page.locator(".message.bad").text_content() != said
+    assert re.search("[A-Za-z]{4}", page.locator(".files .bad").text_content())
+    assert page.evaluate("document.activeElement.textContent") == "中文"
+
+
+def test_a_service_that_does_not_answer_is_said(visit):
+    page = visit(locale="zh-CN")
+    page.route("**/languages", lambda route: route.abort())
+    page.reload()
+    page.get_by_role("alert").filter(has_text="服务没有响应").wait_for()
+
+
+def test_an_empty_output_is_said_calmly(visit):
+    page = visit()
+    empty = {"text": "the cat sleeps", "status": "empty", "tokens": ["<eos>"], "token_log_probs": [-0.1]}
+    changed_answers(page, lambda one: one.update(empty))
+    enter(page, "the cat sleeps")
+    assert shown(page) == "the cat sleeps"
+    assert page.locator(".unsure").count() == 0
+    assert page.locator(".sentence .reason").text_content() == " (left as it is: the model gives no translation)"
+    assert page.locator(".bad:visible").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(403, "This service shows no explorer here"), (501, "This model has no explorer here"), (503, "does not answer")],
+)
+def test_a_sentence_without_an_explorer_says_so(visit, status, said):
+    page = visit()
+    page.route("**/explore?*", lambda route: route.fulfill(status=status))
+    enter(page, "the cat sleeps")
+    assert said in page.locator(".about").text_content()
+    assert page.get_by_role("link", name="Why?").count() == 0
 
 
 def test_a_service_with_keys_asks_for_one(run_folder, start, browser, tmp_path):
@@ -303,7 +554,13 @@ def test_a_service_with_keys_asks_for_one(run_folder, start, browser, tmp_path):
         page = window.new_page()
         page.goto(f"http://127.0.0.1:{served.port}/")
         page.locator("textarea").fill("the cat sleeps")
-        page.locator(".message", has_text="a key is needed").wait_for()
+        page.locator(".message", has_text="A key is needed: enter it above.").wait_for()
         page.get_by_label("Key").fill(key)
         page.get_by_label("Key").press("Enter")
         page.locator(WORD).first.wait_for()
+        assert "This service shows no explorer here" in page.locator(".about").text_content()
+        choose_file(page, tmp_path / "a.txt")
+        page.get_by_role("link", name="Save a.es.txt").wait_for()
+        page.get_by_label("Key").fill("wrong")
+        page.get_by_label("Key").press("Enter")
+        page.locator(".message", has_text="The service does not know this key.").wait_for()

@@ -1,6 +1,6 @@
 // The translation page: its words, the words aligned to them, and its questions while the reader types.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { asksLatest } from "../translate/asking.ts";
 import { isUnsure, sourcesOf, targetsOf, wordsOf } from "../translate/marks.ts";
@@ -126,9 +126,13 @@ test("an empty text asks nothing and forgets the question before", async () => {
 test("every text of the page exists in two languages, and every text is used", () => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
   const strings: Record<string, string[]> = JSON.parse(read("../../src/glassformer/serving/strings.json"));
-  const used = [...read("../translate/page.ts").matchAll(/\bt\("([\w.]+)"/g)].map(([, key]) => key);
-  const own = Object.keys(strings).filter((key) => !key.startsWith("reason."));
-  assert.deepEqual([...new Set(used)].sort(), own.sort());
+  const modules = globSync("*.ts", { cwd: new URL("../translate/", import.meta.url).pathname });
+  const source = modules.map((name) => read(`../translate/${name}`)).join("\n");
+  const used = [...source.matchAll(/\bt\("([\w.]+)"/g)].map(([, key]) => key);
+  const named = [...source.matchAll(/"((?:reason|why)\.\w+)"\)/g)].map(([, key]) => key);
+  const own = Object.keys(strings).filter((key) => !/^(reason|refused|why)\./.test(key));
+  assert.deepEqual([...new Set(used)].filter((key) => !key.startsWith("why.")).sort(), own.sort());
+  for (const key of named) assert.ok(key in strings, key);
   const placeholders = (text: string) => (text.match(/\{\d\}/g) ?? []).sort();
   for (const [key, texts] of Object.entries(strings)) {
     assert.equal(texts.length, 2, key);

@@ -2,63 +2,44 @@
 // about each sentence and word.
 import { button, chooser, element, refill } from "../ui/dom.ts";
 import { asksLatest } from "./asking.ts";
+import { drawFiles, fileRow, takeDropped, translateFiles } from "./files.ts";
 import { isUnsure, sourcesOf, targetsOf, wordsOf } from "./marks.ts";
+import { scrollTogether } from "./scrolling.ts";
+import { UnservedLanguageError, access, ask, detect, explorerStatus, inWords, translate } from "./service.ts";
+import { data, hasText, nameOf, number, percent, reader, t } from "./words.ts";
 
-import type { Answer, Language, PageData, Sentence, ServiceSettings, Shown, Span, Wording } from "./types.ts";
+import type { Language, Sentence, ServiceSettings, Shown, Span, Wording } from "./types.ts";
 
 /** Milliseconds after the last key; the service translates a short text in less. */
 const WAIT = 80;
-
-const data: PageData = JSON.parse(document.getElementById("data")?.textContent ?? "");
+/** The source language that the service chooses. */
+const DETECTED = "auto";
 
 const state = {
-  interface: navigator.language.startsWith("zh") ? "zh" : ("en" as "en" | "zh"),
+  languages: [] as Language[],
+  /** Maximum number of characters of a text */
+  limit: Infinity,
   from: "",
   to: "",
-  key: "",
+  /** The language that was last detected; "" if there is none */
+  detected: "",
   /** The translation of the text as it is now; null if there is none yet */
   shown: null as Shown | null,
   selected: 0,
   /** Wordings that the reader has chosen, by their source sentences */
   chosen: new Map<string, Wording>(),
+  /** Returns what is said under the boxes, in the reader's language */
+  said: () => "",
 };
-
-/** Returns a text of the page. */
-function t(key: string, ...values: string[]) {
-  return data.strings[state.interface][key].replace(/\{(\d)\}/g, (_, at) => values[at]);
-}
-
-/** Returns a probability in words. */
-const percent = (value: number) => `${Math.round(100 * value)} %`;
-
-/** Returns the answer of an endpoint. */
-async function ask(path: string, how?: RequestInit): Promise<any> {
-  const answer = await fetch(path, how);
-  const found = await answer.json();
-  if (!answer.ok) throw new RefusedError(found.error);
-  return found;
-}
-
-/** An answer that says why there is no other one. */
-class RefusedError extends Error {}
-
-/** Returns the translation of a text. */
-function translate(
-  text: string,
-  more: { n_best?: number; prefix?: string } = {},
-  signal?: AbortSignal,
-): Promise<Answer> {
-  const headers = {
-    "Content-Type": "application/json",
-    ...(state.key && { Authorization: `Bearer ${state.key}` }),
-  };
-  const fields = { texts: [text], source: state.from, target: state.to, links: true, ...more };
-  return ask("v1/translate", { method: "POST", headers, body: JSON.stringify(fields), signal });
-}
 
 // What the page consists of
 
-const source = element("textarea", { id: "source", dir: "auto", spellcheck: false });
+const source = element("textarea", {
+  id: "source",
+  dir: "auto",
+  spellcheck: false,
+  "aria-describedby": "count",
+});
 const mirror = element("div", { className: "mirror", dir: "auto", "aria-hidden": "true" });
 const target = element("div", {
   className: "target",
@@ -67,141 +48,233 @@ const target = element("div", {
   "aria-live": "polite",
   "aria-busy": "false",
 });
+const detected = element("span", { className: "detected", role: "status" });
+const count = element("span", { id: "count" });
 const message = element("p", { className: "message", role: "status" });
 const about = element("section", { className: "about", "aria-live": "polite" });
-const upload = element("input", { type: "file", className: "file", id: "file" });
-const file = element("a", { className: "saved" });
+const title = element("h1");
+const toggle = button("", () => {
+  reader.language = reader.language === "en" ? "zh" : "en";
+  drawWords();
+  draw();
+});
+const from = element("span", { className: "language" });
+const to = element("span", { className: "language" });
+const arrow = element("span", { "aria-hidden": "true" }, "→");
+const swap = button("⇄", swapLanguages);
+const keyName = element("span");
+const key = element("input", { type: "password", autocomplete: "off" });
+const keyField = element("label", { className: "key" }, keyName, " ", key);
+const copy = button("", async () => {
+  if (!state.shown) return;
+  await navigator.clipboard.writeText(translation());
+  say(() => t("copied"));
+});
+const legend = element("p", { className: "legend" });
+const follow = scrollTogether(source, target);
 
-/** Draws everything around the boxes, in the reader's language. */
-function build(languages: Language[], settings: ServiceSettings) {
-  document.documentElement.lang = state.interface;
-  document.title = `${t("title")} – glassformer`;
-  const named = new Map(languages.map((one) => [one.code, nameOf(one)]));
-  const targets = targetsFrom(languages, state.from);
-  if (!targets.includes(state.to)) state.to = targets[0];
-  const rebuild = () => build(languages, settings);
-  const pairs = (codes: string[]) => codes.map((code) => [code, named.get(code) ?? code] as [string, string]);
-  const sources = languages.map((one) => one.code).filter((code) => targetsFrom(languages, code).length > 0);
-  source.setAttribute("aria-label", t("source"));
-  source.placeholder = t("source.hint");
-  target.setAttribute("aria-label", t("target"));
-  upload.accept = settings.supportedFilesFormat.join(",");
-  const copy = button(t("copy"), async () => {
-    if (!state.shown) return;
-    await navigator.clipboard.writeText(translation());
-    say(t("copied"));
-  });
+/** Puts the parts of the page in their places. */
+function build({ keyRequired, supportedFilesFormat }: ServiceSettings) {
+  keyField.hidden = !keyRequired;
+  copy.hidden = !navigator.clipboard;
+  arrow.hidden = state.languages.some((one) =>
+    targetsFrom(one.code).some((other) => serves(other, one.code)),
+  );
+  swap.hidden = !arrow.hidden;
+  translateFiles(supportedFilesFormat, () => ({ source: state.from, target: state.to }));
+  takeDropped(source, replaceText);
+  const pane = (...children: HTMLElement[]) => element("div", { className: "pane" }, children);
+  const foot = (...children: HTMLElement[]) => element("div", { className: "foot" }, children);
   refill(
     document.body,
-    element(
-      "header",
-      {},
-      element("h1", {}, t("title")),
-      button(t("interface"), () => {
-        state.interface = state.interface === "en" ? "zh" : "en";
-        rebuild();
-      }),
-    ),
+    element("header", {}, title, toggle),
     element(
       "main",
       {},
-      element(
-        "div",
-        { className: "bar" },
-        chooser(t("from"), pairs(sources), state.from, (code) => {
-          state.from = code;
-          state.chosen.clear();
-          rebuild();
-          changed();
-        }),
-        element("span", { "aria-hidden": "true" }, "→"),
-        chooser(t("to"), pairs(targets), state.to, (code) => {
-          state.to = code;
-          state.chosen.clear();
-          changed();
-        }),
-        settings.keyRequired && keyField(),
-        settings.supportedFilesFormat.length > 0 && [
-          element("label", { className: "button", htmlFor: "file" }, upload, t("file")),
-          file,
-        ],
-      ),
+      element("div", { className: "bar" }, from, arrow, swap, to, keyField),
       element(
         "div",
         { className: "boxes" },
-        element("div", { className: "box" }, mirror, source),
-        element("div", { className: "box" }, target),
+        element("div", { className: "box" }, pane(mirror, source), foot(detected, count)),
+        element("div", { className: "box" }, pane(target), foot(copy)),
       ),
-      element("div", { className: "bar under" }, message, navigator.clipboard && copy),
-      element("p", { className: "legend" }, t("legend")),
+      element("div", { className: "bar under" }, message),
+      fileRow,
+      legend,
       about,
     ),
   );
+  drawWords();
   draw();
 }
 
+/** Draws everything around the boxes, in the reader's language. */
+function drawWords() {
+  document.documentElement.lang = reader.language;
+  document.title = `${t("title")} – glassformer`;
+  title.textContent = t("title");
+  refill(toggle, t("interface"));
+  toggle.lang = reader.language === "en" ? "zh" : "en";
+  swap.setAttribute("aria-label", t("swap"));
+  swap.title = t("swap");
+  keyName.textContent = t("key");
+  source.setAttribute("aria-label", t("source"));
+  source.placeholder = t("source.hint");
+  target.setAttribute("aria-label", t("target"));
+  refill(copy, t("copy"));
+  legend.textContent = t("legend");
+  message.textContent = state.said();
+  drawLanguages();
+  drawCount();
+  drawFiles();
+}
+
+// Languages
+
+/** Draws what is chosen of the languages. */
+function drawLanguages() {
+  const targets = targetsFrom(state.from);
+  if (!targets.includes(state.to)) state.to = targets[0];
+  const sources = state.languages.map((one) => one.code).filter((code) => targetsFrom(code).length > 0);
+  const pairs = (codes: string[]) => codes.map((code) => [code, nameIn(code)] as const);
+  const choices = (side: "from" | "to", label: string, codes: (readonly [string, string])[]) =>
+    chooser(label, codes, state[side], (code) => {
+      state[side] = code;
+      state.chosen.clear();
+      drawLanguages();
+      changed();
+    });
+  refillInFocus(
+    from,
+    choices("from", t("from"), [
+      ...(data.detects ? [[DETECTED, t("detect")] as const] : []),
+      ...pairs(sources),
+    ]),
+  );
+  refillInFocus(to, choices("to", t("to"), pairs(targets)));
+  drawDetected();
+}
+
+/** Replaces the only child of an element; if the old child has the focus, the new one gets it. */
+function refillInFocus(parent: HTMLElement, child: HTMLElement) {
+  const hasFocus = parent.contains(document.activeElement);
+  refill(parent, child);
+  if (hasFocus) child.focus();
+}
+
+/** Draws which language was detected, and what depends on it. */
+function drawDetected() {
+  const code = sourceLanguage();
+  swap.disabled = !code || !serves(state.to, code);
+  detected.textContent = state.from === DETECTED && code ? t("detected", nameIn(code)) : "";
+  source.lang = mirror.lang = code;
+  target.lang = state.to;
+}
+
 /** Returns the name of a language in the reader's language. */
-function nameOf({ code, name }: Language) {
-  if (state.interface === "en") return name;
-  try {
-    return new Intl.DisplayNames([state.interface], { type: "language" }).of(code) ?? name;
-  } catch {
-    return name; // a run may name its languages as it likes
-  }
+function nameIn(code: string) {
+  return nameOf(state.languages.find((one) => one.code === code) ?? { code, name: code, targets: [] });
 }
 
-/** Returns the languages that a language can be translated into. */
-function targetsFrom(languages: Language[], code: string) {
-  return (languages.find((one) => one.code === code)?.targets ?? []).filter((one) => one !== code);
+/** Returns the languages that a language, or one that is detected, can be translated into. */
+function targetsFrom(code: string): string[] {
+  const fitting = state.languages.filter((one) => code === DETECTED || one.code === code);
+  return [...new Set(fitting.flatMap((one) => one.targets.filter((other) => other !== one.code)))];
 }
 
-/** Returns the field for the key, for a service that wants one. */
-function keyField() {
-  const input = element("input", { type: "password", autocomplete: "off", value: state.key });
-  input.addEventListener("change", () => {
-    state.key = input.value;
-    changed();
-  });
-  return element("label", {}, t("key"), " ", input);
+/** Returns whether a model translates from a language into another one. */
+function serves(from: string, to: string) {
+  return targetsFrom(from).includes(to);
 }
 
-/** Says something under the boxes. */
-function say(text: string) {
-  message.textContent = text;
+/** Returns the language of the text; "" if it has to be detected. */
+function sourceLanguage() {
+  return state.from === DETECTED ? state.detected : state.from;
+}
+
+/** Exchanges the languages, and the text with its translation. */
+function swapLanguages() {
+  const [before, text] = [source.value, state.shown ? translation() : source.value];
+  [state.from, state.to] = [state.to, sourceLanguage()];
+  state.chosen.clear();
+  drawLanguages();
+  replaceText(text);
+  if (text.trim()) refill(target, before);
 }
 
 // Translate
 
+/** Says something under the boxes; `isBad`: that something went wrong. */
+function say(words: () => string, isBad = false) {
+  state.said = words;
+  message.textContent = words();
+  message.classList.toggle("bad", isBad);
+}
+
 const question = asksLatest(
-  async (text: string, signal) => {
-    const { model, translations } = await translate(text, {}, signal);
-    return { points: [...text], model, translated: translations[0] };
+  async (text: string, signal): Promise<Shown> => {
+    const from = state.from === DETECTED ? await detect(text, signal) : state.from;
+    const targets = targetsFrom(from);
+    if (targets.length === 0) throw new UnservedLanguageError({ code: from, name: nameIn(from), targets });
+    const to = targets.includes(state.to) ? state.to : targets[0];
+    const { model, translations } = await translate(text, { source: from, target: to }, signal);
+    const explorer = await explorerStatus(model);
+    return { points: [...text], from, to, model, explorer, translated: translations[0] };
   },
   (shown) => {
-    [state.shown, state.selected] = [shown, 0];
-    say("");
+    Object.assign(state, { shown, selected: 0, detected: shown.from });
+    if (state.to === shown.to) drawDetected();
+    else {
+      state.to = shown.to;
+      drawLanguages();
+    }
+    say(() => "");
     draw();
   },
-  refused,
+  (error) => {
+    state.shown = null;
+    say(() => inWords(error), true);
+    draw();
+  },
   WAIT,
 );
-
-function refused(error: unknown) {
-  state.shown = null;
-  say(error instanceof RefusedError ? error.message : t("unreachable"));
-  draw();
-}
 
 /** Asks for the translation of the text as it is now; until it arrives, the old one is marked as old. */
 function changed() {
   const text = source.value;
+  const isTooLong = sizeOf(text) > state.limit;
+  const isAsked = text.trim() !== "" && !isTooLong;
   state.shown = null;
   mirror.replaceChildren();
   about.replaceChildren();
-  question(text.trim() ? text : null);
-  if (!text.trim()) target.replaceChildren();
-  target.setAttribute("aria-busy", String(text.trim() !== ""));
-  say(text.trim() ? t("busy") : "");
+  question(isAsked ? text : null);
+  if (!isAsked) {
+    state.detected = "";
+    target.replaceChildren();
+    drawDetected();
+  }
+  target.setAttribute("aria-busy", String(isAsked));
+  drawCount();
+  if (isTooLong) say(() => t("long", number(state.limit)), true);
+  else say(() => (isAsked ? t("busy") : ""));
+}
+
+/** Replaces the text. */
+function replaceText(text: string) {
+  source.value = text;
+  changed();
+}
+
+/** Returns the number of characters (code points) of a text, as the service counts them. */
+function sizeOf(text: string) {
+  return [...text].length;
+}
+
+/** Draws the number of characters of the text and its limit. */
+function drawCount() {
+  const size = sizeOf(source.value);
+  count.textContent = t("count", number(size), number(state.limit));
+  count.classList.toggle("bad", size > state.limit);
 }
 
 /** Returns the wording of a sentence: the model's, or the one that the reader has chosen. */
@@ -244,6 +317,7 @@ function draw() {
   target.querySelector(".word")?.setAttribute("tabindex", "0");
   refill(mirror, state.shown && [mirrored(state.shown), "\n"]);
   mirror.scrollTop = source.scrollTop;
+  follow();
   drawAbout([]);
 }
 
@@ -264,19 +338,15 @@ function drawn(sentence: Sentence, at: number) {
     };
     return [between, element("span", { ...looks, "data-sentence": at, "data-begin": word.begin }, word.text)];
   });
-  const reasons = reasonsOf(said);
-  return element(
-    "span",
-    { className: "sentence", "data-sentence": at },
-    children,
-    reasons.length > 0 && element("small", { className: "reason" }, ` ⚠ ${reasons.join(", ")}`),
-  );
+  return element("span", { className: "sentence", "data-sentence": at }, children, remarksOn("small", said));
 }
 
-/** Returns in words why a sentence may be wrong. */
-function reasonsOf({ status, reasons = [] }: Pick<Wording, "status" | "reasons">) {
+/** Returns an element that says why a sentence may be wrong or has no translation; null if it says nothing. */
+function remarksOn(tag: "small" | "p", { status, reasons = [] }: Pick<Wording, "status" | "reasons">) {
+  if (status === "empty") return element(tag, { className: "reason soft" }, ` (${t("empty")})`);
   const all = reasons.length > 0 || status === "ok" ? reasons : [status];
-  return all.map((one) => (`reason.${one}` in data.strings.en ? t(`reason.${one}`) : one));
+  const words = all.map((one) => t(hasText(`reason.${one}`) ? `reason.${one}` : "reason.other"));
+  return words.length > 0 && element(tag, { className: "reason bad" }, ` ⚠ ${words.join(t("comma"))}`);
 }
 
 /** Returns in words how sure one may be of a sentence, as far as that is known. */
@@ -285,7 +355,7 @@ function confidenceIn({ exact, close }: NonNullable<Wording["confidence"]>) {
     exact !== null && t("confidence.exact", percent(exact)),
     close !== null && t("confidence.close", percent(close)),
   ];
-  return parts.filter(Boolean).join(". ");
+  return parts.filter(Boolean).join(" ");
 }
 
 /** Returns the source with an element for each of its aligned words; the text field in front of it shows the text. */
@@ -326,28 +396,17 @@ function drawAbout(wordings: string[]) {
   }
   const text = sourceOf(sentence);
   const wording = wordingOf(sentence);
-  const reasons = reasonsOf(wording);
   refill(
     about,
     element("h2", {}, t("sentence", String(selected + 1), String(sentences.length))),
-    element("p", { className: "quoted", dir: "auto" }, text),
-    reasons.length > 0 && element("p", { className: "reason" }, `⚠ ${reasons.join(", ")}`),
+    element("p", { className: "quoted", dir: "auto", lang: shown.from }, text),
+    remarksOn("p", wording),
     wording.confidence && element("p", {}, confidenceIn(wording.confidence)),
     element(
       "p",
       { className: "bar" },
       data.alternatives > 0 && button(t("others"), () => showOthers(selected)),
-      element(
-        "a",
-        {
-          className: "button",
-          href: `explore?${new URLSearchParams({ run: shown.model, text })}`,
-          target: "_blank",
-          rel: "noopener",
-          title: t("why.title"),
-        },
-        t("why"),
-      ),
+      why(shown, text),
     ),
     wordings.length > 0 &&
       element(
@@ -362,6 +421,7 @@ function drawAbout(wordings: string[]) {
               {
                 type: "button",
                 dir: "auto",
+                lang: shown.to,
                 "aria-pressed": String(text === wording.text),
                 onclick: () => choose(sentence, text),
               },
@@ -371,6 +431,19 @@ function drawAbout(wordings: string[]) {
         ),
       ),
   );
+}
+
+/** Returns a link to the explorer of a sentence or, if the model has none, a text that says so. */
+function why({ model, explorer }: Shown, text: string) {
+  if (explorer !== 200)
+    return element(
+      "span",
+      { className: "soft" },
+      t(hasText(`why.${explorer}`) ? `why.${explorer}` : "why.none"),
+    );
+  const href = `explore?${new URLSearchParams({ run: model, text })}`;
+  const looks = { className: "button", target: "_blank", rel: "noopener", title: t("why.title") };
+  return element("a", { ...looks, href }, t("why"));
 }
 
 // Other wordings
@@ -384,33 +457,40 @@ async function showOthers(at: number) {
   drawAbout([]);
   if (data.alternatives === 0) return;
   try {
-    const { translations } = await translate(sourceOf(sentence), { n_best: data.alternatives + 1 });
+    const { translations } = await translate(sourceOf(sentence), {
+      ...directionOf(shown),
+      n_best: data.alternatives + 1,
+    });
     if (state.shown !== shown || state.selected !== at) return;
     const [{ text, alternatives }] = translations;
     const wordings = [...new Set([sentence.text, text, ...alternatives])];
     drawAbout(wordings);
-    say(wordings.length > 1 ? "" : t("others.none"));
+    say(() => (wordings.length > 1 ? "" : t("others.none")));
   } catch (error) {
-    if (state.shown === shown) say(error instanceof RefusedError ? error.message : t("unreachable"));
+    if (state.shown === shown) say(() => inWords(error), true);
   }
 }
+
+/** Returns the languages of a translation. */
+const directionOf = ({ from, to }: Shown) => ({ source: from, target: to });
 
 /** Replaces a sentence by another wording. */
 async function choose(sentence: Sentence, text: string) {
   const { shown, selected } = state;
+  if (!shown) return;
   const from = sourceOf(sentence);
   if (text === sentence.text) state.chosen.delete(from);
-  else state.chosen.set(from, await worded(from, text));
+  else state.chosen.set(from, await worded(shown, from, text));
   if (state.shown !== shown) return;
   draw();
   focusWord(target.querySelector(`.sentence[data-sentence="${selected}"] .word`));
 }
 
 /** Returns a wording with what the model says about its words, or without, if the model would go on after it. */
-async function worded(from: string, text: string): Promise<Wording> {
+async function worded(shown: Shown, from: string, text: string): Promise<Wording> {
   const unknown = { text, status: "ok", tokens: [], token_log_probs: [], links: [] };
   try {
-    const { translations } = await translate(from, { prefix: text });
+    const { translations } = await translate(from, { ...directionOf(shown), prefix: text });
     return translations[0].sentences.find((one) => one.text === text) ?? unknown;
   } catch {
     return unknown;
@@ -497,33 +577,22 @@ target.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Files
-
-upload.addEventListener("change", async () => {
-  const [given] = upload.files ?? [];
-  if (!given) return;
-  const form = new FormData();
-  for (const [name, value] of Object.entries({ source: state.from, target: state.to, api_key: state.key }))
-    form.set(name, value);
-  form.set("file", given);
-  say(t("busy"));
-  try {
-    const { translatedFileUrl } = await ask("translate_file", { method: "POST", body: form });
-    file.href = translatedFileUrl;
-    file.download = given.name;
-    file.textContent = t("file.ready", given.name);
-    say("");
-  } catch (error) {
-    say(error instanceof RefusedError ? error.message : t("unreachable"));
-  }
-  upload.value = "";
+key.addEventListener("change", () => {
+  access.key = key.value;
+  changed();
 });
 
-const [languages, settings]: [Language[], ServiceSettings] = await Promise.all([
-  ask("languages"),
-  ask("frontend/settings"),
-]);
-state.from = settings.language.source.code;
-state.to = settings.language.target.code;
-build(languages, settings);
-source.focus();
+try {
+  const [languages, settings]: [Language[], ServiceSettings] = await Promise.all([
+    ask("languages"),
+    ask("frontend/settings"),
+  ]);
+  const { source: first, target: into } = settings.language;
+  Object.assign(state, { languages, limit: settings.charLimit, from: first.code, to: into.code });
+  access.isNeeded = settings.keyRequired;
+  build(settings);
+  source.focus();
+} catch (error) {
+  document.documentElement.lang = reader.language;
+  refill(document.body, element("p", { role: "alert" }, inWords(error)));
+}

@@ -48,7 +48,11 @@ export interface Answer {
 export interface Shown {
   /** The characters of the text. */
   points: string[];
+  from: string;
+  to: string;
   model: string;
+  /** The status with which the explorer of the model answers; 0 if it is unknown. */
+  explorer: number;
   translated: Translated;
 }
 
@@ -60,6 +64,7 @@ export interface Language {
 
 /** The answer of GET /frontend/settings. */
 export interface ServiceSettings {
+  charLimit: number;
   keyRequired: boolean;
   supportedFilesFormat: string[];
   language: { source: { code: string }; target: { code: string } };
@@ -70,4 +75,6 @@ export interface PageData {
   strings: Record<"en" | "zh", Record<string, string>>;
   /** Maximum number of alternatives of a text. */
   alternatives: number;
+  /** Whether the service detects languages. */
+  detects: boolean;
 }

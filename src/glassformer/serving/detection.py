@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from typing_extensions import TypedDict
 
 from glassformer.text.languages import primary
 
-__all__ = ["DetectedLanguage", "detected_languages"]
+__all__ = ["DetectedLanguage", "detected_languages", "has_detector"]
 
 READ_CHARACTERS = 2000
 """Maximum number of characters that are looked at; more take longer and change little."""
@@ -20,6 +21,11 @@ class DetectedLanguage(TypedDict):
 
     confidence: Annotated[float, Field(description="How sure the detector is, in percent")]
     language: str
+
+
+def has_detector() -> bool:
+    """Return whether a detector is installed."""
+    return find_spec("lingua") is not None
 
 
 def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguage]:

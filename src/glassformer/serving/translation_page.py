@@ -13,6 +13,7 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from glassformer.serving.detection import has_detector
 from glassformer.serving.endpoints import Endpoint
 from glassformer.serving.own import OWN
 from glassformer.serving.service import Service
@@ -32,7 +33,10 @@ MARKUP = """<!DOCTYPE html>
 <style>{style}</style>
 </head>
 <body>
-<noscript><p>This page needs JavaScript: please switch it on.</p></noscript>
+<noscript>
+<p>This page needs JavaScript: please switch it on.</p>
+<p lang="zh">本页面需要 JavaScript：请启用它。</p>
+</noscript>
 <script type="application/json" id="data">{data}</script>
 <script type="module">{script}</script>
 </body>
@@ -47,15 +51,16 @@ def page_endpoints() -> list[Endpoint]:
 
 async def _page(service: Service, _: Request) -> Response:
     """The translation page."""
-    return HTMLResponse(_html(service.limits.alternatives), headers=_headers())
+    detects = len(service.models.sources) > 1 and has_detector()
+    return HTMLResponse(_html(service.limits.alternatives, detects), headers=_headers())
 
 
 @lru_cache
-def _html(alternatives: int) -> str:
-    """Return the page, for a service that gives this number of alternatives."""
+def _html(alternatives: int, detects: bool) -> str:
+    """Return the page, for a service that gives this number of alternatives and may detect languages."""
     texts = json.loads(_read("strings.json"))
     strings = {language: {key: both[at] for key, both in texts.items()} for at, language in enumerate(PAGE_LANGUAGES)}
-    data = json.dumps({"strings": strings, "alternatives": alternatives}).replace("<", r"\u003c")
+    data = json.dumps({"strings": strings, "alternatives": alternatives, "detects": detects}).replace("<", r"\u003c")
     return MARKUP.format(style=_read("page.css"), script=_read("page.js"), data=data)
 
 
