@@ -33,7 +33,7 @@ def test_json_form_and_query_give_the_translation(served, translator):
 def test_a_list_gives_a_list_in_order(served, translator):
     texts = ["the cat sleeps", "a dog", "the cat sleeps"]
     answer = served.json("/translate", {**HELLO, "q": texts}).json
-    assert answer == {"translatedText": [expected(translator, text).text for text in texts]}
+    assert answer == {"translatedText": [expected(translator, text).text or text for text in texts]}
 
 
 def test_alternatives_are_unique_and_differ_from_the_translation(served, translator):
@@ -93,7 +93,7 @@ REST = "source=en&target=es"
 )
 def test_texts_in_repeated_fields_are_all_translated_in_order(served, translator, query, body, headers):
     answer = served.ask(f"/translate{query}", body=body.encode(), **headers)
-    texts = [expected(translator, one).text for one in ("a dog", "the cat", "sleeps")]
+    texts = [expected(translator, one).text or one for one in ("a dog", "the cat", "sleeps")]
     assert answer.json == {"translatedText": [texts[0], f"{texts[1]}\n{texts[2]}"]}
 
 

@@ -147,6 +147,12 @@ def aligned(source, target, pairs):
             "court est le mot[1]",
         ),
         (
+            [Chunk("text", "a cat "), Chunk("point", "<b no>X</b>", parts=True), Chunk("text", ", here")],
+            "un ici chat",
+            [("a", "un"), (",", "ici"), ("cat", "chat")],
+            "un <b no>X</b> ici chat",
+        ),
+        (
             [Chunk("text", "very "), *pair("a", "good"), Chunk("text", " cat")],
             "bon chat",
             [("very", "bon"), ("cat", "chat")],

@@ -73,6 +73,8 @@ class _Placed(NamedTuple):
     inner: "tuple[_Placed, ...]" = ()
     joins: bool = False
     """Whether a space that was added before a point is not needed there."""
+    spaces: tuple[str, str] = ("", "")
+    """The spaces that a point needs before and after it, where it comes beside a word that it was apart from."""
 
 
 def detagged(chunks: Sequence[Chunk]) -> Plain:
@@ -317,7 +319,20 @@ class _Level:
             (first, last), other = around[before - 1]
             if place < last:
                 place = first if index < other else last
-        return place, False, index, _Placed(place, place, tag, (), self._joins(tag, place))
+        return place, False, index, _Placed(place, place, tag, (), self._joins(tag, place), self._spaces(tag, place))
+
+    def _spaces(self, tag: Tag, place: int) -> tuple[str, str]:
+        """Return the spaces that a point needs: a name that stood before a comma may come before a word."""
+        if not tag.opening.parts or tag.space != "kept":
+            return "", ""
+        before, after = (
+            " " if there.isalnum() and not here.isalnum() else ""
+            for here, there in (
+                (self.source[max(0, tag.begin - 1) : tag.begin], self.target[max(0, place - 1) : place]),
+                (self.source[tag.begin : tag.begin + 1], self.target[place : place + 1]),
+            )
+        )
+        return before, after
 
     def _joins(self, tag: Tag, place: int) -> bool:
         """Return whether the words around a place are those around a point to which a space was added."""
@@ -372,7 +387,9 @@ class _Writer:
             is_after_word = place.begin > 0 and not self.target[place.begin - 1].isspace()
             if tag.space == "taken" and is_after_word:
                 yield Chunk("text", " ")
+            yield Chunk("text", place.spaces[0])
             yield tag.opening
+            yield Chunk("text", place.spaces[1])
             if tag.space == "taken" and not is_after_word:
                 yield Chunk("text", " ")
             if tag.closing:
