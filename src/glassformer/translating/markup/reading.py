@@ -175,7 +175,8 @@ def read_text(raw: str, escape: Callable[[str], str]) -> tuple[str, dict[int, st
     parts, raws, size, cursor = list[str](), dict[int, str](), 0, 0
     for found in chain(_WRITTEN.finditer(raw), [None]):
         plain = raw[cursor : found.start() if found else None]
-        raws |= {size + place: one for place, one in enumerate(plain) if escape(one) != one}
+        if escape(plain) != plain:
+            raws |= {size + place: one for place, one in enumerate(plain) if escape(one) != one}
         parts.append(plain)
         size += len(plain)
         if found:

@@ -1,10 +1,10 @@
 """The sentences of a text with tags, which a model translates, and the text with their translations."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from glassformer.text.edits import exchanged
 from glassformer.text.links import Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translating.markup.marked import MarkedText
@@ -50,9 +50,10 @@ class MarkedSentences:
         """
         changed: dict[int, Sequence[Chunk]] = {}
         for place, (unit, renderings) in enumerate(zip(self._units, self.by_unit(found), strict=True)):
-            target, pieces = _joined(unit, renderings)
-            if target != unit.plain.text:
-                changed[place] = projected(unit.plain, target, pieces)
+            sources = [unit.plain.text[begin:end] for begin, end in unit.spans]
+            targets = [_target(*both) for both in zip(sources, renderings, strict=True)]
+            if targets != sources:
+                changed[place] = _chunks(unit, targets, renderings)
         return self.marked.rebuilt(changed)
 
     def by_unit(self, found: Sequence[Translation]) -> list[list[Translation]]:
@@ -66,20 +67,27 @@ def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
     return _Unit(plain, list(sentence_spans(plain.text, language)), plain.cuts)
 
 
-def _joined(unit: _Unit, renderings: Sequence[Translation]) -> tuple[str, list[AlignedPiece]]:
-    """Return the translation of a unit with the white space between its sentences, and the pieces of all of it."""
-    source, parts, pieces = unit.plain.text, list[str](), list[AlignedPiece]()
-    cursor = size = 0
-    for (begin, end), one in chain(zip(unit.spans, renderings, strict=True), [((len(source),) * 2, None)]):
-        pieces += unchanged(source, (cursor, begin), size, unit.cuts)
-        parts.append(source[cursor:begin])
-        size += begin - cursor
-        if one:
-            sentence = source[begin:end]
-            target = one.text if one.status in TRANSLATED and one.text.strip() else sentence
-            cuts = [cut - begin for cut in unit.cuts[bisect_left(unit.cuts, begin) : bisect_right(unit.cuts, end)]]
-            pieces += (piece.moved(begin, size) for piece in pieces_of(sentence, target, one.links, cuts))
-            parts.append(target)
-            size += len(target)
-        cursor = end
-    return "".join(parts), pieces
+def _target(source: str, one: Translation) -> str:
+    return one.text if one.status in TRANSLATED and one.text.strip() else source
+
+
+def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translation]) -> list[Chunk]:
+    """Return the chunks of a unit with these targets in place of its sentences, and the same white space between."""
+    text, places = exchanged(unit.plain.text, unit.spans, targets)
+    if not unit.plain.tags and not unit.plain.raws:
+        return [Chunk("text", text)]
+    return projected(unit.plain, text, list(_pieces(unit, places, targets, renderings)))
+
+
+def _pieces(
+    unit: _Unit, places: Sequence[Span], targets: Sequence[str], renderings: Sequence[Translation]
+) -> Iterator[AlignedPiece]:
+    """Yield the pieces of the target of a unit, in which its sentences are at these places."""
+    source, cursor, size = unit.plain.text, 0, 0
+    for (begin, end), (first, last), target, one in zip(unit.spans, places, targets, renderings, strict=True):
+        yield from unchanged(source, (cursor, begin), size, unit.cuts)
+        cuts = [cut - begin for cut in unit.cuts[bisect_left(unit.cuts, begin) : bisect_right(unit.cuts, end)]]
+        for piece in pieces_of(source[begin:end], target, one.links, cuts):
+            yield piece.moved(begin, first)
+        cursor, size = end, last
+    yield from unchanged(source, (cursor, len(source)), size, unit.cuts)
