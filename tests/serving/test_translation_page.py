@@ -376,11 +376,17 @@ def test_languages_are_swapped_with_the_texts(both, visit):
     page = visit(both)
     enter(page, "the cat sleeps")
     before = shown(page)
+    held = []
+    page.route("**/v1/translate", lambda route: held.append(route))
     page.get_by_role("button", name="Swap the languages").click()
+    assert shown(page) == "the cat sleeps"  # until the model has translated
+    assert page.locator(".target").get_attribute("aria-busy") == "true"
     assert page.get_by_label("From").input_value() == "es"
     assert page.get_by_label("To", exact=True).input_value() == "en"
     assert page.locator("textarea").input_value() == before
     assert page.evaluate("document.querySelector('textarea').lang") == "es"
+    page.wait_for_timeout(300)
+    held[-1].continue_()
     page.locator(WORD).first.wait_for()
     assert shown(page) == translation(both, before, source="es", target="en")["text"]
     assert page.evaluate("document.activeElement.ariaLabel") == "Swap the languages"

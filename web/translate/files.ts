@@ -15,7 +15,7 @@ export const fileRow = element("div", { className: "bar files" }, choose, upload
 
 let kinds: string[] = [];
 let languages = () => ({ source: "", target: "" });
-let shown: () => Child = () => t("file.hint", kinds.join(", "));
+let shown: () => Child = () => t("file.hint", kinds.join(t("comma")));
 
 /** Sets the suffixes of the files that the service translates, and a function that returns the chosen languages. */
 export function translateFiles(suffixes: string[], chosen: typeof languages) {
@@ -66,7 +66,7 @@ function give(file: File) {
   const isServed = kinds.some((kind) => file.name.toLowerCase().endsWith(kind));
   latest(isServed ? file : null);
   if (isServed) say(() => t("file.busy", file.name));
-  else say(() => element("span", { className: "bad" }, t("file.kinds", file.name, kinds.join(", "))));
+  else say(() => element("span", { className: "bad" }, t("file.kinds", file.name, kinds.join(t("comma")))));
 }
 
 upload.addEventListener("change", () => {

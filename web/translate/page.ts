@@ -166,7 +166,8 @@ function refillInFocus(parent: HTMLElement, child: HTMLElement) {
 function drawDetected() {
   const code = sourceLanguage();
   swap.disabled = !code || !serves(state.to, code);
-  detected.textContent = state.from === DETECTED && code ? t("detected", nameIn(code)) : "";
+  const said = state.from === DETECTED && code ? t("detected", nameIn(code)) : "";
+  if (detected.textContent !== said) detected.textContent = said; // else a screen reader might say it again
   source.lang = mirror.lang = code;
   target.lang = state.to;
 }

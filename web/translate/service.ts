@@ -98,7 +98,7 @@ export async function explorerStatus(model: string) {
   try {
     const address = `explore?${new URLSearchParams({ run: model })}`;
     const { status } = await fetch(address, { method: "HEAD", headers: { Accept: "text/html" } });
-    explorers.set(model, status);
+    if (status !== 503) explorers.set(model, status); // a busy service may have one
     return status;
   } catch {
     return 0;
