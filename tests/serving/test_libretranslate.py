@@ -113,6 +113,11 @@ def test_a_field_with_two_values_is_refused(served, path, body):
     assert "is given more than once" in str(answer.json)
 
 
+def test_a_field_that_nobody_reads_may_be_repeated(served):
+    for path, body in (("/translate", f"q=a&{REST}&x=1&x=2"), ("/v2/translate", "text=a&target_lang=ES&x=1&x=2")):
+        assert served.ask(path, body=body.encode(), **FORM).status == 200
+
+
 def test_a_language_is_translated_into_itself_by_leaving_the_text(served):
     text = "  The cat sleeps. 50 %d!\r\n\u00a0Really?\n"
     for one in served.get("/languages").json:

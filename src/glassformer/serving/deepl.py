@@ -18,6 +18,7 @@ from glassformer.serving.endpoints import (
     QUERY,
     Api,
     Endpoint,
+    Model,
     OfService,
     checked,
     header_key,
@@ -37,6 +38,7 @@ __all__ = [
     "DeepLQuery",
     "DeepLTranslation",
     "DeepLTranslations",
+    "KeyQuery",
     "LanguagesQuery",
     "Usage",
     "deepl_endpoints",
@@ -58,10 +60,16 @@ def _texts(given: object) -> list[str]:
     return texts
 
 
-class DeepLQuery(BaseModel):
-    """The fields of POST /v2/translate; of those that the description leaves out, few values are accepted."""
+class KeyQuery(BaseModel):
+    """The field that every request may have."""
 
     model_config = ConfigDict(defer_build=True)
+
+    auth_key: SkipJsonSchema[Any] = None
+
+
+class DeepLQuery(KeyQuery):
+    """The fields of POST /v2/translate; of those that the description leaves out, few values are accepted."""
 
     text: Annotated[
         list[str], SkipValidation, BeforeValidator(_texts), WithJsonSchema({}), OfService(text_or_texts_schema)
@@ -84,16 +92,12 @@ class DeepLQuery(BaseModel):
     ignore_tags: Annotated[list[str] | None, SkipValidation] = None
     splitting_tags: Annotated[list[str] | None, SkipValidation] = None
     non_splitting_tags: Annotated[list[str] | None, SkipValidation] = None
-    auth_key: SkipJsonSchema[Any] = None
 
 
-class LanguagesQuery(BaseModel):
+class LanguagesQuery(KeyQuery):
     """The fields of GET /v2/languages."""
 
-    model_config = ConfigDict(defer_build=True)
-
     type: Annotated[Literal["source", "target"], SkipValidation] = "source"
-    auth_key: SkipJsonSchema[Any] = None
 
 
 class DeepLTranslation(TypedDict):
@@ -174,7 +178,7 @@ DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error, key=_key, 
 
 async def _translate(service: Service, request: Request) -> Response:
     """Translate texts."""
-    asked = checked(DeepLQuery, await _fields(service, request))
+    asked = await _asked(DeepLQuery, service, request)
     texts = asked.text
     _check_size(texts, service)
     model = _model(service, asked.source_lang, asked.target_lang)
@@ -192,11 +196,11 @@ async def _translate(service: Service, request: Request) -> Response:
     return JSONResponse(answer)
 
 
-async def _fields(service: Service, request: Request) -> dict[str, Any]:
+async def _asked(model: type[Model], service: Service, request: Request) -> Model:
     """Return the fields of a request, whose key is right; a GET may have a form, too."""
-    asked, _ = await fields(service, request, repeated="text")
-    service.identify(request, asked.get("auth_key"))
-    return asked
+    given, _ = await fields(service, request, model.model_fields, repeated="text")
+    service.identify(request, given.get("auth_key"))
+    return checked(model, given)
 
 
 def _check_size(texts: list[str], service: Service) -> None:
@@ -247,7 +251,7 @@ def _split(asked: DeepLQuery) -> bool:
 
 def _markup(asked: DeepLQuery) -> Markup | None:
     """Return how texts with tags are read; None for plain texts."""
-    kind = asked.tag_handling or ""
+    kind = "" if asked.tag_handling is None else asked.tag_handling
     if kind not in ("", "html", "xml"):
         raise RequestError(400, f"tag_handling: expected xml or html, got {shortened(str(kind))}")
     names = {
@@ -268,7 +272,7 @@ def _markup(asked: DeepLQuery) -> Markup | None:
 
 def _names(field: str, given: object) -> tuple[str, ...]:
     """Return the names of tags in a list, or in a text with commas."""
-    names = given.split(",") if isinstance(given, str) else given or []
+    names = (given or "").split(",") if given is None or isinstance(given, str) else given
     if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise RequestError(400, f"{field}: expected names of tags")
     return tuple(one.strip() for one in names if one.strip())
@@ -276,7 +280,7 @@ def _names(field: str, given: object) -> tuple[str, ...]:
 
 async def _languages(service: Service, request: Request) -> Response:
     """The languages of one side."""
-    asked = checked(LanguagesQuery, await _fields(service, request))
+    asked = await _asked(LanguagesQuery, service, request)
     if asked.type not in ("source", "target"):
         raise RequestError(400, "type: expected source or target")
     if asked.type == "source":
@@ -301,7 +305,7 @@ def target_codes(tag: str) -> tuple[str, ...]:
 
 async def _usage(service: Service, request: Request) -> Response:
     """The characters translated so far."""
-    await _fields(service, request)
+    await _asked(KeyQuery, service, request)
     used = service.characters.get(request.state.client, 0)
     answer: Usage = {"character_count": used, "character_limit": UNLIMITED}
     return JSONResponse(answer)

@@ -23,6 +23,7 @@ __all__ = [
     "Api",
     "Endpoint",
     "Handler",
+    "Model",
     "OfService",
     "checked",
     "header_key",

@@ -26,6 +26,7 @@ from glassformer.serving.endpoints import (
     Api,
     Endpoint,
     Handler,
+    Model,
     OfService,
     checked,
     header_key,
@@ -251,7 +252,7 @@ LIBRETRANSLATE = Api(
 
 async def _translate(service: Service, request: Request) -> Response:
     """Translate one text or a list of texts."""
-    asked = checked(Query, await _fields(service, request))
+    asked = await _asked(Query, service, request)
     texts, is_list = _as_list(asked.q)
     alternatives = asked.alternatives
     if alternatives > (most := service.limits.alternatives):
@@ -269,13 +270,13 @@ async def _translate(service: Service, request: Request) -> Response:
     return JSONResponse(answer)
 
 
-async def _fields(service: Service, request: Request) -> dict[str, Any]:
+async def _asked(model: type[Model], service: Service, request: Request) -> Model:
     """Return the fields of a request, whose key is right; in forms, each line of q ends at LF."""
-    asked, is_json = await fields(service, request, repeated="q")
-    service.identify(request, asked.get("api_key"))
+    given, is_json = await fields(service, request, model.model_fields, repeated="q")
+    service.identify(request, given.get("api_key"))
     if not is_json:
-        asked |= {name: _with_lf(value) for name, value in asked.items() if name == "q"}
-    return asked
+        given |= {name: _with_lf(value) for name, value in given.items() if name == "q"}
+    return checked(model, given)
 
 
 def _with_lf(texts: object) -> object:
@@ -352,7 +353,7 @@ async def _detect(service: Service, request: Request) -> Response:
 
     Without a detector (extra detect), it is the first source language, with confidence 0.
     """
-    asked = checked(DetectQuery, await _fields(service, request))
+    asked = await _asked(DetectQuery, service, request)
     texts, is_list = _as_list(asked.q)
     _check_size(texts, is_list, service)
     service.admit(request, texts)
@@ -395,7 +396,7 @@ async def _translate_file(service: Service, request: Request) -> Response:
 
     It is kept for 20 minutes, or until a minute after it has been fetched.
     """
-    asked = checked(FileQuery, await _fields(service, request))
+    asked = await _asked(FileQuery, service, request)
     upload: UploadFile = asked.file
     if not upload.filename:
         raise RequestError(400, "Invalid request: empty file")

@@ -1,7 +1,7 @@
 """The fields of a request, whatever way a client sends them, read within limits."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -82,8 +82,10 @@ def _has_body(scope: Scope) -> bool:
     )
 
 
-async def fields(service: Service, request: Request, repeated: str) -> tuple[dict[str, Any], bool]:
-    """Return a request's fields, of its body and its query, and whether the body is JSON.
+async def fields(
+    service: Service, request: Request, known: Container[str], repeated: str
+) -> tuple[dict[str, Any], bool]:
+    """Return a request's known fields, of its body and its query, and whether the body is JSON.
 
     If the field `repeated` is given several times in a form or a query, its value is the list of all in order.
 
@@ -100,7 +102,8 @@ async def fields(service: Service, request: Request, repeated: str) -> tuple[dic
         given = await _parts(request) if kind == MULTIPART else []
     values: dict[str, list[Any]] = {}
     for name, value in (*given, *request.query_params.multi_items()):
-        values.setdefault(name, []).append(value)
+        if name in known:
+            values.setdefault(name, []).append(value)
     for name, (first, *others) in values.items():
         if (is_json or name != repeated) and any(other != first for other in others):
             raise RequestError(400, f"Invalid request: {shortened(name)} is given more than once")
