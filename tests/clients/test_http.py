@@ -1,6 +1,5 @@
 """The clients that people already have, unmodified, against `glassformer serve`; and LibreTranslate's own tests."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -104,14 +103,6 @@ def test_the_clients_of_node(ask, served, expected):
     found = ask("node", "http_clients", url=f"http://127.0.0.1:{served.port}", texts=TEXTS, key="any")
     assert found["translate"] == found["deepl-node"] == expected
     assert found["languages"] == ["es"]
-
-
-def test_weblates_requests(served):
-    """What Weblate's machinery sends: a list of strings in one JSON request, with an empty key and no format."""
-    texts = [f"the cat sees a dog {number}" for number in range(25)]
-    answer = served.json("/translate", {"api_key": "", "q": texts, "source": "en", "target": "es"})
-    assert len(answer.json["translatedText"]) == 25
-    assert json.loads(served.get("/languages").body)[0]["targets"] == ["en", "es"]
 
 
 def test_schemathesis_finds_nothing_wrong(client, served, tmp_path):

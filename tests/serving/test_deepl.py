@@ -50,6 +50,24 @@ def test_regions_of_a_target_are_those_of_its_language(start, run_folder):
         assert usage["character_limit"] > 10**9
 
 
+def test_a_language_that_is_not_named_is_detected(start, run_folder):
+    pytest.importorskip("lingua")
+    run = str(run_folder)
+    with start(run, run, "--languages", "en:es", "--languages", "fr:es", "--log", "nothing") as served:
+        for text, code in (("The weather is nice today.", "EN"), ("Il fait beau aujourd'hui, mais pas ici.", "FR")):
+            asked = {"text": [text], "target_lang": "ES"}
+            assert served.json("/v2/translate", asked).json["translations"][0]["detected_source_language"] == code
+            given = served.json("/v2/translate", {**asked, "source_lang": "FR"}).json["translations"][0]
+            assert given["detected_source_language"] == "FR"
+
+
+def test_languages_are_given_by_post_too_and_no_glossaries(served):
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    assert served.ask("/v2/languages", body=b"", **form).json == served.get("/v2/languages").json
+    assert served.ask("/v2/languages", body=b"type=both", **form).json == {"message": "type: expected source or target"}
+    assert served.get("/v2/glossary-language-pairs").json == {"supported_languages": []}
+
+
 def test_a_path_that_does_not_exist_has_deepls_error(served):
     answer = served.get("/v2/glossaries")
     assert (answer.status, answer.json) == (404, {"message": "Not Found"})

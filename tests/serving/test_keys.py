@@ -15,6 +15,8 @@ KEYED = {
     "/translate_file": "Bearer KEY",
     "/v1/translate": "Bearer KEY",
     "/v2/translate": "DeepL-Auth-Key KEY",
+    "/v2/languages": "DeepL-Auth-Key KEY",
+    "/immersive": "Bearer KEY",
 }
 UNREAD = "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n{more}\r\n"
 
@@ -50,6 +52,8 @@ def test_a_wrong_key_in_the_head_is_refused_before_the_body_is_there(keyed, path
         ("/translate?api_key=wrong", b"403"),
         ("/detect?q=a&api_key=wrong", b"403"),
         ("/v2/translate?auth_key=wrong", b"403"),
+        ("/immersive?api_key=wrong", b"403"),
+        ("/immersive", b"400"),  # as LibreTranslate answers; no body can hold its key
         ("/v1/translate", b"401"),  # no body can hold its key
     ],
 )
@@ -100,6 +104,12 @@ def test_a_right_key_is_found_wherever_a_client_puts_it(keyed):
     assert served.json("/v2/translate", deepl, authorization=f"DeepL-Auth-Key {key}").status == 200
     assert served.json("/v2/translate", {**deepl, "auth_key": key}).status == 200
     assert served.get(f"/v2/usage?auth_key={key}").status == 200
+    assert served.get(f"/translate?q=the+cat&source=en&target=es&api_key={key}").status == 200
+    assert served.get("/translate?q=the+cat&source=en&target=es").status == 400
+    immersive = {"text_list": ["the cat"], "source_lang": "en", "target_lang": "es"}
+    assert served.json(f"/immersive?api_key={key}", immersive).status == 200
+    assert served.form("/v2/languages", type="target", auth_key=key).status == 200
+    assert served.get("/v2/glossary-language-pairs").status == 403
     assert served.json("/v1/translate", {"texts": ["the cat"]}, authorization=f"Bearer {key}").status == 200
     for path in ("/health", "/languages", "/spec", "/"):
         assert served.get(path).status == 200

@@ -109,9 +109,7 @@ def test_the_description_names_every_endpoint_and_is_a_page(served):
     assert served.get("/spec").json == named  # GNOME's Dialect looks for this title
     assert served.ask("/spec", "POST").status == 405
     for path, operations in described["paths"].items():
-        for method in operations:
-            wrong = "get" if method == "post" else "put"
-            assert served.ask(path, wrong.upper()).status == 405
+        assert served.ask(path, "PUT" if "get" in operations else "GET").status == 405
     sentence = served.json("/v1/translate", {"texts": TEXTS}).json["translations"][0]["sentences"][0]
     assert list(sentence) == list(described["components"]["schemas"]["TranslatedSentence"]["properties"])
     page = served.get("/docs").body.decode()

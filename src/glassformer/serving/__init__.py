@@ -1,4 +1,4 @@
-"""The HTTP service: LibreTranslate's and DeepL's APIs and our own, over models in processes of their own.
+"""The HTTP service: the APIs of others and our own, over models in processes of their own.
 
 process    one model in a process: batches of texts across requests, restarts
 models     the served models, found by their languages
@@ -13,8 +13,8 @@ log        a line of JSON for each request
 limits     how much one request may ask for, how many requests a client may send, and who may send any
 metrics    what the service counts, for Prometheus
 endpoints  a path and what answers it, with the types of its request and its answer
-libretranslate, deepl, own
-the three APIs: the types of their requests and answers, the handlers, and the errors
+libretranslate, deepl, immersive, own
+the four APIs: the types of their requests and answers, the handlers, and the errors
 description
 the endpoints as OpenAPI and as a page, by these types
 page       the translation page, whose script is made from web/translate

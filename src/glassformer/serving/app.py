@@ -13,6 +13,7 @@ from glassformer.errors import GlassformerError
 from glassformer.serving.deepl import DEEPL, deepl_endpoints
 from glassformer.serving.description import description_endpoints
 from glassformer.serving.explore import Explorers
+from glassformer.serving.immersive import immersive_endpoints
 from glassformer.serving.libretranslate import LIBRETRANSLATE, libretranslate_endpoints
 from glassformer.serving.own import own_endpoints
 from glassformer.serving.proxies import BehindProxies
@@ -39,7 +40,13 @@ class Application:
     def __init__(self, service: Service) -> None:
         self.service = service
         self._explorers = Explorers(service.models.all)
-        apis = [*libretranslate_endpoints(), *deepl_endpoints(), *own_endpoints(), *page_endpoints()]
+        apis = [
+            *libretranslate_endpoints(),
+            *deepl_endpoints(),
+            *immersive_endpoints(),
+            *own_endpoints(),
+            *page_endpoints(),
+        ]
         routes = [one.route() for one in (*apis, *description_endpoints(apis), *self._explorers.endpoints())]
         # Not `Starlette`, whose layers around the routes take a fifth of the time of a request.
         answers = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)

@@ -15,9 +15,11 @@ from typing_extensions import TypedDict
 from glassformer.errors import shortened
 from glassformer.serving.endpoints import (
     ASKED,
+    FORM,
     QUERY,
     Api,
     Endpoint,
+    Handler,
     Model,
     OfService,
     checked,
@@ -38,6 +40,7 @@ __all__ = [
     "DeepLQuery",
     "DeepLTranslation",
     "DeepLTranslations",
+    "GlossaryLanguages",
     "KeyQuery",
     "LanguagesQuery",
     "Usage",
@@ -95,7 +98,7 @@ class DeepLQuery(KeyQuery):
 
 
 class LanguagesQuery(KeyQuery):
-    """The fields of GET /v2/languages."""
+    """The fields of a request to /v2/languages."""
 
     type: Annotated[Literal["source", "target"], SkipValidation] = "source"
 
@@ -129,6 +132,12 @@ class Usage(TypedDict):
     character_limit: int
 
 
+class GlossaryLanguages(TypedDict):
+    """The pairs of languages for which there may be glossaries: none."""
+
+    supported_languages: list[dict[str, str]]
+
+
 class DeepLError(TypedDict):
     """Why a request is refused."""
 
@@ -138,6 +147,10 @@ class DeepLError(TypedDict):
 def deepl_endpoints() -> list[Endpoint]:
     """Return the API's endpoints."""
     read = (400, 403, 408, 413)
+
+    def get(path: str, handler: Handler, answer: Any) -> Endpoint:
+        return Endpoint(api=DEEPL, path=path, method="GET", handler=handler, needs_key=True, answer=answer, errors=read)
+
     return [
         Endpoint(
             api=DEEPL,
@@ -149,18 +162,22 @@ def deepl_endpoints() -> list[Endpoint]:
             answer=DeepLTranslations,
             errors=(*ASKED, 404),
         ),
-        Endpoint(
-            api=DEEPL,
-            path="/v2/languages",
-            method="GET",
-            handler=_languages,
-            needs_key=True,
-            request=LanguagesQuery,
-            takes=(QUERY,),
-            answer=list[DeepLLanguage],
-            errors=read,
+        *(
+            Endpoint(
+                api=DEEPL,
+                path="/v2/languages",
+                method=method,
+                handler=_languages,
+                needs_key=True,
+                request=LanguagesQuery,
+                takes=(takes,),
+                answer=list[DeepLLanguage],
+                errors=read,
+            )
+            for method, takes in (("GET", QUERY), ("POST", FORM))  # deepl-php sends POST
         ),
-        Endpoint(api=DEEPL, path="/v2/usage", method="GET", handler=_usage, needs_key=True, answer=Usage, errors=read),
+        get("/v2/usage", _usage, Usage),
+        get("/v2/glossary-language-pairs", _glossary_languages, GlossaryLanguages),  # Weblate asks before it translates
     ]
 
 
@@ -181,9 +198,10 @@ async def _translate(service: Service, request: Request) -> Response:
     asked = await _asked(DeepLQuery, service, request)
     texts = asked.text
     _check_size(texts, service)
-    model = _model(service, asked.source_lang, asked.target_lang)
+    fitting = _fitting(service, asked.source_lang, asked.target_lang)
     _check_wishes(asked)
     service.admit(request, texts)
+    model = await _model(service, fitting, texts)
     markup, split = _markup(asked), _split(asked)
     passages = await service.translate(request, model, texts, split=split, markup=markup)
     source = primary(model.source).upper()
@@ -212,7 +230,8 @@ def _check_size(texts: list[str], service: Service) -> None:
         raise RequestError(413, f"text: expected at most {limits.characters} characters, got {longest}")
 
 
-def _model(service: Service, source_lang: object, target_lang: object) -> Direction:
+def _fitting(service: Service, source_lang: object, target_lang: object) -> list[Direction]:
+    """Return the models of the languages that a request names; several if it does not name the source."""
     source, target = ("" if given is None else given for given in (source_lang, target_lang))
     if not isinstance(source, str) or not isinstance(target, str):
         raise RequestError(400, "source_lang, target_lang: expected the code of a language")
@@ -220,13 +239,22 @@ def _model(service: Service, source_lang: object, target_lang: object) -> Direct
     to = models.code(target, models.targets)
     if to is None:
         raise RequestError(400, f"Value for 'target_lang' not supported: {shortened(target) or 'none'}")
-    sources = [one.source for one in models.all if one.target == to]
-    of = models.code(source, [*sources, to]) if source else sources[0]
+    fitting: list[Direction] = [one for one in models.all if one.target == to]
+    if not source:
+        return fitting
+    of = models.code(source, [*(one.source for one in fitting), to])
     if of is None:
         raise RequestError(400, f"Value for 'source_lang' not supported: {shortened(source)}")
-    found = models.find(of, to)
-    assert found
-    return found
+    return [one for one in (*fitting, models.within(to)) if one.source == of]
+
+
+async def _model(service: Service, fitting: list[Direction], texts: list[str]) -> Direction:
+    """Return the model of the language that texts are in."""
+    by_source = {one.source: one for one in reversed(fitting)}
+    if len(by_source) == 1:
+        return fitting[0]
+    detected = await service.detect(texts, [one.source for one in fitting])
+    return by_source[detected[0]["language"]]
 
 
 def _check_wishes(asked: DeepLQuery) -> None:
@@ -308,4 +336,11 @@ async def _usage(service: Service, request: Request) -> Response:
     await _asked(KeyQuery, service, request)
     used = service.characters.get(request.state.client, 0)
     answer: Usage = {"character_count": used, "character_limit": UNLIMITED}
+    return JSONResponse(answer)
+
+
+async def _glossary_languages(service: Service, request: Request) -> Response:
+    """The pairs of languages for which there may be glossaries: none."""
+    await _asked(KeyQuery, service, request)
+    answer: GlossaryLanguages = {"supported_languages": []}
     return JSONResponse(answer)

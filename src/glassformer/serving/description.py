@@ -100,15 +100,15 @@ def _operation(one: Endpoint, service: Service, schemas: dict[int, dict[str, Any
     }
     if more:
         operation["description"] = more
-    if one.request and QUERY in one.takes:
+    request = _asked(one.request, service) if one.request else {}
+    if request and QUERY in one.takes:
         operation["parameters"] += [
-            {"name": name, "in": "query", "schema": schema}
-            for name, schema in _asked(one.request, service)["properties"].items()
+            {"name": name, "in": "query", "required": name in request.get("required", ()), "schema": schema}
+            for name, schema in _as_form(request)["properties"].items()
         ]
-    elif one.request:
-        request = _asked(one.request, service)
+    elif request:
         operation["requestBody"] = {
-            "required": True,
+            "required": "required" in request,
             "content": {kind: {"schema": request if kind == JSON else _as_form(request)} for kind in one.takes},
         }
     return operation

@@ -5,7 +5,7 @@ source and undoes HTML's entities also in plain text), U+2028 and form feed do n
 they are switched off.
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired
 from urllib.parse import quote
@@ -17,12 +17,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import TypedDict
 
 from glassformer.errors import shortened
-from glassformer.serving.detection import READ_CHARACTERS, DetectedLanguage, detected_languages
+from glassformer.serving.detection import READ_CHARACTERS, DetectedLanguage
 from glassformer.serving.endpoints import (
     ASKED,
     FORM,
     JSON,
     MULTIPART,
+    QUERY,
     Api,
     Endpoint,
     Handler,
@@ -33,7 +34,6 @@ from glassformer.serving.endpoints import (
     text_or_texts_schema,
 )
 from glassformer.serving.models import Direction, code_of
-from glassformer.serving.passages import check_unicode
 from glassformer.serving.reading import Markup, document_sentences, document_text, rebuilt_document
 from glassformer.serving.refusals import RequestError
 from glassformer.serving.requests import fields
@@ -43,14 +43,20 @@ from glassformer.translating.documents.document import SUFFIXES, DocumentOptions
 
 __all__ = [
     "LIBRETRANSLATE",
+    "AskedTexts",
     "DetectQuery",
     "FileQuery",
     "Health",
     "Language",
     "LibreTranslateError",
     "Query",
+    "Source",
+    "Target",
     "Translated",
     "TranslatedFile",
+    "as_list",
+    "check_size",
+    "chosen_model",
     "libretranslate_endpoints",
 ]
 
@@ -79,7 +85,7 @@ def _texts(value: object, field: ValidationInfo) -> str | list[str]:
         raise _missing(field.field_name)
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value)):
         return value
-    raise RequestError(400, "Invalid request: q parameter is neither a text nor a list of texts")
+    raise RequestError(400, f"Invalid request: {field.field_name} parameter is neither a text nor a list of texts")
 
 
 def _number(value: object) -> int:
@@ -98,7 +104,7 @@ def _file(value: object, field: ValidationInfo) -> UploadFile:
 
 
 # The checks of each field are ours, for their exact texts: `SkipValidation` leaves pydantic the description.
-_Texts = Annotated[
+AskedTexts = Annotated[
     str | list[str],
     SkipValidation,
     BeforeValidator(_texts),
@@ -122,7 +128,7 @@ class Query(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    q: _Texts
+    q: AskedTexts
     source: Source
     target: Target
     alternatives: Annotated[
@@ -141,7 +147,7 @@ class DetectQuery(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    q: _Texts
+    q: AskedTexts
     api_key: Key = None
 
 
@@ -216,6 +222,17 @@ def libretranslate_endpoints() -> list[Endpoint]:
 
     return [
         post("/translate", _translate, Query, Translated, JSON, FORM),
+        Endpoint(
+            api=LIBRETRANSLATE,
+            path="/translate",
+            method="GET",
+            handler=_translate,
+            needs_key=True,
+            request=Query,
+            takes=(QUERY,),
+            answer=Translated,
+            errors=ASKED,
+        ),
         get("/languages", _languages, list[Language]),
         post("/detect", _detect, DetectQuery, list[DetectedLanguage], JSON, FORM),
         get("/frontend/settings", _settings, dict[str, Any]),
@@ -253,13 +270,13 @@ LIBRETRANSLATE = Api(
 async def _translate(service: Service, request: Request) -> Response:
     """Translate one text or a list of texts."""
     asked = await _asked(Query, service, request)
-    texts, is_list = _as_list(asked.q)
+    texts, is_list = as_list(asked.q)
     alternatives = asked.alternatives
     if alternatives > (most := service.limits.alternatives):
         raise RequestError(400, f"Invalid request: alternatives parameter must be <= {most}")
-    _check_size(texts, is_list, service)
+    check_size(texts, is_list, service)
     service.admit(request, texts)
-    model, detected = await _model(service, asked.source, asked.target, texts, asked.format)
+    model, detected = await chosen_model(service, asked.source, asked.target, texts, asked.format)
     markup = Markup() if asked.format == "html" else None
     passages = await service.translate(request, model, texts, alternatives=alternatives, markup=markup)
     answer: Translated = {"translatedText": _one_or_all([one.text for one in passages], is_list)}
@@ -285,12 +302,17 @@ def _with_lf(texts: object) -> object:
     return texts.replace("\r\n", "\n").replace("\r", "\n") if isinstance(texts, str) else texts
 
 
-def _as_list(texts: str | list[str]) -> tuple[list[str], bool]:
+def as_list(texts: str | list[str]) -> tuple[list[str], bool]:
     """Return the texts, and whether they came as a list."""
     return (texts, True) if isinstance(texts, list) else ([texts], False)
 
 
-def _check_size(texts: Iterable[str], is_list: bool, service: Service) -> None:
+def check_size(texts: Iterable[str], is_list: bool, service: Service) -> None:
+    """Refuse texts that are too long, or too many.
+
+    Raises:
+        RequestError: always says the number and the limit.
+    """
     sizes, limits = [len(text) for text in texts], service.limits
     if is_list and len(sizes) > limits.texts:
         raise _exceeds(len(sizes), limits.texts)
@@ -303,7 +325,7 @@ def _exceeds(size: int, limit: int) -> RequestError:
     return RequestError(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
 
 
-async def _model(
+async def chosen_model(
     service: Service, source: str, target: str, texts: Iterable[str], form: object = None
 ) -> tuple[Direction, DetectedLanguage]:
     """Return the model of a direction, and the language that "auto" means for these texts."""
@@ -312,7 +334,7 @@ async def _model(
     detected: DetectedLanguage = {"confidence": 0.0, "language": ""}
     if source.lower() == "auto":
         fitting = [one.source for one in models.all if one.target == to] or models.sources
-        detected = (await _detected(service, texts, fitting))[0]
+        detected = (await service.detect(texts, fitting))[0]
     of = detected["language"] or models.code(source)
     if of is None:
         raise RequestError(400, f"{shortened(code_of(source))} is not supported")
@@ -325,14 +347,6 @@ async def _model(
         names = f"{language_name(to)} ({to}) is not available as a target language from {language_name(of)} ({of})"
         raise RequestError(400, names)
     return model, detected
-
-
-async def _detected(service: Service, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
-    """Return these languages that texts may be in, best first; the first of them with confidence 0 if nothing tells."""
-    looked_at = "\n".join(texts)[:READ_CHARACTERS]
-    check_unicode("the text", looked_at)
-    found = await service.texts.ask(detected_languages, looked_at, list(service.models.languages))
-    return [one for one in found if one["language"] in among] or [{"confidence": 0.0, "language": among[0]}]
 
 
 def _one_or_all(found: list[Any], is_list: bool) -> Any:
@@ -354,11 +368,11 @@ async def _detect(service: Service, request: Request) -> Response:
     Without a detector (extra detect), it is the first source language, with confidence 0.
     """
     asked = await _asked(DetectQuery, service, request)
-    texts, is_list = _as_list(asked.q)
-    _check_size(texts, is_list, service)
+    texts, is_list = as_list(asked.q)
+    check_size(texts, is_list, service)
     service.admit(request, texts)
     among = list(dict.fromkeys([*service.models.sources, *service.models.languages]))
-    return JSONResponse(await _detected(service, texts, among))
+    return JSONResponse(await service.detect(texts, among))
 
 
 async def _settings(service: Service, _: Request) -> Response:
@@ -409,7 +423,7 @@ async def _translate_file(service: Service, request: Request) -> Response:
     ask = service.documents.ask
     is_auto = asked.source.lower() == "auto"
     sample = await ask(document_text, *document, READ_CHARACTERS) if is_auto else ""
-    model, _ = await _model(service, asked.source, asked.target, [sample])
+    model, _ = await chosen_model(service, asked.source, asked.target, [sample])
     wanted, has_tags = await ask(document_sentences, *document, model.source)
     service.admit(request, wanted)
     found = await service.translate_sentences(request, model, wanted, links=has_tags)

@@ -1,19 +1,20 @@
 """What the APIs share: the models and the limits."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
 from glassformer.errors import GlassformerError
+from glassformer.serving.detection import READ_CHARACTERS, DetectedLanguage, detected_languages
 from glassformer.serving.files import TranslatedFiles
 from glassformer.serving.limits import Keys, Limits, Rates
 from glassformer.serving.log import ServiceLog
 from glassformer.serving.metrics import Counters
 from glassformer.serving.models import Direction, Models
-from glassformer.serving.passages import Passage, translate_passages
+from glassformer.serving.passages import Passage, check_unicode, translate_passages
 from glassformer.serving.process import MOST_TEXTS
 from glassformer.serving.readers import Readers
 from glassformer.serving.refusals import RequestError, busy
@@ -105,6 +106,13 @@ class Service:
             raise busy(f"the answer would take longer than {self.limits.seconds:g} s: send less text") from error
         except GlassformerError as error:
             raise RequestError(400, str(error)) from error
+
+    async def detect(self, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
+        """Return these languages that texts may be in, best first; the first with confidence 0 if nothing tells."""
+        looked_at = "\n".join(texts)[:READ_CHARACTERS]
+        check_unicode("the text", looked_at)
+        found = await self.texts.ask(detected_languages, looked_at, list(self.models.languages))
+        return [one for one in found if one["language"] in among] or [{"confidence": 0.0, "language": among[0]}]
 
     async def translate(
         self, request: Request, model: Direction, texts: Sequence[str], **options: Any
