@@ -329,6 +329,14 @@ def test_each_text_may_have_its_own_prefix(translator):
         ("zebra", "its target vocabulary lacks 'zebra'"),
         ("le chat voit Zorglub et l'hermite", "lacks 'Zorglub', \"l'\", 'hermite'"),
         ("le <unk>", "which writes it as|lacks"),
+        ("LE CHAT", "lacks 'LE', 'CHAT'"),
+        ("le cha", "lacks 'cha'"),
+        ("le chat ,", "lacks ','"),
+        ("<b>le</b>", "lacks '<b>le</b>'"),
+        ("{name} le", "lacks '{', 'name', '}'"),
+        ("😀 le", "lacks '😀'"),
+        ("\u200ble", r"lacks '\\u200ble'"),
+        ("le ⟦0⟧", "lacks '⟦0⟧'"),
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"sample": True}], ids=str)

@@ -8,7 +8,7 @@ from glassformer.bundle import Bundle
 from glassformer.decoding.engine import Ids, Job, Search, Sources
 from glassformer.decoding.hypothesis import max_length
 from glassformer.errors import ConfigError, DecodingError, quoted
-from glassformer.text.normalisation import is_normal, normalise
+from glassformer.text.normalisation import SPACE_MARK, is_normal, normalise
 from glassformer.text.placeholders import Masked, has_placeholders, masked
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.translating.request import Request
@@ -116,7 +116,9 @@ class Reader:
             )
         ids = tuple(tokenizer.encode(prefix))
         if tokenizer.unk_id in ids:
-            unknown = [token for token in tokenizer.split(prefix) if tokenizer.unk_id in tokenizer.encode(token)]
+            tokens = tokenizer.split(prefix)
+            each = zip(tokens, ids[len(ids) - len(tokens) :], strict=True)
+            unknown = [token.removeprefix(SPACE_MARK) for token, one in each if one == tokenizer.unk_id]
             raise DecodingError(
                 f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}: its target vocabulary "
                 f"lacks {', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or end it before"
