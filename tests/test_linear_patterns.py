@@ -42,11 +42,20 @@ def repeated(*texts: str) -> list:
     return [lambda n, one=one: one * n for one in texts]
 
 
+REPORTED = [
+    *("a.a-", "http://a(", "[](", "{a, plural, other {x}}", "{0,choice,", "%@a", "a_", ":a", "1.1,", "\t \n"),
+    *("👩\u200d", "中。", "中", "Mr. ", "' \" ", 'a "b. ', "<0>a</0> ", "word%s", "&amp", "<!-- -", "\u3000"),
+]
+"""What made programs of others slow, by their users' reports."""
 EXAMPLES = [
     *(
         lambda n, one=one, end=end: one + end * n
         for one, end in [("%", "0"), ("http://a", "."), ("{{", "a"), ("$", "a")]
     ),
+    *(lambda n, one=one: one * n for one in REPORTED),
+    *(lambda n: "http://somesite.com" + "-" * n, lambda n: "a" + ".a" * n + "!", lambda n: "a+" * n + "@" + "b-" * n),
+    *(lambda n: "(" * n + ")" * n, lambda n: "{" * n + "}" * n, lambda n: "." * n + "a", lambda n: "e" + "\u0301" * n),
+    *(lambda n: "%@" + "a" * n, lambda n: " ".join(f"{{{number}}}" for number in range(n // 2))),
     *(lambda n: "a." * n + "@", lambda n: "a" + " " * n + "\n", lambda n: "a " * n + "\n", lambda n: "%s %d " * n),
 ]
 

@@ -62,7 +62,13 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
         return []
     counts = Counter(one.form for one in written_forms(terms, output))
     wanted = Counter(term._replace(begin=0, end=0) for term in terms)
-    fitting = {term: [form for form in counts if suffices(form, term)] for term in wanted}
+    # A span has one form, and a text may have thousands of spans.
+    fitting = {
+        term: [
+            form for form in (term.forms if term.kind == "span" else counts) if form in counts and suffices(form, term)
+        ]
+        for term in wanted
+    }
     uses = Counter(form for forms in fitting.values() for form in forms)
     # Terms that have no choice take their forms first, and the others first take what no other term can use.
     ordered = sorted(wanted, key=lambda term: (term.kind != "span", len(fitting[term]), len(term.forms)))
