@@ -49,7 +49,8 @@ def with_terms(source, target, pairs, glossary, begun=0):
         ("The cat sees {x}", "The cat sees"),
         ("See ({x}), and “{y}”.", "See, and."),
         ("{x}{y} a {z} {w} b", "a b"),
-        ("a1000b", "ab"),
+        ("a1000b", "a b"),
+        ("Terms&nbsp;apply, v{x}.y", "Terms apply, v .y"),
         ("{x}", ""),
     ],
 )

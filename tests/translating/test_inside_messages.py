@@ -13,6 +13,7 @@ from glassformer.text.terms import Terms
 from glassformer.translating.inside_messages import InsideMessages, messages_of
 from glassformer.translating.request import Request
 from glassformer.translating.translation import Translation
+from translating import catalogues
 
 
 def in_capitals(text):
@@ -67,6 +68,11 @@ def translated(*texts, **how):
 def test_only_the_texts_inside_are_translated(text, expected):
     [one] = translated(text)
     assert one.text == (expected or "{n, selectordinal, one {#ST} two {#ND} other {#TH}} DAY")
+
+
+@pytest.mark.parametrize(("text", "stays"), catalogues.CATALOGUES)
+def test_only_what_people_read_of_a_catalogue_is_translated(text, stays):
+    assert translated(text)[0].text == catalogues.in_capitals(text, stays)
 
 
 def test_equal_messages_and_alternatives_get_the_same_texts():

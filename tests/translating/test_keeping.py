@@ -21,6 +21,7 @@ from glassformer.text.word_edges import is_apart
 from glassformer.translating.keeping import TermKeeper
 from glassformer.translating.request import Request
 from glassformer.translating.translation import Translation
+from translating.catalogues import CATALOGUES
 
 EXAMPLES = [
     *(
@@ -142,6 +143,25 @@ def test_words_in_another_order_leave_each_span_whole_once_and_in_order(text):
     assert [one.forms for one in written if one.is_ordered] == [one.forms for one in terms if one.is_ordered]
     for term in written:
         assert is_apart(one.text, term.begin, term.end)
+
+
+@pytest.mark.parametrize(("text", "stays"), CATALOGUES)
+def test_strings_of_catalogues_keep_their_parts(text, stays):
+    for line in text.splitlines():  # as the translator gets them
+        assert [one.text for one in Plain(1)(request(line, terms=Terms()))] == [line]
+    [backwards] = Plain(-1)(request(text, terms=Terms()))
+    parts = [] if "plural" in stays or "select," in stays else stays.split("¦")
+    assert all(backwards.text.count(part) >= parts.count(part) for part in parts)
+
+
+@pytest.mark.parametrize("text", ["{name} joined", "Terms &amp; conditions", "您有%d条消息。", "set a_b to c_d"])
+def test_spans_do_not_replace_a_text_whose_words_a_model_leaves_out(text):
+    class Silent(Plain):
+        def written(self, text, prefix):
+            return Translation(text="", status="empty" if text.strip() else "blank")
+
+    [one] = Silent(1)(request(text, terms=Terms()))
+    assert (one.text, one.status, one.kept) == ("", "empty", "lost")
 
 
 @pytest.mark.parametrize(

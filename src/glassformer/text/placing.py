@@ -55,12 +55,19 @@ class _Gap(NamedTuple):
     """What of them belongs into the translation."""
     joins: tuple[bool, bool]
     before: int
-    """The number of characters that were taken out before them."""
+    """The number of characters by which the text without them is shorter before them."""
+    rest: str
+    """What stands there instead: a space, where the characters before and after were apart by nothing else."""
 
     @property
     def place(self) -> int:
         """Where they would stand in the text without them."""
         return self.begin - self.before
+
+    @property
+    def taken(self) -> int:
+        """The number of characters by which the text without them is shorter up to their end."""
+        return self.before + self.end - self.begin - len(self.rest)
 
 
 class Stripped(NamedTuple):
@@ -75,8 +82,7 @@ class Stripped(NamedTuple):
         first = bisect_right(gaps, span[0], key=lambda gap: gap.place)
         last = bisect_left(gaps, span[1], key=lambda gap: gap.place)
         begin, end = (
-            place + (gaps[number - 1].before + gaps[number - 1].end - gaps[number - 1].begin if number else 0)
-            for place, number in zip(span, (first, last), strict=True)
+            place + (gaps[number - 1].taken if number else 0) for place, number in zip(span, (first, last), strict=True)
         )
         return begin, end
 
@@ -90,7 +96,8 @@ class Stripped(NamedTuple):
 def stripped(source: str, terms: Sequence[Term]) -> Stripped:
     """Return a source without these terms, the marks that touch one, and the space that it needed.
 
-    A mark at the end of a sentence or of a part of it stays.
+    A mark at the end of a sentence or of a part of it stays. Words that only a term parts get a space between them, so
+    that they stay two words, which have links of their own.
     """
     gaps = dict[Term, _Gap]()
     cursor = start = taken = 0  # the text begins with spans up to `start`
@@ -104,12 +111,16 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
         first = begin - 1 if is_space_before and not source[end : end + 1].isalnum() else begin
         last = end + 1 if begin == start and source[end : end + 1] == " " else end
         joins = (begin > cursor and source[begin - 1].isalnum(), source[end : end + 1].isalnum())
-        gaps[term] = _Gap(first, last, source[begin:end], joins, taken)
-        taken += last - first
+        goes_on = joins[1] or (source[end : end + 1] in _ENDS and source[end + 1 : end + 2].isalnum())
+        rest = " " if joins[0] and goes_on else ""
+        gaps[term] = _Gap(first, last, source[begin:end], joins, taken, rest)
+        taken = gaps[term].taken
         cursor, start = last, last if begin == start else start
     ends = [0, *(gap.end for gap in gaps.values())]
     begins = [*(gap.begin for gap in gaps.values()), len(source)]
-    return Stripped("".join(source[end:begin] for end, begin in zip(ends, begins, strict=True)), gaps)
+    rests = [*(gap.rest for gap in gaps.values()), ""]
+    parts = zip(ends, begins, rests, strict=True)
+    return Stripped("".join(source[end:begin] + rest for end, begin, rest in parts), gaps)
 
 
 def copied(source: str, terms: Iterable[Term]) -> tuple[str, list[Link]]:

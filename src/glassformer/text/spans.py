@@ -20,7 +20,9 @@ LONGEST_WILD = 100
 _LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
 """Letters and digits of scripts with spaces between words, as they stand in addresses of mail."""
 _FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
-_FORMAT = r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+[diouxXeEfFgGaAcspn@]"
+_FORMAT = (
+    r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"
+)
 """What follows the % of a conversion of C or Python: all flags but the space, width, precision and type."""
 MESSAGE = r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|select)\s{0,9}+,"
 """How plurals and selections of ICU begin."""
@@ -40,7 +42,7 @@ KINDS = {
     ),
     "tag": r"</?(?:[A-Za-z][\w.:-]*+(?:\s[^<>]*+)?+|\d{1,9}+ ?)/?+>",
     "template": r"\{{2,3}+[^{}\n]*+\}{2,3}+|\{%[^%{\n]*+(?:(?:%(?!\})|\{(?!%))[^%{\n]*+)*+%\}",
-    "message": MESSAGE,
+    "message": rf"{MESSAGE}|\{{\d++,choice,",  # of a choice of Java, nothing is translated
     "braces": r"\{[^{}\n]*+\}",
     "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
     "python": rf"%\([^()%\n]++\){_FORMAT}",

@@ -130,7 +130,10 @@ class TermKeeper:
     def _arranged(self, place: int, one: Translation, rest: Stripped) -> Translation:
         """Return the translation that an output and its alternatives become when terms are placed in them."""
         source, terms, begun = self.request.texts[place], self.terms[place], len(self._begun(place))
-        one = one if one.status in TRANSLATED else _unscored(self._begun(place))  # nothing is left to be translated
+        if one.status == "blank":  # nothing is left to be translated
+            one = _unscored(self._begun(place))
+        elif one.status not in TRANSLATED:
+            return _kept(one, terms, "lost")
 
         def arranged(output: Translation) -> Translation:
             missing = [*rest.gaps] or missing_terms(terms, output.text)

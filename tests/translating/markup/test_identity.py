@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.html_pages import html_units
 from glassformer.translating.markup.marked import MarkedText
 from glassformer.translating.markup.sentences import MarkedSentences
@@ -13,6 +14,7 @@ from glassformer.translating.markup.xml_texts import xml_units
 from glassformer.translating.translation import Translation
 from profiles import scaled
 from translating.markup.pages import TEMPLATES, pages
+from translating.markup.web import WEB, XML, in_capitals_outside_tags
 
 READERS = pytest.mark.parametrize("read", [html_units, xml_units])
 
@@ -47,6 +49,20 @@ def test_no_text_of_2400_changes(read):
     assert len({*pages()}) > 2000
     for text in pages():
         check(text, read)
+
+
+@pytest.mark.parametrize(
+    ("text", "capitals", "read"), [*((*one, html_units) for one in WEB), *((*one, xml_units) for one in XML)]
+)
+def test_texts_of_programs_change_only_where_people_read(text, capitals, read):
+    def written(text):
+        spans = [(one.begin, one.end) for one in protected_spans(text)]
+        outside = zip([0, *(end for _, end in spans)], [*(begin for begin, _ in spans), len(text)], strict=True)
+        rest = [*(text[slice(*span)] for span in spans), ""]
+        return "".join(text[begin:end].upper() + span for (begin, end), span in zip(outside, rest, strict=True))
+
+    assert translated(text, str, read) == text
+    assert translated(text, written, read) == (capitals or in_capitals_outside_tags(text))
 
 
 SPACE = st.sampled_from(["", "", " ", "\n ", "&nbsp;", "  "])
