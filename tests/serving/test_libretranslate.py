@@ -229,3 +229,18 @@ def test_an_escaped_answer_is_the_same_text(served, translator):
     answer = served.json("/translate", {**HELLO, "q": text})
     assert json.loads(answer.body)["translatedText"] == expected(translator, text).text
     assert answer.headers["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("en-US", "es"), ("EN", "ES"), ("en_GB", "es-419"), ("en-AU", "es_MX"), ("En-us", "es-ES")],
+)
+def test_clients_write_languages_in_their_ways(served, translator, source, target):
+    text = expected(translator, "the cat sleeps").text
+    languages = {"source": source, "target": target}
+    assert served.json("/translate", {"q": "the cat sleeps", **languages}).json == {"translatedText": text}
+    own = served.json("/v1/translate", {"texts": ["the cat sleeps"], **languages}).json
+    deepl = served.json(
+        "/v2/translate", {"text": ["the cat sleeps"], "source_lang": source, "target_lang": target}
+    ).json
+    assert own["translations"][0]["text"] == deepl["translations"][0]["text"] == text

@@ -1,6 +1,7 @@
 """A folder that CTranslate2 wrote before 3.0 is read as the installed CTranslate2 reads it."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,30 @@ def test_a_folder_of_an_earlier_release_computes_the_same(stored, tmp_path):
     found = gf.Translator.load(bundle.folder, device="cpu").translate([" ".join(one) for one in texts], beam_size=1)
     for ours, result in zip(found, expected, strict=True):
         assert [*ours.tokens][: len(result.hypotheses[0])] == result.hypotheses[0]
+
+
+def in_vocabularies(change: Callable[[bytes], bytes]) -> Callable[[Path], object]:
+    """Return a function that changes the files of a folder's vocabularies."""
+    return lambda folder: [path.write_bytes(change(path.read_bytes())) for path in folder.glob("*vocabulary.txt")]
+
+
+COPIED: dict[str, Callable[[Path], object]] = {
+    "no last line end": in_vocabularies(lambda content: content.rstrip(b"\n")),
+    "line ends of Windows": in_vocabularies(lambda content: content.replace(b"\n", b"\r\n")),
+    "a byte order mark": in_vocabularies(lambda content: b"\xef\xbb\xbf" + content),
+    "an empty config.json": lambda folder: (folder / "config.json").write_text("{}"),
+    "a map of words": lambda folder: (folder / "vmap.txt").write_text("s1\tt1 t2\n"),
+    "files of a system": lambda folder: (folder / ".DS_Store").write_bytes(b"\0"),
+}
+"""What happens to a folder on its way through archives, editors and other systems; CTranslate2 loads it as before."""
+
+
+@pytest.mark.parametrize("how", COPIED)
+def test_a_folder_that_was_copied_about_is_the_same(how, tmp_path):
+    folder = shutil.copytree(FOLDERS[1], tmp_path / "an old model é")
+    COPIED[how](folder)
+    bundle = imported(folder)
+    assert largest_difference(folder, bundle, *words(bundle)) < TOLERANCE
 
 
 VERSIONS: dict[str, tuple[int, str, int, dict[str, Any], dict[str, Any]]] = {

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -162,6 +163,52 @@ SAVED: dict[str, Callable[[Any], Any]] = {
 def test_what_programs_save_is_the_same_model(tmp_path, how, kind):
     content = SAVED[how](copy.deepcopy(plain(kind)))
     assert_equal(imported(tmp_path / "model.pt", content), expected_of(kind))
+
+
+def named(start: str) -> dict[str, Any]:
+    """Return the state dict of a tutorial's model with this before each name."""
+    return {f"{start}{name}": tensor for name, tensor in plain().state_dict().items()}
+
+
+SCRIPTS: dict[str, Callable[[], Any]] = {
+    "accelerate, compiled, DDP": lambda: named("_orig_mod.module."),
+    "DDP, compiled": lambda: named("module._orig_mod."),
+    "FSDP and activation checkpoints": lambda: named("_fsdp_wrapped_module._checkpoint_wrapped_module."),
+    "timm": lambda: {
+        "epoch": 9,
+        "arch": "t",
+        "state_dict": named(""),
+        "state_dict_ema": named("module."),
+        "version": 2,
+    },
+    "detectron's trainer": lambda: {"model": named("module."), "optimizer": {}, "scheduler": {}, "iteration": 100},
+    "fairseq's nesting": lambda: {
+        "args": None,
+        "model": named(""),
+        "extra_state": {"epoch": 2},
+        "last_optimizer_state": {},
+    },
+    "DeepSpeed": lambda: {"module": named("module."), "buffer_names": [], "dp_world_size": 2, "mp_world_size": 1},
+    "Lightning with a named net": lambda: {"state_dict": named("net."), "callbacks": {}, "global_step": 7},
+    "Lightning, compiled": lambda: {"state_dict": named("model._orig_mod."), "lr_schedulers": []},
+    "ema-pytorch": lambda: {"ema": named("ema_model."), "step": torch.tensor(4)},
+    "ema-pytorch, whole": lambda: {
+        **named("online_model."),
+        **named("ema_model."),
+        "initted": torch.tensor(True),
+        "step": torch.tensor(4),
+    },
+    "Ignite": lambda: {"trainer": {"iteration": 1}, "model": OrderedDict(named("")), "lr": 0.1},
+    "deep": lambda: {"checkpoint": {"model_state_dict": {**named("module.model.")}}, "rng": torch.get_rng_state()},
+    "parameters": lambda: {"net": {name: torch.nn.Parameter(tensor) for name, tensor in named("").items()}},
+    "double": lambda: {name: tensor.double() for name, tensor in named("module.").items()},
+}
+"""What public training scripts and trainers save."""
+
+
+@pytest.mark.parametrize("how", SCRIPTS)
+def test_what_public_scripts_save_is_the_same_model(tmp_path, how):
+    assert_equal(imported(tmp_path / "model.pt", SCRIPTS[how]()), expected_of())
 
 
 @pytest.mark.slow
