@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.text.links import Link, word_spans
 from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.html_pages import html_units
 from glassformer.translating.markup.marked import MarkedText
@@ -146,6 +147,38 @@ def test_paired_codes_stay_a_pair_around_their_words():
     document = sentences(text, xml_units)
     links = [((0, 3), (0, 2)), ((4, 7), (3, 7)), ((8, 14), (8, 12))]
     assert document.rebuilt([Translation(text="le chat dort", links=links)]) == "le <bpt i='1'/>chat<ept i='1'/> dort"
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "pairs", "expected"),
+    [
+        (
+            "{% if x %}<b>yes</b>{% else %}no{% endif %}",
+            "{% if x %}{% else %}{% endif %}",
+            [(0, 0), (1, 1)],
+            "<b>{% if x %}{% else %}{% endif %}</b>",
+        ),
+        (
+            "see <b>this</b> {{ cart.name }} now",
+            "maintenant {{ cart.name }}",
+            [(1, 2), (5, 0)],
+            "maintenant <b>{{ cart.name }}</b>",
+        ),
+        (
+            "see <b>this</b> {n, plural, one {# item} other {# items}}",
+            "{n, plural, one {# item} other {# items}}",
+            [(1, 7)],
+            "<b>{n, plural, one {# item} other {# items}}</b>",
+        ),
+        ("下载<a>这里</a>{filename}，me@example.org", "{filename}me@example.org", [(0, 0)], None),
+    ],
+)
+def test_no_tag_cuts_a_placeholder(text, target, pairs, expected):
+    document = sentences(text)
+    words = word_spans(document.wanted[0]), word_spans(target)
+    links = [Link(words[0][one], words[1][other]) for one, other in pairs]
+    written = document.rebuilt([Translation(text=target, links=tuple(links))])
+    assert written == (expected or "<a>{filename}me@example.org</a>")
 
 
 def test_an_empty_output_replaces_nothing():

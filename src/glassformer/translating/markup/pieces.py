@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from glassformer.text.edits import Replacement, edited
 from glassformer.text.links import Link, Span, word_spans
+from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.units import has_words
 
 __all__ = ["AlignedPiece", "pieces_of", "same", "unchanged"]
@@ -44,7 +46,8 @@ def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[in
     """Yield the pieces of the translation of a sentence, which have all its characters between them.
 
     Words that are the same in both texts are aligned by their characters, and cut at each of `cuts`, which are places
-    in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position.
+    in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position. A
+    protected span, such as {{ cart.name }}, is a part of one word.
     """
     if same(source, target):
         yield from unchanged(source, (0, len(source)), 0, cuts)
@@ -62,31 +65,36 @@ def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[in
 class _Words:
     def __init__(self, source: str, target: str, links: Sequence[Link], cuts: Sequence[int]) -> None:
         self.source, self.target, self.cuts = source, target, cuts
-        self.sources = word_spans(source)
+        self._letters_of_source, self._letters_of_target = _with_letters(source), _with_letters(target)
+        self.sources, targets = word_spans(self._letters_of_source), word_spans(self._letters_of_target)
         self._places = {span[0]: place for place, span in enumerate(self.sources)}
         self._aligned: dict[int, list[Span]] = {}
-        targets = word_spans(target)
         if not links and self.sources:
             share = len(self.sources) / max(1, len(targets))
             links = [Link(self.sources[int((place + 0.5) * share)], word) for place, word in enumerate(targets)]
-        for span, (begin, _) in links:
-            self._aligned.setdefault(begin, []).append(span)
+        for one, other in links:
+            word, origin = _around(targets, other), _around(self.sources, one)
+            if origin not in (known := self._aligned.setdefault(word[0], [])):
+                known.append(origin)
 
     def origins(self) -> Iterator[tuple[Span, Span | None]]:
         """Yield each word of the target with the source word that has the same letters, if one is aligned to it."""
-        for word in word_spans(self.target):
-            inner = self.target[slice(*_inner(self.target, word))]
+        for word in word_spans(self._letters_of_target):
+            inner = self.target[slice(*self._inner(word))]
             aligned = self._aligned.get(word[0], ())
-            yield (
-                word,
-                next((one for one in aligned if same(inner, self.source[slice(*_inner(self.source, one))])), None),
-            )
+            yield word, next((one for one in aligned if same(inner, self.source[slice(*self._origin(one))])), None)
+
+    def _inner(self, word: Span) -> Span:
+        return _inner(self._letters_of_target, word)
+
+    def _origin(self, word: Span) -> Span:
+        return _inner(self._letters_of_source, word)
 
     def of(self, word: Span, origin: Span | None) -> Iterator[AlignedPiece]:
         """Yield the pieces of a word: the punctuation before it, its letters, and the punctuation after it."""
-        begin, end = _inner(self.target, word)
+        begin, end = self._inner(word)
         aligned = [origin] if origin else self._aligned.get(word[0], [])
-        inners = [(one, _inner(self.source, one)) for one in aligned]
+        inners = [(one, self._origin(one)) for one in aligned]
         ends = [[(one[0], inner[0]) for one, inner in inners], [(inner[1], one[1]) for one, inner in inners]]
         if begin == end:  # only punctuation
             around = [one for several in reversed(ends) for one in several if one[0] < one[1]]
@@ -94,7 +102,7 @@ class _Words:
             return
         yield from self._edge((word[0], begin), ends[0])
         if origin:
-            yield from self._unchanged((begin, end), _inner(self.source, origin)[0])
+            yield from self._unchanged((begin, end), self._origin(origin)[0])
         else:
             sources = (inner if inner[0] < inner[1] else one for one, inner in inners)
             yield AlignedPiece(begin, end, tuple(sources), is_word=True)
@@ -135,6 +143,17 @@ def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Itera
             )
 
 
+def _with_letters(text: str) -> str:
+    """Return a text with letters in place of all characters of its protected spans."""
+    spans = protected_spans(text)
+    return edited(text, (Replacement(one.begin, one.end, "a" * (one.end - one.begin)) for one in spans))
+
+
+def _around(words: Sequence[Span], span: Span) -> Span:
+    """Return the word that contains the first character of a span."""
+    return words[max(0, bisect_right(words, span[0], key=lambda word: word[0]) - 1)]
+
+
 def _inner(text: str, word: Span) -> Span:
     """Return a word from its first letter or digit to its last; if it has none, the end of the word."""
     begin, end = word
@@ -143,7 +162,3 @@ def _inner(text: str, word: Span) -> Span:
     while begin < end and not text[end - 1].isalnum():
         end -= 1
     return begin, end
-
-
-def _letters(text: str, word: Span) -> str:
-    return text[slice(*_inner(text, word))]
