@@ -43,7 +43,7 @@ def test_a_calibrated_run_flags_few_of_its_own_outputs_and_says_why(translator: 
     suspicious = [one for one in found if one.reasons]
     assert 0 < len(suspicious) <= 0.05 * len(some)
     assert all(set(one.reasons) <= guards.thresholds.keys() for one in suspicious)
-    assert {one.status for one in found} <= set(TRANSLATED)
+    assert {one.status for one in found} <= {*TRANSLATED, "empty"}
     assert [one for one in again.translate(some, guards=False) if one.reasons] == []
     assert again.explain(some[0]).translation.reasons == found[0].reasons
 

@@ -149,6 +149,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
     bundle, config = translator.bundle, translator.bundle.model_config
     examples = example_sentences(bundle)
     sentence = sentence or (examples[0] if examples else frequent_words(bundle.source_tokenizer))
+    decoding = bundle.configuration.decoding
     page = {
         "format_version": PAYLOAD_VERSION,
         "recorded": False,
@@ -157,7 +158,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
         "points": point_data(config),
         "mistakes": mistake_data(config),
         "parameters": _count(translator),
-        "decoding": asdict(bundle.configuration.decoding),
+        "decoding": {**asdict(decoding), "protect_also": list(decoding.protect_also)},
         "alignment": bundle.alignment.to_json() if bundle.alignment else None,
         "sentence": sentence,
         "examples": examples,
