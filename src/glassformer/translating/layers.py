@@ -15,7 +15,7 @@ from glassformer.translating.rescoring import Rescoring
 from glassformer.translating.restoring import restoring
 from glassformer.translating.retrying import Retrying
 from glassformer.translating.searching import Searching
-from glassformer.translating.tagging import tagging
+from glassformer.translating.tagging import tagged_texts, tagging
 from glassformer.translating.translation import Translation, or_empty
 from glassformer.translating.writing import Writer
 
@@ -35,13 +35,12 @@ class Layers:
 
     def __call__(self, asked: Request) -> Iterator[Translation]:
         """Start translating the texts of a request; return an iterator that waits for the translations."""
-        return map(or_empty, tagging(asked, self._without_tags))
-
-    def _without_tags(self, asked: Request) -> Iterator[Translation]:
+        if tagged := tagged_texts(asked):
+            return tagging(tagged, asked, self)
         read, answer = self.reader.read(asked), self.search
         for layer in reversed([*self.needed(read)]):
             answer = partial(layer, below=answer)
-        return answer(read)
+        return map(or_empty, answer(read))
 
     def needed(self, asked: Request) -> Iterator[Layer]:
         """Yield the layers that have something to do for a request that was read, the outermost first."""

@@ -13,11 +13,11 @@ from glassformer.translating.markup.units import Chunk, Unit, closings_of, unit_
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Translation
 
-__all__ = ["tagging"]
+__all__ = ["TaggedText", "tagged_texts", "tagging"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Tagged:
+class TaggedText:
     """A text with pairs of numbered or named tags around some of its words."""
 
     text: str
@@ -25,13 +25,11 @@ class _Tagged:
     plain: Plain
 
     @classmethod
-    def of(cls, text: str, patterns: Sequence[str]) -> "_Tagged | None":
+    def of(cls, text: str, patterns: Sequence[str]) -> "TaggedText | None":
         """Return a text and its tags; None if no tag has a partner.
 
         A tag within another protected span, such as a plural or a reader's own pattern, belongs to that span.
         """
-        if "</" not in text:
-            return None
         begins = {span.begin for span in protected_spans(text, patterns) if span.kind == "tag"}
         tokens = [
             one if one.role == "text" or one.begin in begins else one._replace(role="text")
@@ -90,19 +88,23 @@ class _Places:
         return self._words[bisect_right(self._words, place, key=lambda word: word[0]) - 1]
 
 
-def tagging(asked: Request, below: Translate) -> Iterator[Translation]:
+def tagged_texts(asked: Request) -> dict[int, TaggedText]:
+    """Return the texts of a request that have pairs of tags, by their indices.
+
+    None has any if tags are not protected, nor has a text whose output must begin with given words.
+    """
+    if not asked.terms.protect:
+        return {}
+    free = [place for place, text in enumerate(asked.texts) if "</" in text and not asked.prefixes[place]]
+    found = ((place, TaggedText.of(asked.texts[place], asked.terms.patterns)) for place in free)
+    return {place: one for place, one in found if one}
+
+
+def tagging(tagged: Mapping[int, TaggedText], asked: Request, below: Translate) -> Iterator[Translation]:
     """Start translating; return an iterator over the translations with the pairs of tags of their texts."""
-    tagged = {place: one for place, text in enumerate(asked.texts) if (one := _tagged(asked, place, text))}
-    if not tagged:
-        return below(asked)
     rest = [place for place in range(len(asked.texts)) if place not in tagged]
     plain = _among(asked, [*tagged])._replace(texts=[one.plain.text for one in tagged.values()], links=True)
     return _merged(asked, tagged, below(plain), below(_among(asked, rest)))
-
-
-def _tagged(asked: Request, place: int, text: str) -> _Tagged | None:
-    """Return a text with tags; None for one whose output must begin with given words, or if tags are not protected."""
-    return _Tagged.of(text, asked.terms.patterns) if asked.terms.protect and not asked.prefixes[place] else None
 
 
 def _among(asked: Request, places: Sequence[int]) -> Request:
@@ -112,7 +114,7 @@ def _among(asked: Request, places: Sequence[int]) -> Request:
 
 
 def _merged(
-    asked: Request, tagged: Mapping[int, _Tagged], found: Iterator[Translation], others: Iterator[Translation]
+    asked: Request, tagged: Mapping[int, TaggedText], found: Iterator[Translation], others: Iterator[Translation]
 ) -> Iterator[Translation]:
     for place in range(len(asked.texts)):
         yield tagged[place].restored(next(found), links=asked.links) if place in tagged else next(others)
