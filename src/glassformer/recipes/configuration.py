@@ -339,8 +339,8 @@ class DecodingConfig:
     protect: bool = True
     """Keep addresses, placeholders, tags and numbers of three digits or more as they stand in the source."""
     protect_also: tuple[str, ...] = ()
-    """Keep these texts, too, such as "ORD-*": a * stands for up to 100 characters of a line, as few as possible; at the
-    end, for all characters up to the next white space."""
+    """Keep these texts, too, such as `ORD-*`: a `*` stands for up to 100 characters of a line, as few as possible; at
+    the end, for all characters up to the next white space."""
     temperature: Annotated[float, Range(1e-9, 1e9)] = 1.0
     """Sampling: divisor of the log probabilities; below 1, outputs are more predictable; above 1, more varied."""
     top_k: Annotated[int, Range(0, 10**9)] = 0
