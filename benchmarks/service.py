@@ -535,9 +535,9 @@ def page_delays(server: Server, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def translated_alone(run: Path, texts: Sequence[str], **settings: Any) -> dict[str, str]:
-    """Return the translation of each text, each translated by a call of its own."""
+    """Return the answer to each text, translated by a call of its own; where the model writes nothing, the text."""
     translator = Translator.load(run, engine="ctranslate2")
-    return {text: translator.translate([text], **settings)[0].text for text in texts}
+    return {text: translator.translate([text], **settings)[0].text or text for text in texts}
 
 
 def markdown(figures: dict[str, Any]) -> str:

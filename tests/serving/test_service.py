@@ -27,7 +27,7 @@ WORDS = ["the", "cat", "sees", "a", "big", "black", "dog", "and", "sleeps"]
 def test_requests_at_the_same_time_get_the_answers_that_they_get_alone(served, run_folder):
     texts = [" ".join(WORDS[first : first + 1 + first % 4]) for first in range(9)] * 4
     translator = Translator.load(run_folder, engine="ctranslate2")
-    alone = {text: translator.translate([text])[0].text for text in set(texts)}
+    alone = {text: translator.translate([text])[0].text or text for text in set(texts)}
     with ThreadPoolExecutor(len(texts)) as clients:
         answers = list(clients.map(lambda text: served.json("/translate", {**ONE, "q": text}).json, texts))
     assert [one["translatedText"] for one in answers] == [alone[text] for text in texts]
