@@ -1,5 +1,6 @@
 """Services of small runs, as processes that listen on the loopback address."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -8,17 +9,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import psutil
 import pytest
 
 from models import random_translator
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -74,6 +78,12 @@ class Served:
         """Return the processes of the models."""
         found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
         return list(map(int, found.stdout.split()))
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """Return a coroutine's result; from a thread, because tests in a browser keep an event loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = 30) -> None:

@@ -1,6 +1,5 @@
 """Texts with tags in LibreTranslate's and DeepL's API: as clients send them, and with a model that writes at random."""
 
-import asyncio
 import re
 from urllib.parse import urlencode
 
@@ -8,10 +7,13 @@ import pytest
 
 from glassformer.serving.deepl import DeepLQuery, _markup, _split
 from glassformer.serving.endpoints import checked
+from glassformer.serving.log import ServiceLog
 from glassformer.serving.passages import translate_passages
+from glassformer.serving.readers import Readers
 from glassformer.serving.reading import Markup
 from glassformer.serving.refusals import RequestError
 from glassformer.translating.translation import Translation
+from serving.conftest import finished
 
 PAGE = '<p>The <a href="/cat">black cat</a> &amp; a <b>dog</b>.</p><p><img alt="cat" src=x> Tom & Jerry</p>'
 
@@ -60,12 +62,12 @@ class Model:
 
 
 def passages(*texts, **options):
-    return [one.text for one in asyncio.run(translate_passages(None, Model(), texts, **options))]
+    return [one.text for one in finished(translate_passages(Readers(1, ServiceLog()), Model(), texts, **options))]
 
 
 def test_an_empty_output_never_replaces_a_text():
     assert passages("H<sub>2</sub>O", "a <b>cat</b>", markup=Markup()) == ["H<sub>2</sub>O", "A <b>CAT</b>"]
-    [one] = asyncio.run(translate_passages(None, Model(), ["See it. H2O"]))
+    [one] = finished(translate_passages(Readers(1, ServiceLog()), Model(), ["See it. H2O"]))
     assert one.text == "SEE IT. H2O"
     assert one.parts[1].text == "H2O"
 

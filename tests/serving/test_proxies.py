@@ -1,10 +1,9 @@
 """Addresses of clients behind proxies, counted from the right of X-Forwarded-For."""
 
-import asyncio
-
 import pytest
 
 from glassformer.serving.proxies import BehindProxies
+from serving.conftest import finished
 
 PEER = ("10.0.0.9", 4711)
 
@@ -17,7 +16,7 @@ def seen(count, *headers):
         found.update(scope)
 
     scope = {"type": "http", "client": PEER, "scheme": "http", "headers": headers}
-    asyncio.run(BehindProxies(app, count)(scope, None, None))
+    finished(BehindProxies(app, count)(scope, None, None))
     return found["client"][0], found["scheme"]
 
 

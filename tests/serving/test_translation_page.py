@@ -444,7 +444,10 @@ def test_both_boxes_scroll_together(visit):
       const { scrollTop, scrollHeight, clientHeight } = document.querySelector(which);
       return scrollTop / (scrollHeight - clientHeight);
     }"""
-    shares = lambda: [page.evaluate(share, which) for which in ("textarea", ".target", ".mirror")]  # noqa: E731
+
+    def shares() -> list[float]:
+        return [page.evaluate(share, which) for which in ("textarea", ".target", ".mirror")]
+
     for which in ("textarea", ".target"):
         page.locator(which).hover()
         page.mouse.wheel(0, -150)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from ctranslate2 import specs
 
+TARGET = [f"t{number}" for number in range(14)]
 SPECIALS = ["<unk>", "<blank>", "<s>", "</s>"]
 WORDS = [f"w{number}" for number in range(12)]
 D_MODEL, D_FF, HEADS = 8, 10, 2
@@ -79,7 +80,7 @@ def write(
     quantization: str,
     *,
     specials: "list[str]" = SPECIALS,
-    target: "list[str]" = [f"t{number}" for number in range(14)],  # noqa: B006
+    target: "list[str]" = TARGET,
     tied: bool = False,
     positions: int = 30,
     activation: str = "",
