@@ -111,7 +111,9 @@ def score_texts(
     metrics: Sequence[str] = ("bleu", "chrf", "exact"),
     language: str = "",
 ) -> list[Score]:
-    """Return the scores of `metrics` (names from `METRICS`), in the same order; `language` is that of `metrics_named`.
+    """Return the scores of `metrics` (names from `METRICS`), in the same order.
+
+    `language` is the tag of the references' language, as for `metrics_named`.
 
     Raises:
         ConfigError: a metric is unknown.
@@ -141,8 +143,8 @@ def metrics_named(names: Sequence[str], language: str = "") -> list["Metric"]:
 def sentence_scores(hypotheses: Sequence[str], references: References, metric: str, language: str = "") -> list[float]:
     """Return the score of each single line, in per cent; for error rates, lower is better.
 
-    `language` is that of `metrics_named`. BLEU is smoothed, and uses n-grams only up to the hypothesis's length
-    (sacrebleu's effective order).
+    `language` is the tag of the references' language, as for `metrics_named`. BLEU is smoothed, and uses n-grams only
+    up to the hypothesis's length (sacrebleu's effective order).
 
     Raises:
         ConfigError: the metric is unknown.

@@ -98,7 +98,9 @@ def score_texts_with_intervals(
     samples: int = SAMPLES,
     seed: int = 1,
 ) -> list[Score]:
-    """Return the scores of `metrics` with their 95 % intervals; `language` is that of `metrics_named`.
+    """Return the scores of `metrics` with their 95 % intervals.
+
+    `language` is the tag of the references' language, as for `metrics_named`.
 
     Raises:
         ConfigError: a metric is unknown.

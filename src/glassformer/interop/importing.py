@@ -117,7 +117,7 @@ def import_run(
         tokens: the vocabularies and the special tokens.
         heads: attention heads of each attention.
         renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
-        prefix: what stands before the names of the model; needed where a file holds several, such as an average.
+        prefix: the beginning of the names of the model's tensors; needed if a file holds several models.
         languages: the languages of source and target, as BCP 47 tags.
         settings: fields of ModelConfig that the names do not tell.
 

@@ -5,9 +5,9 @@ is mapped into memory, not read.
 
 Layout, little-endian: version (u32); name of the specification; revision (u32); number of variables (u32), each with
 name, rank (u8), dimensions (u32 each), type (u8), bytes (u32), data; number of aliases (u32), each with alias and name.
-A text is its length + 1 (u16), UTF-8, NUL. Before version 4, a variable has the width of a number (u8) and the count of
-its numbers (u32) instead of type and bytes; before version 3, there are no aliases; version 1 has neither a
-specification nor a revision. (`Model::load` in CTranslate2's `src/models/model.cc`.)
+A text is its length + 1 (u16), UTF-8, NUL. Up to version 3, a variable has the width of a number (u8) and the count of
+its numbers (u32) in place of type and bytes. Versions 1 and 2 have no aliases, and version 1 also lacks the
+specification and the revision. (`Model::load` in CTranslate2's `src/models/model.cc`.)
 """
 
 import math

@@ -409,7 +409,7 @@ def recognised(
 
     Args:
         state_dicts: the state dicts of a file, by place.
-        prefix: what stands before the names of the model; needed where there are several models.
+        prefix: the beginning of the names of the model's tensors; needed if there are several models.
         families: the families that it may belong to.
 
     Raises:

@@ -1,6 +1,6 @@
 """Find a model in state dicts as they are saved: under prefixes, in dictionaries, beside other tensors.
 
-A prefix is what stands before the names that a model is known by. DataParallel, `torch.compile`, Lightning and moving
+A prefix comes before the names that a model is known by. DataParallel, `torch.compile`, Lightning and moving
 averages each add one, a dictionary around the state dict is one more, and all of them may be nested. So no list of
 prefixes is needed: wherever the known names begin, there is a model.
 """
@@ -31,7 +31,7 @@ class _Name(NamedTuple):
     """One reading of a tensor's full name."""
 
     prefix: str
-    """What stands before the model's names: "", or a text that ends with a dot."""
+    """The text before the model's names: "", or one that ends with a dot."""
     name: str
     """The name in the model."""
     place: str
@@ -52,7 +52,7 @@ def the_model(
     Args:
         state_dicts: the state dicts of a file, by place.
         known: for each kind of model, some of its names.
-        prefix: what stands before the names of the model to return; needed where there are several models.
+        prefix: the beginning of the names of the model to return; needed if there are several models.
 
     Raises:
         CheckpointError: there are several models that differ, or none with this prefix.
@@ -86,7 +86,10 @@ def _readings(place: str, stored: str) -> Iterator[_Name]:
 def _tensors(
     state_dicts: StateDicts, readings: list[_Name], prefix: str, all_prefixes: Collection[str], known: Collection[str]
 ) -> StateDict:
-    """Return the tensors under a prefix, from dictionaries that hold a known name, without those of other models."""
+    """Return the tensors of the model with a prefix.
+
+    They come from the dictionaries that hold one of its known names; those of models further inside are left out.
+    """
     own = [reading for reading in readings if reading.prefix == prefix]
     places = {reading.place for reading in own if reading.name in known}
     inner = tuple(one for one in all_prefixes if one.startswith(prefix) and one != prefix)
