@@ -200,9 +200,9 @@ async def _translate(service: Service, request: Request) -> Response:
     _check_size(texts, service)
     fitting = _fitting(service, asked.source_lang, asked.target_lang)
     _check_wishes(asked)
+    markup, split = _markup(asked), _split(asked)
     service.admit(request, texts)
     model = await _model(service, fitting, texts)
-    markup, split = _markup(asked), _split(asked)
     passages = await service.translate(request, model, texts, split=split, markup=markup)
     source = primary(model.source).upper()
     answer: DeepLTranslations = {
@@ -263,7 +263,6 @@ def _check_wishes(asked: DeepLQuery) -> None:
         raise RequestError(404, "glossary_id: this server has no glossaries")
     if (formality := asked.formality or "default") not in FORMALITIES:
         raise RequestError(400, f"formality: expected one of {', '.join(FORMALITIES)}, got {shortened(str(formality))}")
-    _markup(asked), _split(asked)
 
 
 def _split(asked: DeepLQuery) -> bool:

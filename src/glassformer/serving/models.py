@@ -68,7 +68,8 @@ class _Unchanged:
         self.name = f"{language}-{language}"
 
     def full(self) -> RequestError:
-        raise NotImplementedError("there is always room")
+        """Never called, for there is always room."""
+        raise NotImplementedError
 
     async def translate(self, texts: Sequence[str], _: Mapping[str, Any], /) -> list[Translation]:
         return [Translation(text=text) for text in texts]

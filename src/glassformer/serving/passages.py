@@ -15,7 +15,7 @@ from glassformer.serving.reading import SHORT_TEXT, Markup, read_marked, read_se
 from glassformer.serving.refusals import RequestError
 from glassformer.text.edits import exchanged
 from glassformer.text.links import Span
-from glassformer.translating.translation import Translation
+from glassformer.translating.translation import Translation, text_or
 
 __all__ = ["Passage", "check_unicode", "translate_passages"]
 
@@ -57,8 +57,8 @@ async def translate_passages(
     if markup:
         options = _with_n_best(model, alternatives, options)
         return await _Marked(readers, model, texts, markup, split).passages(options, alternatives)
-    asked = texts, model.source if split else None, model.process.room
-    spans = read_sentences(*asked) if _is_short(texts) else await readers.ask(read_sentences, *asked)
+    language = model.source if split else None
+    spans = await readers.run(_is_short(texts), read_sentences, texts, language, model.process.room)
     if spans is None:
         raise model.process.full()
     passages = [_Sentences(*one) for one in zip(texts, spans, strict=True)]
@@ -104,7 +104,7 @@ class _Sentences:
         self.wanted = [text[begin:end] for begin, end in spans]
 
     def passage(self, found: Sequence[Translation], alternatives: int) -> Passage:
-        shown = [_or_source(one, source) for one, source in zip(found, self.wanted, strict=True)]
+        shown = [replace(one, text=text_or(one, source)) for one, source in zip(found, self.wanted, strict=True)]
         text, targets = self._with(shown)
         others = (self._with(some)[0] for some in _ranked(shown, alternatives))
         return Passage(
@@ -137,24 +137,18 @@ class _Marked:
             DataError: a text has too many elements within each other.
         """
         asked = self.texts, self.markup, self.model.source, self.split
-        room, is_short = self.model.process.room, _is_short(self.texts)
-        read = read_marked(*asked, room) if is_short else await self.readers.ask(read_marked, *asked, room)
+        is_short = _is_short(self.texts)
+        read = await self.readers.run(is_short, read_marked, *asked, self.model.process.room)
         if read is None:
             raise self.model.process.full()
         wanted, has_tags = read
         found = await _translated(self.model, wanted, {**options, "links": has_tags})
         renderings = [[some, *_ranked(some, alternatives)] for some in found]
-        rebuilding = *asked, renderings
-        written = rebuilt_marked(*rebuilding) if is_short else await self.readers.ask(rebuilt_marked, *rebuilding)
+        written = await self.readers.run(is_short, rebuilt_marked, *asked, renderings)
         return [
             Passage(text=text, alternatives=_different(others, text), parts=tuple(some), sources=(), targets=())
             for (text, *others), some in zip(written, found, strict=True)
         ]
-
-
-def _or_source(one: Translation, source: str) -> Translation:
-    """Return a translation, with the text of its source if the model has written nothing."""
-    return one if one.text.strip() else replace(one, text=source)
 
 
 def _ranked(found: Sequence[Translation], alternatives: int) -> Iterator[list[Translation]]:

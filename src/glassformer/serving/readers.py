@@ -28,6 +28,10 @@ class Readers:
         self._threads = ThreadPoolExecutor(count, "readers")
         self._idle: list[Worker[[Callable[..., Any], tuple[Any, ...]], Any]] = []
 
+    async def run(self, is_short: bool, function: Callable[P, Result], *arguments: P.args, **_: P.kwargs) -> Result:
+        """Return the result of a function: called at once if it has little to read, else in a process (see `ask`)."""
+        return function(*arguments, **_) if is_short else await self.ask(function, *arguments, **_)
+
     async def ask(self, function: Callable[P, Result], *arguments: P.args, **_: P.kwargs) -> Result:
         """Return the result of a function, called in a process; raise what it raises.
 

@@ -132,4 +132,4 @@ async def json_object(service: Service, request: Request) -> dict[str, Any]:
 
 async def _read(service: Service, request: Request, read: Callable[[bytes], Result]) -> Result:
     body = await request.body()
-    return read(body) if len(body) <= SHORT_BODY else await service.texts.ask(read, body)
+    return await service.texts.run(len(body) <= SHORT_BODY, read, body)

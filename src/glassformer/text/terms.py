@@ -110,9 +110,7 @@ def without_spans(text: str) -> str:
     >>> without_spans("See https://example.org/a.")
     'See .'
     """
-    spans = protected_spans(text)
-    ends, begins = [0, *(one.end for one in spans)], [*(one.begin for one in spans), len(text)]
-    return "".join(text[end:begin] for end, begin in zip(ends, begins, strict=True))
+    return edited(text, (Replacement(one.begin, one.end, "") for one in protected_spans(text)))
 
 
 def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:

@@ -72,10 +72,7 @@ class Reader:
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
-        tokenizer, text = self.bundle.source_tokenizer, self.masked(text).text
-        tokens, ids = tokenizer.split(text), tokenizer.encode(text)
-        of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
-        return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
+        return _unknown(self.bundle.source_tokenizer, self.masked(text).text)
 
     def jobs(self, asked: Request) -> dict[Job, list[int]]:
         """Return each distinct job of a request that was read, with the indices of its texts."""
@@ -116,9 +113,7 @@ class Reader:
             )
         ids = tuple(tokenizer.encode(prefix))
         if tokenizer.unk_id in ids:
-            tokens = tokenizer.split(prefix)
-            each = zip(tokens, ids[len(ids) - len(tokens) :], strict=True)
-            unknown = [token.removeprefix(SPACE_MARK) for token, one in each if one == tokenizer.unk_id]
+            unknown = [token.removeprefix(SPACE_MARK) for token in _unknown(tokenizer, prefix)]
             raise DecodingError(
                 f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}: its target vocabulary "
                 f"lacks {', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or end it before"
@@ -134,6 +129,13 @@ class Reader:
     def _shortlist(self) -> "Shortlist":
         """The candidates of the first model's source tokens."""
         return self.bundle.shortlist()
+
+
+def _unknown(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
+    """Return a text's tokens that are not in the vocabulary."""
+    tokens, ids = tokenizer.split(text), tokenizer.encode(text)
+    of_tokens = ids[len(ids) - len(tokens) :]  # without `<bos>`, with which some tokenizers begin
+    return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
 
 
 def with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:

@@ -20,6 +20,7 @@ __all__ = [
     "or_empty",
     "score_line",
     "status_entry",
+    "text_or",
 ]
 
 Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length", "empty"]
@@ -99,6 +100,11 @@ class Explanation:
 def or_empty(one: Translation) -> Translation:
     """Return a translation, whose status says so if the model has written nothing."""
     return one if one.text.strip() or one.status not in TRANSLATED else replace(one, status="empty")
+
+
+def text_or(one: Translation, source: str) -> str:
+    """Return the text of a translation, or that of its source if it has none or the model has written nothing."""
+    return one.text if one.status in TRANSLATED and one.text.strip() else source
 
 
 def score_line(scored: Translation) -> str:

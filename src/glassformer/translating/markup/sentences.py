@@ -11,7 +11,7 @@ from glassformer.translating.markup.marked import MarkedText
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of, unchanged
 from glassformer.translating.markup.projection import Plain, detagged, projected
 from glassformer.translating.markup.units import Chunk
-from glassformer.translating.translation import TRANSLATED, Translation
+from glassformer.translating.translation import Translation, text_or
 
 __all__ = ["MarkedSentences"]
 
@@ -51,7 +51,7 @@ class MarkedSentences:
         changed: dict[int, Sequence[Chunk]] = {}
         for place, (unit, renderings) in enumerate(zip(self._units, self.by_unit(found), strict=True)):
             sources = [unit.plain.text[begin:end] for begin, end in unit.spans]
-            targets = [_target(*both) for both in zip(sources, renderings, strict=True)]
+            targets = [text_or(one, source) for one, source in zip(renderings, sources, strict=True)]
             if targets != sources:
                 changed[place] = _chunks(unit, targets, renderings)
         return self.marked.rebuilt(changed)
@@ -65,10 +65,6 @@ class MarkedSentences:
 def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
     plain = detagged(chunks)
     return _Unit(plain, list(sentence_spans(plain.text, language)), plain.cuts)
-
-
-def _target(source: str, one: Translation) -> str:
-    return one.text if one.status in TRANSLATED and one.text.strip() else source
 
 
 def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translation]) -> list[Chunk]:
