@@ -43,7 +43,9 @@ def test_the_guide_has_examples():
     "text",
     [
         *("20% discount", "20%discount", "50%ig", "20 %ige", "5% of it", "hello%20world", "50 %", "50%.", "%"),
-        *("{two words}", "{a, b, c}", "{unclosed", "a < b > c", "costs $5", "A$AP", "US$ 5"),
+        *("{two words}", "{a, b, c}", "{unclosed", "a < b > c", "A$AP", "US$ 5"),
+        *("costs $50", "$1.5, $0", "$9,9", "US$5 or A$1", "$5 million", "a $3-billion plan", "$5m, $2k, $3bn", "$5-6"),
+        *("$5–7", "$5 USD", "$$"),
         *("12 or 3", "at 12:30?"[:2], "std::vector::x", "#tag", "C#", "## A title", "R&D; and", "a & b;"),
         *("_word_ and ____", "don`t", r"line\nSecond line", "a@b", "@name", "a: b :c", "http://", "://"),
     ],
@@ -76,6 +78,12 @@ def test_text_is_no_span(text):
         ("{n, plural, one {a '}' b} other {c}} {x}", ["{n, plural, one {a '}' b} other {c}}", "{x}"]),
         ("{n, plural, one {a} and {x}", ["{a}", "{x}"]),
         ("It # has", ["#"]),
+        ("$1 moved [[$2]] to ''$3'' ($4)", ["$1", "$2", "$3", "$4"]),
+        ("$1 × $2 pixels, $1s, $3.", ["$1", "$2", "$1", "$3"]),
+        ("$1$2: $1/$2, page$1", ["$1$2", "$1/$2", "$1"]),
+        ("{{PLURAL:$1|page|pages}} of $1", ["{{PLURAL:$1|page|pages}}", "$1"]),
+        ("$1,000 and $1 000 or $1.50", ["1,000", "1 000", "1.50"]),
+        ("costs $5", ["$5"]),
     ],
 )
 def test_spans_in_texts(text, expected):

@@ -52,6 +52,13 @@ DOLLARS = [
     ("Hello $user_name$!", "$user_name"),
     ("Already used: ${used}GB of ${total}GB", "${used}¦${total}"),
 ]
+MEDIAWIKI = [
+    ("The block was made by $1. The reason given is ''$2''.", "$1¦$2"),
+    ("$1 {{GENDER:$2|moved}} page $3 to $4", "$1¦{{GENDER:$2|moved}}¦$3¦$4"),
+    ("Showing $1–$2 of {{PLURAL:$3|$3 result|$3 results}}", "$1–$2¦{{PLURAL:$3|$3 result|$3 results}}"),
+    ("File size: $1, MIME type: $2 ($3px)", "$1¦$2¦$3"),
+    ("[[User:$1|$1]] costs $2.50", "$1¦$1"),
+]
 QT_AND_BOOST = [
     ("Copying file %1 of %2…", "%1¦%2"),
     ("%L1 bytes free on %2", "%L1¦%2"),
@@ -148,7 +155,8 @@ MESSAGES = [
     ),
 ]
 
-CATALOGUES = [*GETTEXT, *BRACES, *DOLLARS, *QT_AND_BOOST, *PHONES, *TAGS, *NAMES, *SCRIPTS, *ROWS, *MESSAGES]
+CATALOGUES = [*GETTEXT, *BRACES, *DOLLARS, *MEDIAWIKI, *QT_AND_BOOST, *PHONES, *TAGS, *NAMES, *SCRIPTS, *ROWS]
+CATALOGUES += MESSAGES
 """Sentences, and their parts that stay, in their order, with ¦ between them."""
 
 

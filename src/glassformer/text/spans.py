@@ -24,6 +24,11 @@ _FORMAT = (
     r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"
 )
 """What follows the % of a conversion of C or Python: all flags but the space, width, precision and type."""
+_NO_PRICE = (
+    r"(?![.,'’–-]?\d|[ \u00a0\u202f]\d{3}(?!\d)|(?:[KMBkmb]|bn|mn)(?!\w)"
+    r"|[ -](?:hundred|thousand|million|billion|trillion|bn|mn|USD)(?!\w))"
+)
+"""What tells $1 of MediaWiki from $1.50, $10 and $1 million; a lone $5 is copied in either meaning."""
 MESSAGE = r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|select)\s{0,9}+,"
 """How plurals and selections of ICU begin."""
 
@@ -54,7 +59,10 @@ KINDS = {
         r"|(?<![\w%])%[a-zA-Z](?![a-zA-Z0-9])"  # a part of a date
     ),
     "qt": r"(?:(?<![\w%])|(?<=%\d)|(?<=%\d\d)|(?<=%L\d))%L?\d{1,2}(?!\d)",
-    "dollar": r"\$\w++\$|\$t\([^()$\n]*+\)|\$\([\w.]++\)|\$\{[^{}\n]*+\}|(?<![\w$])\$[A-Za-z_]\w*+",
+    "dollar": (
+        r"\$[A-Za-z_]\w*+\$|\$t\([^()$\n]*+\)|\$\([\w.]++\)|\$\{[^{}\n]*+\}|(?<![\w$])\$[A-Za-z_]\w*+"
+        rf"|(?<![A-Z$])\$[1-9]{_NO_PRICE}"
+    ),
     "linked": r"(?<![\w@])@(?:\.\w++)?+:(?:\([\w.-]++\)|\w++(?:[.-]++\w++)*+)",
     "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}+|#\d{1,7}+|#[xX][0-9A-Fa-f]{1,6}+);",
     "shortcode": r"(?<![\w:]):(?!\d{1,60}+:)[\w+-]{1,60}+:(?!\w)",
