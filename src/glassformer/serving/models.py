@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from glassformer.errors import ConfigError
 from glassformer.serving.process import ModelProcess
 from glassformer.serving.refusals import RequestError
-from glassformer.text.languages import primary, script
+from glassformer.text.languages import current, primary, script
 from glassformer.translating.translation import Translation
 
 __all__ = ["LONG_CODES", "Direction", "Models", "ServedModel", "code_of"]
@@ -127,6 +127,6 @@ class Models:
 
 
 def code_of(tag: str) -> str:
-    """Return LibreTranslate's code of a language: long ("zh-Hans" for "zh"), with "-" for "_"."""
-    tag = tag.strip().replace("_", "-")
+    """Return LibreTranslate's code of a language: long ("zh-Hans" for "zh"), of today ("he" for "iw"), "-" for "_"."""
+    tag = current(tag.strip())
     return LONG_CODES.get(tag.lower(), tag)

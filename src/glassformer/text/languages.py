@@ -1,6 +1,9 @@
 """Languages by their BCP 47 tags: names and the codes that other programs use."""
 
-__all__ = ["argos_code", "language_name", "primary", "script"]
+__all__ = ["argos_code", "current", "language_name", "primary", "script"]
+
+_CURRENT = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro", "no": "nb", "fil": "tl"}
+"""Languages by their former codes, and by those that name the same language in practice."""
 
 _CODES = {"pt-BR": "pb", "zh-Hant": "zt", "zh-TW": "zt"}
 """The codes by which Argos names languages, where these are not the first part of the tag."""
@@ -15,9 +18,15 @@ _NAMES = (
 _LANGUAGES = dict(entry.split(" ", 1) for entry in _NAMES.split(", "))
 
 
+def current(tag: str) -> str:
+    """Return a tag with the code of today: "he-IL" for "iw_IL"; Norwegian is "nb"."""
+    language, mark, rest = tag.replace("_", "-").partition("-")
+    return _CURRENT.get(language.lower(), language) + mark + rest
+
+
 def primary(tag: str) -> str:
-    """Return the language itself, without script or region: "pt" of "pt-BR"."""
-    return tag.replace("_", "-").partition("-")[0].lower()
+    """Return the language itself, without script or region, by its code of today: "pt" of "pt-BR", "he" of "iw"."""
+    return current(tag).partition("-")[0].lower()
 
 
 def script(tag: str) -> str:
