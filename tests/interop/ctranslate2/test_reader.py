@@ -237,6 +237,28 @@ def test_a_vocabulary_in_lines_is_read(tmp_path):
     assert imported(folder).source_tokenizer.tokens([4, 5]) == ["s0", "s1"]
 
 
+@pytest.mark.parametrize("end", ["\n", "\n\n", "\n\n\n \n"])
+@pytest.mark.parametrize("mark", ["", "\r"])
+@pytest.mark.parametrize("empty", [[], [""], ["", ""]])
+def test_empty_lines_at_the_end_of_a_vocabulary_are_read_as_ctranslate2_reads_them(tmp_path, end, mark, empty):
+    tokens = [*OPENNMT, *SOURCE, *empty]
+    folder = write_folder(tmp_path / "theirs", tokens, tokens, joint=True, config={"add_source_eos": True})
+    (folder / "shared_vocabulary.json").unlink()
+    written = "\n".join(tokens) + end
+    (folder / "shared_vocabulary.txt").write_bytes(written.replace("\n", f"{mark}\n").encode())
+    bundle = imported(folder)
+    assert bundle.model_config.source_vocab_size == len(tokens)
+    assert largest_difference(folder, bundle, SOURCE, SOURCE) < TOLERANCE
+
+
+def test_words_without_a_row_are_refused_with_the_reason(tmp_path):
+    folder = foreign(tmp_path / "theirs", joint=True)
+    path = folder / "shared_vocabulary.json"
+    path.write_text(json.dumps([*json.loads(path.read_text()), "more"]))
+    with pytest.raises(VocabularyError, match=r"a row for each token .*; give the vocabulary with which this model was"):
+        imported(folder)
+
+
 def test_the_command_imports_a_folder(tmp_path, capsys):
     folder = foreign(tmp_path / "theirs")
     with pytest.raises(SystemExit) as end:

@@ -55,8 +55,8 @@ def read_ctranslate2(folder: Path) -> CTranslate2Folder:
     return CTranslate2Folder(
         variables=variables,
         config=config,
-        source=_completed(source, unknown, variables, ("encoder/embeddings", "encoder/embeddings_0")),
-        target=_completed(target, unknown, variables, ("decoder/embeddings",)),
+        source=_fitted(source, unknown, variables, ("encoder/embeddings", "encoder/embeddings_0")),
+        target=_fitted(target, unknown, variables, ("decoder/embeddings",)),
     )
 
 
@@ -74,17 +74,23 @@ def _config(path: Path, binary: CTranslate2Binary) -> dict[str, Any]:
     return told | config | {name: value for name, value in told.items() if value is not None}
 
 
-def _completed(
+def _fitted(
     tokens: tuple[str, ...], unknown: object, variables: Variables, embeddings: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return a vocabulary with the unknown token at its end, if the file leaves it out and the embedding does not.
+    """Return a vocabulary with the tokens that CTranslate2 takes it to have.
 
-    CTranslate2 appends it to a vocabulary without it; vocabularies of OpenNMT-tf were copied as they were.
+    - It appends the unknown token to a vocabulary without it; vocabularies of OpenNMT-tf were copied as they were.
+    - Lines after the last row of the embedding are tokens that it never produces; only empty ones are left out here.
+    - A token may occur more than once in it; here, each further empty one gets a name.
     """
-    rows = {variables[f"{name}/weight"].shape[:1] for name in embeddings if f"{name}/weight" in variables}
-    if isinstance(unknown, str) and unknown not in tokens and rows == {(len(tokens) + 1,)}:
-        return (*tokens, unknown)
-    return tokens
+    names = (f"{name}/weight" for name in embeddings)
+    rows = next((variables[name].shape[0] for name in names if name in variables and variables[name].shape), 0)
+    while len(tokens) > rows > 0 and not tokens[-1].strip():
+        tokens = tokens[:-1]
+    if isinstance(unknown, str) and unknown not in tokens and rows == len(tokens) + 1:
+        tokens = (*tokens, unknown)
+    first = tokens.index("") if "" in tokens else 0
+    return tuple(token if token or id == first else f"<empty-{id}>" for id, token in enumerate(tokens))
 
 
 def _tokens(folder: Path, name: str) -> tuple[str, ...]:

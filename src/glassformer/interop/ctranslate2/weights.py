@@ -331,7 +331,7 @@ def _embeddings(
         if matrix.shape != (len(tokens), d_model):
             raise VocabularyError(
                 f"{_MODEL}: expected {matrix.name} of shape {(len(tokens), d_model)}, with a row for each token of the "
-                f"vocabulary, got {matrix.shape}; copy the whole folder"
+                f"vocabulary, got {matrix.shape}; give the vocabulary with which this model was converted"
             )
     scales = [_scale(variables, stack, d_model) for stack in _STACKS]
     ids = [[row.id for row in rows] for rows in (source, target)]
