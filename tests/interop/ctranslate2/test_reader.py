@@ -255,7 +255,9 @@ def test_words_without_a_row_are_refused_with_the_reason(tmp_path):
     folder = foreign(tmp_path / "theirs", joint=True)
     path = folder / "shared_vocabulary.json"
     path.write_text(json.dumps([*json.loads(path.read_text()), "more"]))
-    with pytest.raises(VocabularyError, match=r"a row for each token .*; give the vocabulary with which this model was"):
+    with pytest.raises(
+        VocabularyError, match=r"a row for each token .*; give the vocabulary with which this model was"
+    ):
         imported(folder)
 
 

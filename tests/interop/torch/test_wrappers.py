@@ -2,12 +2,15 @@
 
 import copy
 import json
+import re
+from argparse import Namespace
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -105,6 +108,53 @@ def test_any_nesting_of_prefixes_gives_the_same_model(tmp_path_factory, kind, pr
         content = {place: content, **{name: OTHERS[name] for name in others if name != place}}
     path = tmp_path_factory.getbasetemp() / "nested.pt"
     assert_equal(imported(path, content), expected_of(kind))
+
+
+def training_state() -> dict[str, Any]:
+    """Return a checkpoint as training programs save it, with options of argparse and values of NumPy."""
+    options = Namespace(arch="transformer", lr=[np.float32(0.1)], encoder=Namespace(layers=np.int64(2)))
+    return {
+        "args": options,
+        "model": plain().state_dict(),
+        "extra_state": {"best": np.float64(3.5), "val": {np.int64(7): np.bool_(True)}, "name": np.str_("valid")},
+        "rng": np.random.RandomState(5).get_state(),
+        "history": np.array([1.5, 2.5]),
+    }
+
+
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_options_and_values_of_numpy_beside_a_model_are_left_out(tmp_path, is_zip):
+    torch.save(training_state(), tmp_path / "m.pt", _use_new_zipfile_serialization=is_zip)
+    found = read_state_dicts(tmp_path / "m.pt")
+    assert [*found] == ["model"]
+    family, state = recognised(found)
+    assert_equal(import_state_dict(state, family=family, **IDS), expected_of())
+
+
+@pytest.mark.parametrize("core", [b"core", b"_core"])
+def test_values_of_any_version_of_numpy_are_left_out(tmp_path, core):
+    torch.save(training_state(), tmp_path / "m.pt", _use_new_zipfile_serialization=False)
+    content, count = re.subn(rb"(?<=cnumpy\.)_?core(?=\.)", core, (tmp_path / "m.pt").read_bytes())
+    assert count == 2
+    (tmp_path / "m.pt").write_bytes(content)
+    assert [*read_state_dicts(tmp_path / "m.pt")] == ["model"]
+
+
+@pytest.mark.parametrize("place", ["args", "best", "history"])
+def test_code_inside_options_and_arrays_is_refused_and_not_run(tmp_path, place):
+    class Harmful:
+        def __reduce__(self) -> Any:
+            return Path.touch, (tmp_path / "touched",)
+
+    around = {
+        "args": Namespace(hook=Harmful()),
+        "best": {np.float64(1): Harmful()},
+        "history": np.array([Harmful()], dtype=object),
+    }
+    torch.save({"model": plain().state_dict(), "other": around[place]}, tmp_path / "m.pt")
+    with pytest.raises(CheckpointError, match="which could run code"):
+        read_state_dicts(tmp_path / "m.pt")
+    assert not (tmp_path / "touched").exists()
 
 
 compiled = partial(torch.compile, backend="eager")

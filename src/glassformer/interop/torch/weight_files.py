@@ -29,8 +29,24 @@ _INDEX = ".index.json"
 _PART = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})(\.\w+)", re.ASCII)
 _CLASS = re.compile(r"\bGLOBAL ([\w.]{1,100}) ")
 """Where PyTorch's message names the class of a refused object."""
+_SETTINGS = (
+    "argparse.Namespace",
+    *("numpy.dtype", "numpy.ndarray"),
+    *(f"numpy.{core}.multiarray.{made}" for core in ("core", "_core") for made in ("scalar", "_reconstruct")),
+)
+"""The objects other than tensors that programs save beside a model: options, and numbers of NumPy."""
 _DEEPEST = 8
 """Most dictionaries inside one another that are looked into."""
+
+
+class _Ignored:
+    """Stands for an object that is not needed: neither its class nor anything else of its module is used."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __setstate__(self, _: object) -> None:
+        pass
 
 
 def check_weights_file(path: Path) -> None:
@@ -55,7 +71,8 @@ def read_state_dicts(path: Path) -> StateDicts:
     For a model in parts, `path` is its index or any part; all parts are read.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or holds objects other than tensors and plain values.
+        CheckpointError: a file is missing or damaged, or holds objects other than tensors and plain values; options of
+            argparse and values of NumPy are left out.
     """
     check_weights_file(path)
     found: dict[str, dict[str, Tensor]] = {}
@@ -107,7 +124,8 @@ def _safetensors(path: Path) -> dict[str, Tensor]:
 
 def _torch_file(path: Path) -> dict[Any, Any]:
     try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals([(_Ignored, name) for name in _SETTINGS]):
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         kind = f" ({found[1]})" if (found := _CLASS.search(str(error))) else ""
         raise CheckpointError(
