@@ -2,7 +2,8 @@
 
 A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes 128. Measured in headless Chromium: the time from
 opening the file until all is computed and drawn; the time of a hover, from the event until all highlights are repainted
-and until the frame after that; the number of nodes of the grids; the forward pass and the search.
+and until the frame after that; the number of nodes of the grids; the forward pass and the search; with a row
+of attention turned by hand, that row and the words after it. With `--page`, another page is measured.
 """
 
 import argparse
@@ -45,6 +46,23 @@ HOVER = """async () => {
   }
   return times;
 }"""
+TURNS = """async () => {
+  const { app } = glassformer, { sourceIds, hypothesis } = app.result.reference;
+  const { heads, decoder_layers: layers } = app.config;
+  const turning = await app.engine.turning({ sourceIds, ids: hypothesis.ids }), times = { row: [], words: [] };
+  const attention = `decoder.layers.${layers - 1}.cross_attention`;
+  for (let at = 0; at < 200; at++) {
+    const query = Math.floor(hypothesis.ids.length / 2), width = sourceIds.length, look = (at * 7.3) % (width - 1);
+    const weights = Array.from({ length: width }, (_, word) => Math.max(0, 1 - Math.abs(word - look)));
+    const turned = [{ attention, head: at % heads, query, weights }];
+    const begun = performance.now();
+    await turning.row(turned);
+    times.row.push(performance.now() - begun);
+    await turning.after(turned);
+    times.words.push(performance.now() - begun);
+  }
+  return times;
+}"""
 PASSES = """async () => {
   const { app } = glassformer, { sourceIds, targetIds } = app.result.current;
   const begun = performance.now();
@@ -81,20 +99,31 @@ def translator(folder: Path, tokens: int) -> Translator:
     return Translator(bundle, gf.Transformer(bundle.model_config).eval())
 
 
+def random_page(folder: Path, tokens: int) -> Path:
+    """Return a new page of a random model that reads `tokens` tokens."""
+    page = folder / "page.html"
+    sentence = " ".join(f"w{number}" for number in range(tokens - 1))
+    page.write_text(page_html(payload(translator(folder / "run", tokens), sentence)))
+    return page
+
+
 def measure(browser: Any, page: Path) -> dict[str, float]:
     """Return the figures of one visit to the page."""
     tab = browser.new_page(viewport={"width": 1280, "height": 800})
     begun = time.perf_counter()
-    tab.goto(page.as_uri())
+    tab.goto(f"{page.as_uri()}#story=0")
     tab.evaluate("() => glassformer.ready.then(() => new Promise(requestAnimationFrame))")
     loaded = 1000 * (time.perf_counter() - begun)
-    hover, passes = tab.evaluate(HOVER), tab.evaluate(PASSES)
+    hover, turns, passes = (tab.evaluate(script) for script in (HOVER, TURNS, PASSES))
     tokens = tab.evaluate("glassformer.app.result.current.targetTokens.length")
     tab.close()
+    times = {f"hover {name}": all for name, all in hover.items()} | {
+        f"turned {name}": all for name, all in turns.items()
+    }
     return {"load": loaded, **passes, "target tokens": tokens} | {
-        f"hover {name} {which}": value
-        for name, times in hover.items()
-        for which, value in (("median", sorted(times)[len(times) // 2]), ("worst", max(times)))
+        f"{name} {which}": sorted(all)[int(share * (len(all) - 1))]
+        for name, all in times.items()
+        for which, share in (("median", 0.5), ("p95", 0.95), ("worst", 1))
     }
 
 
@@ -102,18 +131,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--visits", type=int, default=5)
+    parser.add_argument("--page", type=Path, help="measure this page of `glassformer explore --html`")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
-    made = translator(folder / "run", options.tokens)
-    page = folder / "page.html"
-    page.write_text(page_html(payload(made, " ".join(f"w{number}" for number in range(options.tokens - 1)))))
+    page = options.page.resolve() if options.page else random_page(folder, options.tokens)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         visits = [measure(browser, page) for _ in range(options.visits)]
         version = browser.version
         browser.close()
     shutil.rmtree(folder)
-    print(f"Chromium {version}, {options.tokens} source tokens, {options.visits} visits")
+    print(f"Chromium {version}, {options.page or f'{options.tokens} source tokens'}, {options.visits} visits")
     print("milliseconds: least, median, most")
     for name in visits[0]:
         values = sorted(visit[name] for visit in visits)

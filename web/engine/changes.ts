@@ -173,7 +173,7 @@ export function isCausal(changes: Changes, { mistakes }: ModelConfig) {
   return (
     mistakes.every(({ id, causal }) => causal || !changes.mistakes.includes(id)) &&
     cells.every(([query, key, allowed]) => !allowed || key <= query) &&
-    rows.every(([, query, weights]) => weights.length <= query + 1) &&
+    rows.every(([, query, weights]) => weights.slice(query + 1).every((weight) => weight === 0)) &&
     changes.patches.every(({ point }) => point.startsWith("source.") || point.startsWith("encoder."))
   );
 }

@@ -8,6 +8,8 @@ import { bytesOf, floatsOf, rowOf, tensor } from "./tensor.ts";
 import { Model, makeModel, makeShrunkModel, pointNames, recordedPoints, slices } from "./model.ts";
 import { Run } from "./run.ts";
 import { makeTokenizer } from "./tokenizers.ts";
+import { Turning } from "./turning.ts";
+import { Writer } from "./writer.ts";
 
 import type { Engine as EngineOfPage } from "./types.ts";
 import type {
@@ -31,6 +33,7 @@ import type {
   Trace,
   Tokenizer,
   TraceRequest,
+  TurningRequest,
   WireChanges,
   WireTrace,
 } from "./types.ts";
@@ -192,16 +195,30 @@ class LocalEngine extends Engine {
 
   /** Returns {hypotheses, tree}: the best outputs, best first, and the tree of all candidates. */
   async search(options: SearchRequest): Promise<SearchResult> {
-    const { nBest, ...asked } = this.searchOptions(options);
-    const donors = await this.#donorsOf(asked.changes, asked.signal);
-    const model = await this.model(asked.changes.checkpoint);
-    const { finished, tree } = await beamSearch(model, { ...asked, donors });
+    const { nBest, sourceIds, changes, signal, ...asked } = this.searchOptions(options);
+    const donors = await this.#donorsOf(changes, signal);
+    const model = await this.model(changes.checkpoint);
+    const { finished, tree } = await beamSearch(new Writer(model, changes, donors, sourceIds, signal), asked);
     const texts = this.tokens(
       "target",
       tree.map(({ token }) => token),
     );
     const nodes = tree.map((node, i) => ({ ...node, text: texts[i] }));
     return { hypotheses: finished.slice(0, nBest).map((path) => this.#hypothesis(path)), tree: nodes };
+  }
+
+  /** Returns what computes a translation again and again while a reader turns rows of attention weights. */
+  async turning({ sourceIds, ids, changes = {} }: TurningRequest) {
+    const complete = this.checked(changes);
+    const donors = await this.#donorsOf(complete, null);
+    return new Turning(
+      await this.model(complete.checkpoint),
+      sourceIds,
+      ids,
+      complete,
+      donors,
+      this.decoding,
+    );
   }
 
   #hypothesis({ ids, logProb, score, tokenLogProbs }: Omit<Hypothesis, "tokens" | "text">): Hypothesis {

@@ -1,22 +1,20 @@
 // The search for the best translations: greedy search (a beam of one) and beam search, with the tree of all
 // candidates. The algorithm is the same as in glassformer's decoding/beam.py. Paper: §6.1.
 
-import { decode, encode, memoryKeys } from "./forward.ts";
-import { isCausal } from "./changes.ts";
 import { numberText } from "./number_text.ts";
-import { Run } from "./run.ts";
 
 import type { LayerCache } from "./forward.ts";
-import type { Model } from "./model.ts";
-import type { Changes, Decoding, KeyValue, ModelConfig, NodeState, Points, WeighedNode } from "./types.ts";
+import type { Decoding, ModelConfig, NodeState, WeighedNode } from "./types.ts";
+import type { Writer } from "./writer.ts";
 interface Search {
-  changes: Changes;
-  /** For each patch of the changes, the points of the other sentence. */
-  donors: Points[];
-  sourceIds: number[];
+  /** The forced beginning of the output. */
   prefixIds: number[];
   decoding: Decoding;
-  signal: AbortSignal | null;
+}
+/** The first words of an output, from which a search goes on; `cache`: of the rows before the next one. */
+interface Begun {
+  ids: number[];
+  cache: LayerCache[] | null;
 }
 interface Candidate {
   path: Path;
@@ -33,68 +31,6 @@ interface Path {
   logProb: number;
   score: number;
   cache: LayerCache[] | null;
-}
-
-/** A model that has read a source; `next` returns the probabilities of the token after a target. */
-class Writer {
-  model: Model;
-  changes: Changes;
-  donors: Points[];
-  sourceIds: number[];
-  signal: AbortSignal | null;
-  memories: Map<number, KeyValue[]>;
-  /** Whether decoding may use a cache. */
-  cached: boolean;
-  run: Run;
-
-  constructor(
-    model: Model,
-    changes: Changes,
-    donors: Points[],
-    sourceIds: number[],
-    signal: AbortSignal | null,
-  ) {
-    this.model = model;
-    this.changes = changes;
-    this.donors = donors;
-    this.sourceIds = sourceIds;
-    this.signal = signal;
-    this.memories = new Map();
-    this.cached = isCausal(changes, model.config);
-    this.run = this.newRun();
-  }
-
-  /** Returns a run; `paused` is the time at which the page last handled its events. */
-  newRun(paused = performance.now()) {
-    const run = new Run(this.model, this.changes, this.donors, this.signal);
-    run.paused = paused;
-    return run;
-  }
-
-  /** Returns {logProbs [V], cache} after these target ids with bos; `past` is the cache before the last id. */
-  async next(targetIds: number[], past: LayerCache[] | null) {
-    this.run = this.newRun(this.run.paused);
-    const { sourceIds, targetIds: fed } = this.run.steps.readIds(
-      this.sourceIds,
-      targetIds,
-      this.model.config.pad_id,
-    );
-    const memories = await this.memoriesOf(sourceIds);
-    const { logProbs, cache } = await decode(this.run, fed, memories, sourceIds, this.cached ? past : null);
-    const [rows, width] = logProbs.shape;
-    const last = rows - 1 - (fed.length - targetIds.length); // padding follows it
-    return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
-  }
-
-  /** Returns each decoder layer's keys and values of the source, which is encoded once. */
-  async memoriesOf(sourceIds: number[]) {
-    const known = this.memories.get(sourceIds.length);
-    if (known) return known;
-    const run = this.newRun(this.run.paused);
-    const memories = memoryKeys(run, await encode(run, sourceIds));
-    this.memories.set(sourceIds.length, memories);
-    return memories;
-  }
 }
 
 /** The formula of `scoreOf`, for n tokens. */
@@ -118,19 +54,22 @@ export function scoreText(logProb: number, length: number, decoding: Decoding) {
   return `${sum} / ((5 + ${length}) / 6)^${alpha} = ${sum} / ${numberText(penaltyOf(length, decoding), 4)}`;
 }
 
-/** Returns {finished, tree}: the best finished paths, best first, and all candidates. */
-export async function beamSearch(model: Model, search: Search) {
-  const { changes, donors, sourceIds, signal, prefixIds, decoding } = search;
+/**
+ * Returns {finished, tree}: the best finished paths, best first, and all candidates. The log probabilities are those of
+ * the words that the search writes, after the words that were `begun`.
+ */
+export async function beamSearch(writer: Writer, search: Search, begun: Begun = { ids: [], cache: null }) {
+  const { prefixIds, decoding } = search;
+  const { config } = writer.model;
   const beamSize = decoding.beam_size;
-  const eos = model.config.eos_id;
-  const longest = longestOutput(model.config, sourceIds, decoding.extra_length);
-  checkSearch(model.config, search, longest);
-  const writer = new Writer(model, changes, donors, sourceIds, signal);
-  const root = { token: model.config.bos_id, tokenLogProb: 0, logProb: 0 };
+  const eos = config.eos_id;
+  const longest = longestOutput(config, writer.sourceIds, decoding.extra_length);
+  checkSearch(config, search, longest);
+  const root = { token: config.bos_id, tokenLogProb: 0, logProb: 0 };
   const tree: WeighedNode[] = [{ ...root, id: 0, parent: null, position: -1, state: "kept", score: null }];
   let finished: Path[] = [];
-  let living: Path[] = [{ node: 0, ids: [], tokenLogProbs: [], logProb: 0, score: 0, cache: null }];
-  for (let position = 0; position < longest && living.length > 0; position++) {
+  let living: Path[] = [{ ...begun, node: 0, tokenLogProbs: [], logProb: 0, score: 0 }];
+  for (let position = begun.ids.length; position < longest && living.length > 0; position++) {
     const forced = position === longest - 1 ? eos : (prefixIds[position] ?? null);
     const candidates = await bestContinuations(writer, living, forced, 2 * beamSize);
     const states = candidates.map((_, rank) => stateOf(candidates, rank, beamSize, eos));

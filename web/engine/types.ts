@@ -3,6 +3,7 @@
 
 import type { Model } from "./model.ts";
 import type { Run } from "./run.ts";
+import type { Turning } from "./turning.ts";
 
 // Numbers
 
@@ -285,6 +286,21 @@ export interface SearchRequest {
   signal?: AbortSignal | null;
 }
 
+/** A translation whose attention is turned: the source and the output, each with eos. */
+export interface TurningRequest {
+  sourceIds: number[];
+  ids: number[];
+  changes?: Partial<Changes>;
+}
+
+/** A row of attention weights that is set by hand; missing weights are 0. */
+export interface TurnedRow {
+  attention: string;
+  head: number;
+  query: number;
+  weights: number[];
+}
+
 /** A row of the target, and two words that compete for what it writes. */
 export interface RowWords {
   row: number;
@@ -313,6 +329,7 @@ export interface LiveEngine extends AnyEngine {
   model(step?: number | null): Promise<Model>;
   modelWith(names: string[], step: number | null): Promise<Model>;
   rowsOf(name: string, rows: number[], step: number | null): Promise<Tensor>;
+  turning(request: TurningRequest): Promise<Turning>;
 }
 
 /** An engine that asks Python. */

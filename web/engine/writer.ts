@@ -1,0 +1,72 @@
+// The decoder as it writes: a model that has read a source, and returns the probabilities of each next token.
+
+import { isCausal } from "./changes.ts";
+import { decode, encode, memoryKeys } from "./forward.ts";
+import { Run } from "./run.ts";
+
+import type { LayerCache } from "./forward.ts";
+import type { Model } from "./model.ts";
+import type { Changes, KeyValue, Points } from "./types.ts";
+
+/** A model that has read a source; `next` returns the probabilities of the token after a target. */
+export class Writer {
+  model: Model;
+  changes: Changes;
+  /** For each patch of the changes, the points of the other sentence. */
+  donors: Points[];
+  sourceIds: number[];
+  signal: AbortSignal | null;
+  /** Each decoder layer's keys and values of the source, by the source's length. */
+  memories: Map<number, KeyValue[]> = new Map();
+  /** Whether decoding may use a cache. */
+  cached: boolean;
+  run: Run;
+
+  constructor(
+    model: Model,
+    changes: Changes,
+    donors: Points[],
+    sourceIds: number[],
+    signal: AbortSignal | null = null,
+  ) {
+    this.model = model;
+    this.changes = changes;
+    this.donors = donors;
+    this.sourceIds = sourceIds;
+    this.signal = signal;
+    this.cached = isCausal(changes, model.config);
+    this.run = this.newRun();
+  }
+
+  /** Returns a run; `paused` is the time at which the page last handled its events. */
+  newRun(paused = performance.now()) {
+    const run = new Run(this.model, this.changes, this.donors, this.signal);
+    run.paused = paused;
+    return run;
+  }
+
+  /** Returns {logProbs [V], cache} after these target ids with bos; `past` is the cache before the last id. */
+  async next(targetIds: number[], past: LayerCache[] | null) {
+    this.run = this.newRun(this.run.paused);
+    const { sourceIds, targetIds: fed } = this.run.steps.readIds(
+      this.sourceIds,
+      targetIds,
+      this.model.config.pad_id,
+    );
+    const memories = await this.memoriesOf(sourceIds);
+    const { logProbs, cache } = await decode(this.run, fed, memories, sourceIds, this.cached ? past : null);
+    const [rows, width] = logProbs.shape;
+    const last = rows - 1 - (fed.length - targetIds.length); // padding follows it
+    return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
+  }
+
+  /** Returns each decoder layer's keys and values of the source, which is encoded once. */
+  async memoriesOf(sourceIds: number[]) {
+    const known = this.memories.get(sourceIds.length);
+    if (known) return known;
+    const run = this.newRun(this.run.paused);
+    const memories = memoryKeys(run, await encode(run, sourceIds));
+    this.memories.set(sourceIds.length, memories);
+    return memories;
+  }
+}
