@@ -171,6 +171,23 @@ def test_a_tag_follows_its_words(chunks, target, pairs, expected):
     assert text_of(put_back(chunks, target, links)) == expected
 
 
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("{merle}", "<a><a>{merle}</a></a>"),
+        ("{merle}s", "<a>{merle}</a><a>s</a>"),
+        ("un{merle}", "<a>un</a><a>{merle}</a>"),
+        ("%(merle)s%d", "<a><a>%(merle)s%d</a></a>"),
+        ("https://a.org/merle", "<a><a>https://a.org/merle</a></a>"),
+        ("ab", "<a>a</a><a>b</a>"),
+        ("a", "<a><a>a</a></a>"),
+    ],
+)
+def test_no_span_is_divided_between_two_links(target, expected):
+    chunks = pair("a", "black") + pair("a", "bird")
+    assert text_of(put_back(chunks, target, aligned("blackbird", target, [("blackbird", target)]))) == expected
+
+
 def test_without_links_tags_go_by_position():
     assert text_of(put_back([*pair("b", "black"), Chunk("text", " cats sleep")], "schwarze Katzen schlafen")) == (
         "<b>schwarze</b> Katzen schlafen"

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from glassformer.text.links import Link, Span, overlap
+from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
 from glassformer.translating.markup.units import Chunk, closings_of
 
@@ -277,13 +278,16 @@ class _Level:
         return next((index for index, span in self.ranges.items() if overlap(span, piece[:2])), None)
 
     def _divide(self, index: int, host: int, words: Sequence[AlignedPiece]) -> bool:
-        """Give a tag a part of another one's place: a word at its end, or some letters of its only word."""
+        """Give a tag a part of another one's place: a word at its end, or some letters of its only word.
+
+        Return whether it could be divided: a protected span cannot.
+        """
         begin, end = self.ranges[host]
         inside = [one for one in words if begin <= one.begin and one.end <= end]
         if len(inside) > 1:
             first, last = (end_of_first := inside[0].end), inside[-1].begin
         else:
-            first = last = end_of_first = (begin + end) // 2
+            first = last = end_of_first = begin + _middle(self.target[begin:end])
         if not begin < first <= last < end:
             return False
         if index < host:
@@ -343,6 +347,14 @@ class _Level:
         after = next((one for one in self.pieces[first:] if one.sources), None)
         ends = before is not None and any(end in (tag.begin - 1, tag.begin) for _, end in before.sources)
         return ends and after is not None and any(begin == tag.begin for begin, _ in after.sources)
+
+
+def _middle(word: str) -> int:
+    """Return a place near the middle of a word, but not within a protected span."""
+    middle = len(word) // 2
+    cut = (one for one in protected_spans(word) if one.begin < middle < one.end)
+    places = next(((one.begin, one.end) for one in cut), (middle,))
+    return min(places, key=lambda place: (place in (0, len(word)), abs(place - middle)))
 
 
 def _distance(piece: AlignedPiece, place: int) -> int:
