@@ -124,6 +124,7 @@ USER = {
     "signals._WORD": (signals._WORD.findall, repeated("a", " ", "a ")),
     "spans._BEGIN": (spans._BEGIN.findall, OF_SPANS),
     "spans._BRACE": (spans._BRACE.findall, repeated("{", "'{", "'")),
+    "spans._FILLED": (spans._FILLED.findall, repeated("%", "%s", "%d.", "{", "{}")),
     "spans._IN_ORDER": (spans._IN_ORDER.findall, repeated("{", "{}", "{:")),
     "spans._JOINT": (spans._JOINT.findall, repeated("/", "a", "/x")),
     "spans._PERHAPS": (spans._PERHAPS.search, repeated(":", "a", "w", "www")),

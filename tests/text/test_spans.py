@@ -96,7 +96,12 @@ def test_spans_in_texts(text, expected):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("%s {} {:>3} {!r} %d", [True] * 5), ("%1$s {0} {name} %(a)s %1 ${a}", [False] * 6), ("{x}/%s", [True])],
+    [
+        ("%s {} {:>3} {!r} %d", [True] * 5),
+        ("%1$s {0} {name} %(a)s %1 ${a}", [False] * 6),
+        ("{x}/%s", [True]),
+        ("`%s` {% if {} %}", [True, False]),
+    ],
 )
 def test_only_placeholders_without_a_name_are_in_order(text, expected):
     assert [span.is_ordered for span in protected_spans(text)] == expected

@@ -184,6 +184,15 @@ def test_spans_do_not_replace_a_text_whose_words_a_model_leaves_out(text):
         ("%s has %d cats", "%d cats has %s", "%s cats has %d"),
         ("%1$s has %2$d cats", "%2$d cats has %1$s", "%2$d cats has %1$s"),
         ("{} of {:>3}", "{:>3} of {}", "{} of {:>3}"),
+        ("run `git %s` in %d", "%d dans `git %s`", "`git %s` dans %d"),
+        ("%d files at https://a.org/%s/x", "https://a.org/%s/x a %d", "%d a https://a.org/%s/x"),
+        ('see <img alt="{}"> and {:>3}', '{:>3} et <img alt="{}">', '<img alt="{}"> et {:>3}'),
+        ("%s: {n, plural, other {%d cats}}", "{n, plural, other {%d cats}} %s", "%s {n, plural, other {%d cats}}"),
+        (
+            "%s at https://a.org/%20d/%2f/%D0%BE",
+            "https://a.org/%20d/%2f/%D0%BE: %s",
+            "https://a.org/%20d/%2f/%D0%BE: %s",
+        ),
         ("Total:%d", "Total: %d", "Total:%d"),
         ("Total: %d", "Total:%d", "Total: %d"),
         ("(`a` here)", "( `a` ici)", "(`a` ici)"),
@@ -196,6 +205,22 @@ def test_what_a_model_writes_itself_is_settled(source, target, expected):
     text, links = settled(source, Terms().of(source), target, [Link((0, 1), (0, len(target)))])
     assert text == expected
     assert links == [Link((0, 1), (0, len(expected)))]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "begun", "expected"),
+    [
+        ("%s has %d", "%d a %s", "%d", "%d a %s"),
+        ("%s of %u has %d", "%d a %u %s", "%d", "%d a %s %u"),
+        ("%s of %s has %d", "%s: %d %s", "%s", "%s: %s %d"),
+        ("%s of %u has %d", "le %d a %u %s", "le", "le %s a %u %d"),
+    ],
+)
+def test_no_placeholder_gets_lost_behind_a_prefix_that_has_one(source, target, begun, expected):
+    terms = Terms().of(source)
+    text, _ = settled(source, terms, target, [], len(begun))
+    assert text == expected
+    assert not missing_terms(terms, text)
 
 
 def request(*texts, prefix="", terms=TERMS, links=True):

@@ -1,6 +1,6 @@
 """Settle the spans of a finished translation: their order where order is meaning, and the spaces around them."""
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from glassformer.text.edits import Replacement, edited, moved
@@ -27,24 +27,32 @@ def settled(
     """
     spans = [term for term in terms if term.kind == "span"]
     for find in (_in_order, _spaced):
-        edits = [edit for edit in find(source, spans, target) if edit.begin >= begun]
+        edits = list(find(source, spans, target, begun))
         if edits:
             target, links = edited(target, edits), [Link(one, moved(other, edits)) for one, other in links]
     return target, list(links)
 
 
-def _in_order(_: str, spans: Sequence[Term], target: str) -> Iterator[Replacement]:
-    """Yield the edits that exchange the spans which must be in the order of the source."""
+def _in_order(_: str, spans: Sequence[Term], target: str, begun: int) -> Iterator[Replacement]:
+    """Yield the edits that exchange the spans which must be in the order of the source, but for those that stay."""
     ordered = [span.forms[0] for span in spans if span.is_ordered]
-    if len({*ordered}) > 1:
-        written = [one for one in written_forms(spans, target) if one.form in ordered]
-        if len(written) == len(ordered):
-            for one, form in zip(written, ordered, strict=True):
+    known, left = {*ordered}, list[str]()
+    if len(known) > 1:
+        written = [one for one in written_forms(spans, target) if one.form in known]
+        fixed = Counter(one.form for one in written if one.begin < begun)
+        for form in ordered:
+            if fixed[form]:
+                fixed[form] -= 1
+            else:
+                left.append(form)
+        free = [one for one in written if one.begin >= begun]
+        if len(free) == len(left):
+            for one, form in zip(free, left, strict=True):
                 if one.form != form:
                     yield Replacement(one.begin, one.end, form)
 
 
-def _spaced(source: str, spans: Sequence[Term], target: str) -> Iterator[Replacement]:
+def _spaced(source: str, spans: Sequence[Term], target: str, begun: int) -> Iterator[Replacement]:
     """Yield the edits that change the space between a span and the neighbour that it has in both texts."""
     places = defaultdict[str, deque[Written]](deque)
     for one in written_forms(spans, target):
@@ -59,7 +67,7 @@ def _spaced(source: str, spans: Sequence[Term], target: str) -> Iterator[Replace
                 if neighbour and neighbour == found and bool(gap) != bool(other):
                     begin, end = (one.begin - len(other), one.begin) if is_before else (one.end, one.end + len(other))
                     gaps[begin, end] = " " if gap else ""
-    return (Replacement(*place, space) for place, space in gaps.items())
+    return (Replacement(*place, space) for place, space in gaps.items() if place[0] >= begun)
 
 
 def _beside(text: str, place: int, is_before: bool) -> tuple[str, str]:

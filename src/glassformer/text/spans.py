@@ -81,9 +81,13 @@ _TRIMMED = frozenset({"address", "path"})
 _JOINED = frozenset({"template", "braces", "ruby", "python", "numbered", "percent", "printf", "qt", "dollar"})
 """Kinds that make one span with the next one, such as in %d/%d, if no space, bracket or quote is between them."""
 _JOINT = re.compile(r"[/:.,;|+*=~@&_!?–—-]{0,3}|[x×]")
+_CONTAINERS = frozenset({"code", "address", "path", "tag", "message", "own"})
+"""Kinds whose spans may contain placeholders."""
 _CLOSINGS = {")": "(", "]": "[", "}": "{"}
 _BRACE = re.compile(r"'[{}]'|[{}]")
 _IN_ORDER = re.compile(r"\{[:!]|\{\}")
+_FILLED = re.compile(r"\{\}|(?<!%)%[diouxXeEfgGcsp@](?!\w)", flags=re.ASCII)
+"""Placeholders in code, addresses and the like; %20d and %2f are escaped characters of an address."""
 _TYPED = re.compile(r"\s*+[\w.-]++\s*+,\s*+(?:number|date|time|duration|ordinal|spellout|choice|relativeTime|list)\b")
 _PROSE = re.compile(r"[^\W\d_]{2}[,;]?\s++[^\W\d_]{2}|[^\W\d_][,;]\s")
 
@@ -95,7 +99,7 @@ class ProtectedSpan(NamedTuple):
     end: int
     kind: str
     is_ordered: bool = False
-    """Whether a program fills it by its order among others: %s and {}, but not %1$s and {name}."""
+    """Whether a program fills it, or a part of it, by its order among others: %s and {}, but not %1$s and {name}."""
 
 
 def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSpan]:
@@ -108,7 +112,7 @@ def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSp
     ['address', 'printf', 'own']
     """
     matches = _own(tuple(patterns)).finditer(text) if patterns else ()
-    own = [ProtectedSpan(*found.span(), "own") for found in matches if found[0]]
+    own = [ProtectedSpan(*found.span(), "own", _is_ordered("own", found[0])) for found in matches if found[0]]
     known = list(_joined(text, _known(text))) if _PERHAPS.search(text) else []
     return sorted([*own, *_outside(known, own)]) if own else known
 
@@ -149,8 +153,7 @@ def _known(text: str) -> Iterator[ProtectedSpan]:
         elif kind in _TRIMMED:
             end = _trimmed(text, begin, end)
         if _counts(kind, text[begin:end]):
-            is_ordered = kind == "printf" or (kind == "braces" and bool(_IN_ORDER.match(text, begin)))
-            yield ProtectedSpan(begin, end, kind, is_ordered)
+            yield ProtectedSpan(begin, end, kind, _is_ordered(kind, text[begin:end]))
             place = end
 
 
@@ -161,6 +164,13 @@ def _counts(kind: str, found: str) -> bool:
     if kind == "braces":  # words between braces are text
         return not _PROSE.search(found) or bool(_TYPED.match(found, 1))
     return bool(found)
+
+
+def _is_ordered(kind: str, found: str) -> bool:
+    """Return whether a program fills a span, or a placeholder in it, by its order."""
+    if kind in _CONTAINERS:
+        return bool(_FILLED.search(found))
+    return kind == "printf" or (kind == "braces" and bool(_IN_ORDER.match(found)))
 
 
 def _trimmed(text: str, begin: int, end: int) -> int:
