@@ -78,6 +78,7 @@ def payload_of(model: gf.Transformer) -> dict[str, Any]:
         "target": words(model.config.target_vocab_size),
         "weights": pack(dict(model.named_parameters()), "float16"),
         "checkpoints": [],
+        "openings": {},
         "trace": None,
     }
 

@@ -473,6 +473,26 @@ export interface StoryData {
   pair: string[];
 }
 
+/** What the stage lights in a sentence: the step of a word, its rival, and what each head is worth to it. */
+export interface Opening {
+  /** The output, with <eos>, in which this was measured. */
+  ids: number[];
+  /** The place of the word in the output, from 0. */
+  row: number;
+  /** The id of its rival. */
+  rival: number;
+  /**
+   * For each attention (name such as "decoder.layers.1.cross_attention"), by head: the probability of the word when
+   * this head is switched off, and the margin log p(word) − log p(rival) then.
+   */
+  without: Record<string, { probability: number; margin: number }[]>;
+  /**
+   * A row of cross-attention that, turned to another source word, makes the model write the rival: head, the source
+   * positions from → to, and both words' probabilities afterwards; null if no single row does.
+   */
+  turn: { attention: string; head: number; from: number; to: number; word: number; rival: number } | null;
+}
+
 /** The data of a page, written by glassformer/watch/explorer/payload.py. */
 export interface Payload {
   format_version: number;
@@ -487,6 +507,12 @@ export interface Payload {
   /** The sentence that is translated first. */
   sentence: string;
   examples: string[];
+  /** What the stage lights at first in the page's sentence and in the examples, if Python has measured it. */
+  openings: Record<string, Opening>;
+  /** The languages of source and target as BCP 47 tags; "" if unknown. */
+  languages: Record<Side, string>;
+  /** The label smoothing of the run's training; 0 if unknown. */
+  label_smoothing: number;
   story: StoryData;
   strings: Strings;
   /** The style sheet. */

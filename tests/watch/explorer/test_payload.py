@@ -69,6 +69,9 @@ def test_the_payload_is_plain_data_with_the_expected_parts(make):
         *("alignment", "sentence"),
         *(
             "examples",
+            "openings",
+            "languages",
+            "label_smoothing",
             "story",
             "strings",
             "styles",

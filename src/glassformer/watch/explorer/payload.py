@@ -21,6 +21,7 @@ from glassformer.model.transformer import Transformer
 from glassformer.translator import Translator
 from glassformer.watch.explorer.examples import example_sentences, frequent_words, story_pair
 from glassformer.watch.explorer.module import strings, styles
+from glassformer.watch.explorer.opening import openings
 from glassformer.watch.explorer.packing import pack
 from glassformer.watch.explorer.recording import recorded_data
 from glassformer.watch.explorer.remote import search_data
@@ -41,7 +42,7 @@ __all__ = [
     "rounded",
 ]
 
-PAYLOAD_VERSION = 1
+PAYLOAD_VERSION = 2
 FRAME = 220_000
 """Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
@@ -109,6 +110,7 @@ def payload(
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
         "story": {"opens": story, "pair": story_pair(bundle)},
+        "openings": openings(translator, model, [page["sentence"], *page["examples"]]),
     }
     snapshots = snapshots_in(bundle.folder)
     chosen = spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
@@ -149,7 +151,7 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
     bundle, config = translator.bundle, translator.bundle.model_config
     examples = example_sentences(bundle)
     sentence = sentence or (examples[0] if examples else frequent_words(bundle.source_tokenizer))
-    decoding = bundle.configuration.decoding
+    decoding, data = bundle.configuration.decoding, bundle.configuration.data
     page = {
         "format_version": PAYLOAD_VERSION,
         "recorded": False,
@@ -162,6 +164,9 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
         "alignment": bundle.alignment.to_json() if bundle.alignment else None,
         "sentence": sentence,
         "examples": examples,
+        "openings": {},
+        "languages": {"source": data.source_language, "target": data.target_language},
+        "label_smoothing": 0.0 if bundle.origin else bundle.configuration.training.label_smoothing,
         "story": {"opens": "never", "pair": []},
         "strings": {language: words | _words_of_mistakes(language) for language, words in strings().items()},
         "styles": styles(),

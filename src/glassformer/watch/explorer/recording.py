@@ -20,6 +20,7 @@ from glassformer.model.transformer import Transformer
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import EOS_ID
 from glassformer.translator import Translator
+from glassformer.watch.explorer.opening import openings
 from glassformer.watch.explorer.packing import number_bytes, pack
 from glassformer.watch.explorer.remote import search_data, unbatched
 
@@ -33,15 +34,21 @@ VOCABULARY_POINTS = ("logits", "log_probs")
 def recorded_data(
     translator: Translator, sentence: str, source: Sequence[int], hypotheses: Sequence[Hypothesis], tree: SearchTree
 ) -> dict[str, Any]:
-    """Return the parts of a page that hold a recording: the trace, the search, the norms, and the words that occur."""
+    """Return the parts of a page that hold a recording.
+
+    The parts are the trace, the search, what the page lights at first, the norms, and the words that occur.
+    """
     bundle, model = translator.bundle, translator.model
     written = hypotheses[0].tokens
     trace = _trace(model, source, [bundle.model_config.bos_id, *written[:-1]], written)
+    lit = openings(translator, model, [sentence])
     outputs = [written, *_outputs(tree), *(one.tokens for one in hypotheses)]
-    words = {id for ids in (*outputs, trace["target_ids"], *trace["words"]["ids"]) for id in ids}
+    rivals = [one["rival"] for one in lit.values()]
+    words = {id for ids in (*outputs, trace["target_ids"], rivals, *trace["words"]["ids"]) for id in ids}
     return {
         "recorded": True,
         "examples": [],
+        "openings": lit,
         "source": _words(bundle.source_tokenizer, source, [(sentence, source[:-1])]),
         "target": _words(bundle.target_tokenizer, words, [(bundle.target_tokenizer.decode(o), o) for o in outputs]),
         "weights": pack(_norms(model), "float16"),

@@ -1,0 +1,245 @@
+"""What a page lights in a sentence at first: the step of one word, its rival, and what each head is worth to the word.
+
+The page measures the same for any other sentence (`web/ui/stage/opening.ts`).
+
+Axes: B variants of one sentence · V target vocabulary.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from glassformer.bundle import Bundle
+from glassformer.decoding.transformer_step import padded
+from glassformer.errors import DataError, DecodingError
+from glassformer.model.taps import Edit, Trace, intervene, record
+from glassformer.model.transformer import Transformer
+from glassformer.text.normalisation import SPACE_MARK
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import UNK_ID
+from glassformer.translator import Translator
+from glassformer.watch.explorer.examples import story_pair
+from glassformer.watch.explorer.sentence import searched, source_ids
+from glassformer.watch.inspection.edits import attentions, with_rows, without_heads
+from glassformer.watch.inspection.forced import SIDE_BY_SIDE
+
+__all__ = ["MOST_WORK", "openings", "token_rank"]
+
+MOST_WORK = 50e9
+"""Maximum number of multiplications for the openings of a page: a few seconds of two cores."""
+TURNS = 2
+"""Number of source words to which each row of cross-attention is turned."""
+WHOLE_TOKENS = ("words", "characters")
+"""Kinds of tokenizers without pieces of words: characters are words of their own."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A sentence, and the output that a model wrote for it."""
+
+    bundle: Bundle
+    model: Transformer
+    source: list[int]
+    output: list[int]
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Log probabilities, and weights of cross-attention."""
+        target = [self.model.config.bos_id, *self.output[:-1]]
+        with record(self.model, ["log_probs", "*.cross_attention.weights"]) as trace:
+            self.model(padded(self.model, [self.source]), padded(self.model, [target]))
+        return trace
+
+    def read(self, row: int, name: str, head: int) -> int:
+        """Return the source position that a head reads most in a row of cross-attention."""
+        return int(self.trace[f"{name}.weights"][0, head, row].argmax())
+
+    def varied(self, row: int, variants: Sequence[Mapping[str, Edit]]) -> Float[Tensor, "B V"]:
+        """Return the log probabilities in a row under each variant's edits, many variants in one pass.
+
+        Searches never write `<pad>` and `<bos>`, so these have −∞.
+        """
+        model, config = self.model, self.model.config
+        prefix = [config.bos_id, *self.output[:row]]
+        size = max(1, SIDE_BY_SIDE // max(len(self.source), len(prefix)))
+        parts = [torch.empty(0, config.target_vocab_size)]
+        for start in range(0, len(variants), size):
+            chosen = variants[start : start + size]
+            with intervene(model, _side_by_side(chosen)):
+                logits = model(padded(model, [self.source] * len(chosen)), padded(model, [prefix] * len(chosen)))
+            parts.append(logits[:, -1].log_softmax(-1).cpu())
+        log_probs = torch.cat(parts)
+        log_probs[:, [config.pad_id, config.bos_id]] = -torch.inf
+        return log_probs
+
+
+class _Call(NamedTuple):
+    """A place in an output, its word, and the word's rival."""
+
+    row: int
+    word: int
+    rival: int
+
+
+class _Turn(NamedTuple):
+    """A head's row of cross-attention, turned from one source position to another."""
+
+    name: str
+    head: int
+    old: int
+    new: int
+
+
+def openings(
+    translator: Translator, model: Transformer, sentences: Iterable[str], most_work: float = MOST_WORK
+) -> dict[str, dict[str, Any]]:
+    """Return what a page lights at first in each sentence, as plain data, by sentence.
+
+    A sentence is left out if the model cannot translate it, or if the sentences up to it take more than `most_work`
+    multiplications. `model` is the translator's model with the weights of the page.
+
+    The word: in a sentence of the story's pair, the first word in which the outputs of the two sentences differ; its
+    rival is the other sentence's word. In other sentences, the closest call: the word whose strongest rival is nearest
+    in log p. Of the words, those come first that begin a word, as their rivals do; then pieces inside a word; then
+    punctuation; `<eos>` counts only if it is the whole output. A word that its rival beats is taken only if all others
+    of its kind are beaten, too.
+
+    The turn: heads of cross-attention are tried in the order of what their loss costs the margin. `from` is the source
+    position that the head reads most in the word's row. `to` is one of two other source words: first, for a sentence of
+    the pair, the position that the head reads most in the other sentence's row, then the positions that speak most for
+    the rival, whose hiding raises the margin most. The first row that makes the rival the likeliest word counts.
+    """
+    bundle, pair = translator.bundle, story_pair(translator.bundle)
+
+    @cache
+    def written(text: str) -> _Written:
+        source = source_ids(translator, text)
+        hypotheses, _ = searched(bundle, model, source)
+        return _Written(bundle, model, source, list(hypotheses[0].tokens))
+
+    found, work = {}, 0.0
+    for sentence in dict.fromkeys(sentences):
+        other = next((one for one in pair if sentence in pair and one != sentence), None)
+        try:
+            work += _work(model, len(source_ids(translator, sentence)))
+            if work > most_work:
+                break
+            found[sentence] = _opening(written(sentence), written(other) if other else None)
+        except (DataError, DecodingError):
+            continue
+    return found
+
+
+def _work(model: Transformer, length: int) -> float:
+    """Return about how many multiplications an opening takes."""
+    passes = model.config.heads * (len(attentions(model)) + TURNS * model.config.decoder_layers) + length
+    return passes * length * sum(parameter.numel() for parameter in model.parameters())
+
+
+@torch.no_grad()
+def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
+    """Return the opening of a sentence; `other` is the other sentence of the story's pair."""
+    call = _call_of_pair(written, other) or _closest_call(written)
+    heads = [(name, head) for name in attentions(written.model) for head in range(written.model.config.heads)]
+    log_probs = written.varied(call.row, [{}, *(without_heads({name: [head]}) for name, head in heads)])
+    probabilities = log_probs[:, call.word].exp().tolist()
+    margins = (log_probs[:, call.word] - log_probs[:, call.rival]).tolist()
+    without: dict[str, list[dict[str, float]]] = {}
+    for (name, _), probability, margin in zip(heads, probabilities[1:], margins[1:], strict=True):
+        without.setdefault(name, []).append({"probability": _short(probability), "margin": _short(margin)})
+    by_cost = [head for _, head in sorted(zip(margins[1:], heads, strict=True)) if head[0].endswith("cross_attention")]
+    turn = _turn(written, call, _turns(written, other, call, by_cost)) if margins[0] > 0 else None
+    return {"ids": written.output, "row": call.row, "rival": call.rival, "without": without, "turn": turn}
+
+
+# The word and its rival
+
+
+def _call_of_pair(one: _Written, other: _Written | None) -> _Call | None:
+    """Return the first place where two outputs differ; None if they do not."""
+    words = enumerate(zip(one.output, other.output, strict=False)) if other else ()
+    return next((_Call(row, word, rival) for row, (word, rival) in words if word != rival), None)
+
+
+def _closest_call(written: _Written) -> _Call:
+    """Return the word whose strongest rival is nearest; see `openings`."""
+    tokenizer, output = written.bundle.target_tokenizer, written.output
+    calls = []
+    for row, word in enumerate(output[: max(1, len(output) - 1)]):
+        log_probs = written.trace["log_probs"][0, row].cpu()
+        rivals = log_probs.index_fill(0, torch.tensor([word, tokenizer.pad_id, tokenizer.bos_id]), -torch.inf)
+        rival = int(rivals.argmax())
+        margin = (log_probs[word] - log_probs[rival]).item()
+        rank = min(token_rank(tokenizer, word), token_rank(tokenizer, rival))
+        calls.append(((-rank, margin < 0, margin), _Call(row, word, rival)))
+    return min(calls, key=lambda one: one[0])[1]
+
+
+def token_rank(tokenizer: Tokenizer, id: int) -> int:
+    """Return 2 for a token that begins a word, 1 for a piece inside a word, 0 for a special token or punctuation."""
+    [token] = tokenizer.tokens([id])
+    if id <= UNK_ID or not any(map(str.isalnum, token)):
+        return 0
+    return 2 if tokenizer.kind in WHOLE_TOKENS or token.startswith(SPACE_MARK) else 1
+
+
+# Turning a row of cross-attention
+
+
+def _turns(written: _Written, other: _Written | None, call: _Call, heads: Sequence[tuple[str, int]]) -> Iterator[_Turn]:
+    """Yield the turns to try, in the order in which they are tried."""
+    tokenizer, model = written.bundle.source_tokenizer, written.model
+    words = [place for place, id in enumerate(written.source) if token_rank(tokenizer, id) > 0]
+    hidden = written.varied(call.row, [_without_source(model, place) for place in words])
+    margins = (hidden[:, call.word] - hidden[:, call.rival]).tolist()
+    speakers = [place for _, place in sorted(zip((-one for one in margins), words, strict=True))]
+    for name, head in heads:
+        old = written.read(call.row, name, head)
+        places = [*([other.read(call.row, name, head)] if other else []), *speakers]
+        for new in [place for place in dict.fromkeys(places) if place != old and place in words][:TURNS]:
+            yield _Turn(name, head, old, new)
+
+
+def _turn(written: _Written, call: _Call, turns: Iterable[_Turn]) -> dict[str, Any] | None:
+    """Return the first turn that makes the rival the likeliest word, with the probabilities of word and rival."""
+    tried = list(turns)
+    rows = [with_rows({one.name: [(one.head, call.row, [0.0] * one.new + [1.0])]}) for one in tried]
+    for one, log_probs in zip(tried, written.varied(call.row, rows), strict=True):
+        if log_probs.argmax() == call.rival:
+            word, rival = (_short(log_probs[id].exp().item()) for id in (call.word, call.rival))
+            places = {"attention": one.name, "head": one.head, "from": one.old, "to": one.new}
+            return {**places, "word": word, "rival": rival}
+    return None
+
+
+def _without_source(model: Transformer, place: int) -> dict[str, Edit]:
+    """Return edits with which nothing reads a source position."""
+
+    def hide(scores: Tensor) -> Tensor:
+        return scores.index_fill(-1, torch.tensor([place], device=scores.device), -torch.inf)
+
+    names = [name for name in attentions(model) if name.startswith("encoder") or name.endswith("cross_attention")]
+    return {f"{name}.scores": hide for name in names}
+
+
+def _side_by_side(variants: Sequence[Mapping[str, Edit]]) -> dict[str, Edit]:
+    """Return edits of a batch in which each sentence has the edits of one variant."""
+
+    def edit(name: str) -> Edit:
+        def edited(batch: Tensor) -> Tensor:
+            rows = zip(variants, batch.split(1), strict=True)
+            return torch.cat([variant[name](row) if name in variant else row for variant, row in rows])
+
+        return edited
+
+    return {name: edit(name) for name in dict.fromkeys(name for one in variants for name in one)}
+
+
+def _short(number: float) -> float:
+    """Return a number with six digits, which a page stores in less space."""
+    return float(f"{number:.6g}")
