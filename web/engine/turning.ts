@@ -86,7 +86,8 @@ export class Turning {
 
   async #begin(turned: TurnedRow[], at: number, signal: AbortSignal): Promise<Begun> {
     const { model, changes, donors, sourceIds, memories } = this.#unturned;
-    const writer = new Writer(model, turnedChanges(changes, turned), donors, sourceIds, signal);
+    const changed = { ...changes, overrides: withRows(changes.overrides, turned) };
+    const writer = new Writer(model, changed, donors, sourceIds, signal);
     const isInEncoder = turned.some(({ attention }) => attention.startsWith("encoder."));
     if (!isInEncoder) writer.memories = memories;
     const first = isInEncoder ? 0 : Math.min(at, ...turned.map(({ query }) => query));
@@ -106,14 +107,23 @@ export class Turning {
   }
 }
 
-/** Returns the changes with these rows; each replaces an override of the same row. */
-function turnedChanges(changes: Changes, turned: TurnedRow[]): Changes {
-  const overrides = { ...changes.overrides };
-  for (const { attention, head, query, weights } of turned) {
-    const others = (overrides[attention] ?? []).filter((row) => row[0] !== head || row[1] !== query);
-    overrides[attention] = [...others, [head, query, weights] satisfies WeightRow];
-  }
-  return { ...changes, overrides };
+/** Returns overrides with these rows; each replaces an override of the same row. */
+export function withRows(overrides: Changes["overrides"], turned: TurnedRow[]) {
+  const all = withoutRows(overrides, turned);
+  for (const { attention, head, query, weights } of turned)
+    all[attention] = [...(all[attention] ?? []), [head, query, weights] satisfies WeightRow];
+  return all;
+}
+
+/** Returns overrides without these rows. */
+export function withoutRows(overrides: Changes["overrides"], places: Omit<TurnedRow, "weights">[]) {
+  const isTurned = (name: string, [head, query]: WeightRow) =>
+    places.some((one) => one.attention === name && one.head === head && one.query === query);
+  return Object.fromEntries(
+    Object.entries(overrides)
+      .map(([name, rows]) => [name, rows.filter((row) => !isTurned(name, row))] as const)
+      .filter(([, rows]) => rows.length > 0),
+  );
 }
 
 /** Returns the last turned row of the decoder, or 0. */

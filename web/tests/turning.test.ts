@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { isCausal, NO_CHANGES } from "../engine/changes.ts";
 import { createEngine } from "../engine/engine.ts";
 import { rowOf } from "../engine/tensor.ts";
-import { splitWeights } from "../engine/turning.ts";
+import { splitWeights, withoutRows, withRows } from "../engine/turning.ts";
 import { traces } from "./traces.ts";
 
 import type { Changes, LiveEngine, Payload, TurnedRow } from "../engine/types.ts";
@@ -59,12 +59,7 @@ const IN_FORCE: Record<string, Partial<Changes>> = {
 /** Returns the changes with these rows as overrides, as the console takes them. */
 function overridden(changes: Partial<Changes>, turned: TurnedRow[]): Changes {
   const all = { ...NO_CHANGES, ...changes };
-  const overrides = { ...all.overrides };
-  for (const { attention, head, query, weights } of turned) {
-    const kept = (overrides[attention] ?? []).filter(([h, q]) => !(h === head && q === query));
-    overrides[attention] = [...kept, [head, query, weights]];
-  }
-  return { ...all, overrides };
+  return { ...all, overrides: withRows(all.overrides, turned) };
 }
 
 const watched = (turned: TurnedRow[]) =>
@@ -123,6 +118,14 @@ test("the rows before the turned one are computed once", async () => {
   assert.equal(read, 1);
   for (const position of [0, 1]) await turning.row([row(ENCODER, 0, 3, splitWeights(6, position))]);
   assert.equal(read, 3); // the encoder's output is another one
+});
+
+test("a turned row replaces an override of the same row, and is let go alone", () => {
+  const before: Changes["overrides"] = { [CROSS]: [[0, 3, [1]], [1, 3, [1]]], [MASKED]: [[0, 4, [1]]] }; // prettier-ignore
+  const turned = [row(CROSS, 1, 3, [0, 1]), row(FIRST_CROSS, 0, 2, [1])];
+  const after = withRows(before, turned);
+  assert.deepEqual(after[CROSS], [[0, 3, [1]], [1, 3, [0, 1]]]); // prettier-ignore
+  assert.deepEqual(withoutRows(after, turned), { ...before, [CROSS]: [[0, 3, [1]]] });
 });
 
 test("a new position ends the words of the one before", async () => {

@@ -1,10 +1,9 @@
 // Rows of attention weights, written by hand.
 import { numberText } from "../../engine/number_text.ts";
+import { withRows } from "../../engine/turning.ts";
 import { element } from "../dom.ts";
 import { atChoosers } from "./attention.ts";
 import { keyed, press, row, tryChange } from "./controls.ts";
-import { withList } from "./lists.ts";
-import type { WeightRow } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { At, ChangesPanel, Child } from "../types.ts";
 
@@ -67,9 +66,6 @@ async function rowOf(panel: ChangesPanel) {
 }
 
 function withRow(app: App, { attention, head, query }: At, weights: number[]) {
-  const { overrides } = app.changes;
-  const others = (overrides[attention] ?? []).filter((one) => one[0] !== head || one[1] !== query);
   const short = weights.map((weight) => Math.round(weight * 1e5) / 1e5);
-  const row: WeightRow = [head, query, short];
-  return withList(overrides, attention, [...others, row]);
+  return withRows(app.changes.overrides, [{ attention, head, query, weights: short }]);
 }
