@@ -126,6 +126,16 @@ def test_an_offer_of_another_protocol_is_ignored(proxied):
         assert "translatedText" in json.loads(answer.read())
 
 
+def test_a_body_in_chunks_of_a_byte_reaches_the_service_whole(proxied):
+    """The service itself refuses such a body."""
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in json.dumps(ONE).encode() + b" " * 100_000)
+    with connected(proxied, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n") as client:
+        answer = http.client.HTTPResponse(client)
+        answer.begin()
+        assert answer.status == 200
+        assert "translatedText" in json.loads(answer.read())
+
+
 def test_a_stream_comes_through(proxied):
     answer = proxied.json("/v1/translate", {"texts": ["the cat"] * 3, "stream": True})
     assert answer.body.decode().count("event: translation\n") == 3

@@ -325,6 +325,47 @@ def test_what_is_not_http_is_refused_without_a_trace_in_the_log(attacked, data):
     assert attacked.json("/translate", ONE).status == 200
 
 
+def in_chunks(*sizes: int) -> bytes:
+    """Return a whole chunked body: a right request with spaces around it, each chunk of a size."""
+    fields = json.dumps(ONE).encode()
+    chunks = [fields, *(b" " * size for size in sizes)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+
+
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[1] * 2000, [15] * 2000, [400] * 4000, [*[50_000] * 40, *[1] * 2000]],
+    ids=["of a byte", "of 15 bytes", "of 400 bytes", "of a byte after large ones"],
+)
+def test_a_body_in_many_small_chunks_is_refused(attacked, sizes):
+    with connected(attacked) as client:
+        with suppress(OSError):  # the connection is ended before all is sent
+            client.sendall(CHUNKED + in_chunks(*sizes))
+        with suppress(ConnectionError):
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            assert answer.status == 400
+            assert b"send chunks of 512 bytes or more" in answer.read()
+            assert client.recv(1) == b""
+    assert attacked.json("/translate", ONE).status == 200
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1] * 200, [512] * 4000, [*[1] * 200, *[100_000] * 3, *[1] * 200]], ids=["small", "many", "both"]
+)
+def test_a_body_in_chunks_is_read(attacked, sizes):
+    with connected(attacked) as client:
+        for _ in range(3):  # each request on a connection is counted by itself
+            client.sendall(CHUNKED + in_chunks(*sizes))
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            assert answer.status == 200
+            assert answer.read()
+
+
 def test_a_wish_for_another_protocol_is_ignored(attacked):
     wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n"
     body = b"source=en&target=es&q=the cat\r\nUpgrade: h2c\r\nsleeps"

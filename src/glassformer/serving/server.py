@@ -11,6 +11,7 @@ import uvicorn
 
 from glassformer.errors import ConfigError
 from glassformer.serving.app import Application
+from glassformer.serving.connections import BoundedProtocol
 from glassformer.serving.limits import Limits
 
 __all__ = ["listen"]
@@ -19,8 +20,6 @@ BACKLOG = 1024
 """Connections that wait to be accepted."""
 STOP_SECONDS = 5
 """Seconds that answers have to arrive when the service stops, besides the time in which requests must be answered."""
-MOST_UNFINISHED = 65_536
-"""Maximum number of bytes of a request's head, and of anything else that the parser keeps until its end has arrived."""
 
 
 def listen(
@@ -39,8 +38,7 @@ def listen(
     """
     config = uvicorn.Config(
         app,
-        http="h11",  # httptools would lose the body of a request that offers HTTP/2, as Java's client sends it
-        h11_max_incomplete_event_size=MOST_UNFINISHED,
+        http=BoundedProtocol,  # by h11: httptools loses the body of a request that offers HTTP/2, as Java's client does
         ws="none",
         loop="asyncio",
         log_level="error",
