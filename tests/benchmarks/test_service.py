@@ -33,6 +33,8 @@ def test_an_adversary_gets_no_error_of_the_server(english_french_run, tmp_path):
         found = thread.submit(beside_an_adversary, *asked, alone_seconds=2).result()
     assert found["alone"]["health"]["statuses"].keys() == {"200"}
     assert found["alone"]["wrong key"]["statuses"].keys() == {"403"}
+    assert found["alone"]["wrong key in the body"]["statuses"].keys() == {"403"}
+    assert len(found["slowest_keys_in_bodies_ms"]) == 8
     assert found["probe"]["health"]["statuses"].keys() == {"200"}
     statuses = {status for counts in found["statuses"].values() for status in counts}
     assert not {status for status in statuses if status.startswith("5")} - {"503"}
