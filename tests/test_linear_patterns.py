@@ -27,7 +27,24 @@ LEAST = 0.5e-3
 
 SPANS = [
     *("%", "%(", "%(a", "%0", "%1", "%1$", "%1%", "%A", "%|", "%{", "%<a", "%.", "%-", "%s/", "%n"),
-    *("{", "{{", "{%", "{a", "{a,plural,", "{a, select, b {", "{a, number ", "{a b", "{}", "{a}/", "'{", "}", "{ "),
+    *(
+        "{",
+        "{{",
+        "{%",
+        "{a",
+        "{a,plural,",
+        "{a, select, b {",
+        "{a, number ",
+        "{a b",
+        "{}",
+        "{a}/",
+        "'{",
+        "'}",
+        "'{ a",
+        "'",
+        "}",
+        "{ ",
+    ),
     *(
         "$",
         "$1",
@@ -100,6 +117,7 @@ USER = {
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
     "html_pages._UNQUOTED": (html_pages._UNQUOTED.fullmatch, repeated("a", "/", "a/")),
     "links._WORD": (links._WORD.findall, repeated("a", " ", "a ", "▁")),
+    "messages._APOSTROPHES": (lambda text: messages.as_message(text, text), repeated("'", "'{", "''", "a'", "'a ")),
     "messages._BRANCH": (
         lambda text: messages.branches(f"{{n, plural, {text}}}"),
         [lambda n: "a" + " " * n, *repeated("a {}", "a", " ", "offset:1 ", "a{", "{a}")],
@@ -123,7 +141,7 @@ USER = {
     "signals._NUMBER": (signals._NUMBER.findall, [lambda n: "1" + "." * n, *repeated("1.", "1..", "1", ".")]),
     "signals._WORD": (signals._WORD.findall, repeated("a", " ", "a ")),
     "spans._BEGIN": (spans._BEGIN.findall, OF_SPANS),
-    "spans._BRACE": (spans._BRACE.findall, repeated("{", "'{", "'")),
+    "spans._BRACE": (spans._BRACE.findall, repeated("{", "'{", "'", "'{'", "''", "'{''", "'{a")),
     "spans._FILLED": (spans._FILLED.findall, repeated("%", "%s", "%d.", "{", "{}")),
     "spans._IN_ORDER": (spans._IN_ORDER.findall, repeated("{", "{}", "{:")),
     "spans._JOINT": (spans._JOINT.findall, repeated("/", "a", "/x")),

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glassformer.decoding.engine import Search
 from glassformer.recipes.configuration import DecodingConfig
 from glassformer.text.links import Link, word_spans
-from glassformer.text.messages import MOST_LEVELS, branches, messages
+from glassformer.text.messages import MOST_LEVELS, as_message, as_text, branches, messages
 from glassformer.text.spans import protected_spans
 from glassformer.text.terms import Terms
 from glassformer.translating.inside_messages import InsideMessages, messages_of
@@ -60,6 +62,15 @@ def translated(*texts, **how):
         ),
         ("{n, selectordinal, one {#st} two {#nd} other {#th}} day", None),
         ("a {n, plural, one {#} other {}} b", "A {n, plural, one {#} other {}} B"),
+        ("{n, plural, one {don''t} other {{x}''s cats}}", "{n, plural, one {DON''T} other {{x}''S CATS}}"),
+        ("{n, plural, one {don't} other {it's ''a''}}", "{n, plural, one {DON'T} other {IT'S ''A''}}"),
+        (
+            "{n, plural, one {write '{' or '}'} other {a '{x}' b}}",
+            "{n, plural, one {WRITE '{' OR '}'} other {A '{x}' B}}",
+        ),
+        ("{n, plural, one {a '{ b' c} other {'{isn''t}'}} d", "{n, plural, one {A '{ B' C} other {'{isn''t}'}} D"),
+        ("{n, plural, other {it''s {g, select, a {don''t} other {can't}}}}", None),
+        ("{n, plural, other {''{x}''}} a", "{n, plural, other {''{x}''}} A"),
         ("a {n, plural, one # file}", "A {n, plural, one # file}"),
         ("a {n, plural, one {# file", "A {N, PLURAL, ONE {# FILE"),
         ("a {n}", "A {n}"),
@@ -67,12 +78,50 @@ def translated(*texts, **how):
 )
 def test_only_the_texts_inside_are_translated(text, expected):
     [one] = translated(text)
-    assert one.text == (expected or "{n, selectordinal, one {#ST} two {#ND} other {#TH}} DAY")
+    same = {
+        "day": "{n, selectordinal, one {#ST} two {#ND} other {#TH}} DAY",
+        "it''s": "{n, plural, other {IT''S {g, select, a {DON''T} other {CAN'T}}}}",
+    }
+    assert one.text == (expected or next(value for name, value in same.items() if name in text))
 
 
 @pytest.mark.parametrize(("text", "stays"), catalogues.CATALOGUES)
 def test_only_what_people_read_of_a_catalogue_is_translated(text, stays):
     assert translated(text)[0].text == catalogues.in_capitals(text, stays)
+
+
+@pytest.mark.parametrize(
+    ("source", "read", "written", "expected"),
+    [
+        ("don''t", "don't", "l'ami n'est", "l''ami n''est"),
+        ("the {x}", "the {x}", "l'{x} d'un", "l''{x} d'un"),
+        ("the # {x}", "the # {x}", "{x} d'# l'ami'", "{x} d''# l'ami''"),
+        ("don''t write '{'", "don't write '{'", "n'écris pas '{'", "n''écris pas '{'"),
+        ("a '{x}'", "a '{x}'", "l'a '{x}'", "l'a '{x}'"),
+        ("{d, date, 'at' h}''s", "{d, date, 'at' h}'s", "l'{d, date, 'at' h}", "l''{d, date, 'at' h}"),
+    ],
+)
+def test_apostrophes_of_a_translation_begin_no_quotation(source, read, written, expected):
+    asked_for = []
+
+    def model(asked):
+        asked_for.extend(asked.texts)
+        return iter([Translation(text=written) for _ in asked.texts])
+
+    message = f"{{n, plural, other {{{source}}}}}"
+    asked = Request([message], [""], [0], Search(settings=DecodingConfig()), Terms())
+    [one] = InsideMessages({0: [message]}, model)(asked, lambda _: iter([Translation(text=message)]))
+    assert asked_for == [read]
+    assert one.text == f"{{n, plural, other {{{expected}}}}}"
+
+
+@given(
+    st.lists(st.sampled_from(["{", "}", "'", "''", "'{'", "{x}", "#", "a", " ", "{n, plural, other {"])).map("".join)
+)
+def test_a_text_that_stays_keeps_its_apostrophes(inside):
+    message = f"{{n, plural, other {{{inside}}}}}"
+    for text in (message[begin:end] for one in messages(message) for begin, end in branches(one)):
+        assert as_message(as_text(text), text) == text
 
 
 def test_equal_messages_and_alternatives_get_the_same_texts():

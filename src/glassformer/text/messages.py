@@ -1,17 +1,25 @@
-"""The texts inside plurals and selections of ICU's messages, such as {n, plural, one {# file} other {# files}}."""
+"""The texts inside plurals and selections of ICU's messages, such as {n, plural, one {# file} other {# files}}.
+
+In them, an apostrophe may be written as two, and must be before a brace and the like, where one begins a quotation.
+"""
 
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 
+from glassformer.text.edits import Replacement, edited
 from glassformer.text.links import Span
 from glassformer.text.spans import MESSAGE, closing_braces, protected_spans
 
-__all__ = ["branches", "messages"]
+__all__ = ["as_message", "as_text", "branches", "messages"]
 
 MOST_LEVELS = 10
 """Maximum depth of braces; the texts of a deeper message stay as they are."""
 _HEADER = re.compile(MESSAGE)
 _BRANCH = re.compile(r"\s*+(?:offset:\d++\s*+)?+(?:=\d++|[\w-]++)\s*+(?=\{)")
+_APOSTROPHES = re.compile(r"'++")
+_SYNTAX = ("{", "}", "#", "|", "")
+"""What an apostrophe quotes if it stands before it; "" stands for the brace after the text."""
 
 
 def messages(text: str) -> list[str]:
@@ -37,3 +45,48 @@ def branches(message: str) -> list[Span]:
         place = closings[branch.end()]
         found.append((branch.end() + 1, place - 1))
     return found if message[place:].strip() == "}" else []
+
+
+def as_text(inside: str) -> str:
+    """Return a text inside a message as people read it: with one apostrophe for two, unless it also has single ones.
+
+    >>> as_text("Don''t delete {name}''s file"), as_text("Don't delete ''x''")
+    ("Don't delete {name}'s file", "Don't delete ''x''")
+    """
+    if _written(inside) != 2:
+        return inside
+    text = edited(inside, (one._replace(text="'") for one in _apostrophes(inside)))
+    return text if as_message(text, inside) == inside else inside
+
+
+def as_message(text: str, source: str) -> str:
+    """Return a translation of a text inside a message as the message needs it.
+
+    An apostrophe becomes two where the source writes two, and where it would begin a quotation.
+
+    >>> as_message("l'ami de {name}", "{name}''s friend"), as_message("l'ami, l'{name}", "the friend, {name}")
+    ("l''ami de {name}", "l'ami, l''{name}")
+    """
+    count = _written(source)
+    single = (one for one in _apostrophes(text) if one.text == "'" and (count == 2 or _quotes(text, one)))
+    return edited(text, [one._replace(text="''") for one in single]) if count else text
+
+
+def _apostrophes(text: str) -> Iterator[Replacement]:
+    """Yield the runs of apostrophes in a text, but for those in its spans."""
+    ends = [0, *(place for span in protected_spans(text) for place in span[:2]), len(text)]
+    for begin, end in zip(ends[::2], ends[1::2], strict=True):
+        for run in _APOSTROPHES.finditer(text, begin, end):
+            yield Replacement(*run.span(), run[0])
+
+
+def _quotes(text: str, one: Replacement) -> bool:
+    """Return whether an apostrophe begins a quotation; the brace that closes the message follows the text."""
+    return one.text == "'" and text[one.end : one.end + 1] in _SYNTAX
+
+
+def _written(inside: str) -> int:
+    """Return how many apostrophes a text inside a message writes for one; 0 if it has quotations, or writes both."""
+    runs = [*_apostrophes(inside)]
+    counts = {len(one.text) for one in runs} or {1}
+    return 0 if len(counts) > 1 or any(_quotes(inside, one) for one in runs) else counts.pop()

@@ -49,6 +49,7 @@ KINDS = {
     "template": r"\{{2,3}+[^{}\n]*+\}{2,3}+|\{%[^%{\n]*+(?:(?:%(?!\})|\{(?!%))[^%{\n]*+)*+%\}",
     "message": rf"{MESSAGE}|\{{\d++,choice,",  # of a choice of Java, nothing is translated
     "braces": r"\{[^{}\n]*+\}",
+    "quoted": r"(?<!')'[{}]{1,3}+'(?!')",
     "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
     "python": rf"%\([^()%\n]++\){_FORMAT}",
     "numbered": rf"%\d{{1,2}}\${_FORMAT}|%\|[^|%\s]++\||(?<!\d)%\d{{1,2}}%(?!\d)",
@@ -73,8 +74,8 @@ KINDS = {
 """The pattern of each kind of spans, in the order in which they are tried; docs/guide/18_terms.md has examples."""
 _SPAN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()), flags=re.ASCII)
 """Letters of other alphabets may touch a span, as they do in Chinese."""
-_PERHAPS = re.compile(r"[\d@{%$<&`\\_#⟦]|:[\w+/-]|www\.")
-_BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
+_PERHAPS = re.compile(r"[\d@{}%$<&`\\_#⟦]|:[\w+/-]|www\.")
+_BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|'(?=[{{}}])|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
 """Where a span may begin."""
 _TRIMMED = frozenset({"address", "path"})
 """Kinds after which punctuation belongs to the sentence."""
@@ -84,7 +85,7 @@ _JOINT = re.compile(r"[/:.,;|+*=~@&_!?–—-]{0,3}|[x×]")
 _CONTAINERS = frozenset({"code", "address", "path", "tag", "message", "own"})
 """Kinds whose spans may contain placeholders."""
 _CLOSINGS = {")": "(", "]": "[", "}": "{"}
-_BRACE = re.compile(r"'[{}]'|[{}]")
+_BRACE = re.compile(r"''|'[{}](?:[^'{}]|'')*+'|[{}]")
 _IN_ORDER = re.compile(r"\{[:!]|\{\}")
 _FILLED = re.compile(r"\{\}|(?<!%)%[diouxXeEfgGcsp@](?!\w)", flags=re.ASCII)
 """Placeholders in code, addresses and the like; %20d and %2f are escaped characters of an address."""
@@ -118,7 +119,7 @@ def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSp
 
 
 def closing_braces(text: str) -> dict[int, int]:
-    """Return the end of each opening brace's pair, by its place; a brace in quotes is none."""
+    """Return the end of each opening brace's pair, by its place; a brace in ICU's quotes is none."""
     found, opened = dict[int, int](), list[int]()
     for brace in _BRACE.finditer(text):
         if brace[0] == "{":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from glassformer.text.edits import Replacement, edited, moved
 from glassformer.text.links import Link, Span, overlap
-from glassformer.text.messages import branches, messages
+from glassformer.text.messages import as_message, as_text, branches, messages
 from glassformer.translating.request import Request, Translate
 from glassformer.translating.translation import TRANSLATED, Translation
 
@@ -25,7 +25,7 @@ class InsideMessages:
         """Start translating; return an iterator over the translations with translated messages."""
         found = below(asked)
         spans = {one: branches(one) for several in self.messages.values() for one in several}
-        texts = [message[begin:end].strip() for message, some in spans.items() for begin, end in some]
+        texts = [as_text(message[begin:end].strip()) for message, some in spans.items() for begin, end in some]
         inner = asked._replace(
             texts=texts,
             prefixes=[""] * len(texts),
@@ -58,8 +58,9 @@ def messages_of(asked: Request) -> dict[int, list[str]]:
 def _inside(message: str, span: Span, one: Translation) -> Replacement:
     """Return the edit that translates a text inside a message; the white space around it stays."""
     text = message[slice(*span)]
-    written = text.replace(text.strip(), one.text) if one.text and one.status in TRANSLATED else text
-    return Replacement(*span, written)
+    source = text.strip()
+    is_translated = one.text and one.status in TRANSLATED
+    return Replacement(*span, text.replace(source, as_message(one.text, source)) if is_translated else text)
 
 
 def _with_messages(one: Translation, filled: Mapping[str, str]) -> Translation:
