@@ -8,6 +8,7 @@ import torch
 
 import glassformer as gf
 from glassformer.bundle import Bundle
+from glassformer.corpus.tasks import CLASSIC
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.toml import from_dict, model_config
 from glassformer.text.tokenizer import Tokenizer, train_tokenizers
@@ -88,3 +89,14 @@ def random_translator(
             last = model.decoder.norm if config.norm == "pre" else model.decoder.layers[-1].feed_forward_residual.norm
             model.output.weight[config.eos_id] += last.bias * 4 / last.bias.square().sum()
     return Translator(bundle, model)
+
+
+def pair_translator(folder: Path) -> Translator:
+    """Return a translator of the explorer's story, with a random model and a run in the folder."""
+    data = {"task": "english-french", "source_language": "en", "target_language": "fr"}
+    configuration = from_dict({"data": data, "tokenizer": {"joint": False}, "model": EVEN})
+    texts = ([getattr(example, side) for example in CLASSIC] for side in ("source", "target"))
+    bundle = new_bundle(folder / "pair", configuration, *texts)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        return Translator(bundle, random_model(**bundle.model_config.to_dict()))

@@ -23,12 +23,14 @@ from glassformer.decoding.sampling import draw
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.model.taps import points
 from glassformer.recipes.configuration import DecodingConfig
+from glassformer.recipes.toml import from_dict
+from glassformer.text.tokenizer import train_tokenizers
 from glassformer.watch.explorer.packing import as_base64, dequantised, pack, quantised
-from glassformer.watch.explorer.payload import mistake_data, point_data, recorded_payload, rounded
+from glassformer.watch.explorer.payload import mistake_data, payload, point_data, recorded_payload, rounded
 from glassformer.watch.inspection import MISTAKES, plant
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
-from models import random_model, random_translator
+from models import pair_translator, random_model, random_translator
 
 Trace = dict[str, Tensor]
 
@@ -435,6 +437,23 @@ def recorded() -> dict[str, Any]:
     return made
 
 
+def openings() -> dict[str, Any]:
+    """Return pages of small models, with what each lights at first in its sentences."""
+    sentence, lines = "the cat sees a big black dog .", ["the black cat sleeps .", "a big dog sees the cat !"]
+    kinds: dict[str, dict[str, Any]] = {"post": {}, "pre": {"norm": "pre"}, "two heads": {"seed": 6, "heads": 2}}
+    for kind in ("characters", "bpe"):
+        tokenizer = {"kind": kind, "vocab_size": 40, "joint": False}
+        configuration = from_dict({"data": {"source": "a.tsv"}, "tokenizer": tokenizer})
+        kinds[kind] = {"tokenizers": train_tokenizers(lines, lines, configuration.tokenizer), "extra_length": 5}
+    with TemporaryDirectory() as folder:
+        translators = {kind: random_translator(Path(folder), **settings) for kind, settings in kinds.items()}
+        translators["an output that ends at once"] = random_translator(Path(folder), output_bias=True)
+        translators["an output that ends at once"].model.output.bias.data[2] = 60
+        pages = {kind: payload(one, sentence) for kind, one in translators.items()}
+        pages["pair"] = payload(pair_translator(Path(folder)))
+    return {kind: page | {"strings": {"en": {}, "zh": {}}, "styles": ""} for kind, page in pages.items()}
+
+
 def numbers() -> dict[str, Any]:
     """Return the number of each pattern of 16 bits, and the error function at 2001 points."""
     x = torch.linspace(-7, 7, 2001, dtype=torch.float64)
@@ -469,6 +488,7 @@ def main(folder: Path) -> None:
         reasons,
         sentences,
         recorded,
+        openings,
         numbers,
         sampling,
         tokenizers,

@@ -1,8 +1,9 @@
 // A contest of two words for one place in the translation, and the heads that decide it.
 import { NO_CHANGES } from "./changes.ts";
 import { largestAt, rowOf } from "./tensor.ts";
+import { SPACE_MARK, UNKNOWN_ID } from "./tokenizers.ts";
 
-import type { Changes, Engine, Tensor, Trace } from "./types.ts";
+import type { Changes, Engine, Tensor, Tokenizer, Trace } from "./types.ts";
 
 /** A source sentence, the word that its translation has at the place, and the rival of this word. */
 interface Case {
@@ -17,9 +18,17 @@ export interface Contest {
   cases: Case[];
 }
 
+/** The log probability of a case's word, and its margin over the rival. */
+interface Odds {
+  logProb: number;
+  margin: number;
+}
+
+/** What is left without a head: each case's log p and margin, and by how much the sum of the margins changes. */
 export interface HeadEffect {
   attention: string;
   head: number;
+  logProbs: number[];
   margins: number[];
   effect: number;
 }
@@ -45,48 +54,70 @@ export function contestOf(
 }
 
 /**
- * Returns the closest call of a translation: the word whose strongest rival comes nearest in log p. The end of the
- * sentence counts only if it is the only word. `logProbs`: (positions, vocabulary).
+ * Returns the closest call of a translation: the word whose strongest rival comes nearest in log p, by the rules of
+ * Python's `openings`. `logProbs`: (positions, vocabulary).
  */
-export function closestCall(sourceIds: number[], ids: number[], logProbs: Tensor): Contest {
+export function closestCall(
+  { config, tokenizers: { target } }: Pick<Engine, "config" | "tokenizers">,
+  sourceIds: number[],
+  ids: number[],
+  logProbs: Tensor,
+): Contest {
+  const never = [config.pad_id, config.bos_id];
   const calls = ids.slice(0, Math.max(1, ids.length - 1)).map((word, place) => {
     const row = rowOf(logProbs, place);
-    const [rival] = largestAt(row, 1, (id) => id !== word);
-    return { word, rival, place, margin: row[word] - row[rival] };
+    const [rival] = largestAt(row, 1, (id) => id !== word && !never.includes(id));
+    const margin = row[word] - row[rival];
+    const order = [-Math.min(tokenRank(target, word), tokenRank(target, rival)), Number(margin < 0), margin];
+    return { word, rival, place, order };
   });
-  const won = calls.filter(({ margin }) => margin >= 0); // a beam may also write a word that a rival beats
-  const { word, rival, place } = (won.length > 0 ? won : calls).reduce((best, one) =>
-    one.margin < best.margin ? one : best,
+  const { word, rival, place } = calls.reduce((best, one) =>
+    comesBefore(one.order, best.order) ? one : best,
   );
   return { prefixIds: ids.slice(0, place), cases: [{ sourceIds, word, rival }] };
 }
 
-/** Returns the margin of each case under changes: log p(word) − log p(rival). */
-export async function marginsOf(
+/** Returns whether one row of numbers comes before another in the order of a dictionary. */
+function comesBefore(one: number[], other: number[]) {
+  const at = one.findIndex((value, place) => value !== other[place]);
+  return one[at] < other[at];
+}
+
+/** Returns 2 for a token that begins a word, 1 for a piece inside a word, 0 for a special token or punctuation. */
+export function tokenRank(tokenizer: Tokenizer, id: number) {
+  const [token] = tokenizer.tokens([id]);
+  if (id <= UNKNOWN_ID || !/[\p{L}\p{N}]/u.test(token)) return 0;
+  return tokenizer.suggestsTokens || token.startsWith(SPACE_MARK) ? 2 : 1;
+}
+
+/** Returns log p(word) and the margin, log p(word) − log p(rival), of each case under changes. */
+export async function oddsOf(
   engine: Engine,
   { prefixIds, cases }: Contest,
   changes: Partial<Changes> = {},
-) {
+): Promise<Odds[]> {
   const found = [];
   for (const { sourceIds, word, rival } of cases) {
     const targetIds = [engine.config.bos_id, ...prefixIds];
     const trace = await engine.trace({ sourceIds, targetIds, changes: { ...NO_CHANGES, ...changes } });
-    found.push(await marginOf(trace, prefixIds, word, rival));
+    found.push(await oddsIn(trace, prefixIds, word, rival));
   }
   return found;
 }
 
-async function marginOf({ remote, get }: Trace, prefixIds: number[], word: number, rival: number) {
+/** Returns the margin of each case under changes. */
+export async function marginsOf(engine: Engine, contest: Contest, changes: Partial<Changes> = {}) {
+  return (await oddsOf(engine, contest, changes)).map(({ margin }) => margin);
+}
+
+async function oddsIn({ remote, get }: Trace, prefixIds: number[], word: number, rival: number) {
   if (remote) {
-    const [right, wrong] = await Promise.all([word, rival].map((id) => remote.logProb([...prefixIds, id])));
-    return right - wrong; // the log probabilities of the prefix cancel
+    const outputs = [[...prefixIds, word], [...prefixIds, rival], prefixIds];
+    const [right, wrong, before] = await Promise.all(outputs.map((ids) => remote.logProb(ids)));
+    return { logProb: right - before, margin: right - wrong };
   }
-  const {
-    shape: [, width],
-    data,
-  } = await get("log_probs");
-  const row = prefixIds.length * width;
-  return data[row + word] - data[row + rival];
+  const row = rowOf(await get("log_probs"), prefixIds.length);
+  return { logProb: row[word], margin: row[word] - row[rival] };
 }
 
 /** Returns the sum of numbers. */
@@ -103,7 +134,7 @@ export function ablatedHeads(heads: Pick<HeadEffect, "attention" | "head">[]) {
 
 /**
  * Switches off each of these heads in turn, besides the heads that are `off` already; `changes` are the other changes.
- * Yields its margins, and its effect: by how much the sum of the margins changes.
+ * Yields what is left without it.
  */
 export async function* headEffects(
   engine: Engine,
@@ -116,7 +147,8 @@ export async function* headEffects(
   for (const { attention, head } of heads) {
     if (off.some((one) => one.attention === attention && one.head === head)) continue;
     const ablated = ablatedHeads([...off, { attention, head }]);
-    const margins = await marginsOf(engine, contest, { ...changes, ablated });
-    yield { attention, head, margins, effect: sum(margins) - before };
+    const odds = await oddsOf(engine, contest, { ...changes, ablated });
+    const [logProbs, margins] = [odds.map((one) => one.logProb), odds.map((one) => one.margin)];
+    yield { attention, head, logProbs, margins, effect: sum(margins) - before };
   }
 }

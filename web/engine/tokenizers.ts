@@ -25,7 +25,7 @@ interface Ends {
 
 const [PAD_ID, BOS_ID, EOS_ID] = [0, 1, 2];
 export const UNKNOWN_ID = 3;
-const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
+export const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
 
 /** Returns a tokenizer from what Python's `to_dict` returns, or from the texts of a recording. */
 export function makeTokenizer(data: TokenizerData | RecordedTexts): Tokenizer {

@@ -3,10 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ablatedHeads, closestCall, contestOf, headEffects, marginsOf, sum } from "../engine/contest.ts";
 import { createEngine } from "../engine/engine.ts";
+import { tensor } from "../engine/tensor.ts";
+import { makeTokenizer } from "../engine/tokenizers.ts";
 import { traces } from "./traces.ts";
 
 import type { HeadEffect } from "../engine/contest.ts";
-import type { Payload } from "../engine/types.ts";
+import type { Payload, PieceData } from "../engine/types.ts";
 
 const payload: Payload = (await traces("forward")).paper;
 const engine = await createEngine(payload);
@@ -24,12 +26,48 @@ test("two translations compete with the first words that differ", () => {
   assert.equal(contestOf(one, { ...one }), null);
 });
 
+/** Returns the closest call among rows of log p in a vocabulary of pieces: the special tokens, two words, an end, "." */
+function callIn(ids: number[], rows: number[][]) {
+  const tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁le", "▁chat", "s", "."];
+  const target = makeTokenizer({ kind: "unigram", tokens, scores: [], types: [] } as PieceData);
+  const logProbs = tensor([rows.length, tokens.length], Float32Array.from(rows.flat()));
+  const tokenizers = { source: target, target };
+  return closestCall({ config: engine.config, tokenizers }, [9], ids, logProbs);
+}
+
+const [LE, CHAT, S, DOT, EOS] = [4, 5, 6, 7, 2];
+/** Returns a row in which the tokens have these log probabilities, and all others -20. */
+const rowWith = (some: Record<number, number>) => Array.from({ length: 8 }, (_, id) => some[id] ?? -20);
+
 test("the closest call is the word with the nearest rival, not the end of the sentence", () => {
-  const data = Float32Array.from([0, -3, -9, -4, 0, -1, -1, -1.1, 0]);
-  const found = closestCall([9], [0, 1, 2], { shape: [3, 3], data });
-  assert.deepEqual(found, { prefixIds: [0], cases: [{ sourceIds: [9], word: 1, rival: 2 }] });
-  const beaten = closestCall([9], [0, 0, 2], { shape: [3, 3], data });
+  const close = rowWith({ [CHAT]: -1, [LE]: -1.2 });
+  const rows = [rowWith({ [LE]: -1, [CHAT]: -2 }), close, rowWith({ [EOS]: -1, [LE]: -1.1 })];
+  const found = callIn([LE, CHAT, EOS], rows);
+  assert.deepEqual(found, { prefixIds: [LE], cases: [{ sourceIds: [9], word: CHAT, rival: LE }] });
+  const beaten = callIn([LE, LE, EOS], rows);
   assert.deepEqual(beaten.prefixIds, [], "a word that a rival beats does not count as a close call");
+});
+
+test("words are closer calls than pieces inside a word, and these than punctuation and special tokens", () => {
+  const near = (word: number, rival: number, by: number) => rowWith({ [word]: -1, [rival]: -1 - by });
+  const rows = [
+    near(DOT, LE, 0.1),
+    near(S, LE, 0.2),
+    near(CHAT, DOT, 0.3),
+    near(CHAT, LE, 3),
+    near(EOS, LE, 0),
+  ];
+  const places = [0, 1, 2, 3].map((count) => {
+    const kept = [...rows.slice(0, 4 - count), rows[4]];
+    return callIn([DOT, S, CHAT, CHAT].slice(0, 4 - count).concat(EOS), kept).prefixIds.length;
+  });
+  assert.deepEqual(places, [3, 1, 1, 0]);
+  assert.equal(callIn([EOS], [near(EOS, DOT, 4)]).cases[0].rival, DOT, "a whole output");
+});
+
+test("a token that no search writes is not a rival", () => {
+  const row = rowWith({ [LE]: -1, 0: -1.1, 1: -1.1, [CHAT]: -3 });
+  assert.equal(callIn([LE, EOS], [row, rowWith({})]).cases[0].rival, CHAT);
 });
 
 test("a margin is the difference of two log probabilities after the prefix", async () => {

@@ -260,7 +260,7 @@ async function asked(story: Story): Promise<Question> {
   const texts = ofPair ? pair : [app.payload.sentence];
   const made = ofPair ? both : [await story.translated(texts[0])];
   const [{ sourceIds, hypothesis, trace }] = made;
-  const contest = ofPair ?? closestCall(sourceIds, hypothesis.ids, await trace.get("log_probs"));
+  const contest = ofPair ?? closestCall(app.engine, sourceIds, hypothesis.ids, await trace.get("log_probs"));
   return { contest, texts, made, margins: await marginsOf(app.engine, contest), isPair: Boolean(ofPair) };
 }
 

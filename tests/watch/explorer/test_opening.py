@@ -15,7 +15,7 @@ from glassformer.watch.explorer.opening import openings, token_rank
 from glassformer.watch.explorer.payload import payload, recorded_payload, rounded
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
-from models import EVEN, new_bundle, random_model
+from models import EVEN, new_bundle, pair_translator, random_model
 
 SENTENCE = "the cat sees a big black dog ."
 
@@ -118,15 +118,7 @@ def test_some_rows_can_be_turned_and_some_cannot(make_translator):
 @pytest.fixture
 def of_pair(tmp_path) -> tuple[Translator, list[str]]:
     """Return a random translator of the story's pair, and the two sentences."""
-    pair = [example.source for example in CLASSIC[1:3]]
-    data = {"task": "english-french", "source_language": "en", "target_language": "fr"}
-    configuration = from_dict({"data": data, "tokenizer": {"joint": False}, "model": EVEN})
-    texts = [[getattr(example, side) for example in CLASSIC] for side in ("source", "target")]
-    bundle = new_bundle(tmp_path / "run", configuration, *texts)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(2)
-        model = random_model(**{name: getattr(bundle.model_config, name) for name in bundle.model_config.to_dict()})
-    return Translator(bundle, model), pair
+    return pair_translator(tmp_path), [example.source for example in CLASSIC[1:3]]
 
 
 def test_the_sentences_of_the_pair_light_the_first_word_in_which_they_differ(of_pair):

@@ -1,0 +1,182 @@
+// What the stage lights in a sentence at first, by the rules of Python's watch/explorer/opening.py.
+import { isUnchanged } from "../../engine/changes.ts";
+import { closestCall, oddsOf, tokenRank } from "../../engine/contest.ts";
+import { allHeads } from "../../engine/model.ts";
+import { headReasons, sourceReasons } from "../../engine/reasons.ts";
+import { largestAt, rowOf } from "../../engine/tensor.ts";
+import { gathered } from "../latest.ts";
+import { contestBetween } from "../scenes.ts";
+import { engineChanges } from "../sentences.ts";
+
+import type { HeadEffect } from "../../engine/contest.ts";
+import type { Changes, Engine, Opening, RowWords, Trace, WeightRow } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Translated } from "../types.ts";
+
+type Progress = (done: number, all: number) => void;
+type HeadPlace = Pick<HeadEffect, "attention" | "head">;
+
+/** The number of source words to which each row of cross-attention is turned. */
+const TURNS = 2;
+/** The number of milliseconds that Python behind the page may measure, and after which this is estimated. */
+const [PATIENCE, ESTIMATED] = [4000, 500];
+
+const known: WeakMap<Translated, Promise<Opening | null>> = new WeakMap();
+
+/**
+ * Returns what the stage lights in a translation: what Python measured if nothing is changed, or else what the page
+ * measures. Returns null if this needs the model and there is none, or takes long because Python is behind the page.
+ * Rejects when `signal` is aborted.
+ */
+export async function openingOf(
+  app: App,
+  translated: Translated,
+  onProgress: Progress = () => {},
+  signal: AbortSignal = app.signal,
+): Promise<Opening | null> {
+  const found = known.get(translated) ?? opened(app, translated, onProgress, signal);
+  known.set(translated, found);
+  found.catch(() => known.delete(translated));
+  return found;
+}
+
+/** Returns the head of an attention whose loss lowers the margin most. */
+export function strongestHead({ without }: Opening, attention: string) {
+  return largestAt(
+    without[attention].map(({ margin }) => -margin),
+    1,
+  )[0];
+}
+
+async function opened(app: App, translated: Translated, onProgress: Progress, signal: AbortSignal) {
+  const { engine, payload } = app;
+  const { sourceIds, hypothesis } = translated;
+  const isPlain = isUnchanged(translated.changes) && translated.prefixIds.length === 0;
+  const written = payload.openings[await textOf(engine, sourceIds, Object.keys(payload.openings))];
+  if (isPlain && String(written?.ids) === String(hypothesis.ids)) return written;
+  if (engine.live === false) return null;
+
+  const [heads, { ids }] = [allHeads(engine.config), hypothesis];
+  const cross = heads.filter(({ attention }) => attention.endsWith("cross_attention"));
+  const all = heads.length + sourceIds.length + TURNS * cross.length;
+  const other = isPlain ? await otherOfPair(app, sourceIds) : null;
+  const logProbs = await translated.trace.get("log_probs");
+  const { prefixIds, cases } =
+    (other && contestBetween(translated, other)) ?? closestCall(engine, sourceIds, ids, logProbs);
+  const call = { row: prefixIds.length, word: cases[0].word, rival: cases[0].rival };
+  const without = await withoutHeads(engine, translated, call, all, onProgress, signal);
+  if (!without) return null;
+  const marginOf = ({ attention, head }: HeadPlace) => without[attention][head].margin;
+  cross.sort((a, b) => marginOf(a) - marginOf(b));
+  const progress = (count: number) => onProgress(heads.length + count, all);
+  const plain = rowOf(logProbs, call.row);
+  const leads = plain[call.word] > plain[call.rival];
+  const turn = leads ? await turnOf(engine, translated, call, cross, other, progress, signal) : null;
+  onProgress(all, all);
+  return { ids, row: call.row, rival: call.rival, without, turn };
+}
+
+/** Returns the text, among these, that the model reads as these ids; "" if there is none. */
+async function textOf(engine: Engine, sourceIds: number[], texts: string[]) {
+  for (const text of texts) {
+    const { ids } = await engine.encode("source", text);
+    if (String(ids) === String(sourceIds.slice(0, -1))) return text;
+  }
+  return "";
+}
+
+/** Returns the translation of the other sentence of the story's pair; null for a sentence that is not in the pair. */
+async function otherOfPair(app: App, sourceIds: number[]) {
+  const { pair } = app.payload.story;
+  const at = pair.indexOf(await textOf(app.engine, sourceIds, pair));
+  return at < 0 ? null : app.translated(pair[1 - at], "", engineChanges());
+}
+
+/** Returns what each head is worth to a word, or null if Python behind the page would take long for `all` passes. */
+async function withoutHeads(
+  engine: Engine,
+  { sourceIds, hypothesis: { ids }, changes }: Translated,
+  { row, word, rival }: RowWords,
+  all: number,
+  onProgress: Progress,
+  signal: AbortSignal,
+) {
+  const [began, hurry] = [performance.now(), new AbortController()];
+  const found = await gathered(
+    headReasons(engine, { sourceIds, ids, place: row, changes }, rival),
+    AbortSignal.any([signal, hurry.signal]),
+    (count) => {
+      const passed = performance.now() - began;
+      const whole = (passed / (count + 1)) * all; // one more pass had all heads
+      if (engine.live === "remote" && passed > ESTIMATED && whole > PATIENCE) hurry.abort();
+      onProgress(count, all);
+    },
+  );
+  signal.throwIfAborted();
+  if (hurry.signal.aborted) return null;
+  const contest = { prefixIds: ids.slice(0, row), cases: [{ sourceIds, word, rival }] };
+  const [unchanged] = await oddsOf(engine, contest, changes);
+  const without: Opening["without"] = {};
+  for (const { attention, head } of allHeads(engine.config)) {
+    const one = found.find((effect) => effect.attention === attention && effect.head === head);
+    const [logProb, margin] = one // a head that is off already is not tried
+      ? [one.logProbs[0], one.margins[0]]
+      : [unchanged.logProb, unchanged.margin];
+    (without[attention] ??= []).push({ probability: Math.exp(logProb), margin });
+  }
+  return without;
+}
+
+/**
+ * Returns the first of the turns that Python's `openings` describes which makes the rival the likeliest word, or null.
+ * `heads`: of cross-attention, in the order in which they are tried.
+ */
+async function turnOf(
+  engine: Engine,
+  { sourceIds, hypothesis: { ids }, changes, trace }: Translated,
+  { row, word, rival }: RowWords,
+  heads: HeadPlace[],
+  other: Translated | null,
+  progress: (count: number) => void,
+  signal: AbortSignal,
+) {
+  const contest = { prefixIds: ids.slice(0, row), cases: [{ sourceIds, word, rival }] };
+  const isWord = (position: number) => tokenRank(engine.tokenizers.source, sourceIds[position]) > 0;
+  const effects = sourceReasons(engine, { sourceIds, ids, place: row, changes }, rival);
+  const hidden = await gathered(effects, signal, progress);
+  signal.throwIfAborted();
+  const speakers = hidden.sort((a, b) => b.effect - a.effect).map(({ position }) => position);
+  let count = hidden.length;
+  for (const { attention, head } of heads) {
+    const from = await readBy(trace, attention, head, row);
+    const places = other ? [await readBy(other.trace, attention, head, row), ...speakers] : speakers;
+    const targets = [...new Set(places)].filter((to) => to !== from && to < sourceIds.length && isWord(to));
+    for (const to of targets.slice(0, TURNS)) {
+      const turned: WeightRow = [head, row, [...Array(to).fill(0), 1]];
+      const rows = [...(changes.overrides[attention] ?? []), turned];
+      const under = { ...changes, overrides: { ...changes.overrides, [attention]: rows } };
+      const [{ logProb, margin }] = await oddsOf(engine, contest, under);
+      signal.throwIfAborted();
+      progress(++count);
+      if (margin < 0 && (await likeliest(engine, sourceIds, contest.prefixIds, under)) === rival)
+        return { attention, head, from, to, word: Math.exp(logProb), rival: Math.exp(logProb - margin) };
+    }
+  }
+  return null;
+}
+
+/** Returns the likeliest next word under changes, of those that searches write. */
+async function likeliest(engine: Engine, sourceIds: number[], prefixIds: number[], changes: Changes) {
+  const { bos_id: bos, pad_id: pad } = engine.config;
+  const trace = await engine.trace({ sourceIds, targetIds: [bos, ...prefixIds], changes });
+  const row = rowOf(await trace.get("log_probs"), prefixIds.length);
+  return largestAt(row, 1, (id) => id !== bos && id !== pad)[0];
+}
+
+/** Returns the source position that a head reads most in a row of cross-attention. */
+async function readBy(trace: Trace, attention: string, head: number, row: number) {
+  const { shape, data } = await trace.get(`${attention}.weights`);
+  const [, rows, columns] = shape;
+  const start = (head * rows + row) * columns;
+  return largestAt(data.subarray(start, start + columns), 1)[0];
+}
