@@ -314,6 +314,14 @@ def test_one_prefix_can_begin_every_output(translator):
         assert result.text.startswith("le chat")
 
 
+def test_a_prefix_of_many_texts_is_read_once(translator, monkeypatch):
+    tokenizer, read = translator.bundle.target_tokenizer, []
+    encode = type(tokenizer).encode
+    monkeypatch.setattr(type(tokenizer), "encode", lambda self, text: read.append(text) or encode(self, text))
+    translator.translate(some(7), prefix="le chat")
+    assert read.count("le chat") == 1
+
+
 def test_each_text_may_have_its_own_prefix(translator):
     texts, prefixes = some(4), ["le chat", "", "noir", "un"]
     results = translator.translate(texts, prefix=prefixes)

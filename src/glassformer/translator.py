@@ -232,7 +232,8 @@ class Translator:
         [status], sources = self._layers.reader.sources([masked.text], search.settings.max_source)
         if status != "ok":
             return Explanation(text=text, translation=Translation(text="", status=status), settings=search.settings)
-        job = self._layers.reader.job(sources[0], masked.in_target(prefix), search)
+        begin = self._layers.reader.beginning(masked.in_target(prefix)) if prefix else ()
+        job = self._layers.reader.job(sources[0], begin, search)
         hypotheses, tree = torch.search_tree(job, search)
         [found] = self._layers.writer.translations([hypotheses], [job])
         found = restored(found, masked) if self._layers.reader.has_placeholders else found

@@ -39,7 +39,7 @@ class Ranking:
 
     def candidates(self, asked: Request) -> list[Candidates]:
         """Return the scored candidates of each text of a request that was read; none if it cannot be translated."""
-        jobs = [self.reader.job(one, "", asked.search) for one in asked.sources.values()]
+        jobs = [self.reader.job(one, (), asked.search) for one in asked.sources.values()]
         found = list(self.engine.decode(jobs, asked.search.whole_beam()))
         scored = self._scored([asked.masked[place] for place in asked.sources], jobs, found, asked.search)
         there = dict(zip(asked.sources, scored, strict=True))

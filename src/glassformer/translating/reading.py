@@ -1,7 +1,7 @@
 """Turn texts into the ids that the models read, and requests into jobs."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from glassformer.bundle import Bundle
@@ -76,35 +76,34 @@ class Reader:
 
     def jobs(self, asked: Request) -> dict[Job, list[int]]:
         """Return each distinct job of a request that was read, with the indices of its texts."""
-        search = asked.search
+        search, beginning = asked.search, cache(self.beginning)  # a prefix may be long, and that of all texts
         jobs: dict[Job, list[int]] = {}
         for place, sources in asked.sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
             prefix = asked.prefixes[place]
-            begin = asked.masked[place].in_target(prefix) if prefix else ""
+            begin = beginning(asked.masked[place].in_target(prefix)) if prefix else ()
             jobs.setdefault(self.job(sources, begin, search, seed), []).append(place)
         return jobs
 
-    def job(self, sources: Sources, prefix: str, search: Search, seed: int = 0) -> Job:
-        """Return the job of a text.
-
-        Raises:
-            ConfigError: there is a prefix, and the model writes from right to left.
-            DecodingError: the vocabulary cannot write the prefix.
-        """
+    def job(self, sources: Sources, begin: Ids, search: Search, seed: int = 0) -> Job:
+        """Return the job of a text, whose output begins with some ids."""
         extra = search.settings.extra_length
         lengths = (
             max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self.bundles, sources, strict=True)
         )
         tokenizer, count = self.bundle.target_tokenizer, search.settings.shortlist
-        begin = self._beginning(prefix) if prefix else ()
         job = Job(sources, begin, min(self.longest, *lengths), seed)
         if not count or begin:
             return job
         return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
 
-    def _beginning(self, prefix: str) -> Ids:
-        """Return the ids of a prefix, which the output then repeats to the letter."""
+    def beginning(self, prefix: str) -> Ids:
+        """Return the ids of a prefix, which the output then repeats to the letter.
+
+        Raises:
+            ConfigError: the model writes from right to left.
+            DecodingError: the vocabulary cannot write the prefix.
+        """
         tokenizer = self.bundle.target_tokenizer
         if self.bundle.configuration.data.reverse_target:
             raise ConfigError(
