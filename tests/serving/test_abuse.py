@@ -404,6 +404,18 @@ def test_ten_thousand_connections(run_folder):
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+def test_a_small_request_need_not_wait_for_a_large_one(start, run_folder):
+    with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served, ThreadPoolExecutor(1) as client:
+        [engine] = served.engines()
+        os.kill(engine, signal.SIGSTOP)
+        large = client.submit(served.json, "/translate", {**ONE, "q": "the cat\n" * 2400})
+        until(lambda: served.metric(QUEUE) > 2000, "the large request does not wait")
+        os.kill(engine, signal.SIGCONT)
+        assert served.json("/translate", ONE).status == 200
+        assert served.metric(QUEUE) > 1000
+        assert large.result().status == 200
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_that_is_cancelled_frees_its_places_in_the_queue(start, run_folder, stream):
     with start(str(run_folder), "--languages", "en:es", "--log", "nothing", "--set", "serving.queue=10") as served:

@@ -1,6 +1,7 @@
 """One model in a process of its own.
 
-Texts of all requests wait in one queue. The process gets those with the same options as one batch, because a batch is
+Texts of all requests wait in one queue, in which each request has a turn for a batch of its texts, so that no request
+waits for all texts of a large one. The process gets those with the same options as one batch, because a batch is
 translated faster than its texts one by one, and no translation depends on the other texts of its batch. A process that
 dies, or takes longer for a batch than a request may take, is started again; the texts that it was translating are
 refused, because one of them may be the cause.
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -87,6 +89,8 @@ class Asked:
     text: str
     options: Options
     answer: "asyncio.Future[Translation]"
+    turn: int
+    """Texts of a later turn wait for those of an earlier one."""
     since: float = field(default_factory=perf_counter)
 
 
@@ -98,7 +102,7 @@ class ModelProcess:
         self.is_ready = False
         self._queue = metrics.queue.labels(name)
         self._waiting: deque[Asked] = deque()
-        self._requests = 0
+        self._requests, self._turn = 0, 0
         self._arrived = asyncio.Event()
         self._translating = 0
         self._worker: _Worker | None = None
@@ -123,9 +127,9 @@ class ModelProcess:
         if len(texts) > self.room:
             raise self.full()
         loop, key = asyncio.get_running_loop(), tuple(sorted(options.items()))
-        asked = [Asked(text, key, loop.create_future()) for text in texts]
+        asked = [Asked(one, key, loop.create_future(), self._turn + at // MOST_TEXTS) for at, one in enumerate(texts)]
         self._requests += 1
-        self._waiting.extend(asked)
+        self._waiting = deque(sorted((*self._waiting, *asked), key=attrgetter("turn")))
         self._queue.set(len(self._waiting))
         self._arrived.set()
         try:
@@ -189,7 +193,9 @@ class ModelProcess:
             if one.answer.done():  # its client went away
                 continue
             if options in (None, one.options):
-                options, count = one.options, count + 1
+                if not count:
+                    options, self._turn = one.options, one.turn
+                count += 1
                 yield one
             else:
                 kept.append(one)
