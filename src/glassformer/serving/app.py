@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from glassformer.errors import GlassformerError
 from glassformer.serving.deepl import DEEPL, deepl_endpoints
 from glassformer.serving.description import description_endpoints
+from glassformer.serving.endpoints import Api
 from glassformer.serving.explore import Explorers
 from glassformer.serving.immersive import immersive_endpoints
 from glassformer.serving.libretranslate import LIBRETRANSLATE, libretranslate_endpoints
@@ -108,13 +109,11 @@ class _Answers:
             await self.app(scope, receive, with_headers)
         except HTTPException as error:  # no such page, or another method
             refusal = RequestError(error.status_code, error.detail, error.headers)
-            await _refused(scope["path"], refusal)(scope, receive, with_headers)
+            await _api(scope).refused(refusal)(scope, receive, with_headers)
         except RequestError as refusal:
-            await _refused(scope["path"], refusal)(scope, receive, with_headers)
+            await _api(scope).refused(refusal)(scope, receive, with_headers)
 
 
-def _refused(path: str, refusal: RequestError) -> Response:
-    api = DEEPL if path.startswith("/v2/") else LIBRETRANSLATE
-    response = api.write_error(refusal)
-    response.headers.update(refusal.headers)
-    return response
+def _api(scope: Scope) -> Api:
+    """Return the API that writes the errors of a path."""
+    return DEEPL if scope["path"].startswith("/v2/") else LIBRETRANSLATE

@@ -59,6 +59,12 @@ class Api:
     has_key_in_body: bool = False
     """Whether the body may have the key instead; the handler then checks it as soon as the body is decoded."""
 
+    def refused(self, refusal: RequestError) -> Response:
+        """Return the answer to a request that is refused."""
+        response = self.write_error(refusal)
+        response.headers.update(refusal.headers)
+        return response
+
 
 @dataclass(frozen=True, slots=True)
 class OfService:
@@ -120,8 +126,7 @@ class Endpoint:
         except ClientDisconnect:
             return Response(status_code=400), CLIENT_GONE
         except RequestError as refusal:
-            response = self.api.write_error(refusal)
-            response.headers.update(refusal.headers)
+            response = self.api.refused(refusal)
         return response, response.status_code
 
     def _check_key(self, service: Service, request: Request) -> None:

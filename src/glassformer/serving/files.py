@@ -56,7 +56,7 @@ class TranslatedFiles:
         ends = [one.ends for one in self._kept.values() if one.owner == owner]
         if len(ends) >= MOST_OF_CLIENT:
             why = f"{len(ends)} of your translated files wait to be fetched: fetch them first"
-            raise too_many(why, max(1, round(min(ends) - monotonic() + 0.5)))
+            raise too_many(why, min(ends) - monotonic())
 
     def keep(self, owner: str, name: str, data: bytes) -> str:
         """Write a file of a client; return the random name by which it can be fetched.

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated
 
 from glassformer.errors import ConfigError, DataError, quoted
@@ -79,7 +80,7 @@ class Rates:
             return
         if not self._limiter.hit(self._item, client, cost=min(max(texts, 1), self._item.amount)):
             reset, _ = self._limiter.get_window_stats(self._item, client)
-            raise too_many(f"at most {self._item} are allowed", _seconds_until(reset))
+            raise too_many(f"at most {self._item} are allowed", reset - time())
 
 
 class Keys:
@@ -142,9 +143,3 @@ def add_key(path: Path, name: str) -> str:
 
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
-
-
-def _seconds_until(moment: float) -> int:
-    from time import time
-
-    return max(1, round(moment - time() + 0.5))

@@ -1,5 +1,6 @@
 """Why a request is refused."""
 
+import math
 from collections.abc import Mapping
 
 __all__ = ["BUSY_SECONDS", "RequestError", "busy", "too_many"]
@@ -27,6 +28,6 @@ def busy(why: str) -> RequestError:
     return RequestError(503, why, {"Retry-After": str(BUSY_SECONDS)})
 
 
-def too_many(why: str, seconds: int) -> RequestError:
+def too_many(why: str, seconds: float) -> RequestError:
     """Return the refusal (429) of a client that has sent too many requests and may send the next one in `seconds`."""
-    return RequestError(429, why, {"Retry-After": str(seconds)})
+    return RequestError(429, why, {"Retry-After": str(max(1, math.ceil(seconds)))})
