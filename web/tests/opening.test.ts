@@ -159,5 +159,5 @@ test("Python behind the page measures the same, or nothing if it would take long
   const slow = await opened(large, post.sentence, await slowHost(post, 70));
   const began = performance.now();
   assert.equal(await openingOf(slow, slow.result.reference), null);
-  assert.ok(performance.now() - began < 2500);
+  assert.ok(performance.now() - began < 4000);
 });

@@ -51,37 +51,34 @@ def closest(translator: Translator, model: gf.Transformer, source: list[int], ou
 def turn(
     translator: Translator, source: list[int], opening: dict[str, Any], other: tuple[list[int], list[int]] | None = None
 ) -> dict[str, Any] | None:
-    """Return the first turned row that makes the model write the rival, trying one after another."""
+    """Return the turned row that makes the model write the rival most probably, trying one after another."""
     model, output, row, rival = rounded(translator.model), opening["ids"], opening["row"], opening["rival"]
     word, prefix = output[row], output[:row]
+    plain = row_under(model, source, prefix)
+    if plain[word] <= plain[rival]:
+        return None
 
-    def margin(**changes: Any) -> float:
-        after = row_under(model, source, prefix, **changes)
+    def margin(name: str, head: int) -> float:
+        after = row_under(model, source, prefix, ablated={name: [head]})
         return (after[word] - after[rival]).item()
 
-    if margin() <= 0:
-        return None
-    cross = [name for name in attentions(model) if name.endswith("cross_attention")]
-    readers = [*cross, *(name for name in attentions(model) if name.startswith("encoder"))]
     tokens = translator.bundle.source_tokenizer.tokens(source)
-    words = [place for place, token in enumerate(tokens) if is_word(token)]
-    hidden = {
-        place: margin(masks={name: [(query, place, False) for query in range(100)] for name in readers})
-        for place in words
-    }
-    speakers = sorted(words, key=lambda place: -hidden[place])
-    heads = [(name, head) for name in cross for head in range(model.config.heads)]
-    for name, head in sorted(heads, key=lambda one: margin(ablated={one[0]: [one[1]]})):
+    words = [place for place, token in enumerate(tokens) if is_word(token.removeprefix("▁"))]
+    cross = [name for name in attentions(model) if name.endswith("cross_attention")]
+    heads = sorted(((name, head) for name in cross for head in range(model.config.heads)), key=lambda one: margin(*one))
+    there = {int(weights_of(model, *other, name)[head, row].argmax()) for name, head in heads[:3]} if other else set()
+    found: list[tuple[bool, float, dict[str, Any]]] = []
+    for name, head in heads[:3]:
         old = int(weights_of(model, source, output, name)[head, row].argmax())
-        first = [int(weights_of(model, *other, name)[head, row].argmax())] if other else []
-        for new in [one for one in dict.fromkeys([*first, *speakers]) if one != old and one in words][:2]:
+        for new in words:
             after = row_under(model, source, prefix, overrides={name: [(head, row, [0.0] * new + [1.0])]})
             after[:2] = -torch.inf
-            if after.argmax() == rival:
-                places = {"attention": name, "head": head, "from": old, "to": new}
+            if new != old and after.argmax() == rival:
                 chances = {"word": after[word].exp().item(), "rival": after[rival].exp().item()}
-                return {**places, **{key: pytest.approx(value, rel=1e-4) for key, value in chances.items()}}
-    return None
+                places = {"attention": name, "head": head, "from": old, "to": new}
+                close = {key: pytest.approx(value, rel=1e-4) for key, value in chances.items()}
+                found.append((new in there, chances["rival"], {**places, **close}))
+    return max(found, key=lambda one: one[:2])[2] if found else None
 
 
 def check(translator: Translator, source: list[int], opening: dict[str, Any], other: Any = None) -> None:

@@ -2,7 +2,7 @@
 import { isUnchanged } from "../../engine/changes.ts";
 import { closestCall, oddsOf, tokenRank } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
-import { headReasons, sourceReasons } from "../../engine/reasons.ts";
+import { headReasons } from "../../engine/reasons.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { gathered } from "../latest.ts";
 import { contestBetween } from "../scenes.ts";
@@ -16,8 +16,8 @@ import type { Translated } from "../types.ts";
 type Progress = (done: number, all: number) => void;
 type HeadPlace = Pick<HeadEffect, "attention" | "head">;
 
-/** The number of source words to which each row of cross-attention is turned. */
-const TURNS = 2;
+/** The number of heads of cross-attention whose row is turned to each source word. */
+const TURNED = 3;
 /** The number of milliseconds that Python behind the page may measure, and after which this is estimated. */
 const [PATIENCE, ESTIMATED] = [4000, 500];
 
@@ -57,8 +57,7 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   if (engine.live === false) return null;
 
   const [heads, { ids }] = [allHeads(engine.config), hypothesis];
-  const cross = heads.filter(({ attention }) => attention.endsWith("cross_attention"));
-  const all = heads.length + sourceIds.length + TURNS * cross.length;
+  const all = heads.length + TURNED * sourceIds.length;
   const other = isPlain ? await otherOfPair(app, sourceIds) : null;
   const logProbs = await translated.trace.get("log_probs");
   const { prefixIds, cases } =
@@ -67,11 +66,12 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   const without = await withoutHeads(engine, translated, call, all, onProgress, signal);
   if (!without) return null;
   const marginOf = ({ attention, head }: HeadPlace) => without[attention][head].margin;
-  cross.sort((a, b) => marginOf(a) - marginOf(b));
+  const cross = heads.filter(({ attention }) => attention.endsWith("cross_attention"));
+  const turned = cross.sort((a, b) => marginOf(a) - marginOf(b)).slice(0, TURNED);
   const progress = (count: number) => onProgress(heads.length + count, all);
   const plain = rowOf(logProbs, call.row);
   const leads = plain[call.word] > plain[call.rival];
-  const turn = leads ? await turnOf(engine, translated, call, cross, other, progress, signal) : null;
+  const turn = leads ? await turnOf(engine, translated, call, turned, other, progress, signal) : null;
   onProgress(all, all);
   return { ids, row: call.row, rival: call.rival, without, turn };
 }
@@ -127,10 +127,7 @@ async function withoutHeads(
   return without;
 }
 
-/**
- * Returns the first of the turns that Python's `openings` describes which makes the rival the likeliest word, or null.
- * `heads`: of cross-attention, in the order in which they are tried.
- */
+/** Returns the turn of one of these heads that Python's `openings` describes, or null. */
 async function turnOf(
   engine: Engine,
   { sourceIds, hypothesis: { ids }, changes, trace }: Translated,
@@ -141,28 +138,28 @@ async function turnOf(
   signal: AbortSignal,
 ) {
   const contest = { prefixIds: ids.slice(0, row), cases: [{ sourceIds, word, rival }] };
-  const isWord = (position: number) => tokenRank(engine.tokenizers.source, sourceIds[position]) > 0;
-  const effects = sourceReasons(engine, { sourceIds, ids, place: row, changes }, rival);
-  const hidden = await gathered(effects, signal, progress);
-  signal.throwIfAborted();
-  const speakers = hidden.sort((a, b) => b.effect - a.effect).map(({ position }) => position);
-  let count = hidden.length;
-  for (const { attention, head } of heads) {
-    const from = await readBy(trace, attention, head, row);
-    const places = other ? [await readBy(other.trace, attention, head, row), ...speakers] : speakers;
-    const targets = [...new Set(places)].filter((to) => to !== from && to < sourceIds.length && isWord(to));
-    for (const to of targets.slice(0, TURNS)) {
-      const turned: WeightRow = [head, row, [...Array(to).fill(0), 1]];
-      const rows = [...(changes.overrides[attention] ?? []), turned];
+  const words = [...sourceIds.keys()].filter((at) => tokenRank(engine.tokenizers.source, sourceIds[at]) > 0);
+  const read = (of: Trace) =>
+    Promise.all(heads.map(({ attention, head }) => readBy(of, attention, head, row)));
+  const [here, there] = [await read(trace), other ? await read(other.trace) : []];
+  let best: Opening["turn"] = null;
+  let [count, most] = [0, 0];
+  for (const [at, { attention, head }] of heads.entries()) {
+    for (const to of words.filter((word) => word !== here[at])) {
+      const weights: WeightRow = [head, row, [...Array(to).fill(0), 1]];
+      const rows = [...(changes.overrides[attention] ?? []), weights];
       const under = { ...changes, overrides: { ...changes.overrides, [attention]: rows } };
       const [{ logProb, margin }] = await oddsOf(engine, contest, under);
       signal.throwIfAborted();
       progress(++count);
-      if (margin < 0 && (await likeliest(engine, sourceIds, contest.prefixIds, under)) === rival)
-        return { attention, head, from, to, word: Math.exp(logProb), rival: Math.exp(logProb - margin) };
+      const chances = { word: Math.exp(logProb), rival: Math.exp(logProb - margin) };
+      const score = chances.rival + Number(there.includes(to)); // what the other sentence reads comes first
+      if (margin >= 0 || score <= most) continue;
+      if ((await likeliest(engine, sourceIds, contest.prefixIds, under)) !== rival) continue;
+      [best, most] = [{ attention, head, from: here[at], to, ...chances }, score];
     }
   }
-  return null;
+  return best;
 }
 
 /** Returns the likeliest next word under changes, of those that searches write. */

@@ -5,7 +5,7 @@ The page measures the same for any other sentence (`web/ui/stage/opening.ts`).
 Axes: B variants of one sentence · V target vocabulary.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -32,8 +32,8 @@ __all__ = ["MOST_WORK", "openings", "token_rank"]
 
 MOST_WORK = 50e9
 """Maximum number of multiplications for the openings of a page: a few seconds of two cores."""
-TURNS = 2
-"""Number of source words to which each row of cross-attention is turned."""
+TURNED = 3
+"""Number of heads of cross-attention whose row is turned to each source word."""
 WHOLE_TOKENS = ("words", "characters")
 """Kinds of tokenizers without pieces of words: characters are words of their own."""
 
@@ -109,10 +109,10 @@ def openings(
     punctuation; `<eos>` counts only if it is the whole output. A word that its rival beats is taken only if all others
     of its kind are beaten, too.
 
-    The turn: heads of cross-attention are tried in the order of what their loss costs the margin. `from` is the source
-    position that the head reads most in the word's row. `to` is one of two other source words: first, for a sentence of
-    the pair, the position that the head reads most in the other sentence's row, then the positions that speak most for
-    the rival, whose hiding raises the margin most. The first row that makes the rival the likeliest word counts.
+    The turn: the word's row of the three heads of cross-attention whose loss lowers the margin most is turned to each
+    other source word, `from` the position that the head reads most. Of the turns after which the rival is the likeliest
+    word, the one counts after which it is most probable; in a sentence of the pair, turns to what one of these heads
+    reads most in the other sentence's row come first.
     """
     bundle, pair = translator.bundle, story_pair(translator.bundle)
 
@@ -137,7 +137,7 @@ def openings(
 
 def _work(model: Transformer, length: int) -> float:
     """Return about how many multiplications an opening takes."""
-    passes = model.config.heads * (len(attentions(model)) + TURNS * model.config.decoder_layers) + length
+    passes = model.config.heads * len(attentions(model)) + TURNED * length
     return passes * length * sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -153,7 +153,7 @@ def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
     for (name, _), probability, margin in zip(heads, probabilities[1:], margins[1:], strict=True):
         without.setdefault(name, []).append({"probability": _short(probability), "margin": _short(margin)})
     by_cost = [head for _, head in sorted(zip(margins[1:], heads, strict=True)) if head[0].endswith("cross_attention")]
-    turn = _turn(written, call, _turns(written, other, call, by_cost)) if margins[0] > 0 else None
+    turn = _turn(written, other, call, by_cost[:TURNED]) if margins[0] > 0 else None
     return {"ids": written.output, "row": call.row, "rival": call.rival, "without": without, "turn": turn}
 
 
@@ -191,40 +191,24 @@ def token_rank(tokenizer: Tokenizer, id: int) -> int:
 # Turning a row of cross-attention
 
 
-def _turns(written: _Written, other: _Written | None, call: _Call, heads: Sequence[tuple[str, int]]) -> Iterator[_Turn]:
-    """Yield the turns to try, in the order in which they are tried."""
-    tokenizer, model = written.bundle.source_tokenizer, written.model
+def _turn(
+    written: _Written, other: _Written | None, call: _Call, heads: Sequence[tuple[str, int]]
+) -> dict[str, Any] | None:
+    """Return the turn of one of these heads that `openings` describes, with the probabilities of word and rival."""
+    tokenizer = written.bundle.source_tokenizer
     words = [place for place, id in enumerate(written.source) if token_rank(tokenizer, id) > 0]
-    hidden = written.varied(call.row, [_without_source(model, place) for place in words])
-    margins = (hidden[:, call.word] - hidden[:, call.rival]).tolist()
-    speakers = [place for _, place in sorted(zip((-one for one in margins), words, strict=True))]
-    for name, head in heads:
-        old = written.read(call.row, name, head)
-        places = [*([other.read(call.row, name, head)] if other else []), *speakers]
-        for new in [place for place in dict.fromkeys(places) if place != old and place in words][:TURNS]:
-            yield _Turn(name, head, old, new)
-
-
-def _turn(written: _Written, call: _Call, turns: Iterable[_Turn]) -> dict[str, Any] | None:
-    """Return the first turn that makes the rival the likeliest word, with the probabilities of word and rival."""
-    tried = list(turns)
-    rows = [with_rows({one.name: [(one.head, call.row, [0.0] * one.new + [1.0])]}) for one in tried]
-    for one, log_probs in zip(tried, written.varied(call.row, rows), strict=True):
-        if log_probs.argmax() == call.rival:
-            word, rival = (_short(log_probs[id].exp().item()) for id in (call.word, call.rival))
-            places = {"attention": one.name, "head": one.head, "from": one.old, "to": one.new}
-            return {**places, "word": word, "rival": rival}
-    return None
-
-
-def _without_source(model: Transformer, place: int) -> dict[str, Edit]:
-    """Return edits with which nothing reads a source position."""
-
-    def hide(scores: Tensor) -> Tensor:
-        return scores.index_fill(-1, torch.tensor([place], device=scores.device), -torch.inf)
-
-    names = [name for name in attentions(model) if name.startswith("encoder") or name.endswith("cross_attention")]
-    return {f"{name}.scores": hide for name in names}
+    olds = [(name, head, written.read(call.row, name, head)) for name, head in heads]
+    turns = [_Turn(*one, new) for one in olds for new in words if new != one[-1]]
+    rows = [with_rows({one.name: [(one.head, call.row, [0.0] * one.new + [1.0])]}) for one in turns]
+    log_probs = written.varied(call.row, rows)
+    there = {other.read(call.row, name, head) for name, head in heads} if other else set()
+    after = zip(turns, log_probs.argmax(-1).tolist(), log_probs[:, [call.word, call.rival]].exp().tolist(), strict=True)
+    flips = [(one, word, rival) for one, best, (word, rival) in after if best == call.rival]
+    if not flips:
+        return None
+    one, word, rival = max(flips, key=lambda flip: (flip[0].new in there, flip[2]))
+    places = {"attention": one.name, "head": one.head, "from": one.old, "to": one.new}
+    return {**places, "word": _short(word), "rival": _short(rival)}
 
 
 def _side_by_side(variants: Sequence[Mapping[str, Edit]]) -> dict[str, Edit]:
