@@ -366,6 +366,15 @@ def test_a_body_in_chunks_is_read(attacked, sizes):
             assert answer.read()
 
 
+def test_a_refusal_of_small_chunks_may_cross_another_answer(attacked):
+    """Nothing is written to stderr meanwhile, which the end of the service checks."""
+    head = b"POST /absent HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for _ in range(300):
+        with connected(attacked, head) as client, suppress(OSError):
+            client.sendall(in_chunks(*[1] * 1000))
+            assert client.recv(65536).startswith((b"HTTP/1.1 400", b"HTTP/1.1 404"))
+
+
 def test_a_wish_for_another_protocol_is_ignored(attacked):
     wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n"
     body = b"source=en&target=es&q=the cat\r\nUpgrade: h2c\r\nsleeps"

@@ -51,4 +51,6 @@ class BoundedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what the client sends, and end the connection."""
+        if self.cycle:
+            self.cycle.disconnected = True  # the application's own answer would be an error now
         super().send_400_response(REFUSAL if self.conn.spare < 0 else msg)
