@@ -218,6 +218,14 @@ def test_the_page_has_openings_of_its_sentence_and_the_examples(of_pair):
     shown = payload(translator, "the animal slept")
     assert list(shown["openings"]) == ["the animal slept", *shown["examples"]]
     assert shown["languages"] == {"source": "en", "target": "fr"}
+    served = payload(translator, "the animal slept", host="api")
+    assert served["openings"] == {"the animal slept": shown["openings"]["the animal slept"]}
+
+
+@pytest.mark.slow
+def test_a_served_page_does_not_wait_for_much_work(make_translator):
+    translator = make_translator(d_model=256, d_ff=1024, encoder_layers=6, decoder_layers=6, extra_length=0)
+    assert payload(translator, SENTENCE, host="api")["openings"] == {}
 
 
 def test_the_page_has_the_label_smoothing_of_the_training_if_there_was_one(make_translator):

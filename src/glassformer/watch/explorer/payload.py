@@ -46,6 +46,8 @@ PAYLOAD_VERSION = 2
 FRAME = 220_000
 """Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
+SOON = 5e9
+"""Maximum number of multiplications for the opening of a page that a reader waits for: half a second of two cores."""
 
 StoryOpens = Literal["never", "first", "always"]
 
@@ -110,7 +112,9 @@ def payload(
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
         "story": {"opens": story, "pair": story_pair(bundle)},
-        "openings": openings(translator, model, [page["sentence"], *page["examples"]]),
+        "openings": openings(translator, model, [page["sentence"]], SOON)
+        if host
+        else openings(translator, model, [page["sentence"], *page["examples"]]),
     }
     snapshots = snapshots_in(bundle.folder)
     chosen = spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])
