@@ -51,7 +51,7 @@ const page = bundled("translate/page.ts", {
 
 for (const [name, text] of [
   ["watch/explorer/explorer.js", await explorer],
-  ["watch/explorer/explorer.css", await styles(["ui/styles.css", "ui/story.css"])],
+  ["watch/explorer/explorer.css", await styles(["ui/styles.css", "ui/story.css", "ui/stage/beam.css"])],
   ["serving/page.js", await page],
   ["serving/page.css", await styles(["translate/page.css"])],
 ]) {

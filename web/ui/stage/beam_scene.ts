@@ -1,0 +1,772 @@
+// The first chapter: the beam of one head, from the source word that it reads to the word that is written. The reader
+// drags it to another word, and the model writes something else.
+import { timesText } from "../../engine/number_text.ts";
+import { largestAt, rowOf } from "../../engine/tensor.ts";
+import { button, element, refill } from "../dom.ts";
+import { drawing } from "../figure.ts";
+import { latestOnly } from "../latest.ts";
+import { Hand } from "./hand.ts";
+import { languageNames } from "./languages.ts";
+import { openingOf } from "./opening.ts";
+import { probabilityWords, tokenName } from "./words.ts";
+
+import type { Opening } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Child, Looks, Translated } from "../types.ts";
+import type { Written } from "./hand.ts";
+
+const MOVE = 320; // milliseconds
+const PLAY = 1500;
+const MAGNET = 0.12; // of the way between two words
+const FAINT = 0.03; // a smaller weight has no beam
+const BROAD = 16; // pixels of the beam with weight 1
+
+/** A head's row of cross-attention for the word that the scene is about. */
+interface Look {
+  attention: string;
+  head: number;
+  weights: Float32Array;
+  /** The place of the word that it reads most. */
+  peak: number;
+}
+
+/** All that the scene shows of a sentence. */
+interface Subject {
+  translated: Translated;
+  opening: Opening;
+  /** The ids of the word and of its rival. */
+  word: number;
+  rival: number;
+  /** The rows that the reader turns together, the deciding one first. */
+  looks: Look[];
+  /** The row that counts most of those that stay. */
+  pale: Look | null;
+  hand: Hand;
+  /** What the model writes by itself, and what it writes now. */
+  own: Written;
+  rested: Written;
+  /** The other sentence of the pair; "" if the sentence has none. */
+  other: string;
+}
+
+/** A point of the picture. */
+interface Spot {
+  x: number;
+  y: number;
+}
+
+/** The strand of the figure that the beam becomes: the row that writes the word, and the heads to show. */
+export type Lit = Pick<Looks, "heads"> & { row: number };
+
+/**
+ * Returns the scene as an element; it follows the page's sentence. `onward`: leads to the figure and lights the beam
+ * there; gets null if no beam is known.
+ */
+export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HTMLElement {
+  return new BeamScene(app, onward).element;
+}
+
+class BeamScene {
+  element = element("section", { className: "gf-stage-root gf-beam" });
+  #app: App;
+  #onward: (lit: Lit | null) => void;
+  #subject: Subject | null = null;
+  /** Where the reader holds the look; null while it rests. */
+  #held: number | null = null;
+  /** Where the look is coming to rest while the page searches. */
+  #kept: number | null = null;
+  #written: Written = { logProbs: new Float32Array(), ids: null };
+  /** The output under the hand, and at which position: it is compared with the page's own search. */
+  #greedy: { position: number; ids: number[] } | null = null;
+  #language = "";
+  #frame = 0;
+  #gradient = `gf-beam-${Math.random().toString(36).slice(2)}`;
+  #title = element("h2");
+  #lead = element("p", { className: "gf-beam-lead" });
+  #source = element("p", { className: "gf-beam-words", dir: "auto" });
+  #target = element("p", { className: "gf-beam-words gf-beam-written", dir: "auto" });
+  #field = element("div", { className: "gf-beam-field" });
+  #svg = drawing("svg", { "aria-hidden": "true" });
+  #chips = element("div", { "aria-hidden": "true" });
+  #dot = element("button", { type: "button", className: "gf-beam-dot", role: "slider" });
+  #tug = element("div", { className: "gf-beam-tug" });
+  #map = element("aside", { className: "gf-beam-map", "aria-hidden": "true" });
+  #said = element("p", { className: "gf-beam-said", "aria-live": "polite" });
+  #buttons = element("div", { className: "gf-beam-buttons" });
+  #prepare: () => Promise<void>;
+
+  constructor(app: App, onward: (lit: Lit | null) => void) {
+    this.#app = app;
+    this.#onward = onward;
+    this.#prepare = latestOnly(
+      app.signal,
+      () => subjectOf(app, (done, all) => this.#measuring(done, all)),
+      (subject) => this.#show(subject),
+    );
+    this.element.append(
+      element("header", {}, this.#title, this.#lead),
+      this.#field,
+      this.#map,
+      this.#tug,
+      element("footer", {}, this.#said, this.#buttons),
+    );
+    this.#listen();
+    this.#begin();
+  }
+
+  #listen() {
+    const app = this.#app;
+    const redraw = () => this.#draw();
+    app.on(["result", "language"], () => this.#begin());
+    app.on(["layout", "theme"], redraw);
+    const size = new ResizeObserver(redraw);
+    size.observe(this.element);
+    app.signal.addEventListener("abort", () => size.disconnect(), { once: true });
+    this.#dot.addEventListener("pointerdown", (event) => {
+      this.#dot.setPointerCapture(event.pointerId);
+      cancelAnimationFrame(this.#frame);
+    });
+    this.#dot.addEventListener("pointermove", (event) => {
+      if (this.#dot.hasPointerCapture(event.pointerId)) this.#hold(this.#positionAt(event));
+    });
+    const end = () => this.#keep();
+    this.#dot.addEventListener("pointerup", end);
+    this.#dot.addEventListener("pointercancel", end);
+    this.#dot.addEventListener("blur", end);
+    this.#dot.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  #begin() {
+    if (!this.#app.state.result) return;
+    this.element.ariaBusy = "true";
+    this.#app.attempt(this.#prepare);
+  }
+
+  // What the reader does
+
+  /** The position of the look: held, at rest, or the word that the head reads most by itself. */
+  get #position() {
+    const subject = this.#subject as Subject;
+    return this.#held ?? subject.hand.position ?? subject.looks[0].peak;
+  }
+
+  get #isTurned() {
+    return this.#held !== null || (this.#subject as Subject).hand.position !== null;
+  }
+
+  get #canTurn() {
+    return this.#app.engine.live !== false;
+  }
+
+  /** Holds the look at a position: the beam follows at once, the numbers when they are computed. */
+  #hold(position: number) {
+    const { hand } = this.#subject as Subject;
+    if (!this.#canTurn || position === this.#held) return;
+    this.#held = position;
+    this.#draw();
+    this.#app.attempt(() =>
+      hand.hold(position, (written) => {
+        this.#written = { ...written, ids: written.ids ?? this.#written.ids };
+        if (written.ids) this.#greedy = { position, ids: written.ids };
+        this.#draw();
+      }),
+    );
+  }
+
+  #keep() {
+    const held = this.#held;
+    if (held === null || held === this.#kept) return;
+    this.#kept = held;
+    this.#app.attempt(() => (this.#subject as Subject).hand.keep(held));
+  }
+
+  async #letGo() {
+    const { hand, looks, rested } = this.#subject as Subject;
+    await this.#glide(looks[0].peak, MOVE);
+    this.#held = null;
+    if (hand.position !== null) return this.#app.attempt(() => hand.letGo());
+    this.#written = rested;
+    this.#draw();
+  }
+
+  /** Plays the drag for a reader who has not found the dot. */
+  async #play() {
+    await this.#turnTo(await this.#aim(), PLAY);
+  }
+
+  async #turnTo(place: number, duration = MOVE) {
+    await this.#glide(place, duration);
+    this.#keep();
+  }
+
+  /** Moves the look to a position, and holds it on the way. */
+  #glide(to: number, duration: number) {
+    const from = this.#position;
+    const begun = performance.now();
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    cancelAnimationFrame(this.#frame);
+    return new Promise<void>((arrived) => {
+      const step = (now: number) => {
+        const share = still ? 1 : Math.min(1, Math.max(0, now - begun) / duration);
+        this.#hold(from + (to - from) * (1 - (1 - share) ** 3));
+        if (share === 1 || this.#app.signal.aborted) arrived();
+        else this.#frame = requestAnimationFrame(step);
+      };
+      this.#frame = requestAnimationFrame(step);
+    });
+  }
+
+  /** Returns the place to which the dot is best dragged: where the rival gains most. */
+  async #aim() {
+    const { opening, looks, translated, hand, word, rival } = this.#subject as Subject;
+    if (opening.turn || this.#app.engine.live !== true)
+      return opening.turn?.to ?? Number(looks[0].peak === 0);
+    const margins: number[] = [];
+    for (const place of translated.sourceTokens.keys())
+      await hand.hold(place, ({ logProbs }) => (margins[place] = logProbs[rival] - logProbs[word]));
+    return largestAt(margins, 1, (place) => place !== looks[0].peak)[0];
+  }
+
+  #key(event: KeyboardEvent) {
+    const { translated } = this.#subject as Subject;
+    const last = translated.sourceTokens.length - 1;
+    const ways: Record<string, number> = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
+    const isLeftwards = getComputedStyle(this.#source).direction === "rtl";
+    if (event.key in ways) {
+      const way = ways[event.key] * (isLeftwards ? -1 : 1);
+      const at = this.#position;
+      const next = event.shiftKey ? at + way / 10 : way > 0 ? Math.floor(at) + 1 : Math.ceil(at) - 1;
+      this.#hold(Math.round(10 * Math.max(0, Math.min(last, next))) / 10);
+    } else if (event.key === "Enter") this.#keep();
+    else if (event.key === "Escape" && this.#isTurned) this.#letGo();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Returns the position under the pointer, drawn to a word that is near. */
+  #positionAt({ clientX, clientY }: PointerEvent) {
+    const words = this.#spots();
+    const { left, top } = this.#field.getBoundingClientRect();
+    const [x, y] = [clientX - left, clientY - top];
+    const line = words.reduce(
+      (best, { y: at }) => (Math.abs(at - y) < Math.abs(best - y) ? at : best),
+      Infinity,
+    );
+    const places = [...words.keys()]
+      .filter((at) => words[at].y === line)
+      .sort((a, b) => words[a].x - words[b].x);
+    const right = places.findIndex((at) => words[at].x >= x);
+    if (right <= 0) return places[right < 0 ? places.length - 1 : 0];
+    const [a, b] = [places[right - 1], places[right]];
+    const share = (x - words[a].x) / (words[b].x - words[a].x);
+    const drawn = share < MAGNET ? 0 : share > 1 - MAGNET ? 1 : Math.round(100 * share) / 100;
+    return a + (b - a) * drawn;
+  }
+
+  // What the reader sees
+
+  /** Says how far the search for the deciding head is, for a sentence that Python has not measured. */
+  #measuring(done: number, all: number) {
+    if (this.#subject) return;
+    this.#said.textContent = done < all ? this.#app.t("beam.scene.measuring", done, all) : "";
+  }
+
+  #show(subject: Subject | null) {
+    const [before, language] = [this.#subject, this.#app.state.language];
+    const isNew = before?.translated !== subject?.translated || this.#language !== language;
+    this.#subject = subject;
+    this.#language = language;
+    this.element.ariaBusy = "false";
+    if (isNew || this.#held === this.#kept) this.#held = null; // else the reader has gone on
+    this.#kept = null;
+    this.element.toggleAttribute("data-empty", !subject);
+    if (!subject) {
+      this.#said.textContent = this.#app.t("beam.scene.unknown");
+      return this.#drawButtons();
+    }
+    if (this.#held === null) this.#written = subject.rested;
+    if (isNew) this.#fill(subject); // the dot keeps the focus
+    this.#draw();
+  }
+
+  /** Fills in what stays while the look is turned. */
+  #fill({ translated, opening, word, rival, other, looks, pale }: Subject) {
+    const app = this.#app;
+    const { outputTokens } = translated;
+    const languages = languageNames(app);
+    const [mine, its] = this.#words([word, rival]);
+    const differing = other ? differingWord(app.state.sentence, other) : "";
+    refill(
+      this.#title,
+      other
+        ? phrase(app.t("beam.scene.who"), element("em", { className: "gfs-source" }, differing))
+        : phrase(app.t("beam.scene.why"), targetWord(mine)),
+    );
+    refill(
+      this.#lead,
+      phrase(app.t(other ? "beam.scene.lead.pair" : "beam.scene.lead"), targetWord(mine), targetWord(its)),
+    );
+    refill(
+      this.#field,
+      this.#svg,
+      element("p", { className: "gf-beam-label" }, app.t("beam.scene.read", capital(languages.source))),
+      this.#source,
+      element("div", { className: "gf-beam-room" }),
+      element("p", { className: "gf-beam-label" }, app.t("beam.scene.written", capital(languages.target))),
+      this.#target,
+      this.#chips,
+      this.#canTurn && this.#dot,
+    );
+    const names = translated.sourceTokens.map((token) => this.#name(token));
+    refill(
+      this.#source,
+      names.map((name, place) => [
+        gap(translated.sourceTokens, place),
+        element(
+          "span",
+          {
+            "data-place": place,
+            onclick: () => this.#canTurn && name !== differing && app.attempt(() => this.#turnTo(place)),
+            className: translated.sourceTokens[place] === "<eos>" ? "gf-beam-later" : "",
+          },
+          name === differing
+            ? button([name, " ⇄"], () => app.attempt(() => app.open(other)), {
+                title: app.t("beam.scene.swap"),
+              })
+            : name,
+        ),
+      ]),
+    );
+    this.element.setAttribute("aria-label", app.t("beam.scene.label", outputTokens[opening.row]));
+    refill(this.#map, mapOf(app, looks, pale));
+  }
+
+  /** Draws all that changes while the look is turned. */
+  #draw() {
+    const subject = this.#subject;
+    if (!subject || !this.element.clientWidth) return;
+    this.#size(subject);
+    const weights = this.#weights(subject);
+    for (const one of this.#source.querySelectorAll<HTMLElement>("[data-place]"))
+      one.style.setProperty("--share", String(weights[Number(one.dataset.place)]));
+    refill(this.#target, this.#output(subject));
+    this.#drawBeams(subject, weights);
+    this.#drawTug(subject);
+    this.#tell(subject);
+  }
+
+  /** Sets the type of the words: in one line if it stays large enough. */
+  #size({ translated: { sourceTokens, outputTokens } }: Subject) {
+    const letters = (tokens: string[]) => tokens.join("").length + 1.3 * tokens.length;
+    const fitting =
+      this.#field.clientWidth / (0.47 * Math.max(letters(sourceTokens), letters(outputTokens) + 6));
+    this.element.style.setProperty("--beam-size", `${Math.min(27, fitting < 20 ? 20 : fitting)}px`);
+  }
+
+  /** Returns the weights of the deciding head's row. */
+  #weights({ looks: [{ weights }], hand }: Subject) {
+    return this.#isTurned ? hand.rows(this.#position)[0].weights : weights;
+  }
+
+  #words(ids: number[]) {
+    return this.#app.engine.tokens("target", ids).map((token) => this.#name(token));
+  }
+
+  #name(token: string) {
+    return tokenName(token, (key) => this.#app.t(key));
+  }
+
+  /** Returns the written words; where they differ from the model's own, the old ones are struck. */
+  #output({ opening: { row }, own }: Subject): Child[] {
+    const [before, now] = this.#texts(own);
+    return compared(before, now).map(({ text, old, place }) => {
+      const struck = old.map((one) => [element("s", {}, this.#name(one)), " "]);
+      if (text === null) return [" ", struck];
+      const className = place === row ? "gf-beam-pill" : place > row ? "gf-beam-later" : "";
+      return [gap(now, place), struck, element("span", { className }, this.#name(text))];
+    });
+  }
+
+  /** Returns the model's own words, and those that it writes now, without <eos>. */
+  #texts(own: Written): [before: string[], now: string[]] {
+    const { engine, config } = this.#app;
+    const texts = ({ ids }: Written) =>
+      engine.tokens(
+        "target",
+        (ids ?? []).filter((id) => id !== config.eos_id),
+      );
+    return [texts(own), texts(this.#written)];
+  }
+
+  /** Returns the spots under the source words, where a beam begins. */
+  #spots(): Spot[] {
+    const { left, top } = this.#field.getBoundingClientRect();
+    let line = 0;
+    return [...this.#source.querySelectorAll("[data-place]")].map((one) => {
+      const box = one.getBoundingClientRect();
+      const y = Math.round(box.bottom - top) + 8;
+      if (Math.abs(y - line) > 12) line = y; // words of one line have different heights
+      return { x: (box.left + box.right) / 2 - left, y: line };
+    });
+  }
+
+  #drawBeams({ looks, pale }: Subject, weights: ArrayLike<number>) {
+    const { left, top, width, height } = this.#field.getBoundingClientRect();
+    const pill = this.#target.querySelector(".gf-beam-pill")?.getBoundingClientRect();
+    if (!pill) return refill(this.#svg);
+    const end = { x: (pill.left + pill.right) / 2 - left, y: pill.top - top };
+    const spots = this.#spots();
+    const at = this.#position;
+    const [low, high] = [spots[Math.floor(at)], spots[Math.ceil(at)]];
+    const share = at % 1;
+    const dot =
+      low.y === high.y ? { x: low.x + share * (high.x - low.x), y: low.y } : share < 0.5 ? low : high;
+    const strong = Math.max(...Array.from(weights));
+    this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const id = this.#gradient;
+    const others = this.#isTurned ? [] : [...Array.from(weights).keys()].filter((place) => place !== at);
+    const isBeside = pale !== null && Math.abs(spots[pale.peak].x - dot.x) < 14; // it goes beside the lit beam
+    const aside = ({ x, y }: Spot) => ({ x: x + (isBeside ? 14 : 0), y });
+    const [paleFrom, paleTo] = [pale && aside(spots[pale.peak]), aside(end)];
+    refill(
+      this.#svg,
+      drawing(
+        "linearGradient",
+        { id, gradientUnits: "userSpaceOnUse", x1: 0, y1: dot.y, x2: 0, y2: end.y },
+        drawing("stop", { offset: 0, class: "gf-beam-from" }),
+        drawing("stop", { offset: 1, class: "gf-beam-to" }),
+      ),
+      paleFrom && drawing("path", { d: curve(paleFrom, paleTo), class: "gf-beam-pale" }),
+      others
+        .filter((place) => weights[place] >= FAINT)
+        .map((place) =>
+          drawing("path", {
+            d: curve(spots[place], end),
+            class: "gf-beam-thin",
+            "stroke-width": BROAD * weights[place],
+          }),
+        ),
+      drawing("path", {
+        d: curve(dot, end),
+        class: "gf-beam-path",
+        stroke: `url(#${id})`,
+        "stroke-width": this.#isTurned ? BROAD : Math.max(3, BROAD * strong),
+      }),
+      !this.#canTurn && drawing("circle", { cx: dot.x, cy: dot.y, r: 10, class: "gf-beam-end" }),
+    );
+    this.#dot.style.transform = `translate(${dot.x - 22}px, ${dot.y - 22}px)`;
+    refill(
+      this.#chips,
+      chip(this.#chipText(looks, strong), middle(dot, end, 0.55), "gf-beam-on"),
+      paleFrom &&
+        pale &&
+        chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? "gf-beam-beside" : ""),
+    );
+    this.#nameDot();
+  }
+
+  #chipText(looks: Look[], strong: number) {
+    const app = this.#app;
+    const texts = looks.map((look) => lookText(app, look, this.#isTurned ? strong : look.weights[look.peak]));
+    return texts.join(" · ");
+  }
+
+  /** Tells the dot's position to those who hear the page. */
+  #nameDot() {
+    const { translated } = this.#subject as Subject;
+    const at = this.#position;
+    const words = [...new Set([Math.floor(at), Math.ceil(at)])].map((place) => {
+      const share = 1 - Math.abs(at - place);
+      const word = this.#name(translated.sourceTokens[place]);
+      return share === 1 ? word : `${word} ${probabilityWords(share)}`;
+    });
+    const values = {
+      label: this.#app.t("beam.scene.dot"),
+      valuemin: 0,
+      valuemax: translated.sourceTokens.length - 1,
+    };
+    for (const [name, value] of Object.entries({ ...values, valuenow: at, valuetext: words.join(", ") }))
+      this.#dot.setAttribute(`aria-${name}`, String(value));
+  }
+
+  #drawTug({ word, rival }: Subject) {
+    const [mine, its] = [word, rival].map((id) => Math.exp(this.#written.logProbs[id]));
+    const [first, second] = this.#words([word, rival]);
+    const side = (name: string, value: number, won: boolean) =>
+      element(
+        "span",
+        { className: won ? "gf-beam-won" : "" },
+        name,
+        " ",
+        element("data", { value }, probabilityWords(value)),
+      );
+    const bar = element("span", { className: "gf-beam-bar" }, element("i"), element("i"));
+    bar.style.setProperty("--mine", String(mine));
+    bar.style.setProperty("--its", String(its));
+    bar.toggleAttribute("data-lost", its > mine);
+    refill(this.#tug, side(first, mine, mine >= its), bar, side(second, its, its > mine));
+  }
+
+  /** Says what happened, and what can be done now. */
+  #tell(subject: Subject) {
+    const app = this.#app;
+    const { looks, word, rival, opening, translated, own } = subject;
+    const { logProbs, ids } = this.#written;
+    const [mine, its] = this.#words([word, rival]);
+    const [top] = largestAt(logProbs, 1, (id) => id !== app.config.bos_id && id !== app.config.pad_id);
+    const probability = (id: number) => probabilityWords(Math.exp(logProbs[id]));
+    const place = looks[0].peak;
+    const isTurned = this.#isTurned;
+    const space = app.state.language === "zh" ? "" : " ";
+    const several = looks.length > 1 ? ".two" : "";
+    const said: Child[] = [];
+    if (!isTurned) {
+      const margin = logProbs[word] - logProbs[rival];
+      said.push(
+        phrase(
+          app.t(`beam.scene.looks${several}`),
+          sourceWord(this.#name(translated.sourceTokens[place])),
+          probabilityWords(looks[0].weights[place]),
+          layerOf(looks[0]),
+          looks[0].head,
+        ),
+        space,
+        margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), timesText(margin)),
+        space,
+        element("strong", {}, this.#canTurn ? this.#invitation(subject) : app.t("beam.scene.fixed")),
+      );
+    } else {
+      const old = own.ids?.[opening.row] ?? word;
+      const now = this.#held === null ? (ids?.[opening.row] ?? top) : top;
+      const [oldWord, nowWord, topWord] = this.#words([old, now, top]).map(targetWord);
+      const key = now === old ? "stays" : "writes";
+      said.push(
+        phrase(
+          app.t(`beam.scene.${key}${several}`),
+          this.#looked(translated),
+          nowWord,
+          probability(now),
+          oldWord,
+        ),
+        now !== old && ids && [space, this.#followed(subject)],
+        now !== top
+          ? [space, phrase(app.t("beam.scene.search"), topWord, probability(top))]
+          : this.#held === null && this.#differs(subject),
+      );
+    }
+    refill(this.#said, said);
+    this.#drawButtons();
+  }
+
+  /** Returns the words at the dot, with their shares if there are two. */
+  #looked({ sourceTokens }: Translated): Child {
+    const at = this.#position;
+    const [low, high] = [Math.floor(at), Math.ceil(at)];
+    const word = (place: number) => sourceWord(this.#name(sourceTokens[place]));
+    if (low === high) return word(low);
+    const shares = [1 - at + low, at - low].map(probabilityWords);
+    return phrase(this.#app.t("beam.scene.both"), word(low), shares[0], word(high), shares[1]);
+  }
+
+  /** Says which words after the row change with it. */
+  #followed({ opening: { row }, own }: Subject) {
+    const tails = this.#texts(own).map((texts) => texts.slice(row + 1).map((token) => this.#name(token)));
+    const [before, now] = tails;
+    if (before.length !== now.length) return this.#app.t("beam.scene.change");
+    const pairs = now.flatMap((text, at) => (text === before[at] ? [] : [`${before[at]} → ${text}`]));
+    if (pairs.length === 0) return this.#app.t("beam.scene.alone");
+    return this.#app.t("beam.scene.follow", pairs.slice(0, 3).join(", ") + (pairs.length > 3 ? ", …" : ""));
+  }
+
+  #invitation({ opening, translated }: Subject) {
+    const place = opening.turn?.to;
+    return place === undefined
+      ? this.#app.t("beam.scene.drag.any")
+      : phrase(this.#app.t("beam.scene.drag"), sourceWord(this.#name(translated.sourceTokens[place])));
+  }
+
+  /** Returns a remark if the page's own search writes something else than was written under the hand. */
+  #differs({ rested, hand }: Subject): Child {
+    const { ids, position } = this.#greedy ?? {};
+    if (!ids || position !== hand.position || String(ids) === String(rested.ids)) return null;
+    return [" ", this.#app.t("beam.scene.differs", this.#app.engine.decode(ids))];
+  }
+
+  /** Offers the drag to those who have not found the dot, and then the way on. */
+  #drawButtons() {
+    const [app, subject] = [this.#app, this.#subject];
+    const isTurned = subject !== null && this.#isTurned;
+    const isDone = !subject || isTurned || !this.#canTurn;
+    const key = `${isTurned} ${isDone} ${app.state.language}`;
+    if (this.#buttons.dataset.key === key) return; // buttons keep the focus
+    this.#buttons.dataset.key = key;
+    const act = (label: string, action: () => unknown, className = "gfs-pill gfs-dark") =>
+      button(app.t(label), () => app.attempt(action), { className });
+    refill(
+      this.#buttons,
+      isTurned && act("beam.scene.letgo", () => this.#letGo(), "gfs-pill"),
+      isDone ? act("beam.scene.onward", () => this.#leave()) : act("beam.scene.act", () => this.#play()),
+    );
+  }
+
+  #leave() {
+    if (!this.#subject) return this.#onward(null);
+    const { looks, opening } = this.#subject;
+    const cross = { layer: layerOf(looks[0]), head: looks[0].head };
+    this.#onward({ row: opening.row, heads: { ...this.#app.state.heads, cross } });
+  }
+}
+
+// The subject
+
+async function subjectOf(app: App, progress: (done: number, all: number) => void): Promise<Subject | null> {
+  const translated = app.result.reference;
+  const opening = await openingOf(app, translated, progress);
+  if (!opening) return null;
+  const { row, rival, turn } = opening;
+  const word = translated.hypothesis.ids[row];
+  const cost = (attention: string, head: number) => opening.without[attention][head].margin;
+  const heads = Object.keys(opening.without)
+    .filter((name) => name.endsWith("cross_attention"))
+    .flatMap((attention) => opening.without[attention].map((_, head) => ({ attention, head })))
+    .sort((a, b) => cost(a.attention, a.head) - cost(b.attention, b.head));
+  const turned = turn ? [turn] : heads.slice(0, 2);
+  const left = heads.find(
+    (one) => !turned.some(({ attention, head }) => one.attention === attention && one.head === head),
+  );
+  const looks = await Promise.all(turned.map((one) => lookOf(translated, one, row)));
+  const places = turned.map(({ attention, head }) => ({ attention, head, query: row }));
+  const hand = new Hand(app, translated, places);
+  const logProbs = rowOf(await translated.trace.get("log_probs"), row);
+  return {
+    translated,
+    opening,
+    word,
+    rival,
+    looks,
+    pale: left ? await lookOf(translated, left, row) : null,
+    hand,
+    own: { logProbs, ids: translated.hypothesis.ids },
+    rested: await hand.rested(),
+    other: otherOf(app, opening, word),
+  };
+}
+
+async function lookOf(
+  { trace }: Translated,
+  { attention, head }: { attention: string; head: number },
+  row: number,
+): Promise<Look> {
+  const { shape: [, rows, columns], data } = await trace.get(`${attention}.weights`); // prettier-ignore
+  const start = (head * rows + row) * columns;
+  const weights = data.subarray(start, start + columns);
+  return { attention, head, weights, peak: largestAt(weights, 1)[0] };
+}
+
+/** Returns the other sentence of the pair, if the scene's word and its rival are those of the two sentences. */
+function otherOf({ payload, state }: App, { row, rival }: Opening, word: number) {
+  const { pair } = payload.story;
+  const other = pair.find((one) => one !== state.sentence);
+  const there = other && pair.includes(state.sentence) ? payload.openings[other] : null;
+  return other && there && there.row === row && there.ids[row] === rival && there.rival === word ? other : "";
+}
+
+/** Returns the word of a sentence that another one replaces. */
+function differingWord(sentence: string, other: string) {
+  const others = other.split(/[\s.]+/);
+  return sentence.split(/[\s.]+/).find((word, at) => word !== others[at]) ?? "";
+}
+
+// Texts
+
+/** Returns a text with elements in the places of {0}, {1} … */
+function phrase(text: string, ...parts: Child[]): Child[] {
+  return text.split(/\{(\d)\}/).map((part, at) => (at % 2 ? parts[Number(part)] : part));
+}
+
+/** Returns a name as it begins a sentence. */
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const sourceWord = (text: string) => element("b", { className: "gfs-source" }, element("bdi", {}, text));
+const targetWord = (text: string) => element("b", { className: "gfs-target" }, element("bdi", {}, text));
+
+/** Returns the space before a token; pieces of one word stand together. */
+function gap(tokens: string[], place: number) {
+  const arePieces = tokens.some((token) => token.startsWith("▁"));
+  return place && !(arePieces && !/^[▁<]/.test(tokens[place])) ? " " : "";
+}
+
+function lookText(app: App, look: Look, weight = look.weights[look.peak]) {
+  return app.t("beam.scene.look", layerOf(look), look.head, probabilityWords(weight));
+}
+
+/** Returns the layer of a head's attention. */
+function layerOf({ attention }: { attention: string }) {
+  return Number(attention.split(".")[2]);
+}
+
+/** Returns the words of an output, each with the words of the old output that it replaces. */
+export function compared(
+  before: string[],
+  now: string[],
+): { text: string | null; old: string[]; place: number }[] {
+  if (before.length === now.length)
+    return now.map((text, place) => ({ text, old: before[place] === text ? [] : [before[place]], place }));
+  const shorter = Math.min(before.length, now.length);
+  let [start, end] = [0, 0];
+  while (start < shorter && before[start] === now[start]) start++;
+  while (end < shorter - start && before[before.length - 1 - end] === now[now.length - 1 - end]) end++;
+  const gone = before.slice(start, before.length - end);
+  const words = now.map((text, place) => ({ text, old: place === start ? gone : [], place }));
+  if (start < now.length - end) return words;
+  const kept = words.map((one) => ({ ...one, old: [] }));
+  return [...kept.slice(0, start), { text: null, old: gone, place: start }, ...kept.slice(start)];
+}
+
+// The picture
+
+/** Returns the path of a beam, which leaves a word downwards and arrives from above. */
+function curve(from: Spot, to: Spot) {
+  const fall = to.y - from.y;
+  return `M${from.x} ${from.y}C${from.x} ${from.y + 0.55 * fall} ${to.x} ${to.y - 0.5 * fall} ${to.x} ${to.y}`;
+}
+
+/** Returns the point of a beam's curve at t. */
+function middle(from: Spot, to: Spot, t: number): Spot {
+  const fall = to.y - from.y;
+  const bend = (a: number, b: number, c: number, d: number) =>
+    (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t * t * c + t ** 3 * d;
+  return {
+    x: bend(from.x, from.x, to.x, to.x),
+    y: bend(from.y, from.y + 0.55 * fall, to.y - 0.5 * fall, to.y),
+  };
+}
+
+function chip(text: string, { x, y }: Spot, className: string) {
+  const made = element("span", { className: `gf-beam-chip ${className}` }, text);
+  made.style.cssText = `left:${x}px;top:${y}px`;
+  return made;
+}
+
+/** Returns the boxes of Figure 1, with those of the lit heads marked. */
+function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
+  const { encoder_layers: encoder, decoder_layers: decoder } = app.config;
+  const stack = (name: "encoder" | "decoder", layers: number, kinds: string[]) => {
+    const boxes = Array.from({ length: layers }, (_, layer) =>
+      kinds.map((kind) => {
+        const attention = `${name}.layers.${layer}.${kind}`;
+        const lit = looks.some((look) => look.attention === attention);
+        const made = element("span", { "data-kind": kind }, layers <= 2 && app.t(`beam.scene.${kind}`));
+        if (lit || pale?.attention === attention) made.dataset.lit = lit ? "on" : "pale";
+        return made;
+      }),
+    );
+    return element("div", {}, element("b", {}, app.t(`beam.scene.${name}`)), boxes.flat().reverse());
+  };
+  return [
+    element("p", {}, app.t("beam.scene.where")),
+    stack("encoder", encoder, ["self_attention", "feed_forward"]),
+    stack("decoder", decoder, ["self_attention", "cross_attention", "feed_forward"]),
+  ];
+}

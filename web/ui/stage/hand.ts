@@ -1,0 +1,110 @@
+// The reader's hand on rows of attention: while it holds them, the model is computed again at each move; where it lets
+// them rest, they are a change of the page like any other.
+import { rowOf } from "../../engine/tensor.ts";
+import { splitWeights, withoutRows, withRows } from "../../engine/turning.ts";
+
+import type { Turning } from "../../engine/turning.ts";
+import type { TurnedRow } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Translated } from "../types.ts";
+
+/** What the model writes while the rows are turned. */
+export interface Written {
+  /** Log p of every word in the watched row. */
+  logProbs: Float32Array;
+  /** The whole output with eos; null while the words after the row are not computed yet. */
+  ids: number[] | null;
+}
+
+/** Turns rows of one decoder position together; `width`: the number of words that they can look at. */
+export class Hand {
+  #app: App;
+  #translated: Translated;
+  #places: Omit<TurnedRow, "weights">[];
+  #width: number;
+  #turning: Promise<Turning> | null = null;
+  #row: Promise<Float32Array | null> = Promise.resolve(null);
+  #moves = 0;
+  /** The number of moves when the rows last came to rest. */
+  #rested = 0;
+
+  constructor(
+    app: App,
+    translated: Translated,
+    places: Omit<TurnedRow, "weights">[],
+    width = translated.sourceIds.length,
+  ) {
+    this.#app = app;
+    this.#translated = translated;
+    this.#places = places;
+    this.#width = width;
+  }
+
+  /** The position at which the rows rest, as the state has it; null if they are not turned. */
+  get position() {
+    const [{ attention, head, query }] = this.#places;
+    const row = this.#app.changes.overrides[attention]?.find((one) => one[0] === head && one[1] === query);
+    return row ? row[2].reduce((sum, weight, place) => sum + weight * place, 0) : null;
+  }
+
+  /** Returns the rows that look at a position between two neighbouring words. */
+  rows(position: number): TurnedRow[] {
+    const weights = splitWeights(this.#width, position).map((weight) => Math.round(100 * weight) / 100);
+    return this.#places.map((place) => ({ ...place, weights }));
+  }
+
+  /**
+   * Computes what the model writes with the rows at a position, and shows it: the row, then the words after it. Of the
+   * moves that come meanwhile only the last one is computed. Does nothing unless the page computes by itself.
+   */
+  async hold(position: number, show: (written: Written) => void) {
+    const { engine } = this.#app;
+    if (engine.live !== true) return;
+    const move = ++this.#moves;
+    const { sourceIds, hypothesis } = this.#translated;
+    this.#turning ??= engine.turning({
+      sourceIds,
+      ids: hypothesis.ids,
+      changes: this.#app.result.current.changes,
+    });
+    const turning = await this.#turning;
+    const rows = this.rows(position);
+    this.#row = this.#row.catch(() => null).then(() => (move === this.#moves ? turning.row(rows) : null));
+    const logProbs = await this.#row;
+    if (!logProbs || move <= this.#rested) return;
+    show({ logProbs, ids: null });
+    if (move !== this.#moves) return;
+    try {
+      const { ids } = await turning.after(rows);
+      if (move === this.#moves) show({ logProbs, ids: [...hypothesis.ids.slice(0, rows[0].query), ...ids] });
+    } catch (error) {
+      if (move === this.#moves) throw error; // the next move ends the computation of the words
+    }
+  }
+
+  /** Lets the rows rest at a position: the page searches with them. */
+  async keep(position: number) {
+    this.#rested = ++this.#moves;
+    await this.#app.set({ overrides: withRows(this.#app.changes.overrides, this.rows(position)) });
+  }
+
+  /** Gives the rows back to the model. */
+  async letGo() {
+    this.#rested = ++this.#moves;
+    await this.#app.set({ overrides: withoutRows(this.#app.changes.overrides, this.#places) });
+  }
+
+  /** Returns what the model writes at rest: the row after the unturned words, and the page's own search. */
+  async rested(): Promise<Written> {
+    const { current, reference } = this.#app.result;
+    const { sourceIds, targetIds } = this.#translated;
+    const trace =
+      current === reference
+        ? current.trace
+        : await this.#app.sentences.traced(sourceIds, targetIds, current.changes);
+    return {
+      logProbs: rowOf(await trace.get("log_probs"), this.#places[0].query),
+      ids: current.hypothesis.ids,
+    };
+  }
+}

@@ -1,0 +1,17 @@
+// The names of the two languages of a model.
+import type { Side } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+
+/** Returns the names of the two languages in the reader's language, or "source" and "target". */
+export function languageNames(app: App) {
+  const { languages } = app.payload;
+  const names = new Intl.DisplayNames([app.state.language === "zh" ? "zh-CN" : "en"], { type: "language" });
+  const named = (side: Side) => {
+    try {
+      return (languages[side] && names.of(languages[side])) || app.t(`stage.${side}`);
+    } catch {
+      return app.t(`stage.${side}`); // a configuration may hold any text
+    }
+  };
+  return { source: named("source"), target: named("target") };
+}
