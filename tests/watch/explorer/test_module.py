@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 220_000
-LARGEST_STYLES = 30_000
+LARGEST = 240_000
+LARGEST_STYLES = 40_000
 WEB = Path(__file__).parents[3] / "web"
 
 
