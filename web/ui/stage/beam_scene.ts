@@ -75,6 +75,8 @@ class BeamScene {
   #held: number | null = null;
   /** Where the look is coming to rest while the page searches. */
   #kept: number | null = null;
+  /** The position for which the numbers are shown, which follow the look. */
+  #told = 0;
   #written: Written = { logProbs: new Float32Array(), ids: null };
   /** The output under the hand, and at which position: it is compared with the page's own search. */
   #greedy: { position: number; ids: number[] } | null = null;
@@ -163,9 +165,11 @@ class BeamScene {
     const { hand } = this.#subject as Subject;
     if (!this.#canTurn || position === this.#held) return;
     this.#held = position;
-    this.#draw();
+    this.#drawLook();
+    if (this.#app.engine.live !== true) this.#said.textContent = this.#app.t("beam.scene.waits");
     this.#app.attempt(() =>
       hand.hold(position, (written) => {
+        this.#told = position;
         this.#written = { ...written, ids: written.ids ?? this.#written.ids };
         if (written.ids) this.#greedy = { position, ids: written.ids };
         this.#draw();
@@ -186,6 +190,7 @@ class BeamScene {
     this.#held = null;
     if (hand.position !== null) return this.#app.attempt(() => hand.letGo());
     this.#written = rested;
+    this.#told = looks[0].peak;
     this.#draw();
   }
 
@@ -285,7 +290,10 @@ class BeamScene {
       this.#said.textContent = this.#app.t("beam.scene.unknown");
       return this.#drawButtons();
     }
-    if (this.#held === null) this.#written = subject.rested;
+    if (this.#held === null) {
+      this.#written = subject.rested;
+      this.#told = this.#position;
+    }
     if (isNew) this.#fill(subject); // the dot keeps the focus
     this.#draw();
   }
@@ -347,13 +355,19 @@ class BeamScene {
     const subject = this.#subject;
     if (!subject || !this.element.clientWidth) return;
     this.#size(subject);
+    refill(this.#target, this.#output(subject));
+    this.#drawLook();
+    this.#drawTug(subject);
+    this.#tell(subject);
+  }
+
+  /** Draws where the look is, before it is known what the model writes then. */
+  #drawLook() {
+    const subject = this.#subject as Subject;
     const weights = this.#weights(subject);
     for (const one of this.#source.querySelectorAll<HTMLElement>("[data-place]"))
       one.style.setProperty("--share", String(weights[Number(one.dataset.place)]));
-    refill(this.#target, this.#output(subject));
     this.#drawBeams(subject, weights);
-    this.#drawTug(subject);
-    this.#tell(subject);
   }
 
   /** Sets the type of the words: in one line if it stays large enough. */
@@ -561,7 +575,7 @@ class BeamScene {
 
   /** Returns the words at the dot, with their shares if there are two. */
   #looked({ sourceTokens }: Translated): Child {
-    const at = this.#position;
+    const at = this.#told;
     const [low, high] = [Math.floor(at), Math.ceil(at)];
     const word = (place: number) => sourceWord(this.#name(sourceTokens[place]));
     if (low === high) return word(low);
