@@ -347,7 +347,7 @@ def test_evaluate_scores_a_finished_folder_as_it_scores_a_run(glassformer, train
     expected, found = glassformer("evaluate", trained, "source", "target"), glassformer(*of_parts)
     assert found.status == 0, found.err
     assert found.out == expected.out
-    assert "no translation of 1 of 63 sources (1 blank)" in found.err
+    assert re.search(r"no translation of \d+ of 63 sources \(1 blank", found.err)  # others may be empty
     assert "SRC, and REF" in glassformer("evaluate", "out").err
     assert "--beam-size has no effect on translations that exist" in glassformer(*of_parts, "--beam-size", 2).err
     Path("target").write_text("le chat\n" * 62)
