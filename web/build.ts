@@ -49,9 +49,14 @@ const page = bundled("translate/page.ts", {
   },
 });
 
+const SHEETS = [
+  "ui/styles.css",
+  "ui/story.css",
+  ...["stage", "beam", "zoom"].map((name) => `ui/stage/${name}.css`),
+];
 for (const [name, text] of [
   ["watch/explorer/explorer.js", await explorer],
-  ["watch/explorer/explorer.css", await styles(["ui/styles.css", "ui/story.css", "ui/stage/beam.css"])],
+  ["watch/explorer/explorer.css", await styles(SHEETS)],
   ["serving/page.js", await page],
   ["serving/page.css", await styles(["translate/page.css"])],
 ]) {

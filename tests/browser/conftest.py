@@ -47,12 +47,17 @@ def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
         sentence: str = "the black cat sleeps .",
         *,
         fragment: str = "",
+        view: str = "numbers",
         data: Callable[..., Any] = payload,
         **more: Any,
     ) -> Any:
         path = tmp_path / "page.html"
         path.write_bytes(page_html(data(translator, sentence) | more).encode("utf-8", "replace"))
-        page.goto(path.as_uri() + fragment)
+        state = fragment.removeprefix("#")
+        if view == "numbers" and "view=" not in state:
+            state = f"{state}&view=numbers".removeprefix("&")
+        page.goto("about:blank")  # the same address with a fragment would not be loaded again
+        page.goto(f"{path.as_uri()}#{state}" if state else path.as_uri())
         page.evaluate("() => glassformer.ready.then(() => null)")
         return page
 

@@ -181,6 +181,7 @@ def test_a_served_page_asks_little_of_python(make_translator, tab, served):
     asked: list[Any] = []
     tab.on("request", lambda request: asked.append(request.post_data_json) if request.method == "POST" else None)
     page = served(make_translator(**LARGE))
+    page.evaluate("glassformer.app.show({chapter: 0})")  # the first chapter needs the probabilities
     assert [one["kind"] for one in asked if one["kind"] != "trace" or one["names"] is None] == ["trace"]
     asked.clear()
     page.evaluate("(name) => glassformer.set({ ablated: { [name]: [0] } })", CROSS)
@@ -236,6 +237,7 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
     translator = make_translator(words, words, name="<b onclick=pwned()>run")
     frame = request.getfixturevalue(host)(translator, words)
     frame.evaluate("() => { globalThis.pwned = () => { globalThis.harm = true; }; }")
+    frame.evaluate("glassformer.app.show({view: 'numbers'})")
     frame.evaluate("glassformer.set({source: document.querySelector('input').value})")
     shown = frame.locator(".gf-outcome [data-side=source]").all_inner_texts()
     assert shown == [*translator.bundle.source_tokenizer.split(words), "<eos>"]
@@ -253,10 +255,11 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
         frame.evaluate("(changes) => glassformer.set(changes)", changes)
         for name in ("encoder.output", f"{CROSS}.weights", "logits"):
             np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
+    frame.evaluate("glassformer.app.show({view: 'numbers'})")
     frame.locator("[data-step=next]").click()
     frame.locator(".gf-step-view tbody tr").nth(9).wait_for()
     frame.evaluate("glassformer.reset()")
-    frame.evaluate("glassformer.app.show({panel: 'layers'})")
+    frame.evaluate("glassformer.app.show({view: 'numbers', panel: 'layers'})")
     last = frame.locator(".gf-layers td:last-child data")
     last.first.wait_for()  # Python has sent the output matrix
     found = last.evaluate_all("(all) => all.map((one) => Number(one.value))")
@@ -267,7 +270,7 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
 def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_translator, request, host, settings):
     translator = make_translator(**settings)
     frame, word = request.getfixturevalue(host)(translator), Word(translator, SENTENCE)
-    frame.evaluate("(word) => glassformer.app.show({panel: 'why', word})", PLACE)
+    frame.evaluate("(word) => glassformer.app.show({view: 'numbers', panel: 'why', word})", PLACE)
     frame.get_by_text("gradient × input", exact=True).wait_for()
     frame.locator(".gf-measured:empty").wait_for(state="attached")  # the table of heads changes until then
     [rival] = [id for id in word.row({}).argsort(descending=True).tolist() if id != word.word][:1]
@@ -294,7 +297,8 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
         np.testing.assert_allclose(numbers(frame, name), value, rtol=2**-11, atol=1e-4, err_msg=name)
     failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
     assert "needs the model (glassformer explore RUN)" in frame.evaluate(failed)
-    assert "Changes and other sentences need the model" in frame.locator("header").inner_text()
+    frame.evaluate("glassformer.app.show({view: 'numbers'})")
+    assert "Changes and other sentences need the model" in frame.locator(".gf-header").inner_text()
     assert frame.get_by_role("tab").all_inner_texts() == ["Arithmetic", "Why?", "Layers", "Beam", "Positions"]
     assert {url.partition(":")[0] for url in requests} <= {"file", "blob", "data", "about"}
 
@@ -307,13 +311,15 @@ def test_snapshots_are_fetched_when_they_are_chosen(make_translator, request, ho
     frame.evaluate("glassformer.set({checkpoint: 16})")
     early.model.half().float()
     np.testing.assert_allclose(numbers(frame, "logits"), expected(early, "logits", {}), atol=1e-4)
-    frame.get_by_role("tab", name="Training").click()
+    frame.evaluate("glassformer.app.show({view: 'numbers', panel: 'training'})")
     frame.get_by_role("row", name="step 16").wait_for()
     assert "8 bits" not in frame.locator(".gf-training").inner_text()
 
 
 def test_the_badge_of_a_written_page_says_that_weights_are_rounded(make_translator, written):
-    written(make_translator()).get_by_text("both with weights in half precision").wait_for()
+    page = written(make_translator())
+    page.evaluate("glassformer.app.show({chapter: 0})")
+    page.locator(".gfs-foot", has_text="both with weights in half precision").wait_for()
 
 
 def test_a_closed_cell_leaves_nothing_behind(make_translator, cell):

@@ -105,7 +105,7 @@ def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore
 
 
 def test_a_link_contains_only_differences(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
+    page = explore(make_translator(), SENTENCE, view="stage")
     assert address(page) == ""
     page.evaluate("glassformer.set({mistakes: ['no_scale']})")
     assert address(page) == "#mistakes=%5B%22no_scale%22%5D"
@@ -114,7 +114,7 @@ def test_a_link_contains_only_differences(make_translator, explore):
     page.evaluate("glassformer.reset()")
     assert address(page) == ""
     page.evaluate("glassformer.app.show({panel: 'beam', step: 3})")
-    assert address(page) == "#panel=beam"
+    assert address(page) == "#view=stage&panel=beam"
 
 
 def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore):
@@ -123,12 +123,13 @@ def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore
     assert len(address(page)) < 120
 
 
-def test_changes_add_no_entries_to_the_history(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
+def test_states_that_follow_at_once_are_one_entry_of_the_history(make_translator, explore):
+    page = explore(make_translator(), SENTENCE, view="stage")
     before = page.evaluate("history.length")
-    for name in ("no_scale", "mask_zero", "double_softmax"):
-        page.evaluate("(name) => glassformer.set({mistakes: [name]})", name)
-    assert page.evaluate("history.length") == before
+    page.wait_for_timeout(450)
+    page.evaluate("() => { for (const row of [1, 2, 3]) glassformer.app.show({ row }); }")
+    assert page.evaluate("history.length") == before + 1
+    assert address(page) == "#row=3"
 
 
 def test_an_invalid_link_is_reported_and_leaves_the_page_unchanged(make_translator, explore):
@@ -192,6 +193,8 @@ def test_a_page_in_a_frame_works_without_an_address(page, tmp_path, make_transla
     text = page_html(payload(make_translator(), SENTENCE)).encode("utf-8", "replace").decode()
     page.evaluate("(text) => { document.querySelector('iframe').srcdoc = text; }", text)
     frame = page.frame_locator("iframe")
+    frame.locator(".gfs-more summary").click()
+    frame.get_by_role("button", name="All numbers").click()
     frame.get_by_role("tab", name="What if?").click()
     frame.get_by_role("button", name="No positions").click()
     frame.locator(".gf-outcome", has_text="source.positions").wait_for()
@@ -214,7 +217,7 @@ def test_a_notebooks_address_is_left_alone(page, tmp_path, make_translator):
 
 
 def test_the_link_is_copied_or_shown(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, fragment="#positions=false&panel=changes")
+    page = explore(make_translator(), SENTENCE, fragment="#positions=false&view=numbers&panel=changes")
     page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
     page.get_by_role("button", name="Copy link").click()
     link = page.get_by_role("textbox", name="Copy link")
@@ -231,7 +234,7 @@ def test_a_link_restores_the_explained_word_until_there_is_a_new_sentence(make_t
     page = explore(translator, SENTENCE)
     page.locator("[data-side=output]").nth(1).click()
     fragment = address(page)
-    assert fragment == "#panel=why&word=1"
+    assert fragment == "#view=numbers&panel=why&word=1"
     page.goto("about:blank")
     page = explore(translator, SENTENCE, fragment=fragment)
     page.get_by_role("heading", name="Why").wait_for()

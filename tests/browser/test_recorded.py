@@ -24,7 +24,7 @@ def recorded(make_translator, explore) -> Any:
 
 
 def test_only_controls_that_work_are_shown(recorded):
-    header = recorded.locator("header")
+    header = recorded.locator(".gf-header")
     assert "Changes and other sentences need the model: glassformer explore RUN" in header.inner_text()
     assert "PyTorch's numbers, rounded to half precision" in header.inner_text()
     assert header.locator("input").count() == 0

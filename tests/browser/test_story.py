@@ -87,21 +87,29 @@ def plus(off: dict[str, list[int]], name: str, head: int) -> dict[str, list[int]
     return off | {name: [*off.get(name, []), head]}
 
 
-def test_the_story_opens_at_the_first_visit_and_ends_where_the_reader_wants(make_translator, explore):
-    page = settled(explore(make_translator(), SENTENCE, story=STORY))
+def test_the_first_chapter_opens_at_the_first_visit(make_translator, explore):
+    page = explore(make_translator(), SENTENCE, view="stage", story=STORY)
+    assert page.evaluate("glassformer.app.state.chapter") == 1
+    page.reload()
+    page.evaluate("() => glassformer.ready.then(() => null)")
+    assert page.evaluate("glassformer.app.state.chapter") == 1  # the address has the state
+    page.goto(page.url.partition("#")[0])
+    page.evaluate("() => glassformer.ready.then(() => null)")
+    assert page.evaluate("glassformer.app.state.chapter") == 0
+
+
+def test_the_story_ends_where_the_reader_wants(make_translator, explore):
+    page = settled(explore(make_translator(), SENTENCE, story=STORY, fragment="#story=1"))
     assert page.get_by_role("heading", level=2).inner_text() == "1. What is a translation?"
     assert page.locator(".gf-main").count() == 0
     page.get_by_role("button", name="Next scene").click()
     settled(page)
-    assert page.url.endswith("#story=2")
+    assert page.url.endswith("#view=numbers&story=2")
     assert page.evaluate("document.activeElement.textContent") == "2. Who looks at whom?"
     page.keyboard.press("Escape")
     assert page.locator(".gf-columns .gf-grid canvas").first.is_visible()
     assert page.evaluate("document.activeElement.textContent") == "Story"
-    assert page.evaluate("[location.hash, glassformer.app.state.sentence]") == ["", SENTENCE]
-    page.reload()
-    page.evaluate("() => glassformer.ready.then(() => null)")
-    assert page.evaluate("glassformer.app.state.story") == 0
+    assert page.evaluate("[location.hash, glassformer.app.state.sentence]") == ["#view=numbers", SENTENCE]
     page.get_by_role("button", name="Story", exact=True).press("Enter")
     assert settled(page).evaluate("glassformer.app.state.story") == 1
 
@@ -112,7 +120,7 @@ def test_the_story_opens_at_the_first_visit_and_ends_where_the_reader_wants(make
         ("never", "", 0),
         ("first", "#story=0", 0),
         ("first", "#panel=beam", 0),
-        ("always", "", 1),
+        ("always", "", 0),
         ("never", "#story=3", 3),
     ],
 )

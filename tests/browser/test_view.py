@@ -67,6 +67,7 @@ def test_axe_finds_nothing_serious_on_a_phone(make_translator, explore):
     page.set_viewport_size({"width": 390, "height": 844})
     page.locator(".gf-settings summary").click()
     assert problems(page) == []
+    page.keyboard.press("Escape")
     page.locator(".gf-outcome [data-side=output]").first.click()
     page.locator(".gf-up").wait_for()
     assert problems(page) == []
@@ -84,6 +85,8 @@ def test_the_tab_key_reaches_every_control(make_translator, explore):
 
 def test_arrow_keys_move_in_a_grid_and_enter_opens_the_arithmetic(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
+    heads = page.evaluate("glassformer.app.state.heads") | {"encoder": {"layer": 1, "head": 0}}
+    page.evaluate("(heads) => glassformer.app.show({heads})", heads)
     grid = page.get_by_role("grid", name="encoder.layers.1.self_attention.weights")
     grid.focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):

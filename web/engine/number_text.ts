@@ -10,6 +10,24 @@ export function numberText(value: number | null | undefined, decimals = 3, signe
   return (value < 0 ? "−" : signed ? "+" : "") + digits;
 }
 
+/**
+ * Returns a number with this many decimals, and a real minus sign before digits that are not all 0, so that columns of
+ * numbers stay aligned.
+ */
+export function fixedText(value: number, decimals = 2) {
+  if (!Number.isFinite(value)) return numberText(value);
+  const digits = Math.abs(value).toFixed(decimals);
+  return value < 0 && /[1-9]/.test(digits) ? `−${digits}` : digits;
+}
+
+/** Returns the decimals with which the largest of these numbers has at least three digits, from 2 to 6. */
+export function decimalsOf(numbers: Iterable<number>) {
+  let largest = 0;
+  for (const value of numbers)
+    if (Math.abs(value) > largest && Math.abs(value) < Infinity) largest = Math.abs(value);
+  return largest === 0 ? 2 : Math.max(2, Math.min(6, 2 - Math.floor(Math.log10(largest))));
+}
+
 /** Returns a probability as a percentage with two decimals, or with one digit if it is smaller. */
 export function percentText(probability: number) {
   return `${numberText(100 * probability, 2)} %`;

@@ -31,6 +31,18 @@ test("both themes have the same colours", () => {
   assert.deepEqual([...THEMES.light.keys()], [...THEMES.dark.keys()]);
 });
 
+test("both themes of the stage have the same colours, and its parts write none", () => {
+  const stage = readFileSync(new URL("stage/stage.css", UI), "utf8");
+  const blocks = [...stage.matchAll(/\.gf-stage-root \{([^}]*)\}/g)].slice(0, 2);
+  const names = blocks.map(([, block]) => [...block.matchAll(/--([\w-]+): #/g)].map(([, name]) => name));
+  assert.ok(names[0].length > 20);
+  assert.deepEqual(names[0], names[1]);
+  for (const name of ["stage", "beam", "zoom"]) {
+    const sheet = readFileSync(new URL(`stage/${name}.css`, UI), "utf8");
+    assert.doesNotMatch(sheet.replaceAll(/--[\w-]+: #\w+;/g, ""), COLOUR, name);
+  }
+});
+
 test("the report has the page's colours", () => {
   const blocks = [...report.matchAll(/:root \{([^}]*)\}/g)]; // light, dark, and for printing
   for (const [i, theme] of [THEMES.light, THEMES.dark].entries()) {

@@ -4,7 +4,7 @@ import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
 
-import type { MaskCell, TextChanges } from "../engine/types.ts";
+import type { MaskCell, ModelConfig, TextChanges } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Looks, Search, SomeChanges } from "./types.ts";
 
@@ -19,6 +19,7 @@ interface Linked {
 }
 
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
+const PAUSE = 400; // milliseconds: states that follow sooner, as from a slider, are one entry of the history
 const LONGEST_RUN = 5000; // maximum number of cells of a mask
 /** The initial selection of each app, before any link. */
 const starts: WeakMap<App, Partial<Looks>> = new WeakMap();
@@ -42,10 +43,15 @@ export async function keepLink(app: App) {
   if (!isLinkable(app)) return;
   const owns = () => livingViews().values().next().value === app.signal;
   let reading = false,
+    written = 0,
     sentence = "";
-  const write = () => {
+  const write = (_: unknown, changed: ReadonlySet<string>) => {
     if (!owns() || reading) return;
-    writeHash(stateHash(app), app.state.sentence !== sentence);
+    const isLook = [...changed].every((key) => key === "theme" || key === "language");
+    const now = performance.now();
+    const isNew = app.state.sentence !== sentence;
+    writeHash(stateHash(app), isNew || (!isLook && now - written > PAUSE));
+    written = now;
     ({ sentence } = app.state);
   };
   const read = async () => {
@@ -76,8 +82,19 @@ function isLinkable(app: App) {
   return !inNotebook && /^(https?|file):$/.test(location.protocol);
 }
 
+/** Shows what a sentence is opened with; a link to it need not say this. */
+export function begin(app: App, looks: Partial<Looks>) {
+  if (starts.has(app)) starts.set(app, { ...starts.get(app), ...looks });
+  app.show(looks);
+}
+
+/** Returns whether a part of the selection is as the sentence was opened with it. */
+export function isAsOpened(app: App, key: keyof Looks) {
+  return isAlike(app.state[key], starts.get(app)?.[key] ?? app.state[key]);
+}
+
 /**
- * Writes the hash. A new sentence is an entry of the history, to which the browser's Back returns; not in a frame, whose
+ * Writes the hash. A state at rest is an entry of the history, to which the browser's Back returns; not in a frame, whose
  * entries would belong to the page around it.
  */
 function writeHash(hash: string, isNew: boolean) {
@@ -130,6 +147,7 @@ function linkState(app: App) {
     if (!isUnchanged({ [key]: value })) state[key] = key === "masks" ? packedMasks(changes.masks) : value;
   }
   for (const key of LINKED) state[key] = unless(app.state[key], starts.get(app)?.[key]);
+  if (NUMBERS.some((key) => state[key] !== undefined)) state.view = app.state.view;
   return state;
 }
 
@@ -167,10 +185,21 @@ function mapped<From, To>(
 const isPlace = (value: unknown, limit = Infinity) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
 
+/** Returns whether a sub-layer has this name, such as "decoder.layers.0.cross_attention". */
+function isBox(config: ModelConfig, name: string) {
+  return pointNames(config).some((point) => point.replace(/\.[^.]+$/, "") === name);
+}
+
 /** The parts of the selection that a link may contain, each with a function that checks its value. */
 const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
+  view: (value) => ["stage", "numbers"].includes(value),
+  row: (value) => isPlace(value),
+  sourceWord: (value) => isPlace(value),
+  box: (value) => /^(en|de)coder\.[a-z_.]{1,40}$/.test(value),
+  zoom: ({ box, key }, { config }) => isBox(config, box) && (key === null || isPlace(key)),
+  chapter: (value) => isPlace(value, 8),
   stage: (value) => ["map", "point"].includes(value),
   face: (value) => ["grid", "lines"].includes(value),
   story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
@@ -187,7 +216,22 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
-const TEXTS = ["text", "source", "prefix", "language", "theme", "stage", "face", "panel", "beside"]; // all other values are JSON
+const TEXTS = [
+  "text",
+  "source",
+  "prefix",
+  "language",
+  "theme",
+  "view",
+  "box",
+  "stage",
+  "face",
+  "panel",
+  "beside",
+]; // all other values are JSON
+
+/** What only the page of all numbers shows: an address with one of these and no view opens it. */
+const NUMBERS: (keyof Looks)[] = ["stage", "face", "story", "beside", "panel", "word", "point", "selected"];
 
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
@@ -200,6 +244,8 @@ function parsedHash(app: App, hash: string) {
     }
   }
   checkChanges(state.changes, app.config);
+  const isOfNumbers = (key: keyof Looks) => key in state.ui && !(key === "story" && state.ui.story === 0);
+  if (!state.ui.view && NUMBERS.some(isOfNumbers)) state.ui.view = "numbers";
   return state;
 }
 

@@ -51,6 +51,12 @@ function firstLooks(config: ModelConfig): Looks {
   return {
     language: navigator.language?.startsWith("zh") ? "zh" : "en",
     theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
+    view: "stage",
+    row: null,
+    sourceWord: null,
+    box: "decoder.cross_attention",
+    zoom: null,
+    chapter: 0,
     stage: "map",
     point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
     heads: Object.fromEntries(heads) as Record<FamilyId, HeadPlace>,

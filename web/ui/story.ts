@@ -15,12 +15,12 @@ import type { Scene, Shown, Story } from "./scenes.ts";
 const SEEN = "glassformer.story";
 
 /**
- * Opens the story if Python wants that: always, or at the reader's first visit, unless the address contains a state.
+ * Opens the first chapter if Python wants that: always, or at the reader's first visit, unless the address has a state.
  */
 export function welcome(app: App) {
   const { opens } = app.payload.story;
   if (app.engine.live === false || opens === "never" || location.hash) return;
-  if (opens === "always" || isFirstVisit()) app.show({ story: 1 });
+  if (opens === "always" || isFirstVisit()) app.show({ chapter: 1 });
 }
 
 /** Returns whether this browser has not shown the story yet, and remembers that it has, where it may. */
@@ -68,6 +68,7 @@ class StoryView {
     );
     this.#story = this.#begun();
     this.#listen();
+    this.#follow();
   }
 
   #listen() {

@@ -29,6 +29,8 @@ export type Properties = Record<
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
+/** The page's faces: the stage, which is Figure 1, and all numbers, with grids and panels. */
+export type Face = "stage" | "numbers";
 export type Stage = "map" | "point";
 export type PanelName = "numbers" | "why" | "layers" | "changes" | "beam" | "positions" | "training";
 export type FamilyId = "encoder" | "cross" | "decoder";
@@ -72,6 +74,17 @@ export interface Token {
 export interface Looks {
   language: Language;
   theme: Theme;
+  view: Face;
+  /** The place of the written word that the stage lights; null = the one with which it opens. */
+  row: number | null;
+  /** The place of the source word that the stage lights; null = the one that the lit head reads most. */
+  sourceWord: number | null;
+  /** The lit box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
+  box: string;
+  /** The opened box and the position whose row is open (null = the one with the largest weight); null = the figure. */
+  zoom: { box: string; key: number | null } | null;
+  /** The chapter that is open, from 1; 0 = the figure, where everything is the reader's. */
+  chapter: number;
   stage: Stage;
   point: { name: string; head: number };
   heads: Record<FamilyId, HeadPlace>;

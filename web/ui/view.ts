@@ -17,6 +17,8 @@ import { createPointView } from "./point_view.ts";
 import { createPositionsPanel } from "./positions_panel.ts";
 import { createRibbon } from "./ribbon.ts";
 import { createSettings } from "./settings.ts";
+import { createBeamScene } from "./stage/beam_scene.ts";
+import { createStage } from "./stage/stage.ts";
 import { createStory, welcome } from "./story.ts";
 import { createTrainingPanel } from "./training_panel.ts";
 import { createWhyPanel } from "./why_panel.ts";
@@ -101,8 +103,8 @@ export function createView(el: Mounted, payload: Payload, host: Host | null) {
 }
 
 /**
- * Builds the header and the story. Returns a function that builds the rest, now or when the reader leaves the story: the
- * story's first picture does not wait for pictures that it hides.
+ * Builds the stage. Returns a function that builds the page of all numbers, now or when the reader opens it: the stage
+ * does not wait for pictures that it hides.
  */
 function build(root: HTMLElement, app: App) {
   const print = matchMedia("print");
@@ -110,15 +112,27 @@ function build(root: HTMLElement, app: App) {
     root.dataset.theme = print.matches ? "light" : app.state.theme;
     root.lang = app.state.language === "zh" ? "zh-CN" : "en";
     root.toggleAttribute("data-story", app.state.story > 0); // hides the rest of the page
+    root.dataset.view = app.state.view;
   };
   dress();
-  app.on(["theme", "language", "story"], dress); // before the panels, whose pictures are drawn in the theme's colours
+  app.on(["theme", "language", "story", "view"], dress); // before the panels, whose pictures are drawn in the theme's colours
   const redress = () => {
     dress();
     app.layOut();
   };
   print.addEventListener("change", redress, { signal: app.signal });
-  refill(root, header(app), createStory(app));
+  const figure = createStage(app);
+  const scene = createBeamScene(app, (lit) => app.show({ chapter: 0, ...lit }));
+  const numbers = element("div", { className: "gf-all-numbers" });
+  const choose = () => {
+    const isScene = app.state.chapter === 1;
+    figure.element.hidden = app.state.view !== "stage" || isScene;
+    scene.hidden = app.state.view !== "stage" || !isScene;
+    numbers.hidden = app.state.view !== "numbers";
+  };
+  choose();
+  app.on(["view", "chapter"], choose);
+  refill(root, figure.element, scene, numbers);
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
   root.prepend(problems);
@@ -126,11 +140,15 @@ function build(root: HTMLElement, app: App) {
     problems.textContent = problem;
     problems.hidden = !problem;
   });
+  let isBegun = false;
   let isComplete = false;
   function complete() {
-    if (isComplete || app.state.story || app.signal.aborted) return;
+    if (app.state.view !== "numbers" || app.signal.aborted) return;
+    if (!isBegun) numbers.append(header(app), createStory(app));
+    isBegun = true;
+    if (isComplete || app.state.story) return;
     isComplete = true;
-    root.append(
+    numbers.append(
       outcome(app),
       createRibbon(app),
       element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
@@ -138,8 +156,11 @@ function build(root: HTMLElement, app: App) {
     );
     app.layOut();
   }
-  app.on(["story"], complete);
-  return complete;
+  return () => {
+    app.on(["story", "view"], complete);
+    figure.begin();
+    complete();
+  };
 }
 
 /** Returns the map and the view of a point, one of which is shown. */
@@ -213,6 +234,7 @@ function header(app: App) {
       element(
         "div",
         { className: "gf-brand" },
+        button(app.t("stage.back"), () => app.show({ view: "stage", story: 0 }), { className: "gf-link" }),
         element("h1", {}, "glassformer"),
         element("p", { className: "gf-note", title: about }, element("bdi", {}, about)),
       ),

@@ -67,7 +67,7 @@ export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HT
 }
 
 class BeamScene {
-  element = element("section", { className: "gf-stage-root gf-beam" });
+  element = element("section", { className: "gf-stage-root gf-ray" });
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
@@ -82,19 +82,19 @@ class BeamScene {
   #greedy: { position: number; ids: number[] } | null = null;
   #language = "";
   #frame = 0;
-  #gradient = `gf-beam-${Math.random().toString(36).slice(2)}`;
+  #gradient = `gf-ray-${Math.random().toString(36).slice(2)}`;
   #title = element("h2");
-  #lead = element("p", { className: "gf-beam-lead" });
-  #source = element("p", { className: "gf-beam-words", dir: "auto" });
-  #target = element("p", { className: "gf-beam-words gf-beam-written", dir: "auto" });
-  #field = element("div", { className: "gf-beam-field" });
+  #lead = element("p", { className: "gf-ray-lead" });
+  #source = element("p", { className: "gf-ray-words", dir: "auto" });
+  #target = element("p", { className: "gf-ray-words gf-ray-written", dir: "auto" });
+  #field = element("div", { className: "gf-ray-field" });
   #svg = drawing("svg", { "aria-hidden": "true" });
   #chips = element("div", { "aria-hidden": "true" });
-  #dot = element("button", { type: "button", className: "gf-beam-dot", role: "slider" });
-  #tug = element("div", { className: "gf-beam-tug" });
-  #map = element("aside", { className: "gf-beam-map", "aria-hidden": "true" });
-  #said = element("p", { className: "gf-beam-said", "aria-live": "polite" });
-  #buttons = element("div", { className: "gf-beam-buttons" });
+  #dot = element("button", { type: "button", className: "gf-ray-dot", role: "slider" });
+  #tug = element("div", { className: "gf-ray-tug" });
+  #map = element("aside", { className: "gf-ray-map", "aria-hidden": "true" });
+  #said = element("p", { className: "gf-ray-said", "aria-live": "polite" });
+  #buttons = element("div", { className: "gf-ray-buttons" });
   #prepare: () => Promise<void>;
 
   constructor(app: App, onward: (lit: Lit | null) => void) {
@@ -119,7 +119,7 @@ class BeamScene {
   #listen() {
     const app = this.#app;
     const redraw = () => this.#draw();
-    app.on(["result", "language"], () => this.#begin());
+    app.on(["result", "language", "view", "chapter"], () => this.#begin());
     app.on(["layout", "theme"], redraw);
     const size = new ResizeObserver(redraw);
     size.observe(this.element);
@@ -139,7 +139,8 @@ class BeamScene {
   }
 
   #begin() {
-    if (!this.#app.state.result) return;
+    const { result, view, chapter } = this.#app.state;
+    if (!result || view !== "stage" || chapter !== 1) return;
     this.element.ariaBusy = "true";
     this.#app.attempt(this.#prepare);
   }
@@ -318,10 +319,10 @@ class BeamScene {
     refill(
       this.#field,
       this.#svg,
-      element("p", { className: "gf-beam-label" }, app.t("beam.scene.read", capital(languages.source))),
+      element("p", { className: "gf-ray-label" }, app.t("beam.scene.read", capital(languages.source))),
       this.#source,
-      element("div", { className: "gf-beam-room" }),
-      element("p", { className: "gf-beam-label" }, app.t("beam.scene.written", capital(languages.target))),
+      element("div", { className: "gf-ray-room" }),
+      element("p", { className: "gf-ray-label" }, app.t("beam.scene.written", capital(languages.target))),
       this.#target,
       this.#chips,
       this.#canTurn && this.#dot,
@@ -336,7 +337,7 @@ class BeamScene {
           {
             "data-place": place,
             onclick: () => this.#canTurn && name !== differing && app.attempt(() => this.#turnTo(place)),
-            className: translated.sourceTokens[place] === "<eos>" ? "gf-beam-later" : "",
+            className: translated.sourceTokens[place] === "<eos>" ? "gf-ray-later" : "",
           },
           name === differing
             ? button([name, " ⇄"], () => app.attempt(() => app.open(other)), {
@@ -397,7 +398,7 @@ class BeamScene {
     return compared(before, now).map(({ text, old, place }) => {
       const struck = old.map((one) => [element("s", {}, this.#name(one)), " "]);
       if (text === null) return [" ", struck];
-      const className = place === row ? "gf-beam-pill" : place > row ? "gf-beam-later" : "";
+      const className = place === row ? "gf-ray-pill" : place > row ? "gf-ray-later" : "";
       return [gap(now, place), struck, element("span", { className }, this.#name(text))];
     });
   }
@@ -427,7 +428,7 @@ class BeamScene {
 
   #drawBeams({ looks, pale }: Subject, weights: ArrayLike<number>) {
     const { left, top, width, height } = this.#field.getBoundingClientRect();
-    const pill = this.#target.querySelector(".gf-beam-pill")?.getBoundingClientRect();
+    const pill = this.#target.querySelector(".gf-ray-pill")?.getBoundingClientRect();
     if (!pill) return refill(this.#svg);
     const end = { x: (pill.left + pill.right) / 2 - left, y: pill.top - top };
     const spots = this.#spots();
@@ -448,34 +449,34 @@ class BeamScene {
       drawing(
         "linearGradient",
         { id, gradientUnits: "userSpaceOnUse", x1: 0, y1: dot.y, x2: 0, y2: end.y },
-        drawing("stop", { offset: 0, class: "gf-beam-from" }),
-        drawing("stop", { offset: 1, class: "gf-beam-to" }),
+        drawing("stop", { offset: 0, class: "gf-ray-begin" }),
+        drawing("stop", { offset: 1, class: "gf-ray-to" }),
       ),
-      paleFrom && drawing("path", { d: curve(paleFrom, paleTo), class: "gf-beam-pale" }),
+      paleFrom && drawing("path", { d: curve(paleFrom, paleTo), class: "gf-ray-pale" }),
       others
         .filter((place) => weights[place] >= FAINT)
         .map((place) =>
           drawing("path", {
             d: curve(spots[place], end),
-            class: "gf-beam-thin",
+            class: "gf-ray-thin",
             "stroke-width": BROAD * weights[place],
           }),
         ),
       drawing("path", {
         d: curve(dot, end),
-        class: "gf-beam-path",
+        class: "gf-ray-path",
         stroke: `url(#${id})`,
         "stroke-width": this.#isTurned ? BROAD : Math.max(3, BROAD * strong),
       }),
-      !this.#canTurn && drawing("circle", { cx: dot.x, cy: dot.y, r: 10, class: "gf-beam-end" }),
+      !this.#canTurn && drawing("circle", { cx: dot.x, cy: dot.y, r: 10, class: "gf-ray-end" }),
     );
     this.#dot.style.transform = `translate(${dot.x - 22}px, ${dot.y - 22}px)`;
     refill(
       this.#chips,
-      chip(this.#chipText(looks, strong), middle(dot, end, 0.55), "gf-beam-on"),
+      chip(this.#chipText(looks, strong), middle(dot, end, 0.55), "gf-ray-on"),
       paleFrom &&
         pale &&
-        chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? "gf-beam-beside" : ""),
+        chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? "gf-ray-beside" : ""),
     );
     this.#nameDot();
   }
@@ -510,12 +511,12 @@ class BeamScene {
     const side = (name: string, value: number, won: boolean) =>
       element(
         "span",
-        { className: won ? "gf-beam-won" : "" },
+        { className: won ? "gf-ray-won" : "" },
         name,
         " ",
         element("data", { value }, probabilityWords(value)),
       );
-    const bar = element("span", { className: "gf-beam-bar" }, element("i"), element("i"));
+    const bar = element("span", { className: "gf-ray-bar" }, element("i"), element("i"));
     bar.style.setProperty("--mine", String(mine));
     bar.style.setProperty("--its", String(its));
     bar.toggleAttribute("data-lost", its > mine);
@@ -702,8 +703,8 @@ function phrase(text: string, ...parts: Child[]): Child[] {
 /** Returns a name as it begins a sentence. */
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-const sourceWord = (text: string) => element("b", { className: "gfs-source" }, element("bdi", {}, text));
-const targetWord = (text: string) => element("b", { className: "gfs-target" }, element("bdi", {}, text));
+const sourceWord = (text: string) => element("strong", { className: "gfs-source" }, element("bdi", {}, text));
+const targetWord = (text: string) => element("strong", { className: "gfs-target" }, element("bdi", {}, text));
 
 /** Returns the space before a token; pieces of one word stand together. */
 function gap(tokens: string[], place: number) {
@@ -758,7 +759,7 @@ function middle(from: Spot, to: Spot, t: number): Spot {
 }
 
 function chip(text: string, { x, y }: Spot, className: string) {
-  const made = element("span", { className: `gf-beam-chip ${className}` }, text);
+  const made = element("span", { className: `gf-ray-chip ${className}` }, text);
   made.style.cssText = `left:${x}px;top:${y}px`;
   return made;
 }
@@ -776,7 +777,7 @@ function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
         return made;
       }),
     );
-    return element("div", {}, element("b", {}, app.t(`beam.scene.${name}`)), boxes.flat().reverse());
+    return element("div", {}, element("strong", {}, app.t(`beam.scene.${name}`)), boxes.flat().reverse());
   };
   return [
     element("p", {}, app.t("beam.scene.where")),

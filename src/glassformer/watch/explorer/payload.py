@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 PAYLOAD_VERSION = 2
-FRAME = 220_000
+FRAME = 320_000
 """Approximate size in bytes of the page without its data: the module and the HTML around it."""
 MOST_CHECKPOINTS = 6
 SOON = 5e9
@@ -84,7 +84,7 @@ def payload(
         checkpoints: Maximum number of snapshots of the training in the page, at most 6.
         host: Address to which the page sends questions; if given, the page fetches snapshots from there, and the
             numbers of a model that is too large for a page.
-        story: When the page's story opens by itself: never, at a reader's first visit, or always.
+        story: When the page's first chapter opens by itself: never, at a reader's first visit, or always.
         limits: Limits on the sizes of the model, the page and the comparison.
 
     Raises:

@@ -1,0 +1,337 @@
+"""An attention opened where it stands: its numbers are the trace's, and its sentences are true under every change."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser.test_ribbon import until
+from browser.test_view import problems
+from glassformer.watch.explorer.payload import recorded_payload
+from traces import python_trace, rounded
+
+SENTENCE = "the big black dog sees a cat ."
+PREFIX = "le grand chien noir et dort"
+ENCODER, MASKED, CROSS = (
+    "encoder.layers.1.self_attention",
+    "decoder.layers.0.self_attention",
+    "decoder.layers.1.cross_attention",
+)
+FAMILIES = {ENCODER: "encoder", MASKED: "decoder", CROSS: "cross"}
+ROWS = ".gfz-rows tbody tr"
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SHOW = """([looks, heads]) => {
+  const { app } = glassformer;
+  app.show({ ...looks, heads: { ...app.state.heads, ...heads } });
+}"""
+SCORE, MASK, WEIGHT = (f"td:nth-child({column})" for column in (3, 4, 5))
+
+
+@pytest.fixture
+def opened(make_translator, explore) -> Callable[..., Any]:
+    """Return a function that opens an attention of a page."""
+
+    def show(box: str, *, row: int = 2, key: int | None = None, head: int = 1, page: Any = None, **changes: Any) -> Any:
+        page = page or explore(make_translator(), SENTENCE, view="stage")
+        page.set_viewport_size({"width": 1440, "height": 900})
+        if changes:
+            page.evaluate("(changes) => glassformer.set(changes)", changes)
+        layer = int(box.split(".")[2])
+        looks = {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}
+        page.evaluate(SHOW, [looks, {FAMILIES[box]: {"layer": layer, "head": head}}])
+        page.locator(".gf-zoom h2").wait_for()
+        return page
+
+    return show
+
+
+def number(text: str) -> float:
+    return float(text.replace("\u2212", "-").replace("–∞", "-inf").removeprefix("< "))
+
+
+def numbers(page: Any, column: str) -> list[float]:
+    """Return the numbers of a column, NaN where a row shows none."""
+    cells = page.locator(f"{ROWS} {column}").all()
+    texts = [cell.locator("button").all_inner_texts() for cell in cells]
+    return [number(text[0]) if text else float("nan") for text in texts]
+
+
+def trace_of(page: Any, translator: Any) -> dict[str, np.ndarray]:
+    """Return what PyTorch computes for the page's sentence and translation."""
+    ids = page.evaluate("(({sourceIds, targetIds}) => [sourceIds, targetIds])(glassformer.app.result.current)")
+    return {name: value.numpy() for name, value in python_trace(rounded(translator.model), *ids).items()}
+
+
+def value(page: Any, name: str) -> np.ndarray:
+    """Return a point of the page's own trace, which other tests compare with PyTorch's."""
+    shape, data = page.evaluate(
+        "async (name) => { const v = await glassformer.value(name); return [v.shape, [...v.data]] }", name
+    )
+    return np.array(data, np.float32).reshape(shape)
+
+
+def notes(page: Any) -> list[str]:
+    return page.locator(".gfz-note").all_inner_texts()
+
+
+@pytest.mark.parametrize("box", [ENCODER, MASKED, CROSS])
+def test_the_shown_numbers_are_pytorchs(make_translator, explore, opened, box):
+    translator = make_translator()
+    page = opened(box, page=explore(translator, SENTENCE, view="stage"))
+    expected = trace_of(page, translator)
+    scores, weights = (expected[f"{box}.{point}"][1, 2] for point in ("scores", "weights"))
+    masked = weights == 0
+    assert masked.any() == (box == MASKED)
+    np.testing.assert_allclose(numbers(page, SCORE), scores, atol=0.0051)
+    np.testing.assert_allclose(numbers(page, WEIGHT), np.where(masked, np.nan, weights), atol=0.00051)
+    key = int(np.argmax(weights))
+    assert page.locator(f"{ROWS}[aria-current] th").inner_text() == page.locator(f"{ROWS} th").nth(key).inner_text()
+    for point, strip in (
+        (expected[f"{box}.query"][1, 2], ".gfz-query > svg"),
+        (expected[f"{box}.key"][1, key], f"{ROWS}[aria-current] [data-stop='key {key}']"),
+        (expected[f"{box}.value"][1, key], f"{ROWS}[aria-current] [data-stop='value {key}']"),
+        (expected[f"{box}.heads"][1, 2], "[data-stop^='heads']"),
+        (expected[f"{box}.joined"][2][6:12], "[data-stop='joined 1']"),
+        (expected[f"{box}.output"][2], "[data-stop^='output']"),
+    ):
+        slider = page.locator(strip)
+        slider.focus()
+        page.keyboard.press("Home")
+        texts = []
+        for place in range(len(point)):
+            assert slider.get_attribute("aria-valuenow") == str(place)
+            texts.append(slider.get_attribute("aria-valuetext").partition(": ")[2])
+            if place + 1 < len(point):
+                page.keyboard.press("ArrowRight")
+        np.testing.assert_allclose([number(text) for text in texts], point, atol=0.00011)
+
+
+def test_the_receipt_multiplies_query_and_key(opened):
+    page = opened(CROSS, key=4)
+    rows = [one.split() for one in page.locator(".gfz-receipt tbody tr").all_inner_texts()]
+    query, key = value(page, f"{CROSS}.query")[1, 2], value(page, f"{CROSS}.key")[1, 4]
+    shown = np.array([[number(text) for text in row] for row in rows])
+    np.testing.assert_allclose(shown, np.stack([query, key, query * key], 1), atol=0.0051)
+    lines = [text.split("\t") for text in page.locator(".gfz-receipt tfoot tr").all_inner_texts()]
+    assert [name for name, _ in lines] == ["sum", "÷ √6 = score", "softmax = weight"]
+    score, weight = value(page, f"{CROSS}.scores")[1, 2, 4], value(page, f"{CROSS}.weights")[1, 2, 4]
+    expected = [float(query @ key), score, weight]
+    np.testing.assert_allclose([number(text) for _, text in lines], expected, atol=0.0051)
+
+
+def test_every_number_opens_its_own_receipt(opened):
+    page = opened(CROSS, key=4)
+    for stop, point, index, about in (
+        ("query 4", "query", [1, 2, 3], "The query of"),
+        ("key 0", "key", [1, 0, 3], "The key of"),
+        ("value 2", "value", [1, 2, 3], "The value of"),
+        ("heads 2", "heads", [1, 2, 3], "The weighted sum"),
+        ("joined 2", "joined", [2, 15], "The sums of all 4 heads"),
+        ("output 2", "output", [2, 3], "W_O mixes all 4 heads"),
+    ):
+        strip = page.locator(f".gfz-room [data-stop='{stop}']")
+        strip.focus()
+        page.keyboard.press("Home")
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        page.keyboard.press("Enter")
+        until(page, f"glassformer.app.state.selected?.name === '{CROSS}.{point}'")
+        assert page.evaluate("glassformer.app.state.selected.index") == index
+        page.locator(".gf-zoom h2", has_text=about).wait_for()
+        result = number(page.locator(".gfz-receipt tfoot tr:last-child td").inner_text())
+        assert result == pytest.approx(value(page, f"{CROSS}.{point}")[tuple(index)], rel=0.01, abs=1e-3)
+        assert page.evaluate("document.activeElement.dataset.stop") == stop
+    page.locator("[data-stop='weights 5']").click()
+    page.locator(".gfz-formula", has_text="exp(score − max)").wait_for()
+    shares = [number(row.split("\t")[-1]) for row in page.locator(".gfz-receipt tbody tr").all_inner_texts()]
+    scores = value(page, f"{CROSS}.scores")[1, 2]
+    np.testing.assert_allclose(shares, np.exp(scores - scores.max()), atol=0.0051)
+    page.get_by_role("button", name="All numbers").click()
+    looks = page.evaluate("(({view, stage, point}) => [view, stage, point])(glassformer.app.state)")
+    assert looks == ["numbers", "point", {"name": f"{CROSS}.weights", "head": 1}]
+
+
+def test_the_lines_are_the_products_of_one_output_number(make_translator, explore, opened):
+    translator = make_translator()
+    page = opened(CROSS, page=explore(translator, SENTENCE, view="stage"))
+    joined, output = value(page, f"{CROSS}.joined")[2], value(page, f"{CROSS}.output")[2]
+    chosen = int(np.argmax(np.abs(output)))
+    matrix = rounded(translator.model).state_dict()[f"{CROSS}.output_projection.weight"].numpy()
+    products = np.abs(joined * matrix[chosen])
+    assert page.locator(".gfz-fan path").count() == (products >= 0.04 * products.max()).sum()
+    assert number(page.locator(".gfz-made strong").inner_text()) == pytest.approx(output[chosen], abs=0.0051)
+
+
+def test_the_mask_hides_later_words(opened):
+    page = opened(MASKED, prefix=PREFIX)
+    marks = [one.get_attribute("aria-label") for one in page.locator(f"{ROWS} {MASK} [role=img]").all()]
+    assert marks == ["may look"] * 3 + ["blocked: –∞"] * (len(marks) - 3)
+    assert "Softmax turns the 3 scores into weights" in page.locator(".gf-zoom h2").inner_text()
+    page.locator(f"{ROWS} th button").nth(4).click()
+    page.locator(".gf-zoom h2", has_text="The mask hides").wait_for()
+    assert "§3.2.3" in page.locator(".gfz-about").inner_text()
+    page.evaluate("glassformer.app.show({row: 0, zoom: {box: glassformer.app.state.zoom.box, key: null}})")
+    page.locator(".gf-zoom h2", has_text="Only one word may be read here: start gets 1.000 of 1.").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said", "note"),
+    [
+        ("mask_zero", "Softmax turns the {keys} scores into weights", "Masked scores set to 0"),
+        ("mask_after_softmax", "and the row sums to {sum}.", "Mask after the softmax"),
+        ("softmax_over_queries", "Softmax runs down the columns here", "Softmax over the queries"),
+        ("no_scale", "Softmax turns the 3 scores into weights", "No √d_k"),
+        ("no_causal_mask", "Softmax turns the {keys} scores into weights", "No causal mask"),
+    ],
+)
+def test_the_sentence_is_true_under_a_mistake(opened, mistake, said, note):
+    page = opened(MASKED, prefix=PREFIX, mistakes=[mistake])
+    weights = value(page, f"{MASKED}.weights")[1, 2]
+    sentence = page.locator(".gf-zoom h2").inner_text()
+    assert said.format(keys=len(weights), sum=f"{weights.sum():.3f}") in sentence
+    assert f"{weights.max():.3f}" in sentence
+    assert f"Changed here: {note}" in notes(page)
+    shown = numbers(page, WEIGHT)
+    np.testing.assert_allclose(np.nan_to_num(shown), weights, atol=0.00051)
+    scaled = page.locator(".gfz-receipt tfoot").inner_text()
+    assert ("not scaled" in scaled) == (mistake == "no_scale")
+
+
+def test_a_row_by_hand_and_a_head_that_is_off_are_said(opened):
+    page = opened(CROSS, overrides={CROSS: [[1, 2, [0, 0.25, 0.75]]]}, ablated={CROSS: [1]})
+    said = page.locator(".gf-zoom h2").inner_text()
+    assert said == "black has the weight 0.750 here, not computed from these scores."
+    assert notes(page) == ["This row of weights was written by hand.", "Head 1 is switched off: its output is 0."]
+    assert page.locator(".gfz-rows small").all_inner_texts()[0].startswith("Σ")  # no powers of e
+    assert page.locator(".gfz-receipt tfoot th").all_inner_texts()[-1] == "weight"
+
+
+def test_rows_from_another_sentence_are_said(opened):
+    patch = {"point": f"{CROSS}.key", "sentence": "a cat sleeps .", "positions": [[2, 1]]}
+    page = opened(CROSS, key=2, patches=[patch])
+    assert notes(page) == ["Patched in from “a cat sleeps .”, position 1: this is the other sentence's number."]
+
+
+def test_words_at_which_attention_rests_are_named(opened):
+    page = opened(CROSS, overrides={CROSS: [[1, 2, [0, 0, 0, 0, 0, 0, 0.25, 0.35, 0.4]]]})
+    assert any(one.startswith("0.75 of this row rests on “.”, “end”.") for one in notes(page))
+    page.evaluate(
+        "(changes) => glassformer.set(changes)", {"overrides": {CROSS: [[1, 2, [0, 0, 0, 0, 0, 0, 0.75, 0.25]]]}}
+    )
+    page.locator(".gf-zoom h2", has_text="0.750").wait_for()
+    assert not any("rests on" in one for one in notes(page))
+
+
+def test_a_head_whose_row_is_wide_is_offered(opened):
+    rows = [[1, 2, [1]], [3, 2, [0.2, 0.2, 0.3, 0.3]], [0, 2, [1]], [2, 2, [0.6, 0.4]]]
+    page = opened(CROSS, overrides={CROSS: rows})
+    page.get_by_role("button", name="See head 3").click()
+    page.locator(".gfz-place", has_text="head 3").first.wait_for()
+    assert page.evaluate("glassformer.app.state.heads.cross") == {"layer": 1, "head": 3}
+    assert page.get_by_role("button", name="See head").count() == 0
+
+
+def test_heads_words_and_steps_are_chosen_in_the_panel(opened):
+    page = opened(ENCODER)
+    page.locator("[data-stop='head 2']").click()
+    until(page, "glassformer.app.state.heads.encoder.head === 2")
+    page.get_by_role("button", name="The word after").click()
+    page.locator(".gfz-word", has_text="dog").wait_for()
+    assert page.evaluate("glassformer.app.state.sourceWord") == 3
+    page.locator("[data-stop='step heads']").click()
+    page.locator(".gfz-step[aria-current]", has_text="Weighted sum").wait_for()
+    page.locator(".gf-zoom").get_by_role("button", name="← Figure").click()
+    until(page, "glassformer.app.state.zoom === null && !document.querySelector('.gf-zoom').firstChild")
+    page.evaluate("glassformer.app.show({zoom: {box: 'encoder.layers.7.self_attention', key: null}})")
+    page.evaluate(FRAMES)
+    assert page.locator(".gf-zoom *").count() == 0
+
+
+def test_the_panel_is_one_stop_of_the_tab_key(opened):
+    page = opened(CROSS, key=4)
+    assert page.locator(".gfz-room [tabindex='0']").count() == 1
+    page.get_by_role("button", name="All numbers").focus()
+    page.keyboard.press("Tab")
+    active = "document.activeElement.dataset.stop"
+    assert page.evaluate(active) == "weights"
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(active) == "scores 4"
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(active) == "scores 5"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(active) == "weights"
+    assert page.locator(".gfz-room [tabindex='0']").count() == 1
+    for _ in range(40):
+        page.keyboard.press("ArrowUp")
+    assert page.evaluate(active) == "output 4"
+
+
+def test_a_screen_reader_gets_a_table_with_headers(opened):
+    page = opened(CROSS)
+    for theme in ("light", "dark"):
+        page.evaluate("(theme) => { document.body.dataset.theme = theme; }", theme)
+        assert problems(page) == []
+    heads = page.locator(".gfz-rows th[scope=col]").all_inner_texts()
+    assert [one.replace("\n", " ").strip() for one in heads[1:]] == [
+        "2 Keys",
+        "3 Score",
+        "4 Mask",
+        "5 Softmax",
+        "6 Values × weight",
+    ]
+    words = page.evaluate("glassformer.app.result.current.sourceTokens")
+    assert page.locator(".gfz-rows th[scope=row]").all_inner_texts() == [
+        word.removeprefix("▁") for word in words[:-1]
+    ] + ["end"]
+    assert page.locator(".gf-zoom h2[aria-live=polite]").count() == 1
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_nothing_scrolls_and_no_text_is_small_on_a_desk(make_translator, explore, opened, size, language):
+    page = explore(make_translator(), "the big black dog sees a cat and a big black cat .", view="stage")
+    page = opened(CROSS, page=page)
+    page.evaluate("(language) => glassformer.app.show({language})", language)
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    over = "((one) => one.scrollWidth - one.clientWidth + one.scrollHeight - one.clientHeight)"
+    for part in (".gfz-scroll", ".gfz-about", ".gf-zoom"):
+        until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
+    small = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
+      one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
+    assert page.evaluate(small) == []
+
+
+def test_on_a_phone_the_explanation_comes_first_and_the_panel_scrolls_inside_itself(opened):
+    page = opened(CROSS)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate(FRAMES)
+    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
+    assert about["y"] + about["height"] <= scroll["y"]
+    assert scroll["x"] >= 0
+    assert scroll["x"] + scroll["width"] <= 390
+    assert page.locator(".gfz-scroll").evaluate("(one) => one.scrollWidth > one.clientWidth")
+
+
+def test_a_recording_shows_all_but_the_products_with_w_o(explore, make_translator, opened):
+    page = opened(CROSS, page=explore(make_translator(), SENTENCE, view="stage", data=recorded_payload))
+    assert page.locator(".gfz-fan path").count() == 0
+    assert page.locator(ROWS).count() == len(page.evaluate("glassformer.app.result.current.sourceTokens"))
+    page.locator("[data-stop='step output']").click()
+    page.locator(".gfz-note", has_text="needs the model").wait_for()
+
+
+@pytest.mark.parametrize("settings", [{"norm": "pre", "d_k": 40, "d_v": 5}, {"heads": 12}])
+def test_other_shapes_and_norms_are_drawn(make_translator, explore, opened, settings):
+    page = opened(CROSS, page=explore(make_translator(**settings), SENTENCE, view="stage"))
+    boxes = [one.bounding_box() for one in page.locator(".gfz-head, .gfz-query").all()]
+    panel = page.locator(".gfz-scroll").bounding_box()
+    for box in boxes:
+        assert panel["x"] <= box["x"]
+        assert box["x"] + box["width"] <= panel["x"] + panel["width"]
+    labels = page.locator(".gfz-outside text").all_text_contents()
+    expected = (
+        ["from Norm below", "to Add above"] if "norm" in settings else ["from Add & norm below", "to Add & norm above"]
+    )
+    assert labels == expected

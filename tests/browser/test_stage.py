@@ -1,0 +1,222 @@
+"""The stage: Figure 1 with a sentence running through it shows the model's own numbers, and the reader changes them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser.test_view import problems
+
+SENTENCE = "the black cat sees a big dog ."
+CROSS = "decoder.layers.1.cross_attention"
+SIZES = [(1440, 900), (1280, 720), (1920, 1080), (390, 844)]
+OVERLAPS = """() => {
+  const shown = [...document.querySelectorAll(".gf-stage-root text")].filter((one) => one.textContent.trim());
+  const small = shown.filter((one) => parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.textContent);
+  const boxes = shown.map((one) => ({ text: one.textContent, box: one.getBoundingClientRect() }));
+  const crossing = [];
+  boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => {
+    const wide = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+    const tall = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+    if (wide > 1 && tall > 4) crossing.push([one.text, other.text]);
+  }));
+  return { small, crossing };
+}"""
+
+
+@pytest.fixture
+def stage(make_translator: Any, explore: Any) -> Any:
+    """Return a function that opens the stage of a model in a window, and returns the page once the figure stands."""
+
+    def opened(size: tuple[int, int] = SIZES[0], sentence: str = SENTENCE, **settings: Any) -> Any:
+        page = explore(make_translator(**settings), sentence, view="stage")
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.locator(".gfs-knot").wait_for(state="attached")
+        return page
+
+    return opened
+
+
+def shown(page: Any, selector: str) -> list[str]:
+    texts: list[str] = page.locator(selector).all_text_contents()
+    return texts
+
+
+def settled(page: Any) -> None:
+    """Wait until the figure has been drawn for the present state."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 60)))")
+
+
+def value(page: Any, name: str) -> Any:
+    found = page.evaluate(
+        "async (name) => { const { shape, data } = await glassformer.value(name); return [shape, [...data]]; }", name
+    )
+    return np.array(found[1]).reshape(found[0])
+
+
+def test_the_likeliest_words_have_the_models_probabilities(stage):
+    page = stage()
+    for row in (0, 2):
+        page.evaluate("(row) => glassformer.app.show({row})", row)
+        settled(page)
+        expected = np.sort(np.exp(value(page, "log_probs")[row]))[::-1][:5]
+        texts = shown(page, ".gfs-g-softmax text")[::2]
+        np.testing.assert_allclose([float(text) for text in texts], expected, atol=5e-4)
+
+
+def test_the_knot_stands_where_the_head_reads_most(stage):
+    page = stage()
+    for head in range(2):
+        heads = page.evaluate("glassformer.app.state.heads") | {"cross": {"layer": 1, "head": head}}
+        page.evaluate("(heads) => glassformer.app.show({row: 1, heads})", heads)
+        settled(page)
+        weights = value(page, f"{CROSS}.weights")[head, 1]
+        knot = page.locator(".gfs-knot")
+        assert int(knot.get_attribute("aria-valuenow")) == weights.argmax()
+        assert knot.get_attribute("aria-valuetext").endswith(f"{weights.max():.3f}")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_text_is_small_or_covers_another(stage, size):
+    page = stage(size)
+    for row in range(len(page.evaluate("glassformer.app.result.current.outputTokens"))):
+        page.evaluate("(row) => glassformer.app.show({row})", row)
+        settled(page)
+        assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"encoder_layers": 6, "decoder_layers": 6},
+        {"heads": 16, "d_model": 64},
+        {"norm": "pre"},
+        {"positions": "learned"},
+        {"positions": "none"},
+        {"encoder_layers": 1, "decoder_layers": 3},
+    ],
+    ids=str,
+)
+def test_the_figure_of_any_model_stands(stage, settings):
+    page = stage(**settings)
+    layers = page.evaluate("glassformer.app.config.encoder_layers + glassformer.app.config.decoder_layers")
+    assert page.locator(".gfs-edge").count() == layers - 2
+    assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
+    assert page.locator(".gfs-g-guesses .gfs-guess").count() >= 3
+
+
+def test_a_click_on_a_word_a_head_a_layer_and_a_box_lights_it(stage):
+    page = stage()
+    page.locator('.gfs-word[data-word="output"][data-column="2"]').click()
+    assert page.evaluate("glassformer.app.state.row") == 2
+    page.locator('.gfs-head[data-head="1"]').click()
+    assert page.evaluate("glassformer.app.state.heads.cross.head") == 1
+    page.locator('.gfs-edge[data-stack="decoder"]').click()
+    assert page.evaluate("glassformer.app.state.heads.decoder.layer") == page.evaluate(
+        "glassformer.app.state.heads.cross.layer"
+    )
+    page.locator('.gfs-box[data-box="decoder.softmax"]').click(position={"x": 5, "y": 5})
+    page.get_by_role("heading", name="Softmax turns the scores into probabilities").wait_for()
+    page.locator('.gfs-word[data-word="encoder"][data-column="3"]').click()
+    assert page.evaluate("glassformer.app.state.sourceWord") == 3
+
+
+def test_dragging_the_knot_turns_the_row_and_let_go_returns(stage):
+    page = stage()
+    page.evaluate("glassformer.app.show({row: 1})")
+    settled(page)
+    before = value(page, "log_probs")
+    knot = page.locator(".gfs-knot-dot").bounding_box()
+    first = page.locator(".gfs-g-ribbons path").first.get_attribute("d")
+    y = float(first.split("M")[-1].split("H")[0].split(" ")[1])  # the height of the first word's ribbon
+    x = knot["x"] + knot["width"] / 2
+    page.mouse.move(x, knot["y"] + knot["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(x, y + 30)
+    page.mouse.move(x, y)
+    page.get_by_text("You turned head").wait_for()
+    page.mouse.up()
+    page.get_by_role("button", name="Let go").wait_for()
+    [[_, row, weights]] = next(iter(page.evaluate("glassformer.app.changes.overrides").values()))
+    assert (row, weights[0], sum(weights)) == (1, 1, 1)
+    assert not np.allclose(value(page, "log_probs")[1], before[1])
+    page.get_by_role("button", name="Let go").click()
+    settled(page)
+    np.testing.assert_array_equal(value(page, "log_probs"), before)
+
+
+def test_arrows_on_the_knot_turn_the_row(stage):
+    page = stage()
+    page.locator(".gfs-knot").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+ArrowUp")
+    page.keyboard.press("Escape")
+    assert page.evaluate("glassformer.app.changed") is False
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Let go").wait_for()
+
+
+def test_the_keyboard_moves_through_the_figure_with_at_most_nine_stops(stage):
+    page = stage()
+    stops = page.evaluate(
+        """() => ["button", "summary", "[tabindex='0']"].flatMap((one) => [
+            ...document.querySelectorAll(`.gf-stage-root ${one}`),
+          ]).filter((one) => one.checkVisibility() && one.tabIndex >= 0).length"""
+    )
+    assert stops <= 9
+    page.locator(".gfs-figure-svg").focus()
+    page.evaluate("glassformer.app.show({row: 1})")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("glassformer.app.state.row") == 2
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("glassformer.app.state.box") == "decoder.cross_attention.add"
+    page.keyboard.press("PageDown")
+    assert page.evaluate("glassformer.app.state.heads.cross.layer") == 0
+    page.keyboard.press("1")
+    assert page.evaluate("glassformer.app.state.heads.cross.head") == 1
+
+
+def test_back_returns_to_each_state_at_rest(stage):
+    page = stage()
+    for row in (1, 2):
+        page.wait_for_timeout(450)  # states that follow sooner are one entry
+        page.evaluate("(row) => glassformer.app.show({row})", row)
+    page.go_back()
+    page.wait_for_function("glassformer.app.state.row === 1")
+    page.go_back()
+    page.wait_for_function("glassformer.app.state.row === null")
+
+
+def test_play_writes_word_by_word_and_ends_with_the_whole_figure(stage):
+    page = stage()
+    page.emulate_media(reduced_motion="reduce")
+    words = page.evaluate("glassformer.app.result.current.outputTokens.length")
+    play = page.get_by_role("button", name="Play")
+    for act in range(6 + words - 1):
+        play.click()
+        settled(page)
+        assert page.locator('.gfs-word[data-word="output"]').count() == max(0, act - 4)
+    play.click()
+    settled(page)
+    assert page.locator('.gfs-word[data-word="output"]').count() == words
+
+
+def test_a_new_sentence_is_typed_into_the_words(stage):
+    page = stage()
+    page.get_by_role("button", name="Change the sentence").click()
+    page.get_by_label("Source sentence").fill("the dog sleeps .")
+    page.keyboard.press("Enter")
+    page.wait_for_function("glassformer.app.state.sentence === 'the dog sleeps .'")
+    settled(page)
+    assert shown(page, '.gfs-word[data-word="encoder"]') == ["the", "dog", "sleeps", ".", "end"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])
+def test_axe_finds_nothing_serious(stage, size, language):
+    page = stage(size)
+    for theme in ("light", "dark"):
+        page.evaluate("(looks) => glassformer.app.show(looks)", {"theme": theme, "language": language})
+        settled(page)
+        assert problems(page) == []

@@ -1,0 +1,98 @@
+// The pure parts of an opened attention: its layout, its squares and bars, and what it says about a row.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decimalsOf, fixedText } from "../engine/number_text.ts";
+import { frameOf, headBoxes } from "../ui/stage/attention_frame.ts";
+import { rowAt, widestHead } from "../ui/stage/attention_reading.ts";
+import { barPath, largestSize, squarePaths } from "../ui/stage/strips.ts";
+
+const LAPTOP = { width: 924, height: 624 };
+const DESK = { width: 1084, height: 804 };
+const COUNT = { keys: 14, keyWidth: 16, valueWidth: 16 };
+
+test("fourteen words fit a desk and a laptop without scrolling", () => {
+  for (const room of [DESK, LAPTOP]) {
+    const frame = frameOf(room, COUNT);
+    assert.ok(frame.width <= room.width && frame.height <= room.height);
+    assert.ok(frame.row >= 18);
+  }
+  assert.equal(frameOf(DESK, COUNT).keys.cell, 18);
+});
+
+test("the parts of the panel never overlap, whatever the model and the sentence", () => {
+  for (const room of [DESK, LAPTOP, { width: 358, height: 400 }])
+    for (const keys of [1, 14, 60])
+      for (const keyWidth of [1, 5, 16, 64])
+        for (const valueWidth of [1, 7, 64]) {
+          const frame = frameOf(room, { keys, keyWidth, valueWidth });
+          const { output, joined, sum, query, rows, row } = frame;
+          const edges = [output, joined, sum].flatMap(({ y, height }) => [y, y + height]);
+          const down = [
+            ...edges,
+            rows,
+            rows + (keys + 2) * row,
+            query.y,
+            query.y + query.height,
+            frame.height,
+          ];
+          assert.deepEqual(
+            down,
+            [...down].sort((a, b) => a - b),
+          );
+          const keysEnd = frame.keys.x + frame.keys.cell * keyWidth;
+          const right = [frame.keys.x, keysEnd, frame.scores, frame.weights, frame.values.x, frame.width];
+          assert.deepEqual(
+            right,
+            [...right].sort((a, b) => a - b),
+          );
+          assert.ok(row >= 18 && row <= 30);
+        }
+});
+
+test("the heads stand side by side from the keys to the values", () => {
+  const frame = frameOf(DESK, COUNT);
+  for (const heads of [1, 8, 16]) {
+    const boxes = headBoxes(frame, heads);
+    assert.equal(boxes.at(0), frame.keys.x);
+    assert.ok(Math.abs(boxes.at(heads - 1) + boxes.width - (frame.width - 36)) < 1e-6);
+  }
+});
+
+/** Returns the sides of the squares in a path. */
+const sides = (path: string) => [...path.matchAll(/h([\d.]+)v/g)].map(([, side]) => Number(side));
+
+test("the area of a square is its number, and numbers below 0 are hollow", () => {
+  const { above, below } = squarePaths([4, 1, -4, 0], 4, [18, 30]);
+  const [four, one] = sides(above);
+  assert.equal(four, 16);
+  assert.equal(four ** 2, 4 * one ** 2);
+  assert.deepEqual(sides(below), [16 - 1.5]); // the border of a hollow square adds half its width on each side
+});
+
+test("bars rise above the middle, or hang below it", () => {
+  const ends = [...barPath([1, -0.5, 0], 1, [10, 24]).matchAll(/v(-?[\d.]+)h/g)].map(([, end]) =>
+    Number(end),
+  );
+  assert.deepEqual(ends, [-10, 5, 0.5]);
+});
+
+test("numbers have a fixed number of decimals, which small numbers increase", () => {
+  assert.equal(fixedText(-0.001), "0.00");
+  assert.equal(fixedText(-1.005, 1), "−1.0");
+  assert.equal(fixedText(-Infinity), "–∞");
+  assert.equal(decimalsOf([0.004, -12]), 2);
+  assert.equal(decimalsOf([0.00412]), 5);
+  assert.equal(decimalsOf([0, -Infinity]), 2);
+  assert.equal(largestSize([1, -3], new Float32Array([2])), 3);
+});
+
+test("the widest head is offered only where softmax has little to share", () => {
+  const weights = {
+    shape: [3, 1, 2],
+    data: new Float32Array([0.999, 0.001, 0.5, 0.5, 0.8, 0.2]),
+  };
+  assert.equal(widestHead(weights, 0, 0), 1);
+  assert.equal(widestHead(weights, 0, 1), null);
+  assert.equal(widestHead({ shape: [2, 1, 1], data: new Float32Array([1, 1]) }, 0, 0), null);
+  assert.deepEqual([...rowAt(weights, [1, 0])], [0.5, 0.5]);
+});

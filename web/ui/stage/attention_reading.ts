@@ -1,0 +1,252 @@
+// What an opened attention shows: one head's row of numbers, its sentence, and the arithmetic of the open number.
+import { arithmetic } from "../../engine/arithmetic.ts";
+import { isUnchanged } from "../../engine/changes.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { largestAt } from "../../engine/tensor.ts";
+import { attentionName, FAMILIES } from "../heads.ts";
+import { probabilityWords, tokenName } from "./words.ts";
+
+import type { Cell, Explanation, Side, Steps, Tensor } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Family } from "../types.ts";
+
+/** The points of an attention, in the order of its steps. */
+export const KINDS = ["query", "key", "scores", "weights", "value", "heads", "joined", "output"] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** A key of the row that one query reads. */
+export interface Key {
+  word: string;
+  score: number;
+  weight: number;
+  isAllowed: boolean;
+}
+
+/** The places of the words that the stage lights where the reader has chosen none. */
+export interface Lit {
+  row: number;
+  source: number;
+}
+
+export interface Reading {
+  box: string;
+  family: Family;
+  layer: number;
+  head: number;
+  heads: number;
+  /** The position of the query, and that of the open key. */
+  row: number;
+  key: number;
+  query: string;
+  queries: number;
+  querySide: Side;
+  keySide: Side;
+  keys: Key[];
+  tensors: Record<Kind, Tensor>;
+  steps: Steps;
+  /** The open number, its arithmetic, and whether the reader has chosen it. */
+  open: { kind: Kind; at: number; made: Explanation; isChosen: boolean };
+  /** The arithmetic of the open key's score and weight. */
+  score: Explanation;
+  weight: Explanation;
+  /** The number that divides a score, such as "√16"; "" if none does. */
+  divisor: string;
+  /** The number of the output whose products are drawn, and these products; null where the page has no matrices. */
+  output: number;
+  products: number[] | null;
+  /** What the reader's changes do to this row. */
+  notes: string[];
+  /** The head of this layer whose row is spread most, if this head's row is nearly one word and that head's is not. */
+  widest: number | null;
+}
+
+const SURE = 0.99;
+const RESTING = /^(<(bos|eos|pad)>|▁?[\p{P}\p{S}]+)$/u;
+
+/** Returns the family, the layer and the name of an attention; null for any other name. */
+function attentionOf(app: App, box: string) {
+  const layer = Number(/\.layers\.(\d+)\./.exec(box)?.[1]);
+  const family = FAMILIES.find((one) => attentionName(one, layer) === box);
+  return family && app.result.current.trace.has(`${box}.weights`) ? { family, layer } : null;
+}
+
+type Place = Pick<Reading, "head" | "row" | "key">;
+
+/** Returns the numbers of the last axis at these leading indices. */
+export function rowAt({ shape, data }: Tensor, lead: number[]) {
+  const width = shape[shape.length - 1];
+  const start = lead.reduce((place, at, axis) => place * shape[axis] + at, 0) * width;
+  return data.subarray(start, start + width);
+}
+
+/** Returns the leading indices of a point's row for a reading. */
+export function leadOf({ head, row, key }: Place, kind: Kind) {
+  if (kind === "joined" || kind === "output") return [row];
+  return [head, kind === "key" || kind === "value" ? key : row];
+}
+
+/** Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: what the stage lights. */
+export async function readAttention(app: App, lit: Lit | null): Promise<Reading | null> {
+  const { zoom, heads: places, row: targetRow, sourceWord } = app.state;
+  const found = zoom && attentionOf(app, zoom.box);
+  if (!zoom || !found) return null;
+  const { box } = zoom;
+  const { current } = app.result;
+  const { rows, rowSide, columns, columnSide } = app.labels(`${box}.weights`);
+  const points = await Promise.all(KINDS.map((kind) => current.trace.get(`${box}.${kind}`)));
+  const tensors = Object.fromEntries(KINDS.map((kind, at) => [kind, points[at]])) as Record<Kind, Tensor>;
+  const [heads] = tensors.weights.shape;
+  const head = Math.min(places[found.family.id].head, heads - 1);
+  const chosen = found.family.id === "encoder" ? (sourceWord ?? lit?.source) : (targetRow ?? lit?.row);
+  const row = Math.min(chosen ?? 0, rows.length - 1);
+  const mask = app.mask(box);
+  const named = (token: string) => tokenName(token, (key) => app.t(key));
+  const [scores, weights] = [tensors.scores, tensors.weights].map((one) => rowAt(one, [head, row]));
+  const keys = (columns ?? []).map((token, at) => ({
+    word: named(token),
+    score: scores[at],
+    weight: weights[at],
+    isAllowed: mask.data[row * mask.columns + at] === 1,
+  }));
+  const key = Math.min(zoom.key ?? largestAt(weights, 1)[0] ?? 0, keys.length - 1);
+  const place = { head, row, key };
+  const open = openCell(app, tensors, { ...place, box });
+  const cell = (kind: Kind, at: number) => arithmetic(app, `${box}.${kind}`, [...leadOf(place, kind), at]);
+  const score = await cell("scores", key);
+  const output = open.kind === "output" ? open.at : firstNumber({ tensors, ...place }, "output");
+  return {
+    ...found,
+    ...place,
+    box,
+    heads,
+    query: named(rows[row]),
+    queries: rows.length,
+    querySide: rowSide,
+    keySide: columnSide ?? rowSide,
+    keys,
+    tensors,
+    steps: stepsUnder(current.changes),
+    open: { ...open, made: await cell(open.kind, open.at) },
+    score,
+    divisor: score.steps[0]?.text.replace(/^.* \/ /, "") ?? "",
+    weight: await cell("weights", key),
+    output,
+    products: await productsOf(app, box, rowAt(tensors.joined, [row]), output),
+    notes: isUnchanged(current.changes) ? [] : await notesOf(app, tensors, cell, place),
+    widest: widestHead(tensors.weights, row, head),
+  };
+}
+
+/** Returns the number of a point that is opened first: that of the open key, or the one with the largest size. */
+export function firstNumber({ tensors, ...place }: Place & Pick<Reading, "tensors">, kind: Kind) {
+  if (kind === "scores" || kind === "weights") return place.key;
+  return largestAt(rowAt(tensors[kind], leadOf(place, kind)).map(Math.abs), 1)[0] ?? 0;
+}
+
+/** Returns the number that the reader has chosen, if it belongs to what is shown, or else the open key's weight. */
+function openCell(app: App, tensors: Reading["tensors"], place: Place & Pick<Reading, "box">) {
+  const fits = (kind: Kind, { name, index }: Cell) => {
+    const at = index[index.length - 1];
+    const lead = leadOf(place, kind);
+    if (name !== `${place.box}.${kind}` || String(index.slice(0, -1)) !== String(lead)) return false;
+    return kind === "scores" || kind === "weights" ? at === place.key : at in rowAt(tensors[kind], lead);
+  };
+  const { selected } = app.state;
+  const kind = selected && KINDS.find((one) => fits(one, selected));
+  if (!selected || !kind) return { kind: "weights" as const, at: place.key, isChosen: false };
+  return { kind, at: selected.index[selected.index.length - 1], isChosen: true };
+}
+
+/** Returns the products whose sum, with a bias, is one number of the output; null without the matrix. */
+async function productsOf(app: App, box: string, joined: Float32Array, output: number) {
+  const { engine } = app;
+  if (engine.live === false) return null;
+  const { checkpoint } = app.result.current.changes;
+  const matrix = await engine.rowsOf(`${box}.output_projection.weight`, [output], checkpoint);
+  return Array.from(joined, (value, i) => value * matrix.data[i]);
+}
+
+/** Returns what the changes do to the numbers of this row, each once. */
+async function notesOf(
+  app: App,
+  tensors: Reading["tensors"],
+  cell: (kind: Kind, at: number) => Promise<Explanation>,
+  place: Place,
+) {
+  const notes = new Set<string>();
+  for (const kind of KINDS) {
+    const made = await cell(kind, firstNumber({ tensors, ...place }, kind));
+    for (const note of made.notes) notes.add(note);
+  }
+  for (const key of ["numbers.noWeights", "numbers.needsModel"]) notes.delete(app.t(key)); // no change
+  return [...notes];
+}
+
+/** Returns the head whose row has the smallest peak, if this head's peak is near 1 and that head's is not. */
+export function widestHead(weights: Tensor, row: number, head: number) {
+  const peaks = Array.from({ length: weights.shape[0] }, (_, one) => Math.max(...rowAt(weights, [one, row])));
+  const widest = peaks.reduce((best, peak, one) => (peak > 0 && peak < peaks[best] ? one : best), head);
+  return peaks[head] > SURE && peaks[widest] <= SURE ? widest : null;
+}
+
+// Sentences
+
+/** A sentence of the interface, and what fills its places. */
+export interface Sentence {
+  key: string;
+  values: Value[];
+  /** Of the paper. */
+  section: string;
+}
+/** A number or a word; a word has the side of its colour. */
+export type Value = string | number | { word: string; side: Side };
+
+/** Returns the sentence about the open number: true under the reader's changes, too. */
+export function sentenceOf(reading: Reading): Sentence {
+  const { open, heads } = reading;
+  const { made, at, kind } = open;
+  if (kind === "weights") return weightSentence(reading);
+  const number = fixedText(made.result, decimalsOf([made.result]));
+  if (made.parts.length === 0 && made.notes.length > 0)
+    return { key: "zoom.about.given", values: [number], section: "3.2" };
+  const key = { word: reading.keys[reading.key].word, side: reading.keySide };
+  const query = { word: reading.query, side: reading.querySide };
+  const [width] = reading.tensors.heads.shape.slice(-1);
+  const values: Record<Exclude<Kind, "weights">, Value[]> = {
+    query: [query, at, number],
+    key: [key, at, number],
+    scores: [query, key, number],
+    value: [key, at, number],
+    heads: [at, number],
+    joined: [heads, Math.floor(at / width), at % width, number],
+    output: [heads, at, number],
+  };
+  const section = kind === "scores" || kind === "heads" ? "3.2.1" : "3.2.2";
+  return { key: `zoom.about.${kind}`, values: values[kind], section };
+}
+
+function weightSentence({ keys, key, keySide, steps, weight: { steps: stages } }: Reading): Sentence {
+  const { word, weight } = keys[key];
+  const [own, share] = [{ word, side: keySide }, probabilityWords(weight)];
+  const sum = keys.reduce((total, one) => total + one.weight, 0).toFixed(3);
+  const scored = keys.filter(
+    ({ isAllowed, score }) => isAllowed || steps.blocked.of(score) > -Infinity,
+  ).length;
+  const say = (name: string, ...values: Value[]) => ({ key: `zoom.about.${name}`, values, section: "3.2.1" });
+  if (stages.length === 0) return say("hand", own, share); // a row that no softmax has made
+  if (steps.softmax.over === "query") return say("columns", own, share, sum);
+  const isLate = steps.lateMask.masks && keys.some(({ isAllowed }) => !isAllowed);
+  if (isLate) return say("late", scored, own, share, sum);
+  if (scored === 1 && weight > 0) return say("single", own, share);
+  return keys[key].isAllowed || weight > 0
+    ? say("weights", scored, own, share)
+    : { ...say("masked", own), section: "3.2.3" };
+}
+
+/** Returns the words on which more than half of the row rests, and their share; null if it does not. */
+export function restingPlaces(keys: Key[], tokens: string[]) {
+  const resting = keys.filter(({ weight }, at) => RESTING.test(tokens[at]) && weight >= 0.05);
+  const share = resting.reduce((sum, { weight }) => sum + weight, 0);
+  return share > 0.5 ? { words: [...new Set(resting.map(({ word }) => `“${word}”`))], share } : null;
+}

@@ -1,0 +1,93 @@
+// What the stage chooses to draw of a model: heads, waves, languages, and the direction of a script.
+import { largestPlace, rowOfHead } from "./numbers.ts";
+
+import type { App } from "../app.ts";
+import type { FamilyId } from "../types.ts";
+import type { StageNumbers } from "./numbers.ts";
+import type { Act } from "./play.ts";
+
+const PICTURED = 8; // heads with a picture
+
+export function clamp(at: number, count: number) {
+  return Math.max(0, Math.min(count - 1, at));
+}
+
+export function familyOf(box: string): FamilyId {
+  if (box.startsWith("encoder")) return "encoder";
+  return box === "decoder.self_attention" ? "decoder" : "cross";
+}
+
+/** Returns whether words are of a script that runs from right to left. */
+export function isLeftwards(words: string[]) {
+  const letters = words.join("").match(/\p{L}/gu) ?? [];
+  const turned = letters.filter((one) =>
+    /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(one),
+  );
+  return turned.length * 2 > letters.length;
+}
+
+/** Returns the heads that have pictures: all of up to eight, of more those with the largest weights in the lit row. */
+export function picturedHeads(
+  app: App,
+  { weights, heads, row, source }: StageNumbers,
+): Record<FamilyId, number[]> {
+  const all = [...Array(app.config.heads).keys()];
+  const shown = (family: FamilyId) => {
+    if (all.length <= PICTURED) return all;
+    const lit = family === "encoder" ? source : row;
+    const peak = (head: number) =>
+      head === heads[family] ? 2 : Math.max(...rowOfHead(weights[family], head, lit));
+    return [...all]
+      .sort((a, b) => peak(b) - peak(a))
+      .slice(0, PICTURED)
+      .sort((a, b) => a - b);
+  };
+  return { encoder: shown("encoder"), cross: shown("cross"), decoder: shown("decoder") };
+}
+
+/** Returns the two dimensions of the positions that are drawn as waves; null without positions. */
+export function wavesOf({ config, changes }: App, { vectors }: StageNumbers): [number, number] | null {
+  const { positions, d_model: width } = config;
+  if (positions === "none" || !changes.positions) return null;
+  const vector = vectors.get("source.positions");
+  if (positions === "learned" && vector) {
+    const spread = Array.from({ length: width }, (_, at) => variance(vector.data, at, width));
+    const first = largestPlace(spread);
+    spread[first] = -1;
+    return [first, largestPlace(spread)];
+  }
+  const length = vector?.shape[0] ?? 1;
+  const pairs = Array.from({ length: Math.ceil(width / 2) }, (_, pair) => pair);
+  const period = (pair: number) => 2 * Math.PI * 10000 ** ((2 * pair) / width);
+  const nearest = (wanted: number) =>
+    largestPlace(pairs.map((pair) => -Math.abs(Math.log(period(pair) / wanted))));
+  const dimension = (pair: number) => (positions === "halves" ? pair : 2 * pair);
+  return [dimension(nearest(length / 4)), dimension(nearest(length))];
+}
+
+export function variance(data: Float32Array, at: number, width: number) {
+  const values = Array.from({ length: data.length / width }, (_, row) => data[row * width + at]);
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+}
+
+/** Returns how many words the act that plays has written; null = none plays. */
+export function writtenIn(act: Act | null) {
+  return act && act.row + Number(act.risen.decoder === "all");
+}
+
+/** Returns the end of a sentence, which tells examples apart. */
+export function shortened(sentence: string) {
+  const words = sentence.split(" ");
+  return words.length > 6 ? `… ${words.slice(-4).join(" ")}` : sentence;
+}
+
+export function parityText(app: App) {
+  const { live } = app.engine;
+  if (live === true)
+    return app.t(
+      app.parity === null || app.parity <= 1e-4 ? "page.parity" : "page.parity.bad",
+      app.parity?.toExponential(0) ?? "",
+    );
+  return app.t(live ? "page.remote" : "page.recorded");
+}

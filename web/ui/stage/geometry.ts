@@ -1,0 +1,376 @@
+// Where everything of the stage stands: the boxes of Figure 1, a column for each word, and the ribbons of the memory.
+// Lengths are in px of the stage's own plane, which is scaled as a whole.
+
+import type { Stack } from "../../engine/types.ts";
+
+/** Top and bottom, or left and right. */
+export type Span = [from: number, to: number];
+
+/** The kinds of boxes, as the paper tints them. */
+export type Kind = "emb" | "att" | "add" | "ffn" | "lin" | "sof";
+
+/** A box of a stack. `id` is the sub-layer, with ".add" or ".norm" for what stands beside it. */
+export interface Box {
+  id: string;
+  kind: Kind;
+  y: Span;
+}
+
+/** The columns of a side's words: their middles and widths, and whether there is room for the word itself. */
+export interface Columns {
+  at: number[];
+  width: number[];
+  shown: boolean[];
+}
+
+export interface StackPlace {
+  stack: Stack;
+  /** The boxes' left and right. */
+  x: Span;
+  /** The part of the boxes in which the words' columns stand. */
+  room: Span;
+  /** Where the names of the boxes begin. */
+  names: number;
+  /** On which side the residual connections run: −1 = left, 1 = right. */
+  side: -1 | 1;
+  boxes: Box[];
+  /** The card of the open layer. */
+  card: Span;
+  /** The edges of the closed layers. */
+  edges: { layer: number; y: Span }[];
+  /** The line of the words that the stack reads. */
+  words: Span;
+  columns: Columns;
+}
+
+export interface Geometry {
+  width: number;
+  height: number;
+  narrow: boolean;
+  encoder: StackPlace;
+  decoder: StackPlace;
+  /** The line of the words that the decoder writes. */
+  written: Span;
+  /** The number of candidates in the box of softmax. */
+  candidates: number;
+}
+
+export interface Plan {
+  width: number;
+  height: number;
+  norm: "post" | "pre";
+  finalNorm: boolean;
+  layers: Record<Stack, number>;
+  /** The open layer of each stack. */
+  open: Record<Stack, number>;
+  /** The lit box, which takes the height. */
+  lit: string;
+  /** The labels of each column, one above the other, and which columns must keep their words. */
+  columns: Record<Stack, { labels: string[][]; keep(column: number): boolean; leftwards: boolean }>;
+  measure(text: string): number;
+}
+
+/** A box's usual and smallest height. */
+interface Row {
+  id: string;
+  kind: Kind;
+  usual: number;
+  least: number;
+}
+
+export const NARROW = 1280;
+const THREAD = 12; // the width of a column without its word
+const GAP = 8;
+const HEAD = 22; // the line of a card with the layer's number
+const EDGE = { usual: 16, slim: 8 };
+
+/** Returns the place of everything. */
+export function geometryOf(plan: Plan): Geometry {
+  return plan.width < NARROW ? narrow(plan) : wide(plan);
+}
+
+/** Returns the box of this name in a stack. */
+export function boxOf({ boxes }: StackPlace, id: string) {
+  const found = boxes.find((box) => box.id === id);
+  if (!found) throw new Error(`the figure has no box "${id}"`);
+  return found;
+}
+
+export function middle([from, to]: Span) {
+  return (from + to) / 2;
+}
+
+/** Returns the boxes of a layer from the bottom up, as the norm orders them. */
+function layerRows(stack: Stack, { norm, lit }: Plan, scale = 1): Row[] {
+  const kinds =
+    stack === "encoder"
+      ? ["self_attention", "feed_forward"]
+      : ["self_attention", "cross_attention", "feed_forward"];
+  const beside = (id: string): Row => ({ id, kind: "add", usual: 26 * scale, least: 26 * scale });
+  return kinds.flatMap((id): Row[] => {
+    const tall = lit === "decoder.self_attention" ? "self_attention" : "cross_attention";
+    const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
+    const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
+    const kind = id === "feed_forward" ? "ffn" : "att";
+    const own = { id, kind, usual: usual * scale, least: least * scale } as const;
+    return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
+  });
+}
+
+/** Returns the heights of rows that together have at most `room`; those that can give up height do, in proportion. */
+function fitted(rows: Row[], room: number) {
+  const spare = rows.reduce((sum, { usual, least }) => sum + usual - least, 0);
+  const over = rows.reduce((sum, { usual }) => sum + usual, 0) - room;
+  const share = over <= 0 || spare === 0 ? 0 : Math.min(1, over / spare);
+  return rows.map(({ usual, least }) => Math.round(usual - share * (usual - least)));
+}
+
+/** Places boxes from `bottom` upwards; returns them with the top of the last one. */
+function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
+  let y = bottom;
+  const boxes = rows.map(({ id, kind }, at): Box => {
+    const span: Span = [y - heights[at], y];
+    y = span[0] - gap;
+    return { id, kind, y: span };
+  });
+  return { boxes, top: y + gap };
+}
+
+/** Returns the columns of words in this room; if the words do not all fit, those that must be kept do. */
+export function columnsOf(
+  labels: string[][],
+  [from, to]: Span,
+  keep: (column: number) => boolean,
+  measure: (text: string) => number,
+  leftwards = false,
+  least = 24,
+): Columns {
+  const full = labels.map((words) => Math.max(least, ...words.map(measure)));
+  const room = to - from;
+  const all = full.reduce((sum, width) => sum + width + 5, 0) <= room;
+  const shown = full.map((_, at) => all || keep(at));
+  const between = all ? 0 : 7;
+  const taken = () => full.reduce((sum, width, at) => sum + (shown[at] ? width + between : THREAD), 0);
+  const kept = [...full.keys()].filter((at) => shown[at]);
+  const away = (at: number) => Math.min(...kept.map((one) => Math.abs(one - at)));
+  const nearest = [...full.keys()].filter((at) => !shown[at]).sort((a, b) => away(a) - away(b));
+  for (const at of nearest) {
+    shown[at] = true;
+    if (taken() > room) shown[at] = false;
+  }
+  const wide = full.reduce((sum, width, at) => sum + (shown[at] ? width + between : 0), 0);
+  const closed = shown.filter((one) => !one).length;
+  const thin = closed ? Math.max(1, (room - wide) / closed) : 0;
+  const extra = all && full.length ? Math.min(26, (room - wide) / full.length) : between;
+  const squeeze = Math.min(1, room / (wide + thin * closed || 1)); // kept words alone may be too many
+  const width = full.map((one, at) => (shown[at] ? one + extra : thin) * squeeze);
+  let x = from;
+  const at = width.map((one) => {
+    x += one;
+    const centre = x - one / 2;
+    return Math.round(leftwards ? from + to - centre : centre);
+  });
+  return { at, width, shown };
+}
+
+/** Returns the edges of the closed layers below and above the open one, from the lowest up, with their heights. */
+function edgeHeights(layers: number, open: number) {
+  const height = layers > 2 ? EDGE.slim : EDGE.usual;
+  const span = (count: number) => count * height + (count ? 5 : 0);
+  return { height, below: span(open), above: span(layers - 1 - open) };
+}
+
+/** Encoder at the left and decoder at the right, as in the paper. */
+function wide(plan: Plan): Geometry {
+  const { width, height, layers, open } = plan;
+  const split = Math.round(width * 0.4765); // 686 of 1440
+  const bottom = height - 76; // below: the examples and the foot
+  const words: Span = [bottom - 32, bottom];
+  const candidates = height < 900 ? 3 : 5;
+  const embeddings: Row[] = [
+    { id: "embedding", kind: "emb", usual: 26, least: 26 },
+    { id: "positions", kind: "emb", usual: 26, least: 26 },
+  ];
+  const first = stacked(embeddings, [26, 26], words[0] - 10);
+  const edges = {
+    encoder: edgeHeights(layers.encoder, open.encoder),
+    decoder: edgeHeights(layers.decoder, open.decoder),
+  };
+  const below = Math.max(edges.encoder.below, edges.decoder.below);
+  const floor = first.top - 11 - below - GAP; // where the open layers begin: level on both sides
+  const rows = layerRows("decoder", plan);
+  const softmax = candidates * 16.2 + 11;
+  const norms = (stack: Stack): Row[] =>
+    plan.finalNorm && plan.norm === "pre" ? [{ id: `${stack}.norm`, kind: "add", usual: 26, least: 26 }] : [];
+  const above =
+    56 + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms("decoder").length * 34;
+  const heights = fitted(rows, floor - above - (rows.length - 1) * GAP);
+  const inner = stacked(rows, heights, floor);
+  const card: Span = [inner.top - HEAD, floor + GAP];
+  const final = stacked(norms("decoder"), [26], card[0] - edges.decoder.above - GAP);
+  const top = (norms("decoder").length ? final.top : card[0] - edges.decoder.above) - 10;
+  const linear: Span = [top - 28, top];
+  const soft: Span = [linear[0] - 10 - softmax, linear[0] - 10];
+  const outer: Box[] = [
+    ...first.boxes,
+    ...inner.boxes,
+    ...final.boxes,
+    { id: "linear", kind: "lin", y: linear },
+    { id: "softmax", kind: "sof", y: soft },
+  ];
+  const written: Span = [soft[0] - 36, soft[0] - 10];
+
+  const own = layerRows("encoder", plan);
+  const level = own.map(({ id, usual }) => {
+    const height = heights[rows.findIndex((row) => row.id === id)]; // as high as the decoder's, unless one is lit
+    return `encoder.${id}` === plan.lit
+      ? usual
+      : `decoder.${id}` === plan.lit
+        ? Math.min(height, 84)
+        : height;
+  });
+  const left = stacked(own, level, floor);
+  const leftCard: Span = [left.top - HEAD, floor + GAP];
+  const leftFinal = stacked(norms("encoder"), [26], leftCard[0] - edges.encoder.above - GAP);
+  const encoder: StackPlace = {
+    stack: "encoder",
+    x: [40, split - 64],
+    room: [124, split - 68],
+    names: 52,
+    side: -1,
+    boxes: [...first.boxes, ...left.boxes, ...leftFinal.boxes],
+    card: leftCard,
+    edges: edgesOf(layers.encoder, open.encoder, leftCard, edges.encoder.height),
+    words,
+    columns: columnsFor("encoder", plan, [124, split - 68]),
+  };
+  const decoder: StackPlace = {
+    stack: "decoder",
+    x: [split, width - 38],
+    room: [split + 4, width - 116],
+    names: width - 110,
+    side: 1,
+    boxes: outer,
+    card,
+    edges: edgesOf(layers.decoder, open.decoder, card, edges.decoder.height),
+    words,
+    columns: columnsFor("decoder", plan, [split + 4, width - 116]),
+  };
+  return { width, height, narrow: false, encoder, decoder, written, candidates };
+}
+
+/** Decoder above encoder; the memory climbs at the left edge. */
+function narrow(plan: Plan): Geometry {
+  const { width, layers, open } = plan;
+  const scale = width < 700 ? 0.62 : 0.8;
+  const x: Span = [44, width - 12];
+  const names = width - (width < 700 ? 89 : 110);
+  const room: Span = [50, names - 5];
+  const slim = 16;
+  const place = (stack: Stack, top: number) => {
+    const { height, below, above } = edgeHeights(layers[stack], open[stack]);
+    const rows = layerRows(stack, plan, scale);
+    const heights = rows.map(({ id, usual }) => (id.includes(".") ? slim : Math.round(usual)));
+    const total = heights.reduce((sum, one) => sum + one + 4, 0);
+    const head = 8;
+    const floor = top + above + head + total;
+    const inner = stacked(rows, heights, floor - 4, 4);
+    const card: Span = [inner.top - head, floor];
+    const first: Row[] = [{ id: "embedding", kind: "emb", usual: slim, least: slim }];
+    const outer = stacked(first, [slim], floor + below + 10 + slim);
+    const words: Span = [floor + below + 10 + slim, floor + below + 10 + slim + 18];
+    return {
+      stack,
+      x,
+      room,
+      names,
+      side: 1 as const,
+      boxes: [...outer.boxes, ...inner.boxes],
+      card,
+      edges: edgesOf(layers[stack], open[stack], card, height),
+      words,
+      columns: columnsFor(stack, plan, room),
+    };
+  };
+  const candidates = 4;
+  const soft: Span = [8, 8 + candidates * 14.5 + 8];
+  const linear: Span = [soft[1] + 5, soft[1] + 5 + slim];
+  const decoder = place("decoder", linear[1] + 6);
+  decoder.boxes.push({ id: "linear", kind: "lin", y: linear }, { id: "softmax", kind: "sof", y: soft });
+  const encoder = place(
+    "encoder",
+    decoder.words[1] + 8 + Math.min(60, 4 + 2.2 * plan.columns.encoder.labels.length),
+  );
+  return { width, height: encoder.words[1] + 4, narrow: true, encoder, decoder, written: [0, 8], candidates };
+}
+
+function columnsFor(stack: Stack, { columns, measure }: Plan, room: Span) {
+  const { labels, keep, leftwards } = columns[stack];
+  return columnsOf(labels, room, keep, measure, leftwards);
+}
+
+function edgesOf(layers: number, open: number, card: Span, height: number) {
+  return Array.from({ length: layers }, (_, layer) => {
+    const y: Span =
+      layer < open
+        ? [card[1] + (open - 1 - layer) * height, card[1] + (open - layer) * height + 5]
+        : [card[0] - (layer - open) * height - 5, card[0] - (layer - open - 1) * height];
+    return { layer, y };
+  }).filter(({ layer }) => layer !== open);
+}
+
+// Ribbons
+
+/** Returns a source word's rank among the nested ribbons: the outermost is that of the leftmost word. */
+function rankOf({ encoder }: Geometry, source: number, count: number) {
+  const { at } = encoder.columns;
+  return at[at.length - 1] < at[0] ? count - 1 - source : source;
+}
+
+/**
+ * Returns the height at which a ribbon of the memory crosses the box of cross-attention: the first word on top; the last
+ * one if the words run from right to left, so that ribbons do not cross each other.
+ */
+export function ribbonHeight(geometry: Geometry, source: number, count: number) {
+  const { decoder } = geometry;
+  const rank = rankOf(geometry, source, count);
+  const [top, bottom] = boxOf(decoder, "cross_attention").y;
+  const inset = Math.min(15, (bottom - top) / 8);
+  return Math.round(
+    top +
+      inset +
+      (count > 1 ? (rank * (bottom - top - 2 * inset)) / (count - 1) : (bottom - top) / 2 - inset),
+  );
+}
+
+/** Returns the way of a ribbon from the encoder's last word vector to the left edge of the box of cross-attention. */
+export function ribbonPath(geometry: Geometry, source: number, count: number) {
+  const { encoder, decoder } = geometry;
+  const x = encoder.columns.at[source];
+  const top = encoder.boxes.reduce((least, { y }) => Math.min(least, y[0]), encoder.card[0]);
+  const start = Math.min(top, ...encoder.edges.map(({ y }) => y[0]));
+  const [y, to] = [ribbonHeight(geometry, source, count), decoder.x[0]];
+  const rank = rankOf(geometry, source, count);
+  if (geometry.narrow) {
+    const [bus, climb, r] = [
+      start - 4 - (rank + 1) * (56 / Math.max(count, 8)),
+      36 - (count - rank) * Math.min(2.2, 28 / count),
+      5,
+    ];
+    return `M${x} ${start}V${bus + r}Q${x} ${bus} ${x - r} ${bus}H${climb + r}Q${climb} ${bus} ${climb} ${bus - r}V${y + r}Q${climb} ${y} ${climb + r} ${y}H${to}`;
+  }
+  const span = Math.min(80, 8 * count);
+  const bus = start - 8 - span + (rank * span) / Math.max(count - 1, 1);
+  const [r, turn] = [10, Math.max(encoder.x[1] - 16, x + 10)];
+  return `M${x} ${start}V${bus + r}Q${x} ${bus} ${x + r} ${bus}H${turn}C${encoder.x[1] + 24} ${bus} ${to - 34} ${y} ${to} ${y}`;
+}
+
+/** Returns the top of the nested ribbons, under which "Memory" stands. */
+export function memoryTop({ encoder }: Geometry, count: number) {
+  const top = Math.min(
+    encoder.card[0],
+    ...encoder.boxes.map(({ y }) => y[0]),
+    ...encoder.edges.map(({ y }) => y[0]),
+  );
+  return top - 8 - Math.min(80, 8 * count);
+}

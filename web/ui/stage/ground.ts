@@ -1,0 +1,176 @@
+// The ground of the figure: the cards of the layers, the boxes and their names, and the residual connections.
+import { drawing } from "../figure.ts";
+import { boxOf, memoryTop, middle } from "./geometry.ts";
+import { HUES, lines, path, rectangle, text } from "./pen.ts";
+
+import type { Box, Span, StackPlace } from "./geometry.ts";
+import type { Pen } from "./pen.ts";
+
+/** Draws everything that does not depend on which word is lit. */
+export function drawGround(pen: Pen) {
+  const { geometry } = pen;
+  const stacks = [geometry.encoder, geometry.decoder];
+  return [hatching(), ...stacks.flatMap((place) => [...cards(pen, place), ...boxes(pen, place)])];
+}
+
+function hatching() {
+  const line = drawing("line", { x1: 0, y1: 0, x2: 0, y2: 7, stroke: "var(--att-l)", "stroke-width": 1.5 });
+  const pattern = drawing(
+    "pattern",
+    { id: "gfs-hatch", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    line,
+  );
+  return drawing("defs", {}, pattern);
+}
+
+function cards(pen: Pen, { stack, x: [x0, x1], card, edges, names }: StackPlace) {
+  const { narrow } = pen.geometry;
+  const out = narrow ? 6 : 24;
+  const wide: Span = [
+    x0 - (stack === "encoder" ? out : out / 3),
+    x1 + (stack === "decoder" ? out - 2 : out / 3),
+  ];
+  const look = { fill: "var(--card)", stroke: "var(--card-line)" };
+  const label = (layer: number) => pen.t("stage.layer", layer);
+  return [
+    ...[...edges].reverse().flatMap(({ layer, y }) => [
+      drawing(
+        "g",
+        {
+          class: "gfs-edge",
+          "data-layer": layer,
+          "data-stack": stack,
+          role: "button",
+          tabindex: -1,
+          "aria-label": pen.t(`stage.open.${stack}`, layer),
+        },
+        rectangle([wide[0] + 6, wide[1] - 6], y[0] < card[0] ? [y[0], y[1] + 10] : [y[0] - 10, y[1]], {
+          rx: 9,
+          ...look,
+        }),
+        y[1] - y[0] >= 16 && !narrow && text(names, middle(y) + 1, label(layer), { fill: "var(--ink3)" }),
+      ),
+    ]),
+    rectangle(wide, card, { rx: 10, ...look }),
+    !narrow && text(names, card[0] + 12, label(pen.numbers.open[stack]), { weight: 620 }),
+  ].filter((one) => one !== false);
+}
+
+function boxes(pen: Pen, place: StackPlace) {
+  return place.boxes.map((box) => {
+    const key = `${place.stack}.${box.id}`;
+    const isLit = key === pen.box;
+    const kind = isLit && box.kind === "att" ? "att-on" : box.kind;
+    const made = drawing(
+      "g",
+      {
+        class: "gfs-box",
+        "data-box": key,
+        role: "button",
+        tabindex: -1,
+        "aria-label": nameOf(pen, place, box),
+      },
+      rectangle(place.x, box.y, {
+        rx: 5,
+        fill: `var(--${kind})`,
+        stroke: isLit ? "var(--ink)" : `var(--${box.kind}-l)`,
+        "stroke-width": isLit ? 1.5 : 1,
+      }),
+    );
+    return made;
+  });
+}
+
+/** Returns the key of a box's name; with the norm before the sub-layer, the box behind it only adds. */
+function nameKey({ stack, boxes: all }: StackPlace, { id }: Box) {
+  if (id.endsWith(".add") && all.some((one) => one.id === id.replace(".add", ".norm")))
+    return "stage.box.add";
+  return `stage.box.${stack}.${id.replace(/^(en|de)coder\.norm$/, "norm")}`;
+}
+
+/** Returns a box's whole name, such as "Decoder: Add & norm". */
+function nameOf(pen: Pen, place: StackPlace, box: Box) {
+  return `${pen.t(`stage.${place.stack}`)}: ${pen.t(nameKey(place, box)).replaceAll("|", " ")}`;
+}
+
+/** Draws the boxes' names above everything else. */
+export function drawNames(pen: Pen) {
+  const { geometry, languages } = pen;
+  const { encoder, decoder, narrow } = geometry;
+  const named = [encoder, decoder].flatMap((place) =>
+    place.boxes.flatMap((box) => {
+      const isLit = `${place.stack}.${box.id}` === pen.box;
+      const shown = pen.t(nameKey(place, box)).split("|");
+      const style = isLit ? { fill: "var(--ink)", weight: 650 } : {};
+      const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / 15));
+      const pictured = isLit && box.kind === "att" && !narrow;
+      const y = pictured ? box.y[0] + 8 + 7.5 * shown.length : middle(box.y);
+      return lines(place.names, y, shown.slice(0, fits), style);
+    }),
+  );
+  if (narrow) return named;
+  const heading = { size: 15, weight: 650, fill: "var(--ink)" };
+  const count = encoder.columns.at.length;
+  const top = Math.min(
+    encoder.card[0],
+    ...encoder.boxes.map(({ y }) => y[0]),
+    ...encoder.edges.map(({ y }) => y[0]),
+  );
+  return [
+    ...named,
+    text(40, top - 18, pen.t("stage.encoder"), heading),
+    geometry.written[0] < 44
+      ? text(decoder.x[0] - 10, 30, pen.t("stage.decoder"), { ...heading, anchor: "end" })
+      : text(decoder.x[0], 30, pen.t("stage.decoder"), heading),
+    text(
+      Math.min(encoder.columns.at[0], encoder.columns.at[count - 1]) + 14,
+      memoryTop(geometry, count) - 11,
+      pen.t("stage.memory", languages.source),
+      {
+        fill: "var(--ink3)",
+      },
+    ),
+    ...lines(decoder.names, middle(geometry.written), [pen.t("stage.written")], {
+      weight: 620,
+      fill: "var(--ink)",
+    }),
+    ...lines(decoder.names, middle(decoder.words), pen.t("stage.so.far", languages.target).split("|")),
+    text(encoder.names, middle(encoder.words), languages.source, { weight: 620, fill: "var(--ink)" }),
+  ];
+}
+
+/** Draws the residual connections, outside the boxes as in the paper. */
+export function drawLoops(pen: Pen) {
+  const { geometry, box } = pen;
+  return [geometry.encoder, geometry.decoder].flatMap((place) => {
+    const sublayers = place.boxes.filter(({ kind }) => kind === "att" || kind === "ffn");
+    return sublayers.map((one) => {
+      const from = place.boxes.find(({ id }) => id === `${one.id}.norm`) ?? one;
+      const lit = `${place.stack}.${one.id}` === box;
+      return loop(
+        place,
+        one.id,
+        from.y[1] + 4,
+        middle(boxOf(place, `${one.id}.add`).y),
+        lit,
+        geometry.narrow,
+      );
+    });
+  });
+}
+
+function loop(place: StackPlace, id: string, from: number, to: number, lit: boolean, narrow: boolean) {
+  const { side, x } = place;
+  const start = side < 0 ? x[0] : x[1];
+  const [end, r] = [start + side * (narrow ? 6 : 13), narrow ? 3 : 5];
+  const colour = lit ? `var(${HUES[place.stack]})` : "var(--loop)";
+  const way =
+    `M${start} ${from}H${end - side * r}Q${end} ${from} ${end} ${from - r}V${to + r}` +
+    `Q${end} ${to} ${end - side * r} ${to}H${start + side * 2}`;
+  const arrow = `M${start + side * 6} ${to - 3.5}L${start + side} ${to}L${start + side * 6} ${to + 3.5}`;
+  const width = lit ? 1.75 : 1.25;
+  return [
+    path(way, colour, width, { class: "gfs-loop", "data-box": `${place.stack}.${id}` }),
+    path(arrow, colour, width),
+  ];
+}

@@ -1,0 +1,169 @@
+// The next word: its score among all words, its probability, and what the model would write at each box.
+import { drawing } from "../figure.ts";
+import { boxOf, middle } from "./geometry.ts";
+import { path, rectangle, text } from "./pen.ts";
+import { probabilityWords, tokenName } from "./words.ts";
+
+import type { Child } from "../types.ts";
+import type { Span, StackPlace } from "./geometry.ts";
+import type { Pen } from "./pen.ts";
+
+/** Draws one tick for each word of the vocabulary; of many words, the largest at each px. */
+export function drawLinear(pen: Pen) {
+  const { geometry, numbers } = pen;
+  const { decoder, narrow } = geometry;
+  const box = boxOf(decoder, "linear").y;
+  const { logits } = numbers;
+  if (logits.length === 0) return [];
+  const [x0, room] = [decoder.x[0] + (narrow ? 6 : 10), decoder.room[1] - decoder.x[0] - 16];
+  const base = box[1] - (narrow ? 3 : 5);
+  const tall = box[1] - box[0] - 8;
+  const ticks = Math.min(logits.length, Math.floor(room));
+  const most = Math.max(...logits.filter(Number.isFinite), 1e-6);
+  const heights = new Float32Array(ticks).fill(-Infinity);
+  logits.forEach((value, id) => {
+    const at = Math.floor((id * ticks) / logits.length);
+    if (value > heights[at]) heights[at] = value;
+  });
+  const d = [...heights]
+    .map(
+      (value, at) =>
+        `M${(x0 + (at * room) / ticks).toFixed(1)} ${base}v${(-Math.max(0, (value / most) * tall) - 0.8).toFixed(1)}`,
+    )
+    .join("");
+  return [path(d, "var(--ink3)", 0.75), path(`M${linearX(pen)} ${base}v${-tall}`, "var(--tgt)", 2.5)];
+}
+
+/** Returns where the tick of the written word stands. */
+function linearX({ geometry: { decoder, narrow }, numbers }: Pen) {
+  const id = numbers.translated.hypothesis.ids[numbers.row] ?? 0;
+  return Math.round(
+    decoder.x[0] + (narrow ? 6 : 10) + (id * (decoder.room[1] - decoder.x[0] - 16)) / numbers.logits.length,
+  );
+}
+
+/** Draws the likeliest next words as bars from the lit strand. */
+export function drawSoftmax(pen: Pen) {
+  const { geometry, numbers, measure } = pen;
+  const { decoder, narrow } = geometry;
+  const [top, bottom] = boxOf(decoder, "softmax").y;
+  const written = numbers.translated.hypothesis.ids[numbers.row];
+  const shown = numbers.candidates.slice(0, geometry.candidates).map(({ id, token, probability }) => ({
+    id,
+    name: tokenName(token, pen.t),
+    probability,
+  }));
+  if (shown.length === 0) return [];
+  const x = decoder.columns.at[numbers.row];
+  const flip = x > decoder.room[1] - (narrow ? 110 : 185);
+  const names = Math.max(...shown.map(({ name }, at) => measure(name, at ? 12 : 14, at ? 400 : 650)));
+  const beside = !flip && x - decoder.x[0] > names + 24;
+  const full = Math.max(
+    30,
+    Math.min(
+      190,
+      flip ? x - decoder.x[0] - names - 90 : decoder.room[1] - x - 52 - (beside ? 0 : names + 16),
+    ),
+  );
+  const step = narrow ? 14.5 : 16.2;
+  const first = top + 14;
+  const sign = flip ? -1 : 1;
+  const cover: Span = flip
+    ? [x - full - 70 - names, x - 1]
+    : beside
+      ? [x - names - 20, x - 1]
+      : [x + 2, x + full + names + 80];
+  const made: Child[] = [rectangle(cover, [top + 2, bottom - 2], { fill: "var(--sof)", stroke: "none" })];
+  if (beside && !narrow && numbers.logits.length > 0) {
+    const [lead, linear] = [linearX(pen), boxOf(decoder, "linear").y];
+    if (lead < x - 60)
+      made.push(
+        path(
+          `M${lead} ${linear[0] + 5}V${first + 6}Q${lead} ${first} ${lead + 6} ${first}H${x - 16 - measure(shown[0].name, 14, 650)}`,
+          "var(--tgt)",
+          1,
+        ),
+      );
+  }
+  shown.forEach(({ id, name, probability }, at) => {
+    const y = first + at * step;
+    const isWritten = id === written;
+    const [size, weight] = at === 0 ? [14, 650] : [12, isWritten ? 650 : 400];
+    const bar = Math.max(1.5, full * probability);
+    const start = x + sign * (at ? 3 : 0);
+    const number = probabilityWords(probability);
+    made.push(
+      drawing("rect", {
+        x: flip ? start - bar : start,
+        y: y - (at ? 5.5 : 7),
+        width: bar,
+        height: at ? 11 : 14,
+        rx: 1,
+        fill: isWritten ? "var(--tgt)" : "var(--ink3)",
+      }),
+      text(x + sign * (bar + 8), y, number, {
+        anchor: flip ? "end" : "start",
+        fill: at ? "var(--ink3)" : "var(--ink)",
+        weight,
+        size,
+      }),
+      text(beside ? x - 11 : x + sign * (bar + 16 + measure(number, size, weight)), y, name, {
+        anchor: beside || flip ? "end" : "start",
+        size,
+        weight,
+        fill: isWritten ? "var(--tgt)" : "var(--ink2)",
+      }),
+    );
+  });
+  return made;
+}
+
+/** Draws what the model would write now, beside the lit strand at each box of the decoder where something is added. */
+export function drawGuesses(pen: Pen) {
+  const { geometry, numbers } = pen;
+  const { decoder, narrow } = geometry;
+  if (narrow) return [];
+  const x = decoder.columns.at[numbers.row];
+  const written = numbers.translated.hypothesis.ids[numbers.row];
+  return numbers.guesses.flatMap(({ at, id, token, probability }) => {
+    const y = guessHeight(decoder, at);
+    if (y === null) return [];
+    const said = `${tokenName(token, pen.t)} ${probabilityWords(probability)}`;
+    const width = pen.measure(said, 12, 620) + 14;
+    const left = x + 26 + width > decoder.room[1];
+    const from = left ? x - 22 - width : x + 26;
+    return [
+      drawing(
+        "g",
+        {
+          class: "gfs-guess",
+          "data-guess": at,
+          role: "button",
+          tabindex: -1,
+          "aria-label": pen.t("stage.guess", said),
+        },
+        drawing("rect", {
+          x: from,
+          y: y - 10,
+          width,
+          height: 20,
+          rx: 10,
+          fill: "var(--card)",
+          stroke: id === written ? "var(--tgt)" : "var(--hair)",
+        }),
+        text(from + width / 2, y, said, {
+          anchor: "middle",
+          weight: id === written ? 650 : 400,
+          fill: id === written ? "var(--tgt)" : "var(--ink2)",
+        }),
+      ),
+    ];
+  });
+}
+
+function guessHeight(place: StackPlace, at: string) {
+  const edge = at.match(/^layer\.(\d+)$/);
+  if (!edge) return middle(boxOf(place, at).y);
+  const found = place.edges.find(({ layer }) => layer === Number(edge[1]));
+  return found && found.y[1] - found.y[0] >= 16 ? middle(found.y) + 1 : null;
+}

@@ -1,0 +1,184 @@
+// The numbers that the figure shows for one written word, gathered from the trace of a translation.
+import { logitLens, readOutWeights } from "../../engine/lens.ts";
+import { Run } from "../../engine/run.ts";
+import { largestAt, rowOf, tensor } from "../../engine/tensor.ts";
+import { FAMILIES, attentionName } from "../heads.ts";
+
+import type { Stack, Tensor } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { FamilyId, Translated } from "../types.ts";
+
+/** A word with its probability. */
+export interface Candidate {
+  id: number;
+  token: string;
+  probability: number;
+}
+
+/** What the model would write if a point of the decoder were its last. */
+export interface Guess extends Candidate {
+  /** The box beside which it stands, such as "cross_attention.add", or "layer.0" for a closed layer. */
+  at: string;
+}
+
+export interface StageNumbers {
+  translated: Translated;
+  /** The place of the written word; the row of the decoder that writes it. */
+  row: number;
+  /** The open layer of each stack. */
+  open: Record<Stack, number>;
+  /** The shown head of each attention. */
+  heads: Record<FamilyId, number>;
+  /** The weights of each attention in the open layers, [H, T, S]. */
+  weights: Record<FamilyId, Tensor>;
+  /** The source words' weights in the lit row of cross-attention. */
+  read: Float32Array;
+  /** The source word that is lit. */
+  source: number;
+  /** The vectors that stand in boxes, such as "decoder.feed_forward": [T, D]. */
+  vectors: Map<string, Tensor>;
+  /** For each box in which something is added: the new part's share of the two norms, by column. */
+  shares: Map<string, Float32Array>;
+  logits: Float32Array;
+  candidates: Candidate[];
+  guesses: Guess[];
+}
+
+/** Returns the weights of one row of a head. */
+export function rowOfHead({ shape: [, rows, columns], data }: Tensor, head: number, row: number) {
+  const start = (head * rows + row) * columns;
+  return data.subarray(start, start + columns);
+}
+
+/** Returns the place of the largest number, the first one among equals. */
+export function largestPlace(numbers: ArrayLike<number>) {
+  let best = 0;
+  for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
+  return best;
+}
+
+/** Returns what the figure shows; `count` candidates of the next word. */
+export async function stageNumbers(app: App, row: number, count: number): Promise<StageNumbers> {
+  const { current: translated } = app.result;
+  const { heads: places } = app.state;
+  const open = { encoder: places.encoder.layer, decoder: places.cross.layer };
+  const layerOf = (id: FamilyId) => (id === "encoder" ? open.encoder : open.decoder);
+  const value = (name: string) => translated.trace.get(name);
+  const weights = {} as Record<FamilyId, Tensor>;
+  const heads = { encoder: places.encoder.head, cross: places.cross.head, decoder: places.decoder.head };
+  const vectors = new Map<string, Tensor>();
+  const shares = new Map<string, Float32Array>();
+  const preNorm = app.config.norm === "pre";
+  const put = async (key: string, name: string) => vectors.set(key, await value(name));
+  const sublayer = async (stack: Stack, id: string) => {
+    const name = `${stack}.layers.${open[stack]}.${id}`;
+    const [input, output, normed] = await Promise.all(
+      ["input", "output", "normed"].map((one) => value(`${name}.${one}`)),
+    );
+    vectors.set(`${stack}.${id}.${preNorm ? "norm" : "add"}`, normed);
+    if (preNorm) await put(`${stack}.${id}.add`, `${name}.added`);
+    shares.set(`${stack}.${id}.add`, shareOf(output, input));
+    if (id === "feed_forward") await put(`${stack}.${id}`, `${name}.activated`);
+  };
+  const [next] = await Promise.all([
+    nextWords(app, row, count),
+    ...FAMILIES.map(async (family) => {
+      weights[family.id] = await value(`${attentionName(family, layerOf(family.id))}.weights`);
+    }),
+    ...(["source", "target"] as const).flatMap((side) => [
+      put(`${side}.embedding`, `${side}.embedding`),
+      put(`${side}.positions`, `${side}.positions`),
+    ]),
+    ...["self_attention", "feed_forward"].map((id) => sublayer("encoder", id)),
+    ...["self_attention", "cross_attention", "feed_forward"].map((id) => sublayer("decoder", id)),
+  ]);
+  const [, rows] = weights.cross.shape;
+  const at = Math.min(row, rows - 1);
+  const read = rowOfHead(weights.cross, heads.cross, at);
+  return {
+    translated,
+    row: at,
+    open,
+    heads,
+    weights,
+    read,
+    source: Math.min(app.state.sourceWord ?? largestPlace(read), translated.sourceTokens.length - 1),
+    vectors,
+    shares,
+    ...next,
+    guesses: await guesses(app, translated, open.decoder, at),
+  };
+}
+
+/**
+ * Returns the scores of all words in a row, and the likeliest words. A large model's scores stay with Python: then only the
+ * words that the search has weighed at this place are known.
+ */
+async function nextWords(
+  app: App,
+  row: number,
+  count: number,
+): Promise<Pick<StageNumbers, "logits" | "candidates">> {
+  const { trace, search, hypothesis } = app.result.current;
+  if (app.engine.live !== "remote") {
+    const [logits, logProbs] = await Promise.all([trace.get("logits"), trace.get("log_probs")]);
+    const at = Math.min(row, logits.shape[0] - 1);
+    return { logits: rowOf(logits, at), candidates: candidatesIn(app, rowOf(logProbs, at), count) };
+  }
+  const { tree } = search;
+  const next = (parent: number) => tree.filter((node) => node.parent === parent);
+  let parent = tree[0].id;
+  for (const id of hypothesis.ids.slice(0, row))
+    parent = next(parent).find(({ token }) => token === id)?.id ?? -1;
+  const weighed = next(parent).sort((a, b) => b.tokenLogProb - a.tokenLogProb);
+  const candidates = weighed.slice(0, count).map((node) => {
+    return { id: node.token, token: node.text, probability: Math.exp(node.tokenLogProb) };
+  });
+  return { logits: new Float32Array(), candidates };
+}
+
+/** Returns the likeliest words of a row of log probabilities. */
+export function candidatesIn(app: App, logProbs: Float32Array, count: number): Candidate[] {
+  const ids = largestAt(logProbs, count);
+  const tokens = app.engine.tokens("target", ids);
+  return ids.map((id, at) => ({ id, token: tokens[at], probability: Math.exp(logProbs[id]) }));
+}
+
+/** Returns ‖new‖ / (‖old‖ + ‖new‖) of each row. */
+function shareOf(added: Tensor, kept: Tensor) {
+  const norm = (x: Tensor, row: number) => Math.hypot(...rowOf(x, row));
+  return Float32Array.from({ length: added.shape[0] }, (_, row) => {
+    const [fresh, old] = [norm(added, row), norm(kept, row)];
+    return fresh + old ? fresh / (fresh + old) : 0;
+  });
+}
+
+/** Returns what the model would write at each box of the decoder where something is added, from the bottom up. */
+async function guesses(
+  app: App,
+  { trace, changes }: Translated,
+  open: number,
+  row: number,
+): Promise<Guess[]> {
+  const { engine, config } = app;
+  if (engine.live !== true) return []; // a recording has no output matrix, and a large model's is too large to fetch
+  const model = await engine.modelWith(readOutWeights(config, "decoder"), changes.checkpoint);
+  const run = new Run(model, changes);
+  const point = run.preNorm ? "added" : "normed";
+  const places = Array.from({ length: config.decoder_layers }, (_, layer) =>
+    layer === open
+      ? ["self_attention", "cross_attention", "feed_forward"].map((id) => [
+          `${id}.add`,
+          `decoder.layers.${layer}.${id}.${point}`,
+        ])
+      : [[`layer.${layer}`, `decoder.layers.${layer}.feed_forward.${point}`]],
+  ).flat();
+  return Promise.all(
+    places.map(async ([at, name]) => {
+      const stream = await trace.get(name);
+      const one = tensor([1, stream.shape[1]], rowOf(stream, row));
+      const [best] = candidatesIn(app, logitLens(run, "decoder", one).data, 1);
+      return { at, ...best };
+    }),
+  );
+}

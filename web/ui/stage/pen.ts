@@ -1,0 +1,86 @@
+// What every part of the figure is drawn with: the pen, and the simplest shapes.
+import { drawing } from "../figure.ts";
+
+import type { Stack } from "../../engine/types.ts";
+import type { Child, Colours, FamilyId } from "../types.ts";
+import type { Geometry, Span, StackPlace } from "./geometry.ts";
+import type { StageNumbers } from "./numbers.ts";
+
+/** What a drawing needs besides the numbers. */
+export interface Pen {
+  geometry: Geometry;
+  numbers: StageNumbers;
+  /** The lit box, such as "decoder.cross_attention". */
+  box: string;
+  colours: Colours;
+  measure(text: string, size?: number, weight?: number): number;
+  t(key: string, ...values: (string | number)[]): string;
+  /** The names of the two languages. */
+  languages: { source: string; target: string };
+  /** The heads that have pictures, in order. */
+  pictured: Record<FamilyId, number[]>;
+  /** How many dimensions the positions' waves have, and which two are drawn; null without positions. */
+  waves: [number, number] | null;
+  /** How many words Play has written; null = all, since nothing plays. */
+  written: number | null;
+}
+
+export interface TextStyle {
+  anchor?: "start" | "middle" | "end";
+  size?: number;
+  fill?: string;
+  weight?: number;
+}
+
+export const SIDES = { encoder: "source", decoder: "target" } as const;
+export const HUES = { encoder: "--src", decoder: "--tgt" } as const;
+
+/** Returns a line of text whose middle is at `y`. */
+export function text(x: number, y: number, content: Child, style: TextStyle = {}) {
+  const { anchor = "start", size = 12, fill = "var(--ink2)", weight = 400 } = style;
+  return drawing(
+    "text",
+    {
+      x,
+      y: y + size * 0.36,
+      "text-anchor": anchor,
+      style: `font-size:${size}px;fill:${fill};font-weight:${weight}`,
+    },
+    content,
+  );
+}
+
+/** Returns lines of text around a middle. */
+export function lines(x: number, y: number, all: string[], style: TextStyle = {}) {
+  return all.map((one, at) => text(x, y + (at - (all.length - 1) / 2) * 15, one, style));
+}
+
+export function rectangle([x0, x1]: Span, [y0, y1]: Span, attributes: Record<string, string | number> = {}) {
+  return drawing("rect", {
+    x: x0 + 0.5,
+    y: y0 + 0.5,
+    width: x1 - x0 - 1,
+    height: y1 - y0 - 1,
+    ...attributes,
+  });
+}
+
+export function path(
+  d: string,
+  stroke: string,
+  width: number,
+  attributes: Record<string, string | number> = {},
+) {
+  return drawing("path", { d, fill: "none", stroke, "stroke-width": width, ...attributes });
+}
+
+/** Returns the columns that a stack has reached: all of the encoder's, of the decoder's those up to the lit row. */
+export function reached({ stack }: StackPlace, { row }: StageNumbers) {
+  return stack === "encoder" ? Infinity : row + 1;
+}
+
+/** Returns how much a column is lit, from 0 to 1. */
+export function light(stack: Stack, { read, row, source }: StageNumbers, column: number) {
+  if (stack === "decoder") return Number(column === row);
+  return column === source ? Math.max(read[column] ?? 0, 0.3) : (read[column] ?? 0);
+}

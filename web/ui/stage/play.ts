@@ -1,0 +1,116 @@
+// Play: the figure computes act by act. The encoder rises once, for all words together; then the decoder writes word by
+// word: the first word in six acts, every later word in one.
+import { boxOf, middle } from "./geometry.ts";
+
+import type { App } from "../app.ts";
+import type { Geometry, StackPlace } from "./geometry.ts";
+
+/** One act: the word that is written, the lit box, and up to which box each stack has risen ("" = not begun). */
+export interface Act {
+  row: number;
+  box: string;
+  risen: { encoder: string; decoder: string };
+}
+
+const LONG = 2500; // ms an act
+const FIRST: [box: string, encoder: string, decoder: string][] = [
+  ["encoder.embedding", "positions", ""],
+  ["encoder.self_attention", "self_attention.add", ""],
+  ["encoder.feed_forward", "all", "positions"],
+  ["decoder.self_attention", "all", "self_attention.add"],
+  ["decoder.cross_attention", "all", "cross_attention.add"],
+  ["decoder.softmax", "all", "all"],
+];
+
+/** Returns the acts that write a translation of `words` words. */
+export function actsOf(words: number): Act[] {
+  const first = FIRST.map(([box, encoder, decoder]): Act => ({ row: 0, box, risen: { encoder, decoder } }));
+  const later = Array.from({ length: Math.max(0, words - 1) }, (_, at): Act => ({
+    row: at + 1,
+    box: "decoder.softmax",
+    risen: { encoder: "all", decoder: "all" },
+  }));
+  return [...first, ...later];
+}
+
+/** Returns the clip that shows the figure up to the boxes to which both stacks have risen, as a polygon of the plane. */
+export function clipOf(geometry: Geometry, { encoder, decoder }: Act["risen"]) {
+  const { width, height, narrow } = geometry;
+  const [left, right] = [
+    heightOf(geometry.encoder, encoder, narrow),
+    heightOf(geometry.decoder, decoder, narrow),
+  ];
+  const split = narrow ? 0 : geometry.decoder.x[0] - 26;
+  if (narrow)
+    return `polygon(0 ${left}px, 0 ${left}px, 0 ${right}px, ${width}px ${right}px, ${width}px ${height}px, 0 ${height}px)`;
+  return `polygon(0 ${left}px, ${split}px ${left}px, ${split}px ${right}px, ${width}px ${right}px, ${width}px ${height}px, 0 ${height}px)`;
+}
+
+function heightOf(place: StackPlace, id: string, narrow: boolean) {
+  if (id === "all") return 0;
+  const wanted = narrow && id === "positions" ? "embedding" : id;
+  const box = wanted
+    ? place.boxes.find((one) => one.id === wanted || one.id === wanted.replace(".add", ""))
+    : null;
+  return box ? boxOf(place, box.id).y[0] - 4 : middle(place.words) - 14;
+}
+
+/** What a player moves. */
+interface Played {
+  /** Shows an act; null = the whole figure. */
+  show(act: Act | null): void;
+  changed(): void;
+}
+
+export class Player {
+  acts: Act[] = [];
+  /** The act that is shown; −1 = none: the whole figure. */
+  at = -1;
+  playing = false;
+  #app: App;
+  #played: Played;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(app: App, played: Played) {
+    this.#app = app;
+    this.#played = played;
+    app.signal.addEventListener("abort", () => clearTimeout(this.#timer), { once: true });
+  }
+
+  get act() {
+    return this.acts[this.at] ?? null;
+  }
+
+  /** Plays on from the shown act; with reduced motion, goes one act further. */
+  play() {
+    if (this.playing) return this.stop();
+    if (this.at < 0) this.acts = actsOf(this.#app.result.current.outputTokens.length);
+    this.playing = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.go(1);
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+    this.playing = false;
+    this.#played.changed();
+  }
+
+  /** Goes this many acts on or back; after the last act, the whole figure stands. */
+  go(by: number) {
+    clearTimeout(this.#timer);
+    this.at = Math.max(0, this.at + by);
+    if (this.at >= this.acts.length) return this.leave();
+    this.#played.show(this.act);
+    this.#played.changed();
+    if (this.playing) this.#timer = setTimeout(() => this.go(1), LONG);
+  }
+
+  /** Ends: the whole figure stands. */
+  leave() {
+    clearTimeout(this.#timer);
+    const wasShown = this.at >= 0;
+    Object.assign(this, { at: -1, playing: false });
+    if (wasShown) this.#played.show(null);
+    this.#played.changed();
+  }
+}

@@ -1,0 +1,77 @@
+// The receipt of one number: the terms that it is the sum of, and the steps after the sum.
+import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { largestAt } from "../../engine/tensor.ts";
+import { element } from "../dom.ts";
+import { tokenName } from "./words.ts";
+
+import type { Part } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+
+/** A heading of the table, and the class of its colour. */
+export type Heading = readonly [text: string, className?: string];
+/** A line below the table: its name, its number as text, and the class of its colour. */
+export type Line = readonly [label: string, text: string, className?: string];
+
+const SIDES = ["left", "right", "value"] as const;
+const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
+
+/**
+ * Returns a number's terms as a table: the largest ones in their order, the sum of the others, and lines below them.
+ * `headings`: of the numbers, preceded by that of the labels if they are shown. `most`: the number of terms.
+ */
+export function receiptTable(app: App, parts: Part[], headings: Heading[], lines: Line[], most: number) {
+  const count = parts.length > most + 1 ? most : parts.length; // not "the other 1"
+  const shown = new Set([...largestAt(parts.map(sizeOf), count), parts.findIndex(({ own }) => own)]);
+  const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
+  const labelled = headings.length > sides.length;
+  const decimals = SIDES.map((side) => decimalsOf(parts.map((part) => part[side] ?? 0)));
+  const numberOf = (part: Part, side: (typeof SIDES)[number]) =>
+    fixedText(part[side] ?? NaN, decimals[SIDES.indexOf(side)]);
+  const others = parts.filter((_, at) => !shown.has(at));
+  const row = (part: Part) =>
+    element(
+      "tr",
+      { className: part.own ? "gfz-own" : "" },
+      labelled &&
+        element(
+          "th",
+          { scope: "row" },
+          element(
+            "bdi",
+            {},
+            tokenName(part.label, (key) => app.t(key)),
+          ),
+        ),
+      sides.map((side) => element("td", {}, part[side] !== undefined && numberOf(part, side))),
+    );
+  const below = ([label, text, className = ""]: Line) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row", colSpan: Math.max(1, headings.length - 1) }, label),
+      element("td", { className }, text),
+    );
+  const rest = { label: "", value: others.reduce((sum, part) => sum + (part.value ?? 0), 0) };
+  return element(
+    "table",
+    { className: `gfz-receipt ${sides.length === 3 && !labelled ? "gfz-products" : ""}` },
+    element(
+      "thead",
+      {},
+      element(
+        "tr",
+        {},
+        headings.map(([text, className]) =>
+          text ? element("th", { scope: "col", className }, text) : element("td"),
+        ),
+      ),
+    ),
+    element(
+      "tbody",
+      {},
+      parts.filter((_, at) => shown.has(at)).map(row),
+      others.length > 0 && below([app.t("numbers.rest", others.length), numberOf(rest, "value")]),
+    ),
+    element("tfoot", {}, lines.map(below)),
+  );
+}

@@ -1,0 +1,743 @@
+// The stage: Figure 1 with the reader's sentence running through it, and around it what is said about it. The view is a
+// function of the state; each part of the figure is drawn anew when what it shows has changed.
+import { messageOf } from "../app.ts";
+import { coloursAt } from "../colours.ts";
+import { openNew } from "../changes/new_sentence.ts";
+import { button, element, menu, refill } from "../dom.ts";
+import { drawing } from "../figure.ts";
+import { FAMILIES, attentionName, layersOf } from "../heads.ts";
+import { latestOnly } from "../latest.ts";
+import { linkOf } from "../link.ts";
+import {
+  clamp,
+  familyOf,
+  isLeftwards,
+  parityText,
+  picturedHeads,
+  shortened,
+  wavesOf,
+  writtenIn,
+} from "./choices.ts";
+import { languageNames } from "./languages.ts";
+import { lightOpening, litRow } from "./lighting.ts";
+import { drawArcs, drawHeads, drawLook, drawRibbons } from "./attention.ts";
+import { drawGround, drawLoops, drawNames } from "./ground.ts";
+import { drawGuesses, drawLinear, drawSoftmax } from "./next_word.ts";
+import { drawLitStrands, drawStrands, drawWords } from "./strands.ts";
+import { drawTiles, drawWaves } from "./vectors.ts";
+import { NARROW, geometryOf, memoryTop } from "./geometry.ts";
+import { largestPlace, rowOfHead, stageNumbers } from "./numbers.ts";
+import { Player, clipOf } from "./play.ts";
+import { saidOf } from "./sentences.ts";
+import { Turner } from "./turn.ts";
+import { tokenName } from "./words.ts";
+import { createZoom } from "./zoom.ts";
+
+import type { Stack } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Child, FamilyId, Translated } from "../types.ts";
+import type { Pen } from "./pen.ts";
+import type { Geometry } from "./geometry.ts";
+import type { StageNumbers } from "./numbers.ts";
+import type { Worth } from "./sentences.ts";
+
+const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
+const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
+/** The groups that rise in Play: what is computed. */
+const RISING = [
+  "strands",
+  "ribbons",
+  "arcs",
+  "tiles",
+  "waves",
+  "lit",
+  "linear",
+  "softmax",
+  "guesses",
+  "look",
+];
+const FLIGHT = 700; // ms
+/** The groups of the figure, from the lowest to the highest, and what draws each. */
+const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
+  ["ground", drawGround],
+  ["strands", drawStrands],
+  ["ribbons", drawRibbons],
+  ["arcs", drawArcs],
+  ["tiles", drawTiles],
+  ["waves", drawWaves],
+  ["lit", drawLitStrands],
+  ["linear", drawLinear],
+  ["softmax", drawSoftmax],
+  ["guesses", drawGuesses],
+  ["look", drawLook],
+  ["loops", drawLoops],
+  ["heads", drawHeads],
+  ["names", drawNames],
+  ["words", drawWords],
+];
+const BOXES_UP = [
+  "embedding",
+  "positions",
+  "self_attention",
+  "self_attention.add",
+  "cross_attention",
+  "cross_attention.add",
+  "feed_forward",
+  "feed_forward.add",
+  "linear",
+  "softmax",
+];
+
+/** Returns the stage: its element, and what begins to draw once the state is that of the address. */
+export function createStage(app: App) {
+  const view = new StageView(app);
+  return { element: view.element, begin: () => view.begin() };
+}
+
+class StageView {
+  element = element("section", { className: "gf-stage-root" });
+  #app: App;
+  #plane = element("div", { className: "gfs-plane" });
+  #said = element("div", { "aria-live": "polite" });
+  #hero = element("div", { className: "gfs-said-box" });
+  #svg = drawing("svg", { role: "group", tabindex: 0, class: "gfs-figure-svg" });
+  #groups = new Map(LAYERS.map(([name]) => [name, drawing("g", { class: `gfs-g-${name}` })]));
+  #field = element("div", { className: "gfs-field" });
+  #chips = element("div", { className: "gfs-chips" });
+  #tools = element("div", { className: "gfs-stage-tools" });
+  #buttons = element("div", { className: "gfs-stage-buttons" });
+  #foot = element("p", { className: "gfs-foot" });
+  #line = element("p", { className: "gfs-written-line", dir: "auto" });
+  #pen: Pen | null = null;
+  #worth: { of: Translated | null; key: string; value: Worth | null } = { of: null, key: "", value: null };
+  #brush = element("canvas").getContext("2d");
+  #draw: () => Promise<void>;
+  #turner: Turner;
+  #zoom: ReturnType<typeof createZoom>;
+  #player: Player;
+  #play = button("", () => this.#player.play(), { className: "gfs-pill gfs-dark" });
+  /** What rises in Play. */
+  #risen = drawing("g", { class: "gfs-risen" });
+  #written = 0;
+  #hasBegun = false;
+  /** The translation whose opening has been lit. */
+  #opened: Translated | null = null;
+  #scale = 1;
+
+  constructor(app: App) {
+    this.#app = app;
+    this.#turner = new Turner(app, {
+      pen: () => this.#pen,
+      drawParts: (names) => this.#drawParts(names),
+      place: (event) => this.#placeOf(event),
+      tell: (words) => this.#tellTurned(words),
+    });
+    this.#draw = latestOnly(
+      app.signal,
+      async () => stageNumbers(app, this.#player.act?.row ?? (await litRow(app)), 5),
+      (numbers) => this.#show(numbers),
+    );
+    this.#player = new Player(app, { show: () => this.#redraw(), changed: () => this.#fillPlay() });
+    for (const [name, group] of this.#groups) (RISING.includes(name) ? this.#risen : this.#svg).append(group);
+    this.#svg.insertBefore(this.#risen, this.#groups.get("loops") as SVGGElement);
+    this.#hero.append(this.#said, this.#line, this.#buttons);
+    this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#chips, this.#foot);
+    this.#zoom = createZoom(app, () => this.#pen?.numbers ?? null);
+    this.#plane.append(this.#zoom.element);
+    this.element.append(this.#plane);
+    this.#listen();
+  }
+
+  begin() {
+    this.#hasBegun = true;
+    this.#fill();
+    this.#redraw();
+  }
+
+  #listen() {
+    const app = this.#app;
+    app.on(
+      ["result", "row", "sourceWord", "heads", "box", "layout", "theme", "language", "view"],
+      (_, changed) => {
+        if (changed.has("language") || changed.has("result") || changed.has("theme")) this.#fill();
+        this.#redraw();
+      },
+    );
+    app.on(["busy"], ({ busy }) => this.element.setAttribute("aria-busy", String(busy)));
+    app.on(["zoom"], () => this.#openZoom());
+    const escape = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || event.defaultPrevented || !app.state.zoom || this.element.hidden) return;
+      app.show({ zoom: null });
+      this.#svg.focus();
+    };
+    window.addEventListener("keydown", escape, { signal: app.signal });
+    this.#svg.addEventListener("click", (event) => this.#click(event));
+    this.#svg.addEventListener("keydown", (event) => this.#key(event));
+    this.#svg.addEventListener("pointerdown", (event) => this.#take(event));
+    this.#svg.addEventListener(
+      "pointermove",
+      (event) =>
+        this.#turner.isHeld && this.#svg.hasPointerCapture(event.pointerId) && this.#turner.drag(event),
+    );
+    for (const type of ["pointerup", "pointercancel"] as const)
+      this.#svg.addEventListener(
+        type,
+        (event) => this.#svg.hasPointerCapture(event.pointerId) && this.#turner.release(type === "pointerup"),
+      );
+    this.#svg.addEventListener("pointerover", (event) => this.#point(event));
+    this.#svg.addEventListener("pointerleave", () => this.#lightColumn(null));
+    window.addEventListener("resize", () => this.#redraw(), { signal: app.signal });
+  }
+
+  /** Measures what the sentence opens with, once for each translation. */
+  #light() {
+    const { current } = this.#app.result;
+    if (this.#app.changed || this.#app.state.row !== null || this.#opened === current) return;
+    this.#opened = current;
+    lightOpening(this.#app, current).catch(() => {}); // another sentence came
+  }
+
+  #redraw() {
+    if (!this.#hasBegun || this.#app.state.view !== "stage") return;
+    this.#draw().then(
+      () => this.#light(),
+      (error) => this.#app.complain(messageOf(error)),
+    );
+  }
+
+  // Drawing
+
+  #measure = (content: string, size = 13, weight = 400) => {
+    if (!this.#brush) return content.length * size * 0.55;
+    this.#brush.font = `${weight} ${size}px ${FONT}`;
+    return this.#brush.measureText(content).width;
+  };
+
+  #show(numbers: StageNumbers) {
+    const room = this.element.clientWidth || WIDE.width;
+    const isNarrow = room < NARROW;
+    const tall = window.innerHeight;
+    const scale =
+      isNarrow || room < WIDE.width || tall < WIDE.height
+        ? 1
+        : Math.min(WIDE.largest, room / WIDE.width, tall / WIDE.height);
+    const width = isNarrow ? room : Math.min(WIDE.width, room / scale);
+    const height = Math.max(WIDE.lowest, Math.min(WIDE.height, Math.round(tall / scale)));
+    const geometry = this.#geometry(numbers, width, height);
+    this.#plane.classList.toggle("gfs-narrow", isNarrow);
+    this.#plane.style.cssText = isNarrow
+      ? ""
+      : `width:${width}px;height:${geometry.height}px;transform:scale(${scale});margin-left:${Math.max(0, (room - width * scale) / 2)}px`;
+    this.element.style.height = isNarrow ? "" : `${Math.ceil(geometry.height * scale)}px`;
+    for (const [name, value] of Object.entries({
+      width,
+      height: geometry.height,
+      viewBox: `0 0 ${width} ${geometry.height}`,
+    }))
+      this.#svg.setAttribute(name, String(value));
+    this.#pen = this.#penFor(numbers, geometry);
+    this.#scale = scale;
+    this.#drawParts();
+    this.#move(geometry);
+    this.#place(geometry);
+    this.#tell();
+    this.#openZoom();
+  }
+
+  /** Opens what the state names, over the figure; the rest of the figure cannot be reached meanwhile. */
+  #openZoom() {
+    const { zoom } = this.#app.state;
+    this.element.toggleAttribute("data-zoomed", zoom !== null);
+    for (const one of [this.#svg, this.#hero, this.#field, this.#chips, this.#tools])
+      one.toggleAttribute("inert", zoom !== null);
+    if (this.#pen) this.#zoom.open(this.#pen);
+  }
+
+  // Play
+
+  #fillPlay() {
+    const app = this.#app;
+    this.#play.textContent = this.#player.playing ? `❚❚ ${app.t("stage.stop")}` : `▶ ${app.t("stage.play")}`;
+  }
+
+  /** Moves what an act moves: the figure rises, what a sub-layer found runs along the residual line, a word flies back. */
+  #move(geometry: Geometry) {
+    const { act } = this.#player;
+    this.#risen.style.clipPath = act ? `${clipOf(geometry, act.risen)} view-box` : "";
+    if (!act) return void (this.#written = 0);
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const way = this.#svg
+      .querySelector<SVGPathElement>(`.gfs-loop[data-box="${act.box}"]`)
+      ?.getAttribute("d");
+    if (way)
+      this.#fly(
+        drawing("circle", { r: 5, fill: act.box.startsWith("encoder") ? "var(--src)" : "var(--tgt)" }),
+        way,
+      );
+    if (act.row > this.#written && !geometry.narrow) this.#flyBack(geometry, act.row);
+    this.#written = act.row;
+  }
+
+  /** The lit box: that of the act that plays, or the reader's. */
+  get #box() {
+    return this.#player.act?.box ?? this.#app.state.box;
+  }
+
+  /** Lets the word that was written fly along the outside of the decoder to the words that it reads. */
+  #flyBack({ decoder, written }: Geometry, row: number) {
+    const token = this.#pen?.numbers.translated.outputTokens[row - 1] ?? "";
+    const [from, to, out] = [decoder.columns.at[row - 1], decoder.columns.at[row], decoder.x[1] + 10];
+    const name = drawing(
+      "text",
+      { "text-anchor": "middle", style: "font-size:13px;font-weight:650;fill:var(--tgt)" },
+      tokenName(token, (key) => this.#app.t(key)),
+    );
+    const [top, bottom] = [(written[0] + written[1]) / 2, (decoder.words[0] + decoder.words[1]) / 2 + 5];
+    this.#fly(name, `M${from} ${top}H${out}V${bottom}H${to}`);
+  }
+
+  #fly(one: SVGElement, way: string) {
+    one.style.offsetPath = `path("${way}")`;
+    one.style.offsetRotate = "0deg";
+    this.#svg.append(one);
+    const flown = one.animate([{ offsetDistance: "0%" }, { offsetDistance: "100%" }], {
+      duration: FLIGHT,
+      easing: "ease-in-out",
+    });
+    flown.finished.then(
+      () => one.remove(),
+      () => one.remove(),
+    );
+  }
+
+  /** Returns where the pointer is on the figure's plane. */
+  #placeOf({ clientX, clientY }: PointerEvent) {
+    const { left, top } = this.#svg.getBoundingClientRect();
+    return { x: (clientX - left) / this.#scale, y: (clientY - top) / this.#scale };
+  }
+
+  /** Draws these parts of the figure anew, by default all. */
+  #drawParts(names: string[] | null = null) {
+    const pen = this.#pen;
+    if (!pen) return;
+    for (const [name, draw] of LAYERS) {
+      if (names && !names.includes(name)) continue;
+      const group = this.#groups.get(name) as SVGGElement;
+      const hadFocus = name === "look" && group.contains(document.activeElement);
+      refill(group, draw(pen));
+      if (hadFocus) (group.querySelector(".gfs-knot") as SVGElement | null)?.focus();
+    }
+  }
+
+  #geometry(numbers: StageNumbers, width: number, height: number) {
+    const { config } = this.#app;
+    const { translated, row, source, read } = numbers;
+    const t = (key: string) => this.#app.t(key);
+    const name = (token: string | undefined) => (token === undefined ? "" : tokenName(token, t));
+    return geometryOf({
+      width,
+      height,
+      norm: config.norm,
+      finalNorm: config.final_norm,
+      layers: { encoder: config.encoder_layers, decoder: config.decoder_layers },
+      open: numbers.open,
+      lit: this.#box,
+      columns: {
+        encoder: {
+          labels: translated.sourceTokens.map((token) => [name(token)]),
+          keep: (at) => Math.abs(at - source) < 3 || read[at] > 0.1,
+          leftwards: isLeftwards(translated.sourceTokens),
+        },
+        decoder: {
+          labels: translated.targetTokens.map((token, at) => [
+            name(token),
+            name(translated.outputTokens[at]),
+          ]),
+          keep: (at) => Math.abs(at - row) < 3,
+          leftwards: isLeftwards(translated.outputTokens),
+        },
+      },
+      measure: (content) => this.#measure(content, 13, 650),
+    });
+  }
+
+  #penFor(numbers: StageNumbers, geometry: Geometry): Pen {
+    const app = this.#app;
+    return {
+      geometry,
+      numbers,
+      box: this.#box,
+      colours: coloursAt(this.element),
+      measure: this.#measure,
+      t: (key, ...values) => app.t(key, ...values),
+      languages: languageNames(app),
+      pictured: picturedHeads(app, numbers),
+      waves: wavesOf(app, numbers),
+      written: writtenIn(this.#player.act),
+    };
+  }
+
+  /** Puts the parts that are not drawn in their places. */
+  #place(geometry: Geometry) {
+    const { encoder, decoder, narrow, height } = geometry;
+    const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
+    const [x0, x1] = encoder.x;
+    style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:32px`);
+    style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${x1 - x0}px`);
+    style(this.#foot, `left:${x0}px;width:${decoder.x[1] - x0}px;top:${height - 26}px`);
+    style(this.#hero, `width:${x1 - x0 - 20}px`);
+    this.#plane.classList.toggle(
+      "gfs-compact",
+      !narrow && memoryTop(geometry, encoder.columns.at.length) < 330,
+    );
+  }
+
+  // What stands around the figure
+
+  #fill() {
+    const app = this.#app;
+    const { engine, payload } = app;
+    this.#fillPlay();
+    const { element: details, summary, choices } = menu("gfs-more");
+    summary.textContent = "⋯";
+    summary.setAttribute("aria-label", app.t("stage.more"));
+    refill(
+      choices,
+      button(app.t("stage.numbers"), () => app.show({ view: "numbers" })),
+      button(app.t("page.language"), () => app.show({ language: app.state.language === "en" ? "zh" : "en" })),
+      button(`◐ ${app.t("page.theme")}`, () =>
+        app.show({ theme: app.state.theme === "dark" ? "light" : "dark" }),
+      ),
+      linkOf(app) !== null &&
+        button(app.t("stage.copy"), () =>
+          app.attempt(() => navigator.clipboard.writeText(linkOf(app) ?? "")),
+        ),
+    );
+    const chapter = button(app.t("stage.chapter.1"), () => app.show({ chapter: 1 }), {
+      className: "gfs-chapter",
+    });
+    refill(
+      this.#tools,
+      element("h1", { className: "gfs-name" }, "glassformer"),
+      details,
+      engine.live !== false && chapter,
+    );
+    refill(
+      this.#buttons,
+      this.#play,
+      engine.live !== false &&
+        button(app.t("stage.whatif"), () => app.show({ view: "numbers", panel: "changes" }), {
+          className: "gfs-pill",
+        }),
+      app.changed &&
+        button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
+    );
+    refill(
+      this.#chips,
+      payload.examples.slice(0, 4).map((sentence) =>
+        button(shortened(sentence), () => app.attempt(() => this.#open(sentence)), {
+          className: "gfs-chip",
+          title: sentence,
+          pressed: sentence === app.state.sentence,
+        }),
+      ),
+    );
+    this.#fillField();
+    const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = app.config;
+    const about = app.t(
+      "page.about",
+      payload.name,
+      payload.parameters.toLocaleString("en"),
+      encoder,
+      decoder,
+      heads,
+      width,
+    );
+    refill(this.#foot, about, " · ", parityText(app));
+  }
+
+  #fillField() {
+    const app = this.#app;
+    if (app.engine.live === false) return refill(this.#field);
+    const edit = button("✎", () => this.edit(), { className: "gfs-edit", title: app.t("stage.edit") });
+    edit.setAttribute("aria-label", app.t("stage.edit"));
+    refill(
+      this.#field,
+      edit,
+      this.#app.state.result &&
+        element(
+          "span",
+          { className: "gfs-field-text", dir: "auto" },
+          app.changes.source ?? app.state.sentence,
+        ),
+    );
+  }
+
+  /** Turns the words into a text field. */
+  edit() {
+    const app = this.#app;
+    const field = element("input", {
+      type: "text",
+      className: "gfs-input",
+      spellcheck: false,
+      dir: "auto",
+      autocomplete: "off",
+    });
+    field.value = app.changes.source ?? app.state.sentence;
+    field.setAttribute("aria-label", app.t("page.sentence"));
+    const close = () => {
+      this.#fillField();
+      this.element.removeAttribute("data-editing");
+    };
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") app.attempt(async () => (await this.#open(field.value), close()));
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        close();
+        this.#svg.focus();
+      }
+    });
+    field.addEventListener("blur", close);
+    refill(this.#field, field);
+    this.element.setAttribute("data-editing", "");
+    field.focus();
+    field.select();
+  }
+
+  async #open(sentence: string) {
+    await openNew(this.#app, sentence);
+    this.#app.show({ row: null, sourceWord: null, zoom: null });
+  }
+
+  #tell() {
+    const pen = this.#pen;
+    if (!pen) return;
+    const { numbers, box } = pen;
+    const key = JSON.stringify([numbers.row, box, numbers.heads, numbers.open]);
+    const { of, key: measured, value: known } = this.#worth;
+    const isKnown = of === numbers.translated && measured === key;
+    this.#write(isKnown ? known : null);
+    if (isKnown || !box.endsWith("attention")) return;
+    this.#measureWorth(numbers, box).then(
+      (value) => {
+        if (this.#pen !== pen) return;
+        this.#worth = { of: numbers.translated, key, value };
+        this.#write(value);
+      },
+      () => {},
+    );
+  }
+
+  /** Says what a turned row makes the model write; null = nothing is turned any more. */
+  #tellTurned(words: string[] | null) {
+    if (!words || !this.#pen) return this.#tell();
+    const { numbers } = this.#pen;
+    const t = (key: string) => this.#app.t(key);
+    const [source, target] = [numbers.translated.sourceTokens[numbers.source], words[numbers.row]];
+    this.#fillSaid(
+      this.#app.t("stage.turned.kicker", numbers.heads.cross, numbers.open.decoder),
+      this.#app
+        .t("stage.turned", "{source}", "{target}")
+        .split(/(\{\w+\})/)
+        .map((part) => {
+          if (part === "{source}")
+            return element("bdi", { className: "gfs-source" }, tokenName(source ?? "", t));
+          return part === "{target}"
+            ? element("bdi", { className: "gfs-target" }, tokenName(target ?? "", t))
+            : part;
+        }),
+      words
+        .slice(numbers.row)
+        .map((token) => tokenName(token, t))
+        .join(" "),
+      "",
+    );
+  }
+
+  #fillSaid(kicker: Child, sentence: Child, more: Child, paper: Child) {
+    refill(
+      this.#said,
+      element("p", { className: "gfs-kicker" }, kicker),
+      element("h2", {}, sentence),
+      element("p", { className: "gfs-more-text" }, more),
+      element("p", { className: "gfs-paper" }, paper),
+    );
+  }
+
+  #write(worth: Worth | null) {
+    const { numbers, box, geometry } = this.#pen as Pen;
+    const said = saidOf(this.#app, box, numbers, worth);
+    const words = said.sentence.map(({ text, side }) =>
+      side ? element("bdi", { className: `gfs-${side}` }, text) : text,
+    );
+    this.#fillSaid(said.kicker, words, said.more, said.paper);
+    if (!geometry.narrow) return refill(this.#line);
+    const t = (key: string) => this.#app.t(key);
+    refill(
+      this.#line,
+      numbers.translated.outputTokens.map((token, at) => [
+        element(
+          "span",
+          { className: at === numbers.row ? "gfs-pilled" : at > numbers.row ? "gfs-later" : "" },
+          tokenName(token, t),
+        ),
+        " ",
+      ]),
+    );
+  }
+
+  /** Returns the probability of the lit word with and without the lit head; null where nothing computes. */
+  async #measureWorth({ translated, row, heads, open }: StageNumbers, box: string): Promise<Worth | null> {
+    const app = this.#app;
+    if (app.engine.live !== true) return null;
+    const [stack, id] = box.split(".") as [Stack, string];
+    const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === id);
+    if (!family) return null;
+    const attention = attentionName(family, open[stack]);
+    const { changes, sourceIds, targetIds, hypothesis } = translated;
+    const off = [...new Set([...(changes.ablated[attention] ?? []), heads[family.id]])];
+    const trace = await app.sentences.traced(sourceIds, targetIds, {
+      ...changes,
+      ablated: { ...changes.ablated, [attention]: off },
+    });
+    const probability = async (one: typeof trace) => {
+      const { shape, data } = await one.get("log_probs");
+      return Math.exp(data[row * shape[1] + hypothesis.ids[row]]);
+    };
+    return { before: await probability(translated.trace), after: await probability(trace) };
+  }
+
+  // The reader's actions
+
+  #click(event: MouseEvent) {
+    const target = event.target as Element;
+    const at = (selector: string) => (target.closest(selector) as SVGElement | null)?.dataset;
+    const [word, head, edge, box] = [at(".gfs-word"), at(".gfs-head"), at(".gfs-edge"), at(".gfs-box")];
+    if (word) this.#choose(word.word as string, Number(word.column));
+    else if (head) this.#chooseHead(head.family as FamilyId, Number(head.head));
+    else if (edge) this.#openLayer(edge.stack as Stack, Number(edge.layer));
+    else if (box) this.#openBox(box.box as string);
+  }
+
+  /** Ends Play; what the reader chooses next is shown in the whole figure. */
+  #choose(kind: string, column: number) {
+    this.#player.leave();
+    this.#chooseWord(kind, column);
+  }
+
+  /** Lights a word: one that is written or read above a step of the decoder, or a source word. */
+  #chooseWord(kind: string, column: number) {
+    if (kind !== "encoder") return this.#app.show({ row: column, sourceWord: null });
+    const numbers = this.#pen?.numbers;
+    if (!numbers) return;
+    const rows = Array.from(
+      { length: numbers.weights.cross.shape[1] },
+      (_, row) => rowOfHead(numbers.weights.cross, numbers.heads.cross, row)[column] ?? 0,
+    );
+    this.#app.show({ row: largestPlace(rows), sourceWord: column });
+  }
+
+  #chooseHead(family: FamilyId, head: number) {
+    if (head >= this.#app.config.heads) return;
+    const { heads } = this.#app.state;
+    this.#app.show({ heads: { ...heads, [family]: { ...heads[family], head } }, sourceWord: null });
+  }
+
+  #openLayer(stack: Stack, layer: number) {
+    const { heads } = this.#app.state;
+    const moved = { ...heads };
+    for (const { id, stack: own } of FAMILIES) if (own === stack) moved[id] = { ...heads[id], layer };
+    this.#app.show({ heads: moved, sourceWord: null });
+  }
+
+  /** Lights a box; a lit attention opens. */
+  #openBox(box: string) {
+    if (box !== this.#app.state.box) return this.#app.show({ box });
+    const numbers = this.#pen?.numbers;
+    const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
+    if (!numbers || !id.endsWith("attention")) return;
+    const name = `${stack}.layers.${numbers.open[stack]}.${id}`;
+    this.#app.show({ zoom: { box: name, key: null }, row: numbers.row, sourceWord: numbers.source });
+  }
+
+  /** Takes the lit knot into the reader's hand. */
+  #take(event: PointerEvent) {
+    if (!(event.target as Element).closest(".gfs-knot") || event.button !== 0 || !this.#turner.hold()) return;
+    this.#svg.setPointerCapture(event.pointerId);
+    event.preventDefault();
+  }
+
+  #key(event: KeyboardEvent) {
+    if ((event.target as Element).closest(".gfs-knot") && this.#turner.key(event)) {
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
+    const { state } = this.#app;
+    const numbers = this.#pen?.numbers;
+    if (this.#playKey(event)) return event.preventDefault();
+    if (!numbers || event.ctrlKey || event.metaKey || event.altKey) return;
+    const [stack, id] = state.box.split(/\.(.*)/) as [Stack, string];
+    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
+    const up = Number(event.key === "ArrowUp") - Number(event.key === "ArrowDown");
+    const layer = Number(event.key === "PageUp") - Number(event.key === "PageDown");
+    if (step && stack === "encoder")
+      this.#choose("encoder", clamp(numbers.source + step, numbers.translated.sourceTokens.length));
+    else if (step)
+      this.#app.show({
+        row: clamp(numbers.row + step, numbers.translated.outputTokens.length),
+        sourceWord: null,
+      });
+    else if (up) this.#moveBox(stack, id, up);
+    else if (layer)
+      this.#openLayer(stack, clamp(numbers.open[stack] + layer, layersOf(this.#app.config, { stack })));
+    else if (/^\d$/.test(event.key)) this.#chooseHead(familyOf(state.box), Number(event.key));
+    else if (event.key === "Enter") this.#openBox(state.box);
+    else if (event.key === "F2") this.edit();
+    else return;
+    event.preventDefault();
+  }
+
+  /** Plays, stops and goes from act to act; returns whether the key meant something. */
+  #playKey({ key }: KeyboardEvent) {
+    const player = this.#player;
+    if (key === " ") return (player.play(), true);
+    if (!player.act) return false;
+    const step = Number(key === "ArrowRight") - Number(key === "ArrowLeft");
+    if (step) return (player.stop(), player.go(step), true);
+    return key === "Escape" && (player.leave(), true);
+  }
+
+  #moveBox(stack: Stack, id: string, up: number) {
+    const boxes = (this.#pen?.geometry[stack].boxes ?? []).map((box) => box.id);
+    const order = BOXES_UP.filter((one) => boxes.includes(one));
+    const at = order.indexOf(id) + up;
+    if (at >= order.length && stack === "encoder") return this.#app.show({ box: "decoder.cross_attention" });
+    const next = order[clamp(at, order.length)];
+    this.#app.show({ box: `${stack}.${next}` });
+  }
+
+  // Pointing
+
+  #point(event: PointerEvent) {
+    const found = (event.target as Element).closest("[data-column]") as SVGElement | null;
+    if (!found) return this.#lightColumn(null);
+    const { word, stack, column } = found.dataset;
+    this.#lightColumn({
+      stack: word ? (word === "encoder" ? "encoder" : "decoder") : (stack as Stack),
+      column: Number(column),
+    });
+  }
+
+  /** Lights the strand and the arcs of a column under the pointer, and dims the others. */
+  #lightColumn(place: { stack: Stack; column: number } | null) {
+    for (const one of this.#svg.querySelectorAll<SVGElement>(".gfs-hovered"))
+      one.classList.remove("gfs-hovered");
+    this.#svg.toggleAttribute("data-pointed", place !== null);
+    if (!place) return;
+    for (const one of this.#svg.querySelectorAll<SVGElement>(
+      `[data-stack="${place.stack}"][data-column="${place.column}"]`,
+    ))
+      one.classList.add("gfs-hovered");
+  }
+}

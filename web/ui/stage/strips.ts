@@ -1,0 +1,136 @@
+// A row of numbers that can be read one by one: squares whose area is the size, filled above 0 and hollow below, or bars.
+import { numberText } from "../../engine/number_text.ts";
+import { drawing } from "../figure.ts";
+
+export interface Strip {
+  /** The same in every drawing, so that the focus is found again. */
+  stop: string;
+  /** What the numbers are, in words. */
+  name: string;
+  numbers: ArrayLike<number>;
+  /** The size of a number that fills its cell. */
+  largest: number;
+  width: number;
+  height: number;
+  bars?: boolean;
+  /** The number whose arithmetic is open. */
+  chosen?: number | null;
+  className?: string;
+  /** Opens a number's arithmetic. */
+  open(at: number): unknown;
+}
+
+/** Gets the text of the number under the pointer, and where it is; null when the pointer leaves. */
+export type Tell = (text: string | null, at: DOMRect) => void;
+
+/** The largest count of numbers that is drawn as squares. */
+export const MOST_SQUARES = 32;
+const BORDER = 1.5;
+
+/** Returns the paths of the numbers above 0 and of those below 0; `size`: the width of a cell and the height. */
+export function squarePaths(numbers: ArrayLike<number>, largest: number, [cell, height]: [number, number]) {
+  const paths = { above: "", below: "" };
+  const most = Math.min(cell, height) - 2;
+  for (let i = 0; i < numbers.length; i++) {
+    const side = Math.sqrt(Math.abs(numbers[i]) / largest) * most;
+    if (!(side >= 1)) continue;
+    const isBelow = numbers[i] < 0;
+    const drawn = isBelow ? Math.max(0.5, side - BORDER) : side;
+    const [x, y] = [(i + 0.5) * cell - drawn / 2, (height - drawn) / 2];
+    paths[isBelow ? "below" : "above"] +=
+      `M${short(x)} ${short(y)}h${short(drawn)}v${short(drawn)}h${short(-drawn)}z`;
+  }
+  return paths;
+}
+
+/** Returns the path of bars that rise above the middle or hang below it. */
+export function barPath(numbers: ArrayLike<number>, largest: number, [cell, height]: [number, number]) {
+  const gap = Math.min(2, cell / 4);
+  let path = "";
+  for (let i = 0; i < numbers.length; i++) {
+    const length = Math.max(0.5, (Math.abs(numbers[i]) / largest) * (height / 2 - 2)) || 0;
+    path += `M${short(i * cell + gap / 2)} ${height / 2}h${short(cell - gap)}v${short(numbers[i] > 0 ? -length : length)}h${short(gap - cell)}z`;
+  }
+  return path;
+}
+
+const short = (value: number) => String(Math.round(value * 100) / 100);
+
+/** Returns the number with the largest size in a list, at least a very small one. */
+export function largestSize(...lists: ArrayLike<number>[]) {
+  let most = 1e-30;
+  for (const list of lists) for (let i = 0; i < list.length; i++) most = Math.max(most, Math.abs(list[i]));
+  return most;
+}
+
+/**
+ * Returns a strip as a slider over its numbers: the arrow keys and the pointer move along it, and Enter, the space bar or
+ * a click opens a number.
+ */
+export function createStrip(strip: Strip, tell: Tell) {
+  const { numbers, largest, width, height, chosen = null } = strip;
+  const [count, last] = [numbers.length, numbers.length - 1];
+  const size: [number, number] = [width / count, height];
+  const asBars = strip.bars ?? count > MOST_SQUARES;
+  const paths = asBars
+    ? { above: barPath(numbers, largest, size), below: "" }
+    : squarePaths(numbers, largest, size);
+  const cursor = drawing("rect", {
+    class: "gfz-cursor",
+    y: 0.5,
+    width: size[0],
+    height: height - 1,
+    rx: 2,
+  });
+  const box = { width, height, viewBox: `0 0 ${width} ${height}` };
+  const role = {
+    role: "slider",
+    tabindex: -1,
+    "aria-label": strip.name,
+    "aria-valuemin": 0,
+    "aria-valuemax": last,
+  };
+  const svg = drawing(
+    "svg",
+    { ...box, ...role, class: `gfz-strip ${strip.className ?? ""}`, "data-stop": strip.stop },
+    drawing("path", { class: "gfz-above", d: paths.above }),
+    drawing("path", { class: "gfz-below", d: paths.below }),
+    cursor,
+  );
+  let at = Math.max(0, Math.min(last, chosen ?? 0));
+  const textOf = (place: number) => `${place}: ${numberText(numbers[place], 4)}`;
+  function place(to: number) {
+    at = Math.max(0, Math.min(last, to));
+    cursor.setAttribute("x", String(at * size[0]));
+    svg.setAttribute("aria-valuenow", String(at));
+    svg.setAttribute("aria-valuetext", textOf(at));
+  }
+  place(at);
+  svg.toggleAttribute("data-chosen", chosen !== null);
+  const under = (event: PointerEvent | MouseEvent) => {
+    const { left, width: shown } = svg.getBoundingClientRect();
+    return Math.floor(((event.clientX - left) / shown) * count);
+  };
+  svg.addEventListener("pointermove", (event) => {
+    place(under(event));
+    tell(`${strip.name}, ${textOf(at)}`, cursor.getBoundingClientRect());
+  });
+  svg.addEventListener("pointerleave", () => {
+    place(chosen ?? at);
+    tell(null, svg.getBoundingClientRect());
+  });
+  svg.addEventListener("click", (event) => {
+    place(under(event));
+    strip.open(at);
+  });
+  svg.addEventListener("keydown", (event) => {
+    const ways: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last };
+    const to = ways[event.key];
+    if (event.key === "Enter" || event.key === " ") strip.open(at);
+    else if (to >= 0 && to <= last) place(to);
+    else return; // at an end, the arrow leads to the next strip
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  return svg;
+}

@@ -1,0 +1,175 @@
+// The vectors in their boxes: a tile for each word, and the waves of the positions.
+import { widthOf } from "../../engine/tensor.ts";
+import { drawing } from "../figure.ts";
+import { middle } from "./geometry.ts";
+import { HUES, SIDES, light, path, reached, rectangle } from "./pen.ts";
+import { cellsOf, strip } from "./tiles.ts";
+
+import type { Tensor } from "../../engine/types.ts";
+import type { Colours } from "../types.ts";
+import type { Box, StackPlace } from "./geometry.ts";
+import type { Pen } from "./pen.ts";
+import type { Cells } from "./tiles.ts";
+
+/** Draws the vectors in their boxes: grey, and those of the lit words in colour. */
+export function drawTiles(pen: Pen) {
+  const { geometry, numbers, colours } = pen;
+  return [geometry.encoder, geometry.decoder].flatMap((place) =>
+    place.boxes.flatMap((box) => {
+      const side = SIDES[place.stack];
+      const vector = numbers.vectors.get(
+        box.id === "embedding" ? `${side}.embedding` : `${place.stack}.${box.id}`,
+      );
+      if (!vector || box.id === "positions" || box.kind === "att") return [];
+      return tilesOf(pen, place, box, vector, colours);
+    }),
+  );
+}
+
+function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours: Colours) {
+  const { numbers } = pen;
+  const count = Math.min(place.columns.at.length, reached(place, numbers), vector.shape[0]);
+  const all = [...Array(count).keys()];
+  const lit = all.filter((column) => light(place.stack, numbers, column) > 0.05);
+  const height = box.y[1] - box.y[0] - 4;
+  const positive = box.id === "feed_forward";
+  const picture = (places: number[], colour: string, opacity: number) => {
+    const made = strip(vector, place.columns, height, colour, places, positive);
+    if (!made) return [];
+    const y = Math.round(middle(box.y) - made.height / 2);
+    return [
+      ...places.map((column) =>
+        ground(
+          pen,
+          place,
+          box,
+          column,
+          cellsOf(widthOf(vector), place.columns.width[column], height),
+          made.height,
+        ),
+      ),
+      drawing("image", {
+        href: made.href,
+        x: made.x,
+        y,
+        width: made.width,
+        height: made.height,
+        opacity,
+        style: "image-rendering:pixelated",
+      }),
+    ];
+  };
+  const hue = HUES[place.stack];
+  const shares = numbers.shares.get(`${place.stack}.${box.id}`);
+  return [
+    ...picture(
+      all.filter((column) => !lit.includes(column)),
+      colours("--ink"),
+      0.22,
+    ),
+    ...lit.flatMap((column) =>
+      picture([column], colours(hue), Math.min(1, 0.25 + 0.9 * light(place.stack, numbers, column))),
+    ),
+    shares &&
+      !pen.geometry.narrow &&
+      lit
+        .filter((column) => light(place.stack, numbers, column) > 0.25)
+        .map((column) => shareBar(place, box, column, shares[column])),
+  ];
+}
+
+/** Returns the ground under a tile, which hides the strand; a lit tile has a frame. */
+function ground(
+  { numbers }: Pen,
+  { stack, columns }: StackPlace,
+  box: Box,
+  column: number,
+  { across, size }: Cells,
+  height: number,
+) {
+  const lit = light(stack, numbers, column) > 0.25;
+  const width = across * size + (lit ? 4 : 2);
+  const tall = height + (lit ? 4 : 2);
+  return drawing("rect", {
+    x: Math.round(columns.at[column] - width / 2),
+    y: Math.round(middle(box.y) - tall / 2),
+    width,
+    height: tall,
+    rx: 2,
+    fill: lit ? "var(--card)" : `var(--${box.kind})`,
+    ...(lit && { stroke: `var(${HUES[stack]})` }),
+  });
+}
+
+/** Returns a bar beside a tile: the part of the sum that is new is solid, the rest came by the residual connection. */
+function shareBar({ stack, columns }: StackPlace, box: Box, column: number, share: number) {
+  const [x, top, height] = [columns.at[column] + 17, box.y[0], box.y[1] - box.y[0]];
+  const fresh = box.id === "cross_attention.add" ? "var(--src)" : `var(${HUES[stack]})`;
+  const kept = `var(${HUES[stack]})`;
+  return [
+    drawing("rect", {
+      x,
+      y: top,
+      width: 4,
+      height,
+      fill: kept,
+      opacity: box.id === "cross_attention.add" ? 1 : 0.3,
+    }),
+    drawing("rect", { x, y: top, width: 4, height: height * share, fill: fresh }),
+  ];
+}
+
+/** Draws the waves of the positions with a dot for each word. */
+export function drawWaves(pen: Pen) {
+  const { geometry, numbers, waves } = pen;
+  return [geometry.encoder, geometry.decoder].flatMap((place) => {
+    const box = place.boxes.find(({ id }) => id === "positions");
+    const vector = numbers.vectors.get(`${SIDES[place.stack]}.positions`);
+    if (!box || !vector) return [];
+    if (!waves)
+      return [
+        rectangle([place.x[0] + 1, place.x[1] - 1], [box.y[0] + 1, box.y[1] - 1], {
+          fill: "url(#gfs-hatch)",
+          opacity: 0.7,
+        }),
+      ];
+    const { at } = place.columns;
+    const count = Math.min(at.length, reached(place, numbers), vector.shape[0]);
+    const largest = Math.max(...waves.map((dimension) => peak(vector, dimension, count)), 1e-6);
+    const height = (column: number, dimension: number) =>
+      middle(box.y) - (8 * vector.data[column * vector.shape[1] + dimension]) / largest;
+    return waves.flatMap((dimension) => [
+      path(smooth(at.slice(0, count).map((x, column) => [x, height(column, dimension)])), "var(--ink3)", 1, {
+        opacity: 0.5,
+      }),
+      ...at.slice(0, count).map((cx, column) => {
+        const lit = light(place.stack, numbers, column) > 0.05;
+        return drawing("circle", {
+          cx,
+          cy: height(column, dimension),
+          r: lit ? 3 : 1.6,
+          fill: lit ? `var(${HUES[place.stack]})` : "var(--ink3)",
+          opacity: lit ? 1 : 0.6,
+        });
+      }),
+    ]);
+  });
+}
+
+function peak({ shape: [, width], data }: Tensor, dimension: number, count: number) {
+  let best = 0;
+  for (let row = 0; row < count; row++) best = Math.max(best, Math.abs(data[row * width + dimension]));
+  return best;
+}
+
+/** Returns a smooth curve through points. */
+function smooth(points: [number, number][]) {
+  return points
+    .map(([x, y], at) => {
+      if (at === 0) return `M${x} ${y.toFixed(1)}`;
+      const [before, height] = points[at - 1];
+      const half = (before + x) / 2;
+      return `C${half} ${height.toFixed(1)} ${half} ${y.toFixed(1)} ${x} ${y.toFixed(1)}`;
+    })
+    .join("");
+}

@@ -1,0 +1,104 @@
+// A box opened in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
+import { element, refill } from "../dom.ts";
+import { drawing } from "../figure.ts";
+import { createAttentionZoom } from "./attention_zoom.ts";
+import { boxOf, middle } from "./geometry.ts";
+
+import type { Stack } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { StackPlace } from "./geometry.ts";
+import type { Pen } from "./pen.ts";
+
+const MAP = { width: 268, opens: 320 };
+
+/** Returns the stack and the sub-layer of a box's full name, such as "decoder.layers.1.cross_attention". */
+export function placeOfBox(name: string) {
+  const [stack, layer, id] = name.match(/^(encoder|decoder)\.layers\.(\d+)\.(.+)$/)?.slice(1) ?? [];
+  return { stack: stack as Stack, layer: Number(layer), id };
+}
+
+/** Returns the layer over the figure in which boxes open, and a function that draws its map. */
+export function createZoom(app: App, lit: () => { row: number; source: number } | null) {
+  const map = element("div", { className: "gfs-map" });
+  const inside = createAttentionZoom(app, lit);
+  const made = element("div", { className: "gfs-zoom" }, map, inside);
+  made.hidden = app.state.zoom === null;
+  /** Opens from the box's rectangle, in px of the plane. */
+  function open(pen: Pen) {
+    const wasHidden = made.hidden;
+    made.hidden = app.state.zoom === null;
+    if (made.hidden || !app.state.zoom) return;
+    refill(map, mapOf(app, pen));
+    if (!wasHidden || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const { stack, id } = placeOfBox(app.state.zoom.box);
+    const place = pen.geometry[stack];
+    const { y } = boxOf(place, id);
+    const [wide, tall] = [made.clientWidth || 1, made.clientHeight || 1];
+    const from = `translate(${place.x[0]}px, ${y[0]}px) scale(${(place.x[1] - place.x[0]) / wide}, ${(y[1] - y[0]) / tall})`;
+    made.animate(
+      [
+        { transform: from, opacity: 0.3 },
+        { transform: "none", opacity: 1 },
+      ],
+      { duration: MAP.opens, easing: "ease-out" },
+    );
+  }
+  return { element: made, open };
+}
+
+/** Returns the figure as a map: its boxes, and the way of the lit word. A click leads to a box, or back to the figure. */
+function mapOf(app: App, { geometry, numbers }: Pen) {
+  const { width, height, encoder, decoder } = geometry;
+  const opened = app.state.zoom ? placeOfBox(app.state.zoom.box) : null;
+  const boxes = [encoder, decoder].flatMap((place) =>
+    place.boxes.map((box) => {
+      const isOpen = opened?.stack === place.stack && opened.id === box.id;
+      const leads = box.kind === "att";
+      return drawing("rect", {
+        ...(leads && { "data-box": `${place.stack}.layers.${numbers.open[place.stack]}.${box.id}` }),
+        x: place.x[0],
+        y: box.y[0],
+        width: place.x[1] - place.x[0],
+        height: box.y[1] - box.y[0],
+        rx: 10,
+        fill: `var(--${isOpen ? "att-on" : box.kind})`,
+        stroke: isOpen ? "var(--ink)" : `var(--${box.kind}-l)`,
+        "stroke-width": isOpen ? 8 : 4,
+      });
+    }),
+  );
+  const line = (d: string, stroke: string) =>
+    drawing("path", { d, stroke, fill: "none", "stroke-width": 11, "pointer-events": "none" });
+  const [x, source] = [decoder.columns.at[numbers.row], encoder.columns.at[numbers.source]];
+  const knot = middle(boxOf(decoder, "cross_attention").y);
+  const top = topOf(encoder);
+  const svg = drawing(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      width: MAP.width,
+      height: (MAP.width * height) / width,
+      role: "img",
+      "aria-label": app.t("stage.map"),
+    },
+    boxes,
+    line(
+      `M${source} ${encoder.words[1]}V${top - 40}Q${source} ${top - 56} ${source + 16} ${top - 56}H${encoder.x[1] + 8}C${encoder.x[1] + 46} ${top - 56} ${decoder.x[0] - 26} ${knot} ${decoder.x[0]} ${knot}H${x}`,
+      "var(--src)",
+    ),
+    line(`M${x} ${decoder.words[1]}V${knot}M${x} ${knot}V${geometry.written[0]}`, "var(--tgt)"),
+    drawing("circle", { cx: x, cy: knot, r: 20, fill: "var(--src)", "pointer-events": "none" }),
+  );
+  svg.addEventListener("click", (event) => {
+    const box = (event.target as SVGElement).dataset.box;
+    if (!box) return app.show({ zoom: null });
+    const { stack, id } = placeOfBox(box);
+    app.show({ zoom: { box, key: null }, box: `${stack}.${id}` });
+  });
+  return svg;
+}
+
+/** Returns where the encoder's strands leave it. */
+function topOf({ card, edges }: StackPlace) {
+  return Math.min(card[0], ...edges.map(({ y }) => y[0]));
+}
