@@ -105,6 +105,44 @@ def test_the_figure_of_any_model_stands(stage, settings):
     assert page.locator(".gfs-g-guesses .gfs-guess").count() >= 3
 
 
+def test_the_sentence_says_what_the_lit_head_is_worth(stage):
+    page = stage()
+    page.evaluate("glassformer.app.show({row: 2})")
+    page.locator(".gfs-more-text", has_text="Without this head").or_(
+        page.locator(".gfs-more-text", has_text="does not depend")
+    ).wait_for()
+    said = page.locator(".gfs-more-text").inner_text()
+    head = page.evaluate("glassformer.app.state.heads.cross")
+    [word] = page.evaluate("[glassformer.app.result.current.hypothesis.ids[2]]")
+    before = np.exp(value(page, "log_probs")[2, word])
+    attention = f"decoder.layers.{head['layer']}.cross_attention"
+    source, target = page.evaluate(
+        "[glassformer.app.result.current.sourceIds, glassformer.app.result.current.targetIds]"
+    )
+    after = page.evaluate(
+        """async ([sourceIds, targetIds, ablated, word]) => {
+          const trace = await glassformer.app.engine.trace({ sourceIds, targetIds, changes: { ablated } });
+          const { shape, data } = await trace.get("log_probs");
+          return Math.exp(data[2 * shape[1] + word]);
+        }""",
+        [source, target, {attention: [head["head"]]}, word],
+    )
+    if abs(before - after) < 0.01:
+        assert "does not depend on this head" in said
+    else:
+        assert f"{before:.3f} to {after:.3f}" in said
+        assert ("falls" in said) == (after < before)
+        assert ("Other heads carry it, too." in said) == (before / 2 < after < before)
+
+
+def test_a_forced_word_is_called_forced(stage):
+    page = stage()
+    page.evaluate("glassformer.set({prefix: 'dort'})")
+    page.evaluate("glassformer.app.show({row: 0})")
+    page.get_by_text("You forced dort; the model itself gives it").wait_for()
+    page.get_by_text("changed model").wait_for()
+
+
 def test_a_click_on_a_word_a_head_a_layer_and_a_box_lights_it(stage):
     page = stage()
     page.locator('.gfs-word[data-word="output"][data-column="2"]').click()
@@ -175,6 +213,37 @@ def test_the_keyboard_moves_through_the_figure_with_at_most_nine_stops(stage):
     assert page.evaluate("glassformer.app.state.heads.cross.layer") == 0
     page.keyboard.press("1")
     assert page.evaluate("glassformer.app.state.heads.cross.head") == 1
+
+
+def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
+    page = stage()
+    sheet = page.locator(".gfs-sheet")
+    page.get_by_role("button", name="What if?").click()
+    sheet.get_by_role("button", name="No positions").click()
+    page.wait_for_function("glassformer.app.changes.positions === false")
+    assert (
+        page.evaluate("document.querySelector('.gfs-sheet').getBoundingClientRect().right") < 690
+    )  # not over the decoder
+    page.keyboard.press("Escape")
+    assert not sheet.is_visible()
+    for box, title in (("softmax", "Why?"), ("linear", "Beam"), ("positions", "Positions")):
+        for _ in range(2):  # the first click lights the box
+            page.locator(f'.gfs-box[data-box="decoder.{box}"]').click(position={"x": 5, "y": 5})
+        sheet.get_by_role("heading", name=title, exact=True).wait_for()
+        page.get_by_role("button", name="Close").click()
+    page.locator(".gfs-guess").first.click()
+    sheet.get_by_role("heading", name="Layers", exact=True).wait_for()
+
+
+def test_a_panel_stands_in_the_sheet_or_on_the_page_of_all_numbers(stage):
+    page = stage()
+    page.get_by_role("button", name="What if?").click()
+    page.locator(".gfs-sheet .gf-changes").wait_for()
+    page.evaluate("glassformer.app.show({view: 'numbers'})")
+    page.locator(".gf-panels .gf-changes").wait_for()
+    page.evaluate("glassformer.app.show({view: 'stage'})")
+    page.locator(".gfs-sheet .gf-changes").wait_for()
+    assert page.locator(".gf-changes").count() == 1
 
 
 def test_back_returns_to_each_state_at_rest(stage):

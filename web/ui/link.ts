@@ -200,6 +200,7 @@ const LOOKS = {
   box: (value) => /^(en|de)coder\.[a-z_.]{1,40}$/.test(value),
   zoom: ({ box, key }, { config }) => isBox(config, box) && (key === null || isPlace(key)),
   chapter: (value) => isPlace(value, 8),
+  sheet: (value) => typeof value === "boolean",
   stage: (value) => ["map", "point"].includes(value),
   face: (value) => ["grid", "lines"].includes(value),
   story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
@@ -244,7 +245,8 @@ function parsedHash(app: App, hash: string) {
     }
   }
   checkChanges(state.changes, app.config);
-  const isOfNumbers = (key: keyof Looks) => key in state.ui && !(key === "story" && state.ui.story === 0);
+  const isOfNumbers = (key: keyof Looks) =>
+    !state.ui.sheet && key in state.ui && !(key === "story" && state.ui.story === 0);
   if (!state.ui.view && NUMBERS.some(isOfNumbers)) state.ui.view = "numbers";
   return state;
 }

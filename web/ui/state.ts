@@ -57,6 +57,7 @@ function firstLooks(config: ModelConfig): Looks {
     box: "decoder.cross_attention",
     zoom: null,
     chapter: 0,
+    sheet: false,
     stage: "map",
     point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
     heads: Object.fromEntries(heads) as Record<FamilyId, HeadPlace>,

@@ -83,6 +83,8 @@ export interface Looks {
   box: string;
   /** The opened box and the position whose row is open (null = the one with the largest weight); null = the figure. */
   zoom: { box: string; key: number | null } | null;
+  /** Whether the stage's sheet is open, with the panel. */
+  sheet: boolean;
   /** The chapter that is open, from 1; 0 = the figure, where everything is the reader's. */
   chapter: number;
   stage: Stage;

@@ -3,39 +3,23 @@ import { numberText } from "../engine/number_text.ts";
 import { createApp, messageOf } from "./app.ts";
 import { FAMILIES, attentionName } from "./heads.ts";
 import { arithmetic } from "../engine/arithmetic.ts";
-import { createBeamPanel } from "./beam_panel.ts";
 import { createBeside } from "./beside.ts";
 import { areAllPinned, newSentenceBanner, openNew, pinButton } from "./changes/new_sentence.ts";
-import { createChangesPanel } from "./changes/panel.ts";
 import { button, chooser, element, hint, refill, tokenElement } from "./dom.ts";
 import { createFlow } from "./flow.ts";
 import { claimLink, keepLink } from "./link.ts";
-import { createLayersPanel } from "./layers_panel.ts";
 import { createMap } from "./map.ts";
-import { createNumbersPanel } from "./numbers_panel.ts";
+import { panelOf } from "./panels.ts";
 import { createPointView } from "./point_view.ts";
-import { createPositionsPanel } from "./positions_panel.ts";
 import { createRibbon } from "./ribbon.ts";
 import { createSettings } from "./settings.ts";
 import { createBeamScene } from "./stage/beam_scene.ts";
 import { createStage } from "./stage/stage.ts";
 import { createStory, welcome } from "./story.ts";
-import { createTrainingPanel } from "./training_panel.ts";
-import { createWhyPanel } from "./why_panel.ts";
 
 import type { Host, Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
-import type { Child, Mounted, PanelName, SomeChanges, Token, Translated, View } from "./types.ts";
-
-const PANELS: Record<PanelName, (app: App) => HTMLElement> = {
-  numbers: createNumbersPanel,
-  why: createWhyPanel,
-  layers: createLayersPanel,
-  changes: createChangesPanel,
-  beam: createBeamPanel,
-  positions: createPositionsPanel,
-  training: createTrainingPanel,
-};
+import type { Child, Mounted, SomeChanges, Token, Translated, View } from "./types.ts";
 
 /** Returns the newest open view, from this one backwards. */
 function stillOpen(view: View | undefined): View | undefined {
@@ -503,17 +487,19 @@ function panels(app: App) {
     event.preventDefault();
   });
   const holders = ids.map((id) =>
-    element(
-      "div",
-      {
-        role: "tabpanel",
-        id: `${prefix}-${id}`,
-        "aria-labelledby": `${prefix}-tab-${id}`,
-        tabindex: "0",
-      },
-      PANELS[id](app),
-    ),
+    element("div", {
+      role: "tabpanel",
+      id: `${prefix}-${id}`,
+      "aria-labelledby": `${prefix}-tab-${id}`,
+      tabindex: "0",
+    }),
   );
+  const settle = () => {
+    if (app.state.view !== "numbers") return;
+    holders.forEach((holder, place) => holder.append(panelOf(app, ids[place]))); // from the sheet, perhaps
+  };
+  settle();
+  app.on(["view"], settle);
   refill(aside, tabs, holders);
   fill();
   app.on(["panel", "language"], fill);

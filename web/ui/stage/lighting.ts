@@ -16,7 +16,7 @@ export async function lightOpening(app: App, translated: Translated) {
   if (app.engine.live !== true && !isKnown) return; // measuring would ask Python for each head
   const opening = await openingOf(app, translated);
   const { state } = app;
-  const isChosen = state.row !== null || !isAsOpened(app, "heads");
+  const isChosen = !isAsOpened(app, "heads") || (state.row ?? opening?.row) !== opening?.row;
   if (!opening || isChosen || app.result.current !== translated || app.changed) return;
   const heads = { ...state.heads };
   for (const family of FAMILIES) {

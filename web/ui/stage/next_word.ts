@@ -142,6 +142,7 @@ export function drawGuesses(pen: Pen) {
           tabindex: -1,
           "aria-label": pen.t("stage.guess", said),
         },
+        drawing("title", {}, pen.t("stage.guess", said)),
         drawing("rect", {
           x: from,
           y: y - 10,

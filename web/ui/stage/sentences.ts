@@ -61,6 +61,7 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
   const kind = id.replace(/\.(add|norm)$/, ".add").replace(/^(en|de)coder\.norm$/, "norm");
   const key = `stage.said.${stack}.${kind}`;
   const isShared = id === "cross_attention" && most < 0.5;
+  const isSelf = id === "self_attention" && looked === rowOf;
   const own = stack === "encoder" ? "source" : "target";
   const sides = {
     target: "target",
@@ -68,14 +69,24 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
     reader: own,
     looked: id === "cross_attention" ? "source" : own,
   } as const;
-  const sentence = parts(t(isShared ? `${key}.shared` : key), values, sides);
+  const sentence = parts(t(isShared ? `${key}.shared` : isSelf ? `${key}.self` : key), values, sides);
   const paper = id.endsWith(".add") || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
   return {
-    kicker: t("stage.word.of", row + 1, translated.outputTokens.length),
+    kicker: [t("stage.word.of", row + 1, translated.outputTokens.length), app.changed && t("stage.changed")]
+      .filter(Boolean)
+      .join(" · "),
     sentence,
-    more: id.endsWith("attention")
-      ? moreOf(t, values, worth, target)
-      : plain(t(`${key}.more`), values, `${key}.more`),
+    more: [
+      unlikely(app, numbers, target),
+      id.endsWith("attention")
+        ? moreOf(t, values, worth, target)
+        : plain(t(`${key}.more`), values, `${key}.more`),
+      stack === "decoder" && id === "self_attention" && t("stage.more.mask"),
+      translated.unknown.length > 0 &&
+        t("stage.more.unknown", [...new Set(translated.unknown)].slice(0, 4).join(", ")),
+    ]
+      .filter(Boolean)
+      .join(" "),
     paper: t("stage.paper", paper),
   };
 }
@@ -97,12 +108,23 @@ function lookOf(
   return data.subarray(start, start + columns);
 }
 
+/** Returns why a word is written that is not the likeliest; "" if it is. */
+function unlikely(app: App, { translated, row, candidates }: StageNumbers, target: string) {
+  const written = translated.hypothesis.ids[row];
+  if (candidates.length === 0 || candidates[0].id === written) return "";
+  const probability = probabilityWords(Math.exp(translated.hypothesis.tokenLogProbs[row] ?? NaN));
+  const isForced = row < translated.prefixIds.length;
+  return app.t(isForced ? "stage.more.forced" : "stage.more.beam", target, probability);
+}
+
 function moreOf(t: App["t"], values: Record<string, string>, worth: Worth | null, target: string) {
   const gives = filled(t("stage.more.weight"), values);
   if (!worth) return gives;
   const [before, after] = [probabilityWords(worth.before), probabilityWords(worth.after)];
   if (Math.abs(worth.before - worth.after) < 0.01) return `${gives} ${t("stage.more.same", target)}`;
-  return `${gives} ${t(worth.after < worth.before ? "stage.more.falls" : "stage.more.rises", target, before, after)}`;
+  if (worth.after > worth.before) return `${gives} ${t("stage.more.rises", target, before, after)}`;
+  const others = worth.after > worth.before / 2 ? ` ${t("stage.more.others")}` : "";
+  return `${gives} ${t("stage.more.falls", target, before, after)}${others}`;
 }
 
 /** Returns a template's text; "" if there is no template of this key. */

@@ -7,6 +7,7 @@ import { button, element, menu, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
+import { copyButton } from "../take_away.ts";
 import { linkOf } from "../link.ts";
 import {
   clamp,
@@ -29,13 +30,14 @@ import { NARROW, geometryOf, memoryTop } from "./geometry.ts";
 import { largestPlace, rowOfHead, stageNumbers } from "./numbers.ts";
 import { Player, clipOf } from "./play.ts";
 import { saidOf } from "./sentences.ts";
+import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
 import { tokenName } from "./words.ts";
 import { createZoom } from "./zoom.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Child, FamilyId, Translated } from "../types.ts";
+import type { Child, FamilyId, PanelName, Translated } from "../types.ts";
 import type { Pen } from "./pen.ts";
 import type { Geometry } from "./geometry.ts";
 import type { StageNumbers } from "./numbers.ts";
@@ -57,6 +59,13 @@ const RISING = [
   "look",
 ];
 const FLIGHT = 700; // ms
+/** The panels that lit boxes open. */
+const PANELS_OF: Record<string, PanelName> = {
+  softmax: "why",
+  linear: "beam",
+  positions: "positions",
+  feed_forward: "layers",
+};
 /** The groups of the figure, from the lowest to the highest, and what draws each. */
 const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
   ["ground", drawGround],
@@ -116,6 +125,7 @@ class StageView {
   #zoom: ReturnType<typeof createZoom>;
   #player: Player;
   #play = button("", () => this.#player.play(), { className: "gfs-pill gfs-dark" });
+  #open = button("", () => this.#openBox(this.#app.state.box), { className: "gfs-pill" });
   /** What rises in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
   #written = 0;
@@ -143,7 +153,7 @@ class StageView {
     this.#hero.append(this.#said, this.#line, this.#buttons);
     this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#chips, this.#foot);
     this.#zoom = createZoom(app, () => this.#pen?.numbers ?? null);
-    this.#plane.append(this.#zoom.element);
+    this.#plane.append(createSheet(app), this.#zoom.element);
     this.element.append(this.#plane);
     this.#listen();
   }
@@ -166,8 +176,9 @@ class StageView {
     app.on(["busy"], ({ busy }) => this.element.setAttribute("aria-busy", String(busy)));
     app.on(["zoom"], () => this.#openZoom());
     const escape = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || event.defaultPrevented || !app.state.zoom || this.element.hidden) return;
-      app.show({ zoom: null });
+      const { zoom, sheet } = app.state;
+      if (event.key !== "Escape" || event.defaultPrevented || !(zoom || sheet) || this.element.hidden) return;
+      app.show(zoom ? { zoom: null } : { sheet: false });
       this.#svg.focus();
     };
     window.addEventListener("keydown", escape, { signal: app.signal });
@@ -192,7 +203,7 @@ class StageView {
   /** Measures what the sentence opens with, once for each translation. */
   #light() {
     const { current } = this.#app.result;
-    if (this.#app.changed || this.#app.state.row !== null || this.#opened === current) return;
+    if (this.#app.changed || this.#opened === current) return;
     this.#opened = current;
     lightOpening(this.#app, current).catch(() => {}); // another sentence came
   }
@@ -240,6 +251,8 @@ class StageView {
     this.#drawParts();
     this.#move(geometry);
     this.#place(geometry);
+    this.#open.hidden = !this.#box.endsWith("attention");
+    this.#open.textContent = this.#app.t("stage.open.box");
     this.#tell();
     this.#openZoom();
   }
@@ -254,6 +267,12 @@ class StageView {
   }
 
   // Play
+
+  /** Shows the chapter; a forced word would be stronger than the look that the reader turns. */
+  async #openChapter() {
+    if (this.#app.changes.prefix) await this.#app.set({ prefix: "" });
+    this.#app.show({ chapter: 1, sheet: false });
+  }
 
   #fillPlay() {
     const app = this.#app;
@@ -357,7 +376,7 @@ class StageView {
           leftwards: isLeftwards(translated.outputTokens),
         },
       },
-      measure: (content) => this.#measure(content, 13, 650),
+      measure: (content) => this.#measure(content) + 2,
     });
   }
 
@@ -386,10 +405,8 @@ class StageView {
     style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${x1 - x0}px`);
     style(this.#foot, `left:${x0}px;width:${decoder.x[1] - x0}px;top:${height - 26}px`);
     style(this.#hero, `width:${x1 - x0 - 20}px`);
-    this.#plane.classList.toggle(
-      "gfs-compact",
-      !narrow && memoryTop(geometry, encoder.columns.at.length) < 330,
-    );
+    const isLow = !narrow && memoryTop(geometry, encoder.columns.at.length) < 330;
+    this.#plane.classList.toggle("gfs-compact", isLow);
   }
 
   // What stands around the figure
@@ -408,12 +425,9 @@ class StageView {
       button(`◐ ${app.t("page.theme")}`, () =>
         app.show({ theme: app.state.theme === "dark" ? "light" : "dark" }),
       ),
-      linkOf(app) !== null &&
-        button(app.t("stage.copy"), () =>
-          app.attempt(() => navigator.clipboard.writeText(linkOf(app) ?? "")),
-        ),
+      linkOf(app) !== null && copyButton(app, app.t("stage.copy"), () => linkOf(app) ?? ""),
     );
-    const chapter = button(app.t("stage.chapter.1"), () => app.show({ chapter: 1 }), {
+    const chapter = button(app.t("stage.chapter.1"), () => app.attempt(() => this.#openChapter()), {
       className: "gfs-chapter",
     });
     refill(
@@ -426,16 +440,17 @@ class StageView {
       this.#buttons,
       this.#play,
       engine.live !== false &&
-        button(app.t("stage.whatif"), () => app.show({ view: "numbers", panel: "changes" }), {
+        button(app.t("stage.whatif"), () => app.show({ sheet: true, panel: "changes" }), {
           className: "gfs-pill",
         }),
+      this.#open,
       app.changed &&
         button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
     );
     refill(
       this.#chips,
       payload.examples.slice(0, 4).map((sentence) =>
-        button(shortened(sentence), () => app.attempt(() => this.#open(sentence)), {
+        button(shortened(sentence), () => app.attempt(() => this.#openSentence(sentence)), {
           className: "gfs-chip",
           title: sentence,
           pressed: sentence === app.state.sentence,
@@ -490,7 +505,7 @@ class StageView {
       this.element.removeAttribute("data-editing");
     };
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") app.attempt(async () => (await this.#open(field.value), close()));
+      if (event.key === "Enter") app.attempt(async () => (await this.#openSentence(field.value), close()));
       if (event.key === "Escape") {
         event.stopPropagation();
         close();
@@ -504,7 +519,7 @@ class StageView {
     field.select();
   }
 
-  async #open(sentence: string) {
+  async #openSentence(sentence: string) {
     await openNew(this.#app, sentence);
     this.#app.show({ row: null, sourceWord: null, zoom: null });
   }
@@ -613,7 +628,8 @@ class StageView {
     const target = event.target as Element;
     const at = (selector: string) => (target.closest(selector) as SVGElement | null)?.dataset;
     const [word, head, edge, box] = [at(".gfs-word"), at(".gfs-head"), at(".gfs-edge"), at(".gfs-box")];
-    if (word) this.#choose(word.word as string, Number(word.column));
+    if (at(".gfs-guess")) this.#app.show({ sheet: true, panel: "layers" });
+    else if (word) this.#choose(word.word as string, Number(word.column));
     else if (head) this.#chooseHead(head.family as FamilyId, Number(head.head));
     else if (edge) this.#openLayer(edge.stack as Stack, Number(edge.layer));
     else if (box) this.#openBox(box.box as string);
@@ -627,8 +643,16 @@ class StageView {
 
   /** Lights a word: one that is written or read above a step of the decoder, or a source word. */
   #chooseWord(kind: string, column: number) {
-    if (kind !== "encoder") return this.#app.show({ row: column, sourceWord: null });
     const numbers = this.#pen?.numbers;
+    const { box } = this.#app.state;
+    const isEncoder = box.startsWith("encoder");
+    if (kind !== "encoder")
+      return this.#app.show({
+        row: column,
+        sourceWord: null,
+        ...(isEncoder && { box: "decoder.cross_attention" }),
+      });
+    if (isEncoder) return this.#app.show({ sourceWord: column }); // the encoder knows no step of the decoder
     if (!numbers) return;
     const rows = Array.from(
       { length: numbers.weights.cross.shape[1] },
@@ -655,7 +679,10 @@ class StageView {
     if (box !== this.#app.state.box) return this.#app.show({ box });
     const numbers = this.#pen?.numbers;
     const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
-    if (!numbers || !id.endsWith("attention")) return;
+    if (!numbers) return;
+    const panel = PANELS_OF[id];
+    if (panel) return this.#app.show({ sheet: true, panel, word: numbers.row });
+    if (!id.endsWith("attention")) return;
     const name = `${stack}.layers.${numbers.open[stack]}.${id}`;
     this.#app.show({ zoom: { box: name, key: null }, row: numbers.row, sourceWord: numbers.source });
   }

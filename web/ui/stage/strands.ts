@@ -141,6 +141,7 @@ export function drawWords(pen: Pen) {
       drawing("rect", { x: x - width / 2, y: y - 13, width, height: 26, fill: "transparent" }),
       pill &&
         drawing("rect", { x: x - wide / 2, y: y - 11, width: wide, height: 22, rx: 11, fill: "var(--tgt)" }),
+      !shown && text(x, y, width > 14 ? "…" : "·", { anchor: "middle", fill: "var(--ink3)" }),
       shown &&
         text(x, y, drawing("tspan", { direction: "auto" }, name), { anchor: "middle", size: 13, ...style }),
     );
