@@ -25,6 +25,7 @@ SHOW = """([looks, heads]) => {
   const { app } = glassformer;
   app.show({ ...looks, heads: { ...app.state.heads, ...heads } });
 }"""
+STILL = "() => Promise.all(document.getAnimations().map((one) => one.finished)).then(() => null)"
 SCORE, MASK, WEIGHT = (f"td:nth-child({column})" for column in (3, 4, 5))
 
 
@@ -41,6 +42,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
         looks = {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}
         page.evaluate(SHOW, [looks, {FAMILIES[box]: {"layer": layer, "head": head}}])
         page.locator(".gf-zoom h2").wait_for()
+        page.evaluate(STILL)
         return page
 
     return show
@@ -307,6 +309,7 @@ def test_on_a_phone_the_explanation_comes_first_and_the_panel_scrolls_inside_its
     page = opened(CROSS)
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate(FRAMES)
+    page.evaluate(STILL)
     about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
     assert about["y"] + about["height"] <= scroll["y"]
     assert scroll["x"] >= 0

@@ -40,6 +40,7 @@ def translation(make_translator: Any, seed: int, *, shrunk: bool = True) -> str:
 
 
 def played(page: Any) -> Any:
+    page.evaluate("glassformer.app.show({view: 'numbers', chapter: 0})")
     page.get_by_role("tab", name="Training").click()
     return page
 

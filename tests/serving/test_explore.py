@@ -184,4 +184,4 @@ def test_why_opens_the_explorer_of_the_sentence(explored, browser):
         explorer = opened.value
         explorer.wait_for_load_state()
         explorer.evaluate("() => glassformer.ready.then(() => null)")
-        assert explorer.get_by_label("Source sentence").input_value() == SENTENCE
+        assert explorer.evaluate("glassformer.app.state.sentence") == SENTENCE

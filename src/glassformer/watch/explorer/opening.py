@@ -67,7 +67,7 @@ class _Written:
         model, config = self.model, self.model.config
         prefix = [config.bos_id, *self.output[:row]]
         size = max(1, SIDE_BY_SIDE // max(len(self.source), len(prefix)))
-        parts = [torch.empty(0, config.target_vocab_size)]
+        parts = [torch.empty(0, config.target_vocab_size, device="cpu")]
         for start in range(0, len(variants), size):
             chosen = variants[start : start + size]
             with intervene(model, _side_by_side(chosen)):
@@ -172,7 +172,8 @@ def _closest_call(written: _Written) -> _Call:
     calls = []
     for row, word in enumerate(output[: max(1, len(output) - 1)]):
         log_probs = written.trace["log_probs"][0, row].cpu()
-        rivals = log_probs.index_fill(0, torch.tensor([word, tokenizer.pad_id, tokenizer.bos_id]), -torch.inf)
+        never = torch.tensor([word, tokenizer.pad_id, tokenizer.bos_id], device=log_probs.device)
+        rivals = log_probs.index_fill(0, never, -torch.inf)
         rival = int(rivals.argmax())
         margin = (log_probs[word] - log_probs[rival]).item()
         rank = min(token_rank(tokenizer, word), token_rank(tokenizer, rival))

@@ -102,7 +102,7 @@ def with_rows(rows: Mapping[str, Iterable[Row]]) -> dict[str, Edit]:
             for head, query, row in chosen:
                 if query < weights.shape[2]:
                     weights[:, head, query] = 0.0
-                    cut = torch.tensor(row[: weights.shape[3]]).to(weights)
+                    cut = weights.new_tensor(row[: weights.shape[3]])
                     weights[:, head, query, : len(cut)] = cut
             return weights
 
