@@ -10,11 +10,12 @@ import type { Translated } from "../types.ts";
 /**
  * Lights what a translation is opened with: the word with the most interesting rival, and in each attention the head
  * whose loss costs it most. What Python measured is known at once; otherwise the page measures after the paint.
+ * `signal` ends the measuring.
  */
-export async function lightOpening(app: App, translated: Translated) {
+export async function lightOpening(app: App, translated: Translated, signal: AbortSignal) {
   const isKnown = app.state.sentence in app.payload.openings;
   if (app.engine.live !== true && !isKnown) return; // measuring would ask Python for each head
-  const opening = await openingOf(app, translated);
+  const opening = await openingOf(app, translated, undefined, signal);
   const { state } = app;
   const isChosen = !isAsOpened(app, "heads") || (state.row ?? opening?.row) !== opening?.row;
   if (!opening || isChosen || app.result.current !== translated || app.changed) return;

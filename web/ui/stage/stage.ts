@@ -59,6 +59,7 @@ const RISING = [
   "look",
 ];
 const FLIGHT = 700; // ms
+const REST = 800; // ms after which a new sentence's opening is measured
 /** The panels that lit boxes open. */
 const PANELS_OF: Record<string, PanelName> = {
   softmax: "why",
@@ -130,6 +131,7 @@ class StageView {
   #risen = drawing("g", { class: "gfs-risen" });
   #written = 0;
   #hasBegun = false;
+  #lighting = new AbortController();
   /** The translation whose opening has been lit. */
   #opened: Translated | null = null;
   #scale = 1;
@@ -173,6 +175,7 @@ class StageView {
         this.#redraw();
       },
     );
+    app.signal.addEventListener("abort", () => this.#lighting.abort(), { once: true });
     app.on(["busy"], ({ busy }) => this.element.setAttribute("aria-busy", String(busy)));
     app.on(["zoom"], () => this.#openZoom());
     const escape = (event: KeyboardEvent) => {
@@ -205,7 +208,12 @@ class StageView {
     const { current } = this.#app.result;
     if (this.#app.changed || this.#opened === current) return;
     this.#opened = current;
-    lightOpening(this.#app, current).catch(() => {}); // another sentence came
+    this.#lighting.abort(); // another sentence has come
+    this.#lighting = new AbortController();
+    const { signal } = this.#lighting;
+    const light = () => void (signal.aborted || lightOpening(this.#app, current, signal).catch(() => {}));
+    if (this.#app.state.sentence in this.#app.payload.openings) light();
+    else setTimeout(light, REST); // measuring takes seconds
   }
 
   #redraw() {
