@@ -187,6 +187,7 @@ def test_a_served_page_asks_little_of_python(make_translator, tab, served):
     page.evaluate("(name) => glassformer.set({ ablated: { [name]: [0] } })", CROSS)
     assert page.evaluate("glassformer.firstDifference") == f"{CROSS}.heads"
     assert {one["kind"] for one in asked} == {"search", "trace", "difference", "score"}
+    page.wait_for_load_state("networkidle")  # the figure asks for what it shows
     assert not [one["names"] for one in asked if one["kind"] == "trace" and "log_probs" in (one["names"] or [])]
 
 
@@ -238,7 +239,7 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
     frame = request.getfixturevalue(host)(translator, words)
     frame.evaluate("() => { globalThis.pwned = () => { globalThis.harm = true; }; }")
     frame.evaluate("glassformer.app.show({view: 'numbers'})")
-    frame.evaluate("glassformer.set({source: document.querySelector('input').value})")
+    frame.evaluate("glassformer.set({source: document.querySelector('.gf-form input').value})")
     shown = frame.locator(".gf-outcome [data-side=source]").all_inner_texts()
     assert shown == [*translator.bundle.source_tokenizer.split(words), "<eos>"]
     assert "<b onclick=pwned()>run" in frame.locator(".gf-brand").inner_text()
