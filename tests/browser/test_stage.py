@@ -271,6 +271,15 @@ def test_play_writes_word_by_word_and_ends_with_the_whole_figure(stage):
     assert page.locator('.gfs-word[data-word="output"]').count() == words
 
 
+def test_the_figure_has_the_width_of_the_window_after_the_first_chapter(stage):
+    page = stage((1280, 720))
+    page.evaluate("glassformer.app.show({chapter: 1})")
+    page.set_viewport_size({"width": 1400, "height": 720})
+    page.evaluate("glassformer.app.show({chapter: 0})")
+    settled(page)
+    assert page.locator(".gfs-figure-svg").get_attribute("width") == "1400"
+
+
 def test_a_new_sentence_is_typed_into_the_words(stage):
     page = stage()
     page.get_by_role("button", name="Change the sentence").click()

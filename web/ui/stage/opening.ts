@@ -7,6 +7,7 @@ import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { gathered } from "../latest.ts";
 import { contestBetween } from "../scenes.ts";
 import { engineChanges } from "../sentences.ts";
+import { largestPlace, rowOfHead } from "./numbers.ts";
 
 import type { HeadEffect } from "../../engine/contest.ts";
 import type { Changes, Engine, Opening, RowWords, Trace, WeightRow } from "../../engine/types.ts";
@@ -172,8 +173,5 @@ async function likeliest(engine: Engine, sourceIds: number[], prefixIds: number[
 
 /** Returns the source position that a head reads most in a row of cross-attention. */
 async function readBy(trace: Trace, attention: string, head: number, row: number) {
-  const { shape, data } = await trace.get(`${attention}.weights`);
-  const [, rows, columns] = shape;
-  const start = (head * rows + row) * columns;
-  return largestAt(data.subarray(start, start + columns), 1)[0];
+  return largestPlace(rowOfHead(await trace.get(`${attention}.weights`), head, row));
 }

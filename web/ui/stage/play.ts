@@ -23,7 +23,7 @@ const FIRST: [box: string, encoder: string, decoder: string][] = [
 ];
 
 /** Returns the acts that write a translation of `words` words. */
-export function actsOf(words: number): Act[] {
+function actsOf(words: number): Act[] {
   const first = FIRST.map(([box, encoder, decoder]): Act => ({ row: 0, box, risen: { encoder, decoder } }));
   const later = Array.from({ length: Math.max(0, words - 1) }, (_, at): Act => ({
     row: at + 1,

@@ -1,6 +1,6 @@
 // The sentence that says what is lit. Each claim is a number of the trace or of a measurement; what is not known is not
 // said.
-import { largestPlace } from "./numbers.ts";
+import { largestPlace, rowOfHead } from "./numbers.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
 import type { Side } from "../../engine/types.ts";
@@ -100,12 +100,7 @@ function lookOf(
 ) {
   if (id === "cross_attention" || !id.endsWith("attention")) return read;
   const family = stack === "encoder" ? "encoder" : "decoder";
-  const {
-    shape: [, rows, columns],
-    data,
-  } = weights[family];
-  const start = (heads[family] * rows + (stack === "encoder" ? source : row)) * columns;
-  return data.subarray(start, start + columns);
+  return rowOfHead(weights[family], heads[family], stack === "encoder" ? source : row);
 }
 
 /** Returns why a word is written that is not the likeliest; "" if it is. */

@@ -169,7 +169,7 @@ class StageView {
   #listen() {
     const app = this.#app;
     app.on(
-      ["result", "row", "sourceWord", "heads", "box", "layout", "theme", "language", "view"],
+      ["result", "row", "sourceWord", "heads", "box", "layout", "theme", "language", "view", "chapter"],
       (_, changed) => {
         if (changed.has("language") || changed.has("result") || changed.has("theme")) this.#fill();
         this.#redraw();
@@ -217,7 +217,8 @@ class StageView {
   }
 
   #redraw() {
-    if (!this.#hasBegun || this.#app.state.view !== "stage") return;
+    const { view, chapter } = this.#app.state;
+    if (!this.#hasBegun || view !== "stage" || chapter === 1) return; // hidden, it has no width to draw in
     this.#draw().then(
       () => this.#light(),
       (error) => this.#app.complain(messageOf(error)),

@@ -12,7 +12,7 @@ import type { Pen } from "./pen.ts";
 const MAP = { width: 268, opens: 320 };
 
 /** Returns the stack and the sub-layer of a box's full name, such as "decoder.layers.1.cross_attention". */
-export function placeOfBox(name: string) {
+function placeOfBox(name: string) {
   const [stack, layer, id] = name.match(/^(encoder|decoder)\.layers\.(\d+)\.(.+)$/)?.slice(1) ?? [];
   return { stack: stack as Stack, layer: Number(layer), id };
 }
