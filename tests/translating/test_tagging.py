@@ -1,5 +1,7 @@
 """Pairs of tags in plain texts stand around the words that they belong to."""
 
+from dataclasses import replace
+
 import pytest
 
 from glassformer.decoding.engine import Search
@@ -51,6 +53,16 @@ def translated(request, below):
 def test_a_pair_goes_around_its_words(text, expected):
     [one, between] = translated(asked(text, "x y"), backwards)
     assert (one.text, between.text) == (expected, "Y X")
+
+
+def test_a_text_whose_placeholders_cannot_be_kept_in_order_stays():
+    """No word follows %d, where the pair would have to be; an alternative of that kind is left out."""
+    text = 'see %d <a href="%s">here</a>'
+    last, first = Translation(text="SEE HERE %d", kept="output"), Translation(text="%d SEE HERE", kept="output")
+    [lost] = translated(asked(text), lambda _: iter([replace(last, alternatives=(first,))]))
+    [kept] = translated(asked(text), lambda _: iter([replace(first, alternatives=(last,))]))
+    assert (lost.text, lost.kept, lost.alternatives) == (text, "lost", ())
+    assert (kept.text, kept.kept, kept.alternatives) == ('%d <a href="%s">SEE HERE</a>', "output", ())
 
 
 def test_alternatives_have_the_tags_too():

@@ -179,7 +179,7 @@ def rebuilt_marked(
     found = list[list[str]]()
     for text, several in zip(texts, renderings, strict=True):
         sentences = markup.sentences(text, language, split=split)
-        found.append([sentences.rebuilt(one) for one in several])
+        found.append([sentences.rebuilt(one)[0] for one in several])
     return found
 
 

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from glassformer.text.vocabulary import PLACEHOLDERS
 
-__all__ = ["KINDS", "LONGEST_WILD", "MESSAGE", "ProtectedSpan", "closing_braces", "protected_spans"]
+__all__ = [
+    "KINDS",
+    "LONGEST_WILD",
+    "MESSAGE",
+    "ProtectedSpan",
+    "closing_braces",
+    "ordered_spans",
+    "protected_spans",
+]
 
 FEWEST_DIGITS = 3
 """Minimum number of digits of a protected number."""
@@ -116,6 +124,12 @@ def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSp
     own = [ProtectedSpan(*found.span(), "own", _is_ordered("own", found[0])) for found in matches if found[0]]
     known = list(_joined(text, _known(text))) if _PERHAPS.search(text) else []
     return sorted([*own, *_outside(known, own)]) if own else known
+
+
+def ordered_spans(text: str) -> list[tuple[int, str]]:
+    """Return the place and the characters of each protected span of a text that programs fill by its order."""
+    spans = protected_spans(text) if "%" in text or "{" in text else ()
+    return [(span.begin, text[span.begin : span.end]) for span in spans if span.is_ordered]
 
 
 def closing_braces(text: str) -> dict[int, int]:

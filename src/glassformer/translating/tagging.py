@@ -51,14 +51,21 @@ class TaggedText:
         return cls(text, unit, detagged(unit.chunks)) if unit else None
 
     def restored(self, one: Translation, *, links: bool) -> Translation:
-        """Return a translation of the text without its tags as one of the text with them."""
+        """Return a translation of the text without its tags as one of the text with them.
+
+        That is the text itself if its placeholders cannot be kept in order; an alternative that is so is left out.
+        """
         if one.status not in TRANSLATED or not one.text.strip():
             return replace(one, links=())
         chunks = retagged(self.plain, one.text, one.links)
+        if not chunks:
+            return replace(one, text=self.text, links=(), alternatives=(), kept="lost")
         text = edited(self.text, [self.unit.edit(chunks, (), self.text)])
-        others = tuple(self.restored(other, links=links) for other in one.alternatives)
+        others = (self.restored(other, links=links) for other in one.alternatives)
         moved = tuple(self._moved(one.links, chunks, text)) if links else ()
-        return replace(one, text=text, links=moved, alternatives=others)
+        return replace(
+            one, text=text, links=moved, alternatives=tuple(other for other in others if other.text != self.text)
+        )
 
     def _moved(self, links: Sequence[Link], chunks: Sequence[Chunk], text: str) -> Iterator[Link]:
         """Yield the links between the words of both texts with tags."""

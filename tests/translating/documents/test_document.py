@@ -107,6 +107,15 @@ def test_a_sentence_without_a_translation_stays_and_is_reported():
     assert (report.units, report.doubts) == (1, ((2, "too_long"),))
 
 
+def test_a_unit_whose_placeholders_cannot_be_kept_in_order_stays_and_is_reported():
+    data = b"<p>one</p>\n<p>%d cats <i title='%s'>here</i></p>"
+    document = sentences("a.html", data)
+    written, report = document.rebuilt([rendered("UN"), rendered("ICI %d"), rendered("%s")])
+    assert document.wanted == ["one", "%d cats here", "%s"]
+    assert written == data.replace(b"one", b"UN")
+    assert report.doubts == ((2, "lost"),)
+
+
 def test_a_paragraph_is_wrapped_to_its_own_width():
     document = sentences("a.txt", b"  One two\r\n  three four\r\n\r\nfive\r\n")
     data, _ = document.rebuilt([rendered("eins zwei drei vier und viel-länger"), rendered("fünf und mehr")])

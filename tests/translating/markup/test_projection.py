@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.text.links import Link, word_spans
+from glassformer.text.spans import ordered_spans
 from glassformer.translating.markup.projection import detagged, retagged
 from glassformer.translating.markup.units import Chunk, closings_of, has_words, unit_of
 from profiles import scaled
@@ -101,7 +102,8 @@ def test_a_text_that_stays_keeps_each_tag_at_its_letter(chunks):
 
 
 def pair(name, text):
-    return [Chunk("open", f"<{name}>", name=name), Chunk("text", text), Chunk("close", f"</{name}>", name=name)]
+    tag = name.split()[0]
+    return [Chunk("open", f"<{name}>", name=tag), Chunk("text", text), Chunk("close", f"</{tag}>", name=tag)]
 
 
 def aligned(source, target, pairs):
@@ -186,6 +188,103 @@ def test_a_tag_follows_its_words(chunks, target, pairs, expected):
 def test_no_span_is_divided_between_two_links(target, expected):
     chunks = pair("a", "black") + pair("a", "bird")
     assert text_of(put_back(chunks, target, aligned("blackbird", target, [("blackbird", target)]))) == expected
+
+
+@pytest.mark.parametrize(
+    ("chunks", "target", "pairs", "expected"),
+    [
+        (
+            [Chunk("text", "%d files in "), *pair('a href="%s"', "here")],
+            "ici sont %d fichiers",
+            [("%d", "%d"), ("files", "fichiers"), ("here", "ici")],
+            'ici sont %d <a href="%s">fichiers</a>',
+        ),
+        (
+            [Chunk("text", "In "), *pair('a href="%s"', "here"), Chunk("text", " are %d files")],
+            "%d Dateien sind hier",
+            [("%d", "%d"), ("files", "Dateien"), ("here", "hier")],
+            '<a href="%s">%d</a> Dateien sind hier',
+        ),
+        (
+            [*pair('a href="%s"', "cats"), Chunk("text", " and "), *pair('b title="{}"', "dogs")],
+            "chiens et chats",
+            [("cats", "chats"), ("and", "et"), ("dogs", "chiens")],
+            '<a href="%s">chiens</a> et <b title="{}">chats</b>',
+        ),
+        (
+            [Chunk("text", "use "), Chunk("point", "<code>%s</code>"), Chunk("text", " as %d now")],
+            "%d maintenant utilise",
+            [("as", "utilise"), ("%d", "%d"), ("now", "maintenant")],
+            "<code>%s</code> %d maintenant utilise",
+        ),
+        (
+            [Chunk("text", "%d files "), *pair('a href="%1$s"', "here")],
+            "ici sont %d",
+            [("%d", "%d"), ("here", "ici")],
+            '<a href="%1$s">ici</a> sont %d',
+        ),
+    ],
+)
+def test_tags_that_programs_fill_by_their_order_keep_it(chunks, target, pairs, expected):
+    links = aligned(detagged(chunks).text, target, pairs)
+    assert text_of(put_back(chunks, target, links)) == expected
+
+
+def test_a_text_whose_placeholders_cannot_be_kept_in_order_has_no_place_for_tags():
+    chunks = [Chunk("text", "%d files in "), *pair('a href="%s"', "here")]
+    target = "ici sont %d"
+    assert put_back(chunks, target, aligned("%d files in here", target, [("here", "ici"), ("%d", "%d")])) is None
+
+
+ORDERED_TEXTS = ("%d", "%s", "{}", "(%d)", "one", "two", "three", "%1$s")
+ORDERED = st.deferred(
+    lambda: st.lists(
+        st.sampled_from(ORDERED_TEXTS).map(lambda text: [Chunk("text", text)])
+        | st.sampled_from(["<code>%s</code>", "<img alt='{}'>", "<br>"]).map(lambda text: [Chunk("point", text)])
+        | st.builds(
+            lambda attribute, inner: [
+                Chunk("open", f"<b{attribute}>", name="b"),
+                Chunk("text", "in"),
+                *inner,
+                Chunk("close", "</b>", name="b"),
+            ],
+            st.sampled_from(["", " title='%s'", " title='%d'", " id='{}'"]),
+            ORDERED,
+        ),
+        max_size=4,
+    ).map(lambda many: [one for some in many for one in [*some, Chunk("text", " ")]])
+)
+
+
+@given(ORDERED, st.data())
+@scaled(300)
+def test_ordered_placeholders_keep_their_order_for_any_links(chunks, data):
+    chunks = within_a_unit(chunks)
+    source = detagged(chunks).text
+    target = ""
+    for span in ["", *(span for _, span in ordered_spans(source))]:
+        words = data.draw(st.lists(st.sampled_from(["un", "deux,", "(trois)", "vier"]), max_size=3))
+        target += " ".join(["", span, *words])
+    target = f"{target.strip()} word"
+    links = [
+        Link(data.draw(st.sampled_from(word_spans(source))), one)
+        for one in word_spans(target)
+        if data.draw(st.booleans())
+    ]
+    found = put_back(chunks, target, links)
+    assert found is None or filled(found) == filled(chunks)
+
+
+def filled(chunks):
+    """Return what a program fills by its order, each mark with the place where it stood."""
+    order, text = [], ""
+    for chunk in chunks:
+        if chunk.role == "text":
+            text += chunk.text
+        elif ordered_spans(chunk.text):
+            order += [*(span for _, span in ordered_spans(text)), (chunk.begin, chunk.text)]
+            text = ""
+    return [*order, *(span for _, span in ordered_spans(text))]
 
 
 def test_without_links_tags_go_by_position():

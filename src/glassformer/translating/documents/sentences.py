@@ -48,15 +48,16 @@ class DocumentSentences:
         """Return the bytes of the document with the translations of its sentences, and what became of its units.
 
         A unit whose translation equals its source stays byte for byte as it is. So does a sentence without a
-        translation.
+        translation, and a unit whose placeholders cannot be kept in order (status "lost").
 
         Raises:
             DataError: the encoding of the file lacks a character of a translation.
         """
-        doubts = [
-            Doubt(self.document.content.line(place), status)
-            for place, renderings in enumerate(self._sentences.by_unit(found))
-            if (status := next((one.status for one in renderings if one.status != "ok"), None))
-        ]
-        data = self.document.encoded(self._sentences.rebuilt(found))
+        text, lost = self._sentences.rebuilt(found)
+        data = self.document.encoded(text)
+        statuses = dict[int, str].fromkeys(lost, "lost")
+        for place, renderings in enumerate(self._sentences.by_unit(found)):
+            if status := next((one.status for one in renderings if one.status != "ok"), None):
+                statuses.setdefault(place, status)
+        doubts = [Doubt(self.document.content.line(place), statuses[place]) for place in sorted(statuses)]
         return data, DocumentReport(units=len(self.document.content.units), doubts=tuple(doubts))

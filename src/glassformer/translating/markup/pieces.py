@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from glassformer.text.edits import Replacement, edited
 from glassformer.text.links import Link, Span, word_spans
-from glassformer.text.spans import protected_spans
+from glassformer.text.spans import ordered_spans, protected_spans
 from glassformer.translating.markup.units import has_words
 
 __all__ = ["AlignedPiece", "pieces_of", "same", "unchanged"]
@@ -46,8 +46,8 @@ def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[in
     """Yield the pieces of the translation of a sentence, which have all its characters between them.
 
     Words that are the same in both texts are aligned by their characters, and cut at each of `cuts`, which are places
-    in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position. A
-    protected span, such as {{ cart.name }}, is a part of one word.
+    in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position,
+    between the spans that programs fill by their order. A protected span, such as {{ cart.name }}, is a part of one word.
     """
     if same(source, target):
         yield from unchanged(source, (0, len(source)), 0, cuts)
@@ -69,13 +69,24 @@ class _Words:
         self.sources, targets = word_spans(self._letters_of_source), word_spans(self._letters_of_target)
         self._places = {span[0]: place for place, span in enumerate(self.sources)}
         self._aligned: dict[int, list[Span]] = {}
-        if not links and self.sources:
-            share = len(self.sources) / max(1, len(targets))
-            links = [Link(self.sources[int((place + 0.5) * share)], word) for place, word in enumerate(targets)]
-        for one, other in links:
+        for one, other in links or self._by_position(targets):
             word, origin = _around(targets, other), _around(self.sources, one)
             if origin not in (known := self._aligned.setdefault(word[0], [])):
                 known.append(origin)
+
+    def _by_position(self, targets: Sequence[Span]) -> Iterator[Link]:
+        """Yield a link for each word of the target: to the same share of the words between the same ordered spans."""
+        spans, others = ordered_spans(self.source), ordered_spans(self.target)
+        is_whole = [span for _, span in spans] == [span for _, span in others]
+        pairs = zip(spans, others, strict=True) if is_whole else ()
+        anchors = [(_index(self.sources, one), _index(targets, other)) for (one, _), (other, _) in pairs]
+        yield from (Link(self.sources[one], targets[other]) for one, other in anchors)
+        ends = [(-1, -1), *anchors, (len(self.sources), len(targets))]
+        for (first, first_target), (last, last_target) in pairwise(ends):
+            inside = self.sources[first + 1 : last]
+            share = len(inside) / max(1, last_target - first_target - 1)
+            for place, word in enumerate(targets[first_target + 1 : last_target] if inside else ()):
+                yield Link(inside[int((place + 0.5) * share)], word)
 
     def origins(self) -> Iterator[tuple[Span, Span | None]]:
         """Yield each word of the target with the source word that has the same letters, if one is aligned to it."""
@@ -151,7 +162,12 @@ def _with_letters(text: str) -> str:
 
 def _around(words: Sequence[Span], span: Span) -> Span:
     """Return the word that contains the first character of a span."""
-    return words[max(0, bisect_right(words, span[0], key=lambda word: word[0]) - 1)]
+    return words[_index(words, span[0])]
+
+
+def _index(words: Sequence[Span], place: int) -> int:
+    """Return the index of the word that contains a place of a text."""
+    return max(0, bisect_right(words, place, key=lambda word: word[0]) - 1)
 
 
 def _inner(text: str, word: Span) -> Span:

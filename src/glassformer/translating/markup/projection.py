@@ -4,17 +4,21 @@ A tag goes around the words that come from its own, as a whole: it is never repe
 nested. If no word comes from a tag's words, it goes around the nearest word, within another tag if need be, so that no
 tag is around nothing. A point, such as an image, stays beside the word that it touched, or goes before the word that
 followed it.
+
+Programs fill some placeholders by their order, also those in tags. Where the aligned words would change that order, tags
+go by position.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from glassformer.text.links import Link, Span, overlap
-from glassformer.text.spans import protected_spans
+from glassformer.text.spans import ordered_spans, protected_spans
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
 from glassformer.translating.markup.units import Chunk, closings_of
 
@@ -58,6 +62,8 @@ class Plain(NamedTuple):
     tags: list[Tag]
     raws: dict[int, str]
     """How the document writes some of the characters."""
+    order: list[Chunk]
+    """The marks and the spans of the text that programs fill by their order; empty if no mark is among them."""
 
     @property
     def cuts(self) -> list[int]:
@@ -97,7 +103,7 @@ def detagged(chunks: Sequence[Chunk]) -> Plain:
         else:
             space = plain.space_at_point(place)
             levels[-1].append(Tag(chunk, None, plain.size, plain.size, (), space))
-    return Plain(plain.text, levels[0], plain.raws)
+    return Plain(plain.text, levels[0], plain.raws, _order(chunks))
 
 
 class _PlainText:
@@ -160,13 +166,37 @@ class _PlainText:
         )
 
 
-def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk]:
-    """Return the chunks of the translation of a text that is one sentence, given the links of its words."""
-    return projected(plain, target, list(pieces_of(plain.text, target, links, plain.cuts)))
+def _order(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Return the marks that programs fill by their order, and such spans of the text; none if no mark is filled so."""
+    text, marks = "", list[tuple[int, bool, Chunk]]()
+    for chunk in chunks:
+        if chunk.role == "text":
+            text += chunk.text
+        elif ordered_spans(chunk.text):
+            marks.append((len(text), False, chunk))
+    spans = [(place, True, Chunk("text", span)) for place, span in ordered_spans(text)] if marks else []
+    return [chunk for *_, chunk in sorted([*marks, *spans], key=lambda one: one[:2])]
 
 
-def projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> list[Chunk]:
-    """Return the chunks of a target, which consists of these pieces: its text, with the tags of the source."""
+def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk] | None:
+    """Return the chunks of the translation of a text that is one sentence, given the links of its words.
+
+    None if they cannot be in order, as for `projected`.
+    """
+    return projected(plain, target, *(partial(pieces_of, plain.text, target, some, plain.cuts) for some in (links, ())))
+
+
+def projected(plain: Plain, target: str, *ways: Callable[[], Iterable[AlignedPiece]]) -> list[Chunk] | None:
+    """Return the chunks of a target: its text, with the tags of the source.
+
+    Each of the ways to align the target returns its pieces. The first counts by which placeholders that programs fill
+    by their order have that of the source, in the tags, too; None if there is none.
+    """
+    found = (_projected(plain, target, list(way())) for way in ways)
+    return next((chunks for chunks in found if not plain.order or _order(chunks) == plain.order), None)
+
+
+def _projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> list[Chunk]:
     raws = {
         one.begin + place - source: plain.raws[place]
         for one in pieces

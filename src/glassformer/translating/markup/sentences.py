@@ -2,10 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from glassformer.text.edits import exchanged
-from glassformer.text.links import Span
+from glassformer.text.links import Link, Span
 from glassformer.text.splitting import sentence_spans
 from glassformer.translating.markup.marked import MarkedText
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of, unchanged
@@ -43,18 +44,23 @@ class MarkedSentences:
         """The sentences to translate, in order."""
         return [unit.plain.text[begin:end] for unit in self._units for begin, end in unit.spans]
 
-    def rebuilt(self, found: Sequence[Translation]) -> str:
-        """Return the text with the translations of its sentences.
+    def rebuilt(self, found: Sequence[Translation]) -> tuple[str, list[int]]:
+        """Return the text with the translations of its sentences, and the indices of the units that have lost theirs.
 
-        A unit whose translation equals its source stays as it is written. So does a sentence without a translation.
+        A unit whose translation equals its source stays as it is written. So does a sentence without a translation. A
+        unit loses its translation if its placeholders cannot be kept in order.
         """
-        changed: dict[int, Sequence[Chunk]] = {}
+        changed, lost = dict[int, Sequence[Chunk]](), list[int]()
         for place, (unit, renderings) in enumerate(zip(self._units, self.by_unit(found), strict=True)):
             sources = [unit.plain.text[begin:end] for begin, end in unit.spans]
             targets = [text_or(one, source) for one, source in zip(renderings, sources, strict=True)]
-            if targets != sources:
-                changed[place] = _chunks(unit, targets, renderings)
-        return self.marked.rebuilt(changed)
+            if targets == sources:
+                continue
+            if chunks := _chunks(unit, targets, renderings):
+                changed[place] = chunks
+            else:
+                lost.append(place)
+        return self.marked.rebuilt(changed), lost
 
     def by_unit(self, found: Sequence[Translation]) -> list[list[Translation]]:
         """Return the translations of the sentences of each unit."""
@@ -67,23 +73,27 @@ def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
     return _Unit(plain, list(sentence_spans(plain.text, language)), plain.cuts)
 
 
-def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translation]) -> list[Chunk]:
-    """Return the chunks of a unit with these targets in place of its sentences, and the same white space between."""
+def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translation]) -> list[Chunk] | None:
+    """Return the chunks of a unit with these targets in place of its sentences, and the same white space between.
+
+    None if placeholders cannot be kept in order.
+    """
     text, places = exchanged(unit.plain.text, unit.spans, targets)
     if not unit.plain.tags and not unit.plain.raws:
         return [Chunk("text", text)]
-    return projected(unit.plain, text, list(_pieces(unit, places, targets, renderings)))
+    aligned = [one.links for one in renderings], [()] * len(renderings)
+    return projected(unit.plain, text, *(partial(_pieces, unit, places, targets, links) for links in aligned))
 
 
 def _pieces(
-    unit: _Unit, places: Sequence[Span], targets: Sequence[str], renderings: Sequence[Translation]
+    unit: _Unit, places: Sequence[Span], targets: Sequence[str], links: Sequence[Sequence[Link]]
 ) -> Iterator[AlignedPiece]:
     """Yield the pieces of the target of a unit, in which its sentences are at these places."""
     source, cursor, size = unit.plain.text, 0, 0
-    for (begin, end), (first, last), target, one in zip(unit.spans, places, targets, renderings, strict=True):
+    for (begin, end), (first, last), target, some in zip(unit.spans, places, targets, links, strict=True):
         yield from unchanged(source, (cursor, begin), size, unit.cuts)
         cuts = [cut - begin for cut in unit.cuts[bisect_left(unit.cuts, begin) : bisect_right(unit.cuts, end)]]
-        for piece in pieces_of(source[begin:end], target, one.links, cuts):
+        for piece in pieces_of(source[begin:end], target, some, cuts):
             yield piece.moved(begin, first)
         cursor, size = end, last
     yield from unchanged(source, (cursor, len(source)), size, unit.cuts)
