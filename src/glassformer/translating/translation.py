@@ -31,8 +31,8 @@ Retry = Literal["", "first", "greedy", "beam", "samples", "n_best", "parts"]
 
 Kept = Literal["", "output", "placed", "lost"]
 """How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
-placed at the aligned words of an output, or copied with a text of nothing but terms; or one is missing, stands too often,
-or could not be kept in order beside tags, where the text stays as it is."""
+placed at the aligned words of an output, or copied with a text of nothing but terms; or one is missing, stands too
+often, or could not be kept in order beside tags, where the text stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

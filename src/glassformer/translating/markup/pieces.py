@@ -47,7 +47,7 @@ def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[in
 
     Words that are the same in both texts are aligned by their characters, and cut at each of `cuts`, which are places
     in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position,
-    between the spans that programs fill by their order. A protected span, such as {{ cart.name }}, is a part of one word.
+    between the spans that programs fill by their order. A protected span, such as {{ cart.name }}, is a part of a word.
     """
     if same(source, target):
         yield from unchanged(source, (0, len(source)), 0, cuts)

@@ -5,8 +5,8 @@ nested. If no word comes from a tag's words, it goes around the nearest word, wi
 tag is around nothing. A point, such as an image, stays beside the word that it touched, or goes before the word that
 followed it.
 
-Programs fill some placeholders by their order, also those in tags. Where the aligned words would change that order, tags
-go by position.
+Programs fill some placeholders by their order, also those in tags. Where the aligned words would change that order,
+tags go by position.
 """
 
 from bisect import bisect_left, bisect_right
