@@ -3,8 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decimalsOf, fixedText } from "../engine/number_text.ts";
 import { frameOf, headBoxes } from "../ui/stage/attention_frame.ts";
-import { rowAt, widestHead } from "../ui/stage/attention_reading.ts";
+import { widestHead } from "../ui/stage/attention_reading.ts";
 import { barPath, largestSize, squarePaths } from "../ui/stage/strips.ts";
+import { boxName, isBox, placeOfBox } from "../ui/stage/zoom_box.ts";
+import { rowAt } from "../ui/stage/zoom_parts.ts";
+
+import type { ModelConfig } from "../engine/types.ts";
 
 const LAPTOP = { width: 924, height: 624 };
 const DESK = { width: 1084, height: 804 };
@@ -95,4 +99,37 @@ test("the widest head is offered only where softmax has little to share", () => 
   assert.equal(widestHead(weights, 0, 1), null);
   assert.equal(widestHead({ shape: [2, 1, 1], data: new Float32Array([1, 1]) }, 0, 0), null);
   assert.deepEqual([...rowAt(weights, [1, 0])], [0.5, 0.5]);
+});
+
+test("a box of the figure has an address, and no other name has", () => {
+  const config = { norm: "pre", final_norm: true, encoder_layers: 2, decoder_layers: 3 } as ModelConfig;
+  for (const name of [
+    "encoder.embedding",
+    "encoder.norm",
+    "encoder.layers.1.feed_forward.norm",
+    "decoder.layers.2.cross_attention",
+    "decoder.layers.0.self_attention.add",
+    "decoder.positions",
+    "decoder.linear",
+    "decoder.softmax",
+  ]) {
+    assert.ok(isBox(config, name), name);
+    const { stack, layer, id } = placeOfBox(name);
+    assert.equal(boxName(stack, id, layer ?? 7), name);
+  }
+  for (const name of [
+    "",
+    "source.embedding",
+    "encoder.layers.2.feed_forward",
+    "encoder.layers.0.cross_attention",
+    "encoder.layers.0",
+    "encoder.layers.0.softmax",
+    "encoder.softmax",
+    "decoder.layers.0.feed_forward.output",
+    "decoder.layers.0.feed_forward.add.add",
+    "decoder.layers.0.feed_forward_residual",
+  ])
+    assert.ok(!isBox(config, name), name);
+  const post = { ...config, norm: "post" } as ModelConfig;
+  assert.ok(!isBox(post, "decoder.norm") && !isBox(post, "decoder.layers.0.feed_forward.norm"));
 });

@@ -3,8 +3,9 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
+import { isBox } from "./stage/zoom_box.ts";
 
-import type { MaskCell, ModelConfig, TextChanges } from "../engine/types.ts";
+import type { MaskCell, TextChanges } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Looks, Search, SomeChanges } from "./types.ts";
 
@@ -184,11 +185,6 @@ function mapped<From, To>(
 
 const isPlace = (value: unknown, limit = Infinity) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
-
-/** Returns whether a sub-layer has this name, such as "decoder.layers.0.cross_attention". */
-function isBox(config: ModelConfig, name: string) {
-  return pointNames(config).some((point) => point.replace(/\.[^.]+$/, "") === name);
-}
 
 /** The parts of the selection that a link may contain, each with a function that checks its value. */
 const LOOKS = {

@@ -3,9 +3,21 @@ import { decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { button, element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { frameOf, headBoxes } from "./attention_frame.ts";
-import { firstNumber, KINDS, leadOf, rowAt } from "./attention_reading.ts";
+import { firstNumber, KINDS, leadOf } from "./attention_reading.ts";
 import { probabilityWords } from "./words.ts";
 import { createStrip, largestSize, MOST_SQUARES } from "./strips.ts";
+import {
+  ASKED,
+  HIDDEN,
+  KEYED,
+  legend,
+  outerLine,
+  panelIn,
+  put,
+  rowAt,
+  stepButton,
+  turner,
+} from "./zoom_parts.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -19,7 +31,6 @@ const STEPS = [...KINDS.slice(0, 3), "mask" as const, ...KINDS.slice(3)];
 const FAINTEST = 0.04;
 /** A larger score has a power of e that is too long to be read. */
 const LARGEST_EXPONENT = 12;
-const [KEYED, ASKED, HIDDEN] = ["gfz-keyed", "gfz-asked", "gfz-hidden"];
 /** The width of the number beside a bar. */
 const NUMBER = 56;
 
@@ -30,29 +41,17 @@ export function chooseHead(app: App, { family, layer }: Reading, head: number) {
 
 /** Returns the panel and, where it needs no scrolling, the lines that lead into it and out of it. */
 export function attentionPanel(app: App, reading: Reading, room: HTMLElement): Child[] {
-  const style = getComputedStyle(room);
-  const [left, right, top, bottom] = ["left", "right", "top", "bottom"].map((side) =>
-    parseFloat(style.getPropertyValue(`padding-${side}`)),
-  );
-  const inner = { width: room.clientWidth - left - right, height: room.clientHeight - top - bottom };
   const { keys, tensors } = reading;
   const [keyWidth, valueWidth] = [tensors.query, tensors.value].map(({ shape }) => shape[2]);
-  const frame = frameOf(inner, { keys: keys.length, keyWidth, valueWidth });
-  const fits = frame.width <= inner.width && frame.height <= inner.height;
-  const told = element("p", { className: "gfz-told", hidden: true, "aria-hidden": "true" });
-  const whole = element("div", { className: "gfz-whole" });
-  const panel = new Panel(app, reading, frame, (text, at) => {
-    const corner = whole.getBoundingClientRect();
-    told.hidden = text === null;
-    told.textContent = text;
-    told.style.left = `${Math.max(0, Math.min(at.left - corner.left, frame.width - 260))}px`;
-    told.style.top = `${at.top - corner.top - 26}px`;
-  });
-  whole.append(...panel.parts(), told);
-  whole.style.cssText = `width: ${frame.width}px; height: ${frame.height}px; --rh: ${frame.row}px`;
-  const names = { "aria-label": app.t("zoom.panel"), "aria-description": app.t("zoom.keys") };
-  const scroll = element("div", { className: "gfz-scroll", role: "group", ...names }, whole);
-  return [fits && panel.outside(left, top), scroll];
+  return panelIn(
+    app,
+    room,
+    (inner) => frameOf(inner, { keys: keys.length, keyWidth, valueWidth }),
+    (frame, tell) => {
+      const panel = new Panel(app, reading, frame, tell);
+      return { parts: panel.parts(), outside: panel.outside() };
+    },
+  );
 }
 
 class Panel {
@@ -81,8 +80,7 @@ class Panel {
       this.#sum(),
       this.#table(),
       this.#query(),
-      this.#turner(),
-      this.#legend(),
+      ...this.#beside(),
     ];
   }
 
@@ -120,17 +118,11 @@ class Panel {
   /** Returns a step's number and name, as a button that opens its most important number. */
   #step(kind: Kind | "mask") {
     const { open, output } = this.#reading;
-    const content = [
-      element("i", {}, STEPS.indexOf(kind) + 1),
-      this.#app.t(`zoom.step.${kind}`),
-      kind === "output" && element("sub", {}, "O"),
-    ];
-    if (kind === "mask") return element("span", { className: "gfz-step" }, content);
+    const [place, name] = [STEPS.indexOf(kind) + 1, this.#app.t(`zoom.step.${kind}`)];
+    if (kind === "mask") return element("span", { className: "gfz-step" }, element("i", {}, place), name);
     const at = () => (kind === "output" ? output : firstNumber(this.#reading, kind));
-    const made = button(content, () => this.#open(kind, at()), { className: "gfz-step" });
-    made.dataset.stop = `step ${kind}`;
-    if (open.kind === kind) made.setAttribute("aria-current", "step");
-    return made;
+    const content = [name, kind === "output" && element("sub", {}, "O")];
+    return stepButton(place, content, kind, open.kind === kind, () => this.#open(kind, at()));
   }
 
   // Above the table
@@ -278,7 +270,7 @@ class Panel {
   // The table
 
   #table() {
-    const { rows, width, keys, scores, weights, values } = this.#frame;
+    const { rows, row, width, keys, scores, weights, values } = this.#frame;
     const { query } = this.#reading;
     const widths = [keys.x, scores - 70 - keys.x, 70, weights - scores, values.x - weights, width - values.x];
     const heads: Child[] = [
@@ -291,7 +283,7 @@ class Panel {
     ];
     const table = element(
       "table",
-      { className: "gfz-rows" },
+      { className: "gfz-rows", style: `--rh: ${row}px` },
       element("caption", { className: HIDDEN }, this.#app.t("zoom.table", query)),
       element(
         "colgroup",
@@ -401,6 +393,7 @@ class Panel {
     const bar = element("i", { style: `width: ${Math.max(1, full * Math.min(1, weight))}px` });
     const made = button([bar, probabilityWords(weight)], () => this.#open("weights", at, at));
     made.dataset.stop = isOpen ? "weights" : `weights ${at}`;
+    made.toggleAttribute("data-first", isOpen);
     const powers = isOpen && this.#powers(score);
     if (!powers) return [made];
     const [power, sum] = powers;
@@ -442,44 +435,21 @@ class Panel {
     return put(box, { x: keys.x - 8, y: query.y, width: width + 16, height: query.height });
   }
 
-  /** Returns the query's word between the buttons that choose the word before and after it. */
-  #turner() {
+  /** Returns what stands beside the query: its word, and how squares are read. */
+  #beside() {
     const { query, keys } = this.#frame;
-    const { row, queries, family } = this.#reading;
-    const name = family.id === "encoder" ? "sourceWord" : "row";
-    const turn = (text: string, key: string, to: number) => {
-      const go = () =>
-        this.#app.show({ [name]: to, selected: null, zoom: { box: this.#reading.box, key: null } });
-      const made = button(text, go, { title: this.#app.t(key), disabled: to < 0 || to >= queries });
-      made.setAttribute("aria-label", made.title);
-      made.dataset.stop = key;
-      return made;
-    };
+    const { row, queries, query: word, family } = this.#reading;
     const x = keys.x + keys.cell * this.#row("query").length + 18;
-    const word = element("bdi", { className: `gfz-word ${ASKED}` }, this.#reading.query);
-    const buttons = [turn("‹", "zoom.before", row - 1), word, turn("›", "zoom.after", row + 1)];
-    const box = element("div", { className: "gfz-turner" }, buttons);
-    return put(box, { x, y: query.y + query.height / 2 - 13 });
-  }
-
-  #legend() {
-    const { query } = this.#frame;
-    const sign = (key: string, className: string) => [element("i", { className }), this.#app.t(key)];
-    const text = [
-      sign("zoom.above", "gfz-filled"),
-      sign("zoom.below", "gfz-hollow"),
-      this.#app.t("zoom.area"),
-    ].map((one) => element("span", {}, one));
-    const legend = element("p", { className: "gfz-legend" }, text);
-    legend.style.top = `${query.y + query.height / 2 - 12}px`;
-    return legend;
+    const [turn, signs] = [turner(this.#app, family.stack, { row, rows: queries, word }), legend(this.#app)];
+    const y = query.y + query.height / 2;
+    return [put(turn, { x, y: y - 13 }), put(signs, { y: y - 12 })];
   }
 
   // Around the panel
 
-  /** Returns the lines from below, from the left and to above; `left`, `top`: of the panel in its room. */
-  outside(left: number, top: number) {
-    const { keys, query, width, height, rows, row, output } = this.#frame;
+  /** Returns the lines from below, from the left and to above. */
+  outside() {
+    const { keys, query, height, rows, row, output } = this.#frame;
     const { keys: all, key, tensors, family, steps } = this.#reading;
     const ask = keys.x + (keys.cell * tensors.query.shape[2]) / 2;
     const up = keys.x + this.#wide() / 2;
@@ -494,34 +464,21 @@ class Panel {
         d: `M-20 ${y}H${isOpen ? 16 : 12}`,
       });
     });
-    const line = (className: string, d: string) => drawing("path", { class: className, d });
-    const label = (x: number, y: number, key: string) => drawing("text", { x, y }, this.#app.t(key));
-    const svg = drawing(
-      "svg",
-      { class: "gfz-outside", width, height, "aria-hidden": "true" },
-      words,
-      line(ASKED, `M${ask} ${height + 48}V${query.y + query.height}`),
-      line(KEYED, `M${up} -48V${output.y}`),
-      label(ask + 14, height + 30, `zoom.from.${below}`),
-      label(up + 14, -20, preNorm ? "zoom.to.sum" : "zoom.to.norm"),
-    );
-    return put(svg, { x: left, y: top });
+    const [from, to] = [`zoom.from.${below}`, preNorm ? "zoom.to.sum" : "zoom.to.norm"];
+    return [
+      ...words,
+      outerLine(
+        ASKED,
+        `M${ask} ${height + 48}V${query.y + query.height}`,
+        [ask + 14, height + 30],
+        this.#app.t(from),
+      ),
+      outerLine(KEYED, `M${up} -48V${output.y}`, [up + 14, -20], this.#app.t(to)),
+    ];
   }
 }
 
 /** Returns a number with two digits after the point, or whole and in groups of three digits. */
 function groups(value: number) {
   return value < 1000 ? fixedText(value) : Math.round(value).toLocaleString("en").replaceAll(",", " ");
-}
-
-/** Places an element in the panel. */
-function put<One extends HTMLElement | SVGElement>(
-  one: One,
-  { x, y, width, height }: { x: number; y: number; width?: number; height?: number },
-) {
-  one.style.left = `${x}px`;
-  one.style.top = `${y}px`;
-  if (width !== undefined) one.style.width = `${width}px`;
-  if (height !== undefined) one.style.height = `${height}px`;
-  return one;
 }

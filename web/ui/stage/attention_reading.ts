@@ -6,10 +6,12 @@ import { decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { probabilityWords, tokenName } from "./words.ts";
+import { notesOn, openRow, rowAt } from "./zoom_parts.ts";
 
 import type { Cell, Explanation, Side, Steps, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Family } from "../types.ts";
+import type { Lit, Sentence, Value } from "./zoom_frame.ts";
 
 /** The points of an attention, in the order of its steps. */
 export const KINDS = ["query", "key", "scores", "weights", "value", "heads", "joined", "output"] as const;
@@ -21,12 +23,6 @@ export interface Key {
   score: number;
   weight: number;
   isAllowed: boolean;
-}
-
-/** The places of the words that the stage lights where the reader has chosen none. */
-export interface Lit {
-  row: number;
-  source: number;
 }
 
 export interface Reading {
@@ -73,13 +69,6 @@ function attentionOf(app: App, box: string) {
 
 type Place = Pick<Reading, "head" | "row" | "key">;
 
-/** Returns the numbers of the last axis at these leading indices. */
-export function rowAt({ shape, data }: Tensor, lead: number[]) {
-  const width = shape[shape.length - 1];
-  const start = lead.reduce((place, at, axis) => place * shape[axis] + at, 0) * width;
-  return data.subarray(start, start + width);
-}
-
 /** Returns the leading indices of a point's row for a reading. */
 export function leadOf({ head, row, key }: Place, kind: Kind) {
   if (kind === "joined" || kind === "output") return [row];
@@ -88,7 +77,7 @@ export function leadOf({ head, row, key }: Place, kind: Kind) {
 
 /** Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: what the stage lights. */
 export async function readAttention(app: App, lit: Lit | null): Promise<Reading | null> {
-  const { zoom, heads: places, row: targetRow, sourceWord } = app.state;
+  const { zoom, heads: places } = app.state;
   const found = zoom && attentionOf(app, zoom.box);
   if (!zoom || !found) return null;
   const { box } = zoom;
@@ -98,8 +87,7 @@ export async function readAttention(app: App, lit: Lit | null): Promise<Reading 
   const tensors = Object.fromEntries(KINDS.map((kind, at) => [kind, points[at]])) as Record<Kind, Tensor>;
   const [heads] = tensors.weights.shape;
   const head = Math.min(places[found.family.id].head, heads - 1);
-  const chosen = found.family.id === "encoder" ? (sourceWord ?? lit?.source) : (targetRow ?? lit?.row);
-  const row = Math.min(chosen ?? 0, rows.length - 1);
+  const row = openRow(app, found.family.stack, lit, rows.length);
   const mask = app.mask(box);
   const named = (token: string) => tokenName(token, (key) => app.t(key));
   const [scores, weights] = [tensors.scores, tensors.weights].map((one) => rowAt(one, [head, row]));
@@ -114,6 +102,10 @@ export async function readAttention(app: App, lit: Lit | null): Promise<Reading 
   const open = openCell(app, tensors, { ...place, box });
   const cell = (kind: Kind, at: number) => arithmetic(app, `${box}.${kind}`, [...leadOf(place, kind), at]);
   const score = await cell("scores", key);
+  const firsts = KINDS.map((kind) => ({
+    name: `${box}.${kind}`,
+    index: [...leadOf(place, kind), firstNumber({ tensors, ...place }, kind)],
+  }));
   const output = open.kind === "output" ? open.at : firstNumber({ tensors, ...place }, "output");
   return {
     ...found,
@@ -133,7 +125,7 @@ export async function readAttention(app: App, lit: Lit | null): Promise<Reading 
     weight: await cell("weights", key),
     output,
     products: await productsOf(app, box, rowAt(tensors.joined, [row]), output),
-    notes: isUnchanged(current.changes) ? [] : await notesOf(app, tensors, cell, place),
+    notes: isUnchanged(current.changes) ? [] : await notesOn(app, firsts),
     widest: widestHead(tensors.weights, row, head),
   };
 }
@@ -167,22 +159,6 @@ async function productsOf(app: App, box: string, joined: Float32Array, output: n
   return Array.from(joined, (value, i) => value * matrix.data[i]);
 }
 
-/** Returns what the changes do to the numbers of this row, each once. */
-async function notesOf(
-  app: App,
-  tensors: Reading["tensors"],
-  cell: (kind: Kind, at: number) => Promise<Explanation>,
-  place: Place,
-) {
-  const notes = new Set<string>();
-  for (const kind of KINDS) {
-    const made = await cell(kind, firstNumber({ tensors, ...place }, kind));
-    for (const note of made.notes) notes.add(note);
-  }
-  for (const key of ["numbers.noWeights", "numbers.needsModel"]) notes.delete(app.t(key)); // no change
-  return [...notes];
-}
-
 /** Returns the head whose row has the smallest peak, if this head's peak is near 1 and that head's is not. */
 export function widestHead(weights: Tensor, row: number, head: number) {
   const peaks = Array.from({ length: weights.shape[0] }, (_, one) => Math.max(...rowAt(weights, [one, row])));
@@ -191,16 +167,6 @@ export function widestHead(weights: Tensor, row: number, head: number) {
 }
 
 // Sentences
-
-/** A sentence of the interface, and what fills its places. */
-export interface Sentence {
-  key: string;
-  values: Value[];
-  /** Of the paper. */
-  section: string;
-}
-/** A number or a word; a word has the side of its colour. */
-export type Value = string | number | { word: string; side: Side };
 
 /** Returns the sentence about the open number: true under the reader's changes, too. */
 export function sentenceOf(reading: Reading): Sentence {

@@ -200,15 +200,14 @@ function wide(plan: Plan): Geometry {
   const floor = first.top - 11 - below - GAP; // where the open layers begin: level on both sides
   const rows = layerRows("decoder", plan);
   const softmax = candidates * 16.2 + 11;
-  const norms = (stack: Stack): Row[] =>
-    plan.finalNorm && plan.norm === "pre" ? [{ id: `${stack}.norm`, kind: "add", usual: 26, least: 26 }] : [];
-  const above =
-    56 + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms("decoder").length * 34;
+  const norms: Row[] =
+    plan.finalNorm && plan.norm === "pre" ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
+  const above = 56 + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms.length * 34;
   const heights = fitted(rows, floor - above - (rows.length - 1) * GAP);
   const inner = stacked(rows, heights, floor);
   const card: Span = [inner.top - HEAD, floor + GAP];
-  const final = stacked(norms("decoder"), [26], card[0] - edges.decoder.above - GAP);
-  const top = (norms("decoder").length ? final.top : card[0] - edges.decoder.above) - 10;
+  const final = stacked(norms, [26], card[0] - edges.decoder.above - GAP);
+  const top = (norms.length ? final.top : card[0] - edges.decoder.above) - 10;
   const linear: Span = [top - 28, top];
   const soft: Span = [linear[0] - 10 - softmax, linear[0] - 10];
   const outer: Box[] = [
@@ -231,7 +230,7 @@ function wide(plan: Plan): Geometry {
   });
   const left = stacked(own, level, floor);
   const leftCard: Span = [left.top - HEAD, floor + GAP];
-  const leftFinal = stacked(norms("encoder"), [26], leftCard[0] - edges.encoder.above - GAP);
+  const leftFinal = stacked(norms, [26], leftCard[0] - edges.encoder.above - GAP);
   const encoder: StackPlace = {
     stack: "encoder",
     x: [40, split - 64],

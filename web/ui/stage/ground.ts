@@ -85,7 +85,7 @@ function boxes(pen: Pen, place: StackPlace) {
 function nameKey({ stack, boxes: all }: StackPlace, { id }: Box) {
   if (id.endsWith(".add") && all.some((one) => one.id === id.replace(".add", ".norm")))
     return "stage.box.add";
-  return `stage.box.${stack}.${id.replace(/^(en|de)coder\.norm$/, "norm")}`;
+  return `stage.box.${stack}.${id}`;
 }
 
 /** Returns a box's whole name, such as "Decoder: Add & norm". */

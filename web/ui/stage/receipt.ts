@@ -1,11 +1,12 @@
 // The receipt of one number: the terms that it is the sum of, and the steps after the sum.
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { decimalsOf, fixedText, numberText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { element } from "../dom.ts";
 import { tokenName } from "./words.ts";
 
-import type { Part } from "../../engine/types.ts";
+import type { Explanation, Part } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { Child } from "../types.ts";
 
 /** A heading of the table, and the class of its colour. */
 export type Heading = readonly [text: string, className?: string];
@@ -74,4 +75,20 @@ export function receiptTable(app: App, parts: Part[], headings: Heading[], lines
     ),
     element("tfoot", {}, lines.map(below)),
   );
+}
+
+/** Returns a number's formula, its terms, and the lines to its result. `exact`: with as many digits as it needs. */
+export function explanationReceipt(app: App, made: Explanation, most: number, exact = false): Child[] {
+  const headings = made.columns.filter((text) => text !== "").map((text): Heading => [text]);
+  const decimals = decimalsOf([made.result]);
+  const written = (value: number) => (exact ? numberText(value) : fixedText(value, decimals));
+  const stages = [...(made.total ? [made.total] : []), ...made.steps];
+  if (stages.length === 0) stages.push({ label: app.t("zoom.result"), value: made.result });
+  const lines = stages.map(({ label, value }, at): Line => {
+    return [label, written(value), at === stages.length - 1 ? "gfz-keyed" : ""];
+  });
+  return [
+    element("p", { className: "gfz-formula" }, made.formula),
+    receiptTable(app, headings.length > 0 ? made.parts : [], headings, lines, most),
+  ];
 }

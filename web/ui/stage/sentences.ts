@@ -58,7 +58,7 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
     weight: probabilityWords(most),
     probability: chosen ? probabilityWords(chosen.probability) : "",
   };
-  const kind = id.replace(/\.(add|norm)$/, ".add").replace(/^(en|de)coder\.norm$/, "norm");
+  const kind = id.replace(/\.(add|norm)$/, ".add");
   const key = `stage.said.${stack}.${kind}`;
   const isShared = id === "cross_attention" && most < 0.5;
   const isSelf = id === "self_attention" && looked === rowOf;

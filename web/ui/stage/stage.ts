@@ -34,6 +34,8 @@ import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
 import { tokenName } from "./words.ts";
 import { createZoom } from "./zoom.ts";
+import { boxName } from "./zoom_box.ts";
+import { viewOf } from "./zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -97,6 +99,12 @@ const BOXES_UP = [
   "linear",
   "softmax",
 ];
+
+/** Returns the full name of a box in the open layer. */
+function fullName(box: string, { open }: StageNumbers) {
+  const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
+  return boxName(stack, id, open[stack]);
+}
 
 /** Returns the stage: its element, and what begins to draw once the state is that of the address. */
 export function createStage(app: App) {
@@ -260,7 +268,7 @@ class StageView {
     this.#drawParts();
     this.#move(geometry);
     this.#place(geometry);
-    this.#open.hidden = !this.#box.endsWith("attention");
+    this.#open.hidden = !viewOf(fullName(this.#box, numbers));
     this.#open.textContent = this.#app.t("stage.open.box");
     this.#tell();
     this.#openZoom();
@@ -683,17 +691,16 @@ class StageView {
     this.#app.show({ heads: moved, sourceWord: null });
   }
 
-  /** Lights a box; a lit attention opens. */
+  /** Lights a box; a lit box opens. */
   #openBox(box: string) {
     if (box !== this.#app.state.box) return this.#app.show({ box });
     const numbers = this.#pen?.numbers;
-    const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
     if (!numbers) return;
-    const panel = PANELS_OF[id];
-    if (panel) return this.#app.show({ sheet: true, panel, word: numbers.row });
-    if (!id.endsWith("attention")) return;
-    const name = `${stack}.layers.${numbers.open[stack]}.${id}`;
-    this.#app.show({ zoom: { box: name, key: null }, row: numbers.row, sourceWord: numbers.source });
+    const name = fullName(box, numbers);
+    const panel = PANELS_OF[box.replace(/^\w+\./, "")];
+    if (viewOf(name))
+      this.#app.show({ zoom: { box: name, key: null }, row: numbers.row, sourceWord: numbers.source });
+    else if (panel) this.#app.show({ sheet: true, panel, word: numbers.row });
   }
 
   /** Takes the lit knot into the reader's hand. */

@@ -1,26 +1,22 @@
 // A box opened in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
 import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
-import { createAttentionZoom } from "./attention_zoom.ts";
 import { boxOf, middle } from "./geometry.ts";
+import { boxName, placeOfBox } from "./zoom_box.ts";
+import { createZoomFrame } from "./zoom_frame.ts";
+import { viewOf } from "./zoom_views.ts";
 
-import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
+import type { Lit } from "./zoom_frame.ts";
 
 const MAP = { width: 268, opens: 320 };
 
-/** Returns the stack and the sub-layer of a box's full name, such as "decoder.layers.1.cross_attention". */
-function placeOfBox(name: string) {
-  const [stack, layer, id] = name.match(/^(encoder|decoder)\.layers\.(\d+)\.(.+)$/)?.slice(1) ?? [];
-  return { stack: stack as Stack, layer: Number(layer), id };
-}
-
 /** Returns the layer over the figure in which boxes open, and a function that draws its map. */
-export function createZoom(app: App, lit: () => { row: number; source: number } | null) {
+export function createZoom(app: App, lit: () => Lit | null) {
   const map = element("div", { className: "gfs-map" });
-  const inside = createAttentionZoom(app, lit);
+  const inside = createZoomFrame(app, lit);
   const made = element("div", { className: "gfs-zoom" }, map, inside);
   made.hidden = app.state.zoom === null;
   /** Opens from the box's rectangle, in px of the plane. */
@@ -32,7 +28,7 @@ export function createZoom(app: App, lit: () => { row: number; source: number } 
     if (!wasHidden || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     const { stack, id } = placeOfBox(app.state.zoom.box);
     const place = pen.geometry[stack];
-    const { y } = boxOf(place, id);
+    const y = place.boxes.find((box) => box.id === id)?.y ?? place.card; // a narrow figure lacks some
     const [wide, tall] = [made.clientWidth || 1, made.clientHeight || 1];
     const from = `translate(${place.x[0]}px, ${y[0]}px) scale(${(place.x[1] - place.x[0]) / wide}, ${(y[1] - y[0]) / tall})`;
     made.animate(
@@ -53,15 +49,15 @@ function mapOf(app: App, { geometry, numbers }: Pen) {
   const boxes = [encoder, decoder].flatMap((place) =>
     place.boxes.map((box) => {
       const isOpen = opened?.stack === place.stack && opened.id === box.id;
-      const leads = box.kind === "att";
+      const name = boxName(place.stack, box.id, numbers.open[place.stack]);
       return drawing("rect", {
-        ...(leads && { "data-box": `${place.stack}.layers.${numbers.open[place.stack]}.${box.id}` }),
+        ...(viewOf(name) && { "data-box": name }),
         x: place.x[0],
         y: box.y[0],
         width: place.x[1] - place.x[0],
         height: box.y[1] - box.y[0],
         rx: 10,
-        fill: `var(--${isOpen ? "att-on" : box.kind})`,
+        fill: `var(--${isOpen && box.kind === "att" ? "att-on" : box.kind})`,
         stroke: isOpen ? "var(--ink)" : `var(--${box.kind}-l)`,
         "stroke-width": isOpen ? 8 : 4,
       });

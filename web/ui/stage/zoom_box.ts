@@ -1,0 +1,40 @@
+// The names of the figure's boxes in addresses: "decoder.layers.1.cross_attention.add" in a layer, "decoder.softmax" outside.
+import type { ModelConfig, Stack } from "../../engine/types.ts";
+
+/** `id`: of the box in its stack, as geometry.ts has it. `layer`: null outside the layers. */
+export interface BoxPlace {
+  stack: Stack;
+  layer: number | null;
+  id: string;
+}
+
+const SUBLAYER = /^(self_attention|cross_attention|feed_forward)\b/;
+const OUTER = {
+  encoder: ["embedding", "positions"],
+  decoder: ["embedding", "positions", "linear", "softmax"],
+};
+
+/** Returns the full name of a box; `layer` counts only for a box that stands in a layer. */
+export function boxName(stack: Stack, id: string, layer: number) {
+  return SUBLAYER.test(id) ? `${stack}.layers.${layer}.${id}` : `${stack}.${id}`;
+}
+
+/** Returns the place of a box by its full name. */
+export function placeOfBox(name: string): BoxPlace {
+  const [, stack, layer, id = ""] = /^(encoder|decoder)\.(?:layers\.(\d+)\.)?(.+)$/.exec(name) ?? [];
+  return { stack: stack as Stack, layer: layer === undefined ? null : Number(layer), id };
+}
+
+/** Returns whether a model's figure has a box of this name. */
+export function isBox(config: ModelConfig, name: string) {
+  const { stack, layer, id } = placeOfBox(name);
+  if (!stack) return false;
+  if (layer === null) {
+    const hasNorm = config.norm === "pre" && config.final_norm;
+    return OUTER[stack].includes(id) || (hasNorm && id === "norm");
+  }
+  const [sublayer, part, ...rest] = id.split(".");
+  if (rest.length > 0 || layer >= config[`${stack}_layers`] || !SUBLAYER.test(`${sublayer} `)) return false;
+  if (stack === "encoder" && sublayer === "cross_attention") return false;
+  return part === undefined || part === "add" || (part === "norm" && config.norm === "pre");
+}

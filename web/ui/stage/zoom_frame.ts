@@ -1,0 +1,193 @@
+// The frame of an opened box: its column of explanation, and the room of its panel. What they show is the view's.
+import { button, element, refill } from "../dom.ts";
+import { latestOnly } from "../latest.ts";
+import { viewOf } from "./zoom_views.ts";
+
+import type { Cell, Side } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { State } from "../state.ts";
+import type { Child } from "../types.ts";
+import type { Kind } from "./geometry.ts";
+
+/** The places of the words that the stage lights where the reader has chosen none. */
+export interface Lit {
+  row: number;
+  source: number;
+}
+
+/** A sentence of the interface, and what fills its places. */
+export interface Sentence {
+  key: string;
+  values: Value[];
+  /** Of the paper. */
+  section: string;
+}
+/** A number or a word; a word has the side of its colour. */
+export type Value = string | number | { word: string; side: Side };
+
+/** An opened box: one worked calculation, with its explanation. */
+export interface Opened {
+  kind: Kind;
+  /** What is shown, in short; when it changes, the panel's open row is scrolled into view. */
+  place: string;
+  /** The name of the place, such as "Cross-attention, layer 1, head 5". */
+  name: string;
+  /** The colours: of what is read ("keyed"), and of what asks ("asked"). */
+  sides: { keys: Side; query: Side };
+  sentence: Sentence;
+  /** Notes and links below the sentence. */
+  remarks: Child[];
+  /** Returns the open number's arithmetic with at most so many terms. */
+  receipt(most: number): Child;
+  /** The number that "all numbers" opens. */
+  cell: Cell;
+  panel(room: HTMLElement): Child[];
+}
+
+/** Reads what `state.zoom` names from the trace; null if there is nothing of this kind and name. */
+export type ZoomView = (app: App, lit: Lit | null) => Promise<Opened | null>;
+
+const DRAWN: (keyof State)[] = ["result", "zoom", "row", "sourceWord", "heads", "selected", "language"];
+const ARROWS: Record<string, [right: number, down: number]> = {
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+};
+/** The terms of a receipt: the largest and the smallest number of those that are listed, and their height in px. */
+const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
+
+/**
+ * Returns the element that shows the box of `state.zoom`; it is empty when none is opened. `lit`: returns the words that
+ * the stage lights where the reader has chosen none.
+ */
+export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
+  const about = element("div", { className: "gfz-about" });
+  const sentence = element("h2", { "aria-live": "polite" });
+  const room = element("div", { className: "gfz-room" });
+  const zoom = element("section", { className: "gf-zoom" });
+  let opened: Opened | null = null;
+  let stop = "";
+  let shown = "";
+
+  async function read() {
+    const { zoom: asked } = app.state;
+    return (asked && (await viewOf(asked.box)?.(app, lit()))) ?? null;
+  }
+
+  function show(made: Opened | null) {
+    opened = made;
+    if (!made) return refill(zoom);
+    if (!zoom.firstChild) refill(zoom, about, room);
+    zoom.dataset.keys = made.sides.keys;
+    zoom.dataset.query = made.sides.query;
+    zoom.style.cssText = `--ground: var(--${made.kind}); --edge: var(--${made.kind}-l)`;
+    zoom.setAttribute("aria-label", made.name);
+    explain(app, made, about, sentence, MOST_TERMS);
+    const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
+    if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, MOST_TERMS - over - 1)); // 1 = the others
+    drawPanel(made);
+    if (made.place !== shown) showRow(room);
+    shown = made.place;
+  }
+
+  function drawPanel(made: Opened) {
+    const hadFocus = room.contains(document.activeElement);
+    const { scrollLeft = 0, scrollTop = 0 } = room.querySelector(".gfz-scroll") ?? {};
+    refill(room, made.panel(room));
+    room.querySelector(".gfz-scroll")?.scrollTo(scrollLeft, scrollTop);
+    const found = enter(stop);
+    if (hadFocus) found?.focus({ preventScroll: true });
+  }
+
+  /** Makes one number or button the panel's only stop of the Tab key, and returns it. */
+  function enter(wanted: string) {
+    const stops = stopsIn(room);
+    const found =
+      stops.find((one) => one.dataset.stop === wanted) ??
+      stops.find((one) => "first" in one.dataset) ??
+      stops[0];
+    for (const one of stops) one.tabIndex = one === found ? 0 : -1;
+    stop = wanted;
+    return found;
+  }
+
+  room.addEventListener("focusin", ({ target }) => {
+    const one = target instanceof Element ? target.closest<HTMLElement>("[data-stop]") : null;
+    if (one?.dataset.stop) enter(one.dataset.stop);
+  });
+  room.addEventListener("keydown", (event) => moveFocus(room, event));
+  app.on(DRAWN, latestOnly(app.signal, read, show));
+  const observer = new ResizeObserver(() => opened && show(opened));
+  observer.observe(room);
+  app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
+  read().then(show);
+  return zoom;
+}
+
+function stopsIn(room: HTMLElement) {
+  return [...room.querySelectorAll<HTMLElement | SVGElement>("[data-stop]")];
+}
+
+/** Scrolls the panel, never the page, to the open row. */
+function showRow(room: HTMLElement) {
+  const scroll = room.querySelector(".gfz-scroll");
+  const row = room.querySelector("tr[aria-current]")?.getBoundingClientRect();
+  const frame = scroll?.getBoundingClientRect();
+  if (!scroll || !row || !frame || (row.top >= frame.top && row.bottom <= frame.bottom)) return;
+  scroll.scrollTop += row.top - frame.top - frame.height / 2;
+}
+
+/** Moves the focus to the nearest stop in the direction of an arrow. */
+function moveFocus(room: HTMLElement, event: KeyboardEvent) {
+  const way = ARROWS[event.key];
+  const from = event.target instanceof Element && event.target.closest("[data-stop]");
+  if (!way || !from || event.ctrlKey || event.altKey || event.metaKey) return;
+  event.preventDefault();
+  const centre = (one: Element) => {
+    const { x, y, width, height } = one.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+  };
+  const [x, y] = centre(from);
+  const distance = (one: Element) => {
+    const [right, down] = [centre(one)[0] - x, centre(one)[1] - y];
+    const [along, aside] = way[0] ? [right * way[0], Math.abs(down)] : [down * way[1], Math.abs(right)];
+    if (along < 4 || (way[0] && aside > 12)) return Infinity;
+    return along + 2 * aside;
+  };
+  const near = stopsIn(room).map((one) => ({ one, far: distance(one) }));
+  const nearest = near.reduce((best, next) => (next.far < best.far ? next : best));
+  if (nearest.far < Infinity) nearest.one.focus();
+}
+
+/** Fills the column of the explanation; its sentence stays one element, so that its changes are announced. */
+function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement, most: number) {
+  const words = element("span", {}, fillIn(app, made.sentence));
+  if (sentence.textContent !== words.textContent) refill(sentence, words); // or else it would be announced again
+  refill(
+    about,
+    button(app.t("stage.back"), () => app.show({ zoom: null }), { className: "gfz-back" }),
+    element("p", { className: "gfz-place" }, made.name),
+    sentence,
+    element("p", { className: "gfz-place" }, app.t("stage.paper", `§${made.sentence.section}`)),
+    made.remarks.map((one) => (typeof one === "string" ? element("p", { className: "gfz-note" }, one) : one)),
+    made.receipt(most),
+    button(app.t("zoom.numbers"), () => showAll(app, made.cell), { className: "gfz-link" }),
+  );
+}
+
+/** Returns a sentence with its words in the colours of their sides. */
+function fillIn(app: App, { key, values }: Sentence): Child[] {
+  const parts = app.t(key).split(/\{(\d)\}/);
+  return parts.map((text, at) => {
+    const value = at % 2 ? values[Number(text)] : text;
+    if (typeof value !== "object") return value;
+    return element("bdi", { className: `gfz-${value.side}` }, value.word);
+  });
+}
+
+/** Shows the whole tensor of the open number, with the number's arithmetic. */
+function showAll(app: App, { name, index }: Cell) {
+  app.select(name, index);
+  app.show({ view: "numbers", stage: "point", point: { name, head: index.length > 2 ? index[0] : 0 } });
+}

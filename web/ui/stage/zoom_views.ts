@@ -1,0 +1,13 @@
+// The view of each kind of box: what it shows when it is opened.
+import { attentionView } from "./attention_zoom.ts";
+import { placeOfBox } from "./zoom_box.ts";
+
+import type { ZoomView } from "./zoom_frame.ts";
+
+const VIEWS: [id: RegExp, view: ZoomView][] = [[/attention$/, attentionView]];
+
+/** Returns the view that opens a box; null if its kind has none. */
+export function viewOf(box: string): ZoomView | null {
+  const { id } = placeOfBox(box);
+  return VIEWS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
+}
