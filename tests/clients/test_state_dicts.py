@@ -65,9 +65,14 @@ def test_tg2fas_logits_are_the_same(client, ask):
     double = {name: tensor.double() for name, tensor in state.items()}
     exact = import_state_dict(double, heads=8, positions="learned", **IDS)
     assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-9
+    computed = import_state_dict(double, heads=8, **IDS)
+    assert computed.config.positions == "interleaved"
+    # the package's table of positions is rounded to float32: 6e-8 of a wave, amplified by the layers
+    assert largest_difference(computed, sources, targets, theirs["double"]) <= 1e-5
     ours = import_state_dict(state, heads=8, **IDS)
-    assert ours.config.positions == "interleaved"
-    assert largest_difference(ours, sources, targets, theirs["single"]) <= 1e-4
+    # logits of 25 in float32: both are rounded, by kernels that differ with the machine
+    rounding = max(difference(*pair) for pair in zip(theirs["single"], theirs["double"], strict=True))
+    assert largest_difference(ours, sources, targets, theirs["double"]) <= 4 * rounding
 
 
 def test_tg2fas_words_are_written_as_by_its_own_decoder(client, ask, alphabet, tmp_path):
