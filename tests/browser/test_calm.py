@@ -54,7 +54,7 @@ def test_words_stand_before_indices(shown):
 
 def test_entropy_peak_and_log_p_explain_themselves_to_pointer_and_keyboard(shown):
     for place, term, about in [
-        (".gf-cross .gf-facts", "entropy", "in bits"),
+        (".gf-cross .gf-facts", "entropy", "in nats"),
         (".gf-cross .gf-facts", "peak", "largest weight"),
         (".gf-said", "log p", "natural logarithm"),
     ]:

@@ -63,6 +63,16 @@ def test_a_word_is_replaced_by_the_typed_text(make_translator, explore):
     assert page.evaluate("glassformer.app.result.reference.text") in outcome.text_content()
 
 
+@pytest.mark.parametrize(("sentence", "said"), [(0, "“tired” for “wide”"), (1, "“wide” for “tired”"), (None, "")])
+def test_only_a_sentence_of_the_pair_is_offered_the_others_word(make_translator, explore, sentence, said):
+    pair = ["the tired cat sleeps .", "the wide cat sleeps ."]
+    shown_sentence = "a tired dog sleeps ." if sentence is None else pair[sentence]
+    page = shown(explore(make_translator(), shown_sentence, story={"opens": "never", "pair": pair}))
+    about = page.locator("details", has_text="Change the words").locator("p.gf-note").first.inner_text()
+    assert about.startswith("Change the words") and said in about
+    assert ("swap" in about) == bool(said)
+
+
 def test_words_that_begin_with_the_typed_text_are_offered(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE))
     key(page, "word 2").click()

@@ -270,3 +270,10 @@ def test_words_that_the_vocabulary_lacks_are_named(make_translator, explore):
     assert note.locator("bdi").all_inner_texts() == ["zebra", "hippopotame"]
     page.evaluate("glassformer.app.open('the cat sleeps .')")
     note.wait_for(state="detached")
+
+
+def test_the_page_is_in_the_language_that_the_reader_has_chosen(make_translator, explore):
+    page = explore(make_translator())
+    assert page.locator("html").get_attribute("lang") == "en"
+    page.evaluate("glassformer.app.show({ language: 'zh' })")
+    assert page.locator("html").get_attribute("lang") == "zh-CN"

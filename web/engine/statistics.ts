@@ -2,7 +2,7 @@
 
 const PUNCTUATION = /^[\p{P}\p{S}]+$/u;
 
-/** Returns {entropy (bits), peak, diagonal, special, punctuation} of one head's weights [rows, columns] at `offset`. */
+/** Returns {entropy (nats), peak, diagonal, special, punctuation} of one head's weights [rows, columns] at `offset`. */
 export function headStatistics(
   weights: Float32Array,
   offset: number,
@@ -24,7 +24,7 @@ export function headStatistics(
       total += weight;
       if (weight <= 0) continue;
       peak = Math.max(peak, weight);
-      entropy -= weight * Math.log2(weight);
+      entropy -= weight * Math.log(weight);
       if (special[column]) sums.special += weight;
       if (punctuation[column] && !special[column]) sums.punctuation += weight;
     }

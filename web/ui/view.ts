@@ -95,6 +95,8 @@ function build(root: HTMLElement, app: App) {
   const dress = () => {
     root.dataset.theme = print.matches ? "light" : app.state.theme;
     root.lang = app.state.language === "zh" ? "zh-CN" : "en";
+    const page = document.documentElement;
+    if (page.hasAttribute("data-explorer")) page.lang = root.lang; // or else the page is somebody else's
     root.toggleAttribute("data-story", app.state.story > 0); // hides the rest of the page
     root.dataset.view = app.state.view;
   };

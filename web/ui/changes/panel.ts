@@ -94,11 +94,19 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
       const { app } = panel,
         count = active.filter(({ section }) => section === id).length;
       refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
-      const swaps = id === "words" && /\b(tired|wide)\b/.test(app.state.sentence);
-      about.textContent = app.t(swaps ? "changes.words.swap" : `changes.${id}.about`);
+      const swap = id === "words" ? swapOf(app) : null;
+      about.textContent = swap ? app.t("changes.words.swap", ...swap) : app.t(`changes.${id}.about`);
       refill(body, children);
     },
   };
+}
+
+/** Returns the word by which this sentence differs from the other of the story's pair, and the other's; or null. */
+function swapOf({ payload, state }: App) {
+  const at = payload.story.pair.indexOf(state.sentence);
+  const [here, there] = [at, 1 - at].map((one) => payload.story.pair[one]?.match(/[\p{L}\p{N}]+/gu) ?? []);
+  const place = here.findIndex((word, i) => word !== there[i]);
+  return place >= 0 && there.length > place ? ([here[place], there[place]] as const) : null;
 }
 
 /** Runs an action that redraws, then restores the focus and the typed text to the control with the same data-key. */

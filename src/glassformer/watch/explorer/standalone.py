@@ -25,7 +25,7 @@ BOOTSTRAP = """
 mount(document.getElementById("glassformer"), JSON.parse(document.getElementById("glassformer-data").textContent));
 """
 TEMPLATE = """<!DOCTYPE html>
-<html lang="en">
+<html lang="en" data-explorer>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
