@@ -116,7 +116,10 @@ USER = {
     "glossary._UNIT": (glossary._UNIT.findall, repeated("a", " ", "a ", ".")),
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
     "html_pages._UNQUOTED": (html_pages._UNQUOTED.fullmatch, repeated("a", "/", "a/")),
-    "links._WORD": (links._WORD.findall, repeated("a", " ", "a ", "▁")),
+    "links._WORD": (
+        links._WORD.findall,
+        repeated("a", " ", "a ", "▁", "(", "(a", "猫", "(猫", "猫。", "ア", "เ", "เก", "ក្", "ー"),
+    ),
     "messages._APOSTROPHES": (lambda text: messages.as_message(text, text), repeated("'", "'{", "''", "a'", "'a ")),
     "messages._BRANCH": (
         lambda text: messages.branches(f"{{n, plural, {text}}}"),
@@ -155,6 +158,7 @@ USER = {
     ),
     "spans.re.split": (lambda text: spans._linear(text), repeated("*", "a*", "a")),
     "splitting._CLAUSE_END": (splitting.clause_spans, [lambda n: "," + " " * n, *repeated(", ", " ", "，", "， ")]),
+    "word_edges._HANGUL": (word_edges._HANGUL.findall, repeated("한", "a")),
     "word_edges._UNSPACED": (word_edges._UNSPACED.findall, repeated("中", "a")),
     "others: a .txt file": (lambda text: sentences("a.txt", text), EXAMPLES),
     "others: a .html file": (lambda text: sentences("a.html", "<p>" + text), EXAMPLES),

@@ -11,8 +11,38 @@ from glassformer.text.terms import Terms, missing_terms, written_forms
 
 ENTRIES = {"cat": "matou", "big cat": "gros matou|fauve", "dog": "cabot|matou", "sees": "sees", "old": "l'ancien"}
 BOTH = Terms(glossary=Glossary.of(ENTRIES))
-SOURCE_WORDS = ["a", "cat", "big", "cat", "dog,", "(sees)", "old", "{x}", "{x}", "(100)", "%s.", "x100y", "1 000"]
-TARGET_WORDS = ["un", "chat", "gros", "matou", "l'ami", "cabot,", "(fauve)", "猫在睡觉。", "—", "{x}", "100", "sees"]
+SOURCE_WORDS = [
+    "a",
+    "cat",
+    "big",
+    "cat",
+    "dog,",
+    "(sees)",
+    "old",
+    "{x}",
+    "{x}",
+    "(100)",
+    "%s.",
+    "x100y",
+    "1 000",
+    "猫{x}在",
+    "ที่%s",
+]
+TARGET_WORDS = [
+    "un",
+    "chat",
+    "gros",
+    "matou",
+    "l'ami",
+    "cabot,",
+    "(fauve)",
+    "猫在睡觉。",
+    "ที่นี่",
+    "—",
+    "{x}",
+    "100",
+    "sees",
+]
 
 
 def linked(source, target, pairs):
@@ -162,8 +192,37 @@ def test_a_longer_form_is_not_taken_apart():
     assert with_terms("big dog cat", "molosse gros molosse", pairs, glossary)[0] == "chat gros molosse"
 
 
-def test_a_sentence_without_spaces_is_not_replaced():
-    assert with_terms("the cat sleeps", "猫在睡觉。", [(0, 0), (1, 0), (2, 0)], {"cat": "喵"})[0] == "猫在睡觉 喵。"
+def test_terms_replace_words_of_scripts_without_spaces():
+    pairs = [(0, 0), (1, 0), (2, 2), (2, 3)]
+    assert with_terms("the cat sleeps", "猫在睡觉。", pairs, {"cat": "喵喵"})[0] == "喵喵在睡觉。"
+    assert with_terms("the cat sleeps", "猫在睡觉。", [(2, 2)], {"cat": "喵喵"})[0] == "猫在喵喵睡觉。"
+    assert with_terms("the cat sleeps", "แมวนอน", [(1, 0), (1, 1), (2, 2)], {"cat": "เหมียว"})[0] == "เหมียวนอน"
+    assert (
+        with_terms("那只猫睡觉", "the cat sleeps", [(0, 0), (2, 1), (3, 2), (4, 2)], {"猫": "kitty"})[0]
+        == "the kitty sleeps"
+    )
+
+
+def test_a_word_with_particles_is_not_replaced():
+    pairs = [(0, 0), (1, 0), (2, 1)]
+    assert with_terms("the cat sleeps", "고양이가 잔다.", pairs, {"cat": "야옹이"})[0] == "고양이가 야옹이 잔다."
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "pairs", "expected"),
+    [
+        ("The cat {x} sleeps.", "猫在睡觉。", [(1, 0), (2, 2), (2, 3)], "猫在 {x} 睡觉。"),
+        ("The cat sees {x}.", "猫看到。", [(1, 0), (2, 1), (2, 2)], "猫看到 {x}。"),
+        ("猫{x}睡觉。", "cat sleeps now.", [(0, 0), (1, 1)], "cat {x} sleeps now."),
+        ("文件{x}已删除", "ファイルは削除", [(0, 0), (1, 0), (3, 2), (4, 3)], "ファイル{x}は削除"),
+        ("文件（{x}）已删除", "ファイルは削除", [(0, 0), (1, 0), (3, 2), (4, 3)], "ファイル（{x}）は削除"),
+        ("ที่{x}นี่", "here now", [(0, 0), (1, 1)], "here {x} now"),
+        ("ที่{x}นี่", "这里", [(0, 0), (1, 1)], "这{x}里"),
+        ("版本v{x}已删除", "v is gone", [(2, 0), (3, 1), (4, 2)], "v{x} is gone"),
+    ],
+)
+def test_spans_beside_scripts_without_spaces(source, target, pairs, expected):
+    assert with_spans(source, target, pairs)[0] == expected
 
 
 def test_terms_are_placed_behind_the_beginning_that_an_output_must_have():

@@ -75,7 +75,7 @@ def test_the_tokenizer_of_the_normal_order_is_stored(kind, tmp_path):
 def test_each_token_belongs_to_the_same_word_in_both_orders(kind, text):
     forward, back = TOKENIZERS[kind], backwards(kind)
     ids = [*back.encode(text), back.eos_id]
-    assert target_words(back, ids) == [*target_words(forward, forward.encode(text))[::-1], None]
+    assert target_words(back, ids) == [*target_words(forward, forward.encode(text))[::-1], range(0)]
 
 
 @each_kind

@@ -97,6 +97,12 @@ def test_spans_go_before_terms_of_a_glossary():
     assert [(term.begin, term.kind) for term in terms] == [(0, "translated"), (2, "span"), (6, "span")]
 
 
+@pytest.mark.parametrize(("term", "text"), [("घर", "घरों में"), ("cafe", "cafe\u0301")])
+def test_a_mark_belongs_to_its_letter(term, text):
+    assert not Terms(glossary=Glossary.of({term: "x"})).of(text)
+    assert Terms(glossary=Glossary.of({term: "x"})).of(f"{term} ❤️{term}")
+
+
 @given(st.text("a1_é中ก -", max_size=6))
 def test_a_part_is_apart_where_no_letters_and_no_digits_meet(text):
     for place in range(len(text) + 1):

@@ -1,17 +1,21 @@
 """Links between words: from the attention of tokens to spans of characters in two texts.
 
-A word is a run of characters without white space. Axes: S source tokens · T target tokens · U source words · W target
-words.
+A word is a run of characters without white space. In scripts without spaces between words, it is a letter with its
+marks, or a run of katakana; punctuation belongs to the word that it touches.
+
+Axes: S source tokens · T target tokens · U source words · W target words.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.reversal import ReversedTokenizer
 from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.word_edges import UNSPACED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +45,21 @@ LEAST = 0.03
 JUMP = 0.8
 """Exponent of jumps: a path that leaves the order of the source by n words is (1 + n)^0.8 times less probable."""
 
-_WORD = re.compile(rf"[^\s{SPACE_MARK}]+")
+_OPENING = re.escape("([{«“‘¿¡⟦（［｛〔【〈《「『｟")
+_CLOSING = re.escape(""".,:;!?)]}»”’"'…⟧。，、．：；！？）］｝〕】〉》」』｠～·""")
+_KATAKANA = "\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_BEFORE = "\u0e40-\u0e44\u0ec0-\u0ec4"
+"""Vowels that are written before their consonant."""
+_AFTER = (
+    "\u0e2f-\u0e3a\u0e45-\u0e4e\u0eaf-\u0ebd\u0ec6-\u0ece\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u17dd\u3005\u3041\u3043\u3045"
+    "\u3047\u3049\u3063\u3083\u3085\u3087\u308e\u3099-\u309c\u30fc\ufe00-\ufe0f\U000e0100-\U000e01ef"
+)
+"""Vowels, marks, small kana and signs that are written after a letter."""
+_WORD = re.compile(
+    rf"[{_OPENING}]{{0,3}}+(?:[{_KATAKANA}]++|(?:[{_BEFORE}](?=[{UNSPACED}]))?+[{UNSPACED}]"
+    rf"(?:[\u1039\u17d2][{UNSPACED}]|[{_AFTER}])*+)[{_CLOSING}]*+"
+    rf"|(?:[^\s{SPACE_MARK}{_OPENING}{UNSPACED}]++|[{_OPENING}](?![{_OPENING}]{{0,2}}+[{UNSPACED}]))++"
+)
 
 
 class Link(NamedTuple):
@@ -80,56 +98,56 @@ def overlapping(spans: Sequence[Span], other: Span) -> Sequence[Span]:
 def word_spans(text: str) -> list[Span]:
     """Return the span of each word of a text.
 
-    >>> word_spans("the  cat.")
-    [(0, 3), (5, 9)]
+    >>> word_spans("the  cat."), word_spans("\u732b\uff0c3.5\u5206")
+    ([(0, 3), (5, 9)], [(0, 2), (2, 5), (5, 6)])
     """
     return [word.span() for word in _WORD.finditer(text)]
 
 
-def source_words(tokenizer: Tokenizer, text: str) -> list[int | None]:
-    """Return the index of each source token's word in the text, without `<eos>`; None for tokens outside all words.
+def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
+    """Return the indices of the words of the text that each source token has letters of, without `<eos>`.
 
-    If the tokenizer's normalisation joins or splits words of the text, no token belongs to a word.
+    They are empty for tokens outside all words; and for all, if the tokenizer's normalisation joins or splits words.
     """
     tokens = tokenizer.split(text)
     before = len(tokenizer.encode(text)) - len(tokens)  # `<bos>`, with which some tokenizers begin
-    found = list(_words_of_tokens(tokenizer.join, tokens))
-    same = len({word for word in found if word is not None}) == len(word_spans(text))
-    return [*[None] * before, *(found if same else [None] * len(tokens))]
+    found, count = _words_of_tokens(tokenizer.join, tokens)
+    return [*[range(0)] * before, *(found if count == len(word_spans(text)) else [range(0)] * len(tokens))]
 
 
-def target_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int | None]:
-    """Return the index of each target token's word in the decoded text; None for tokens outside all words."""
+def target_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[range]:
+    """Return the indices of the words of the decoded text that each target token has letters of."""
     if isinstance(tokenizer, ReversedTokenizer):
         return target_words(tokenizer.forward, ids[::-1])[::-1]
-    return list(_words_of_tokens(tokenizer.decode, ids))
+    return _words_of_tokens(tokenizer.decode, ids)[0]
 
 
 def link_words(
     source: str,
     target: str,
-    source_words: Sequence[int | None],
-    target_words: Sequence[int | None],
+    source_words: Sequence[range],
+    target_words: Sequence[range],
     weights: Sequence[Sequence[float]],
 ) -> tuple[Link, ...]:
     """Return links between the words of two texts, in the target's order.
 
     Each word of the target that attends to a source word has one link, by `word_path` over the sums of weights of all
     tokens of both words. Each source word that has no link then gets one in the same way, by the path of the source
-    through the target. Tokens outside all words, such as `<eos>`, do not count.
+    through the target. Tokens outside all words, such as `<eos>`, do not count. Words with the same tokens, as scripts
+    without spaces have them, are linked together: the first with the first, and so on.
 
     Args:
         source: the source text.
         target: the translation.
-        source_words: index of each source token's word, (S).
-        target_words: index of each target token's word, (T).
+        source_words: the indices of each source token's words, (S).
+        target_words: the indices of each target token's words, (T).
         weights: attention of each target token to each source token, (T, S) or with more columns, which do not count.
     """
     import numpy as np
 
     source_spans, target_spans = word_spans(source), word_spans(target)
-    of_source = membership(source_words, len(source_spans))
-    of_target = membership(target_words, len(target_spans))
+    of_source, sources = _distinct(membership(source_words, len(source_spans)))
+    of_target, targets = _distinct(membership(target_words, len(target_spans)))
     rows = np.array([row[: len(source_words)] for row in weights], np.float32).reshape(len(target_words), -1)
     sums = of_target.T @ rows @ of_source[: rows.shape[1]]
     if not sums.any():
@@ -139,18 +157,34 @@ def link_words(
     links |= {
         (place, word) for word, place in enumerate(word_path(sums.T)) if word not in linked and sums[:, word].any()
     }
-    return tuple(Link(source_spans[word], target_spans[place]) for place, word in sorted(links))
+    pairs = sorted(one for place, word in links for one in _in_pairs(targets[place], sources[word]))
+    return tuple(Link(source_spans[word], target_spans[place]) for place, word in pairs)
 
 
-def membership(words: Sequence[int | None], width: int) -> "NDArray[np.float32]":
-    """Return for each token (row) and each of `width` words (column) 1 if the token belongs to the word, and else 0."""
+def membership(words: Sequence[range], width: int) -> "NDArray[np.float32]":
+    """Return for each token (row) and each of `width` words (column) 1 if the token has letters of it, and else 0."""
     import numpy as np
 
     matrix = np.zeros((len(words), width), np.float32)
-    for token, word in enumerate(words):
-        if word is not None:
-            matrix[token, word] = 1.0
+    for token, some in enumerate(words):
+        matrix[token, some.start : some.stop] = 1.0
     return matrix
+
+
+def _distinct(words: "NDArray[np.float32]") -> tuple["NDArray[np.float32]", list[range]]:
+    """Return the columns that differ from the one before, and the columns that each stands for."""
+    import numpy as np
+
+    width = words.shape[1]
+    differ = [True, *(words[:, 1:] != words[:, :-1]).any(0).tolist()][:width]
+    first = [place for place, begins in enumerate(differ) if begins]
+    return words[:, np.array(first, int)], [range(*ends) for ends in pairwise([*first, width])]
+
+
+def _in_pairs(some: Sequence[int], others: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first of both, the second of both, and so on; the last of the shorter one again and again."""
+    for one, other in zip_longest(some, others):
+        yield some[-1] if one is None else one, others[-1] if other is None else other
 
 
 def word_path(sums: "NDArray[np.float32]") -> list[int]:
@@ -176,10 +210,19 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
     return path[::-1]
 
 
-def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) -> Iterator[int | None]:
-    """Yield the index of each token's word: the last word of the text up to this token, if the token adds to a word."""
-    letters = 0
-    for end in range(1, len(tokens) + 1):
-        words = _WORD.findall(join(tokens[:end]))
-        before, letters = letters, sum(map(len, words))
-        yield len(words) - 1 if letters > before else None
+def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) -> tuple[list[range], int]:
+    """Return the words of the joined tokens that each token has letters of, and the number of words."""
+    text = join(tokens)
+    ends = list(accumulate(end - begin for begin, end in word_spans(text)))
+    # The bytes of one letter can be several letters before the last of them is there.
+    letters = [*accumulate((_letters(join(tokens[:end])) for end in range(len(tokens), 0, -1)), min), 0][::-1]
+    found = (
+        range(bisect_right(ends, first), bisect_left(ends, last) + 1) if first < last else range(0)
+        for first, last in pairwise(letters)
+    )
+    return list(found), len(ends)
+
+
+def _letters(text: str) -> int:
+    """Return the number of characters of a text's words."""
+    return sum(map(len, text.replace(SPACE_MARK, " ").split()))

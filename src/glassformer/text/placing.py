@@ -12,7 +12,7 @@ from typing import NamedTuple
 from glassformer.text.glossary import Term
 from glassformer.text.links import Link, Span, overlap, word_spans
 from glassformer.text.terms import Written, suffices, written_forms
-from glassformer.text.word_edges import edge_kind, is_apart
+from glassformer.text.word_edges import edge_kind, end_of_letters, is_apart, is_of_word, is_unspaced
 
 __all__ = ["Stripped", "copied", "placed", "stripped"]
 
@@ -30,8 +30,8 @@ class _Wish(NamedTuple):
     """The term in its first form, with the brackets or quotes that were taken out with it."""
     at: Span
     """The characters of the translated source that it stands for: none, if the term was taken out there."""
-    joins: tuple[bool, bool] = (False, False)
-    """Whether a letter or a digit stands directly before the term in the source, and directly after it."""
+    touches: tuple[str, str] = ("", "")
+    """The letter or the digit that stands directly before the term in the source, and directly after it, if any."""
 
 
 class _Edit(NamedTuple):
@@ -53,7 +53,7 @@ class _Gap(NamedTuple):
     end: int
     text: str
     """What of them belongs into the translation."""
-    joins: tuple[bool, bool]
+    touches: tuple[str, str]
     before: int
     """The number of characters by which the text without them is shorter before them."""
     rest: str
@@ -89,7 +89,7 @@ class Stripped(NamedTuple):
     def wish(self, term: Term) -> _Wish:
         """Return what to write for a term of the source: one that was taken out, or else one of a text without gaps."""
         if gap := self.gaps.get(term):
-            return _Wish(term, gap.text, (gap.place, gap.place), gap.joins)
+            return _Wish(term, gap.text, (gap.place, gap.place), gap.touches)
         return _Wish(term, term.forms[0], (term.begin, term.end))
 
 
@@ -110,10 +110,12 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
         is_space_before = begin > cursor and source[begin - 1] == " "
         first = begin - 1 if is_space_before and not source[end : end + 1].isalnum() else begin
         last = end + 1 if begin == start and source[end : end + 1] == " " else end
-        joins = (begin > cursor and source[begin - 1].isalnum(), source[end : end + 1].isalnum())
-        goes_on = joins[1] or (source[end : end + 1] in _ENDS and source[end + 1 : end + 2].isalnum())
-        rest = " " if joins[0] and goes_on else ""
-        gaps[term] = _Gap(first, last, source[begin:end], joins, taken, rest)
+        before, after = source[max(cursor, begin - 1) : begin], source[end : end + 1]
+        touches = (before if is_of_word(before) else "", after if is_of_word(after) else "")
+        goes_on = touches[1] or (after in _ENDS and source[end + 1 : end + 2].isalnum())
+        is_cut = any(map(is_unspaced, before + source[end : end + 2]))
+        rest = " " if touches[0] and goes_on and not is_cut else ""
+        gaps[term] = _Gap(first, last, source[begin:end], touches, taken, rest)
         taken = gaps[term].taken
         cursor, start = last, last if begin == start else start
     ends = [0, *(gap.end for gap in gaps.values())]
@@ -192,9 +194,9 @@ def _run(target: str, words: Sequence[Span], fixed: Sequence[Span]) -> list[Span
 
 
 def _is_word(text: str) -> bool:
-    """Return whether a text without spaces is one word: not only punctuation, and of a script that separates words."""
+    """Return whether a text without spaces is one word: not only punctuation, and without particles as in Korean."""
     letters = [character for character in text if character.isalnum()]
-    return bool(letters) and all(map(edge_kind, letters))
+    return bool(letters) and all(edge_kind(one) or is_unspaced(one) for one in letters)
 
 
 def _insertion(
@@ -212,7 +214,7 @@ def _insertion(
         next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)
         for some in (following, others)
     )
-    is_joined = wish.joins[0] or any(word[0] < begin == end < word[1] for word in others[:1])
+    is_joined = _joins(wish.touches[0]) or any(word[0] < begin == end < word[1] for word in others[:1])
     if ahead and (not back or (not is_joined and ahead[0] + (begin < end) <= back[0])):
         at, is_after = min(ahead[1])[0], False
     else:
@@ -222,10 +224,24 @@ def _insertion(
     for first, last in sorted(fixed):
         if first < at < last:
             at, is_after = last, True
-    joins_before, joins_after = wish.joins
-    is_inside = target[at : at + 1].isalnum()
-    spaces = (not joins_before, is_inside and not joins_after) if is_after else (False, not joins_after)
+    before, after = target[:at][-1:], target[at : at + 1]
+    spaces = (
+        (is_after or is_of_word(before)) and _needs_space(wish.touches[0], before),
+        (not is_after or is_of_word(after)) and _needs_space(wish.touches[1], after),
+    )
     return _Edit(at, at, wish.text, wish.term[:2], spaces)
+
+
+def _joins(character: str) -> bool:
+    return bool(character) and not is_unspaced(character)
+
+
+def _needs_space(touched: str, neighbour: str) -> bool:
+    """Return whether a space belongs between a term and its neighbour in the translation.
+
+    `touched` is the neighbour without a space in the source, if it has one; among words with spaces, a term needs one.
+    """
+    return not touched or (is_unspaced(touched) and not is_unspaced(neighbour))
 
 
 def _marks_before(source: str, word: Span, place: int) -> str:
@@ -259,6 +275,8 @@ def _space(left: str, right: str, is_wanted: bool) -> str:
     """Return the space between two texts, if it is wanted or they would join without it."""
     if not left or not right or left[-1].isspace() or right[0].isspace():
         return ""
+    if is_unspaced(left[-1]) and is_unspaced(right[0]):
+        return ""
     return " " if is_wanted or not is_apart(left[-1] + right[0], 1, 1) else ""
 
 
@@ -273,7 +291,7 @@ def _inner(text: str, begin: int, end: int) -> Span:
     places = [place for place in range(begin, end) if text[place].isalnum()]
     if not places:
         return begin, end
-    first, last = places[0], places[-1] + 1
+    first, last = places[0], end_of_letters(text, begin, end)
     elided = max(text.rfind(mark, first, first + LONGEST_ELISION + 1) for mark in "'’")
     return (elided + 1 if first < elided < last - 1 else first), last
 
@@ -284,4 +302,4 @@ def _is_elision(source: str, place: int) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    return not character.isalnum() and not character.isspace()
+    return not is_of_word(character) and not character.isspace()

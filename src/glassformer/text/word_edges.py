@@ -1,25 +1,68 @@
 """Where words begin and end: which neighbouring characters join."""
 
 import re
+import unicodedata
 
-__all__ = ["edge_kind", "is_apart"]
+__all__ = ["UNSPACED", "edge_kind", "end_of_letters", "is_apart", "is_combining", "is_of_word", "is_unspaced"]
 
-_UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]"
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-"""Letters of scripts that write words without spaces, or join particles to words: Thai, Lao, Burmese, Khmer, Japanese,
-Chinese, Korean."""
+"""Letters of scripts without spaces between words, as the inside of a class in a pattern: Thai, Lao, Burmese, Khmer,
+Japanese, Chinese."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_HANGUL = re.compile("[\uac00-\ud7af]")
+"""Letters of Korean, which joins particles to words."""
+
+
+def is_unspaced(character: str) -> bool:
+    """Return whether a character is a letter of a script without spaces between words.
+
+    >>> [is_unspaced(character) for character in ("a", "\u4e2d", "\ud55c", "")]
+    [False, True, False, False]
+    """
+    return bool(_UNSPACED.match(character))
+
+
+def is_of_word(character: str) -> bool:
+    """Return whether a character is a letter, a digit, or a mark on one, such as a vowel of Thai or Hindi."""
+    return character.isalnum() or is_combining(character)
+
+
+def is_combining(character: str) -> bool:
+    """Return whether a character is a mark on the letter before it.
+
+    >>> [is_combining(character) for character in ("\u0e35", "\u0301", "a", "")]
+    [True, True, False, False]
+    """
+    return unicodedata.category(character or " ") in ("Mc", "Mn") and not "\ufe00" <= character <= "\ufe0f"
+
+
+def end_of_letters(text: str, begin: int, end: int) -> int:
+    """Return where a part of a text ends without what follows its last letter or digit and the marks on that.
+
+    >>> end_of_letters("the cat.)", 4, 9), end_of_letters(".)", 0, 2)
+    (7, 0)
+    """
+    last = end
+    while last > begin and not text[last - 1].isalnum():
+        last -= 1
+    while begin < last < end and is_combining(text[last]):
+        last += 1
+    return last
 
 
 def edge_kind(character: str) -> int:
-    """Return 1 for a letter that joins with letters, 2 for a digit, and 0 for anything else, also for no character.
+    """Return 1 for a letter that joins with letters, or a mark on one; 2 for a digit; 0 for anything else and for "".
 
     >>> [edge_kind(character) for character in ("a", "7", "-", "\u4e2d", "")]
     [1, 2, 0, 0, 0]
     """
     if character.isdigit():
         return 2
-    return 1 if (character.isalpha() or character == "_") and not _UNSPACED.match(character) else 0
+    joins = character.isalpha() or character == "_" or is_combining(character)
+    return int(joins and not is_unspaced(character) and not _HANGUL.match(character))
 
 
 def is_apart(text: str, begin: int, end: int) -> bool:

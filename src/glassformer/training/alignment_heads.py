@@ -30,13 +30,13 @@ TOKENS = 4000
 
 
 class _Pair(NamedTuple):
-    """A pair as the model reads it, with the word of each token."""
+    """A pair as the model reads it, with the words of each token."""
 
     words: tuple[list[str], list[str]]
     source: list[int]
     target: list[int]
-    source_words: list[int | None]
-    target_words: list[int | None]
+    source_words: list[range]
+    target_words: list[range]
 
     @property
     def size(self) -> int:
@@ -96,11 +96,11 @@ def _readable(bundle: Bundle, model: Transformer, pairs: Sequence[tuple[str, str
             words=(_words(source), _words(target)),
             source=[*of_source.encode(source), of_source.eos_id],
             target=output,
-            source_words=[*source_words(of_source, source), None],
+            source_words=[*source_words(of_source, source), range(0)],
             target_words=target_words(of_target, output),
         )
         whole = all(
-            words and set(range(len(words))) == {*places} - {None}
+            words and set(range(len(words))) == set().union(*places)
             for words, places in zip(one.words, (one.source_words, one.target_words), strict=True)
         )
         if whole and one.size <= model.config.longest:

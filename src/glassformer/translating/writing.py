@@ -69,7 +69,7 @@ class Writer:
         tokens = [one.tokens for several in found for one in several]
         return list(map(on_one_line, self.bundle.target_tokenizer.decode_all(tokens)))
 
-    def _words(self, hypothesis: Hypothesis) -> list[int | None]:
+    def _words(self, hypothesis: Hypothesis) -> list[range]:
         return target_words(self.bundle.target_tokenizer, hypothesis.tokens)
 
     def _one(self, text: str, hypothesis: Hypothesis, longest: int) -> Translation:

@@ -5,7 +5,7 @@ grammar and of everyday pages.
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 TEMPLATES = (
     # News, blogs and encyclopaedias
@@ -179,28 +179,63 @@ TEMPLATES = (
 )
 """Units as pages write them."""
 
+Texts = tuple[Sequence[str], Sequence[str]]
+
 SENTENCES = (
     "The black cat slept on the rug", "He did not see us", "Sign in", "Read more", "A dog", "the old house",
     "two cats and a dog", "It's here", "Mrs. Smith, M.D., left", "on 12.5 % of 1,000 pages", "see Fig. 3", "I",
     "The girl gave the boy a book because he was tired", "why not", "e.g. this one", "NASA", "état",
 )  # fmt: skip
 WORDS = ("cat", "rug", "I", "The", "house", "été", "2nd", "don't", "X")
+UNSPACED = {
+    "zh": (
+        (
+            "黑猫睡在地毯上",
+            "他没有看见我们",
+            "登录",
+            "阅读全文",
+            "“老房子”（旧）",
+            "2只猫和1条狗",
+            "请看第3页，谢谢",
+            "用Python写",
+        ),
+        ("猫", "地毯", "我", "第2", "X", "们"),
+    ),
+    "ja": (
+        (
+            "黒い猫がカーペットの上で寝ていた",
+            "ログイン",
+            "続きを読む",
+            "「古い家」",
+            "2匹の猫と犬",
+            "待っている、ね",
+            "人々",
+        ),
+        ("猫", "カーペット", "コーヒー", "って", "第2", "X"),
+    ),
+    "th": (
+        ("แมวดำนอนบนพรม", "เขาไม่เห็นเรา", "เข้าสู่ระบบ", "อ่านเพิ่มเติม", "บ้านเก่า (เก่า)", "แมว 2 ตัวและสุนัข", "ที่นี่ กีฬา"),
+        ("แมว", "พรม", "ที่", "น้ำ", "2", "X"),
+    ),
+}
+"""Texts of scripts without spaces between words."""
 
 
-def pages(count: int = 2400, seed: int = 1) -> Iterator[str]:
-    """Yield texts with tags: each template in turn, filled, and joined with others now and then."""
+def pages(count: int = 2400, seed: int = 1, texts: Texts = (SENTENCES, WORDS)) -> Iterator[str]:
+    """Yield texts with tags: each template in turn, filled with these sentences and words, and joined now and then."""
     chance = random.Random(seed)
     for number in range(count):
-        text = _filled(TEMPLATES[number % len(TEMPLATES)], chance)
+        text = _filled(TEMPLATES[number % len(TEMPLATES)], texts, chance)
         while chance.random() < 0.15:
-            text += chance.choice(["", " ", "\n", " and "]) + _filled(chance.choice(TEMPLATES), chance)
+            text += chance.choice(["", " ", "\n", " and "]) + _filled(chance.choice(TEMPLATES), texts, chance)
         yield text
 
 
-def _filled(template: str, chance: random.Random) -> str:
+def _filled(template: str, texts: Texts, chance: random.Random) -> str:
+    sentences, words = texts
     parts = template.replace("{{", "\0").replace("}}", "\1").split("{")
     text = parts[0]
     for part in parts[1:]:
         kind, _, rest = part.partition("}")
-        text += chance.choice(WORDS if kind == "w" else SENTENCES) + rest
+        text += chance.choice(words if kind == "w" else sentences) + rest
     return text.replace("\0", "{").replace("\1", "}")

@@ -1,6 +1,10 @@
 """A translation that changes nothing, or only the case of letters, leaves each tag and each space at its letter."""
 
 import html
+import re
+from collections import Counter
+from itertools import accumulate, pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -10,11 +14,13 @@ from glassformer.text.links import Link, word_spans
 from glassformer.text.spans import protected_spans
 from glassformer.translating.markup.html_pages import html_units
 from glassformer.translating.markup.marked import MarkedText
+from glassformer.translating.markup.scanning import HTML, scanned
 from glassformer.translating.markup.sentences import MarkedSentences
+from glassformer.translating.markup.units import closings_of
 from glassformer.translating.markup.xml_texts import xml_units
 from glassformer.translating.translation import Translation
 from profiles import scaled
-from translating.markup.pages import TEMPLATES, pages
+from translating.markup.pages import TEMPLATES, UNSPACED, pages
 from translating.markup.web import WEB, XML, in_capitals_outside_tags
 
 READERS = pytest.mark.parametrize("read", [html_units, xml_units])
@@ -50,6 +56,48 @@ def test_no_text_of_2400_changes(read):
     assert len({*pages()}) > 2000
     for text in pages():
         check(text, read)
+
+
+@READERS
+@pytest.mark.parametrize("texts", UNSPACED.values(), ids=UNSPACED)
+def test_no_text_of_a_script_without_spaces_changes(texts, read):
+    for text in pages(len(TEMPLATES), texts=texts):
+        check(text, read)
+
+
+@READERS
+@pytest.mark.parametrize("texts", UNSPACED.values(), ids=UNSPACED)
+def test_tags_in_scripts_without_spaces_stay_whole_wherever_words_go(texts, read):
+    """Words stand in another order, some are left out and some added, and the links say so."""
+    chance = Random(2)
+    for text in pages(len(TEMPLATES), texts=texts):
+        found = sentences(text, read)
+        renderings = [shuffled(one, chance) for one in found.wanted]
+        written, lost = found.rebuilt(renderings)
+        assert not lost
+        tags, before = ([one for one in scanned(some, HTML) if one.role != "text"] for some in (written, text))
+        assert Counter((one.role, one.name) for one in tags) == Counter((one.role, one.name) for one in before)
+        assert len(closings_of(tags)) == len(closings_of(before))
+        assert not re.search(rf">[{MARKS}]", written)
+
+
+MARKS = "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+"""Marks on letters of Thai."""
+
+
+def shuffled(text, chance):
+    """Return a translation that has the words of a text in another order, without some and with others."""
+    words = word_spans(text)
+    places = chance.sample(range(len(words)), chance.randint(1, len(words)))
+    parts = [text[slice(*words[place])] for place in places]
+    others = [place for place in range(len(parts)) if chance.random() < 0.2]
+    for place in others:
+        parts[place] = chance.choice(["新", "ใหม่", "new "])
+    ends = [*accumulate(map(len, parts), initial=0)]
+    target = "".join(parts)
+    aligned = zip(places, pairwise(ends), strict=True)
+    links = [Link(words[place], span) for number, (place, span) in enumerate(aligned) if number not in others]
+    return Translation(text=target, links=tuple(links))
 
 
 @pytest.mark.parametrize(

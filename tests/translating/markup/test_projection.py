@@ -6,11 +6,29 @@ from hypothesis import strategies as st
 
 from glassformer.text.links import Link, word_spans
 from glassformer.text.spans import ordered_spans
+from glassformer.text.word_edges import is_combining
 from glassformer.translating.markup.projection import detagged, retagged
 from glassformer.translating.markup.units import Chunk, closings_of, has_words, unit_of
 from profiles import scaled
 
-TEXT = st.sampled_from(["one ", "two", " three.", "(", " ", "four five six ", "\n", "é,", "seven eight"])
+TEXT = st.sampled_from(
+    [
+        "one ",
+        "two",
+        " three.",
+        "(",
+        " ",
+        "four five six ",
+        "\n",
+        "é,",
+        "seven eight",
+        "黑猫",
+        "睡觉。",
+        "（",
+        "กีฬาที่",
+        "コーヒーを",
+    ]
+)
 CHUNK = TEXT.map(lambda text: Chunk("text", text)) | st.builds(
     lambda role, name, number, parts: Chunk(role, f"<{role}-{name}-{number}>", name=name, parts=parts),
     st.sampled_from(["open", "close", "point", "point", "point", "point"]),
@@ -81,6 +99,7 @@ def test_tags_are_kept_and_nested_and_around_words_for_any_links(chunks, target,
     marks = [[chunk.text for chunk in some if chunk.role != "text"] for some in (chunks, found)]
     assert sorted(marks[0]) == sorted(marks[1])
     assert "".join(plain_of(found).split()) == "".join(target.split())
+    assert not any(is_combining(chunk.text[:1]) for chunk in found if chunk.role == "text")
     if all(chunk.role in ("text", "point") or place in paired(chunks) for place, chunk in enumerate(chunks)):
         assert nested(found) == nested(chunks)
         assert all(has_words(plain_of(found[begin:end])) for begin, end in closings_of(found).items())
@@ -159,6 +178,24 @@ def aligned(source, target, pairs):
             "bon chat",
             [("very", "bon"), ("cat", "chat")],
             "bon <a>chat</a>",
+        ),
+        (
+            [Chunk("text", "the "), *pair("b", "black"), Chunk("text", " cat.")],
+            "黑猫。",
+            [("black", "黑"), ("cat.", "猫。")],
+            "<b>黑</b>猫。",
+        ),
+        (
+            [Chunk("text", "我看见"), *pair("a", "黑"), Chunk("text", "猫。")],
+            "I see the black cat.",
+            [("我", "I"), ("看", "see"), ("黑", "black"), ("猫。", "cat.")],
+            "I see the <a>black</a> cat.",
+        ),
+        (
+            [*pair("a", "black"), *pair("a", "bird")],
+            "ที่นี่",
+            [("blackbird", "ที่"), ("blackbird", "นี่")],
+            "<a>ที่</a><a>นี่</a>",
         ),
         (
             [Chunk("text", "Code"), Chunk("point", "<br>", parts=True), Chunk("text", "two")],

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from glassformer.text.edits import Replacement, edited
 from glassformer.text.links import Link, Span, word_spans
 from glassformer.text.spans import ordered_spans, protected_spans
+from glassformer.text.word_edges import end_of_letters
 from glassformer.translating.markup.units import has_words
 
 __all__ = ["AlignedPiece", "pieces_of", "same", "unchanged"]
@@ -175,6 +176,4 @@ def _inner(text: str, word: Span) -> Span:
     begin, end = word
     while begin < end and not text[begin].isalnum():
         begin += 1
-    while begin < end and not text[end - 1].isalnum():
-        end -= 1
-    return begin, end
+    return begin, end_of_letters(text, begin, end)

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from glassformer.text.links import Link, Span, overlap
 from glassformer.text.spans import ordered_spans, protected_spans
+from glassformer.text.word_edges import is_combining
 from glassformer.translating.markup.pieces import AlignedPiece, pieces_of
 from glassformer.translating.markup.units import Chunk, closings_of
 
@@ -380,11 +381,14 @@ class _Level:
 
 
 def _middle(word: str) -> int:
-    """Return a place near the middle of a word, but not within a protected span."""
-    middle = len(word) // 2
-    cut = (one for one in protected_spans(word) if one.begin < middle < one.end)
-    places = next(((one.begin, one.end) for one in cut), (middle,))
-    return min(places, key=lambda place: (place in (0, len(word)), abs(place - middle)))
+    """Return a place near the middle of a word, but not within a protected span or between a letter and its marks."""
+    spans = protected_spans(word)
+    places = (
+        place
+        for place in range(len(word))
+        if not is_combining(word[place]) and not any(one.begin < place < one.end for one in spans)
+    )
+    return min(places, key=lambda place: (place == 0, abs(place - len(word) // 2)), default=0)
 
 
 def _distance(piece: AlignedPiece, place: int) -> int:
