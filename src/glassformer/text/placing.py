@@ -224,10 +224,10 @@ def _insertion(
     for first, last in sorted(fixed):
         if first < at < last:
             at, is_after = last, True
-    before, after = target[:at][-1:], target[at : at + 1]
+    left, right = target[:at][-1:], target[at : at + 1]
     spaces = (
-        (is_after or is_of_word(before)) and _needs_space(wish.touches[0], before),
-        (not is_after or is_of_word(after)) and _needs_space(wish.touches[1], after),
+        (is_after or is_of_word(left)) and _needs_space(wish.touches[0], left),
+        (not is_after or is_of_word(right)) and _needs_space(wish.touches[1], right),
     )
     return _Edit(at, at, wish.text, wish.term[:2], spaces)
 
