@@ -26,7 +26,7 @@ def saved(page: Any, place: str, kind: str, folder: Path, *, last: bool = False)
     if menu.get_attribute("open") is None:
         menu.locator("summary").click()
     with page.expect_download() as download:
-        menu.get_by_role("button", name=kind, exact=True).click()
+        menu.get_by_role("button", name=f"Save as {kind}").click()
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path
@@ -42,7 +42,7 @@ def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
     _, page = opened
     path = saved(page, ".gf-cross", kind, tmp_path)
     page.get_by_role("button", name=f"Saved: {path.name}", exact=True).wait_for()
-    page.get_by_role("button", name=kind, exact=True).wait_for()
+    page.get_by_role("button", name=f"Save as {kind}").wait_for()
 
 
 def test_a_grid_is_saved_with_its_weights_and_words(opened, tmp_path):
@@ -56,12 +56,14 @@ def test_a_grid_is_saved_with_its_weights_and_words(opened, tmp_path):
     rows = [f"{word} → {written}" for word, written in zip(read, output.tokens, strict=True)]
     columns = [*translator.bundle.source_tokenizer.split(SENTENCE), "<eos>"]
     label = f"{CROSS}.weights, head 2: {len(rows)} rows, {len(columns)} columns"
-    caption = [label, f"{SENTENCE} → {output.text}", f"glassformer · {translator.bundle.folder.name}"]
-    numbers, words = texts(path)[: -len(rows + columns + caption)], texts(path)[-len(rows + columns + caption) :]
-    assert words == [*rows, *columns, *caption]
+    caption = [f"{SENTENCE} → {output.text}", label, f"glassformer · {translator.bundle.folder.name}"]
+    said = texts(path)
+    begin, end = said.index(rows[0]), said.index(rows[0]) + len(rows + columns)
+    assert said[begin:end] == [*rows, *columns]
+    assert " ".join(said[end:]) == " ".join(caption)  # its lines are wrapped
     cells = len(rows) * len(columns)
     shown = [value for value in weights[2 * cells : 3 * cells] if value >= 0.005]
-    assert list(map(float, numbers)) == pytest.approx(shown, abs=5.1e-4)
+    assert list(map(float, said[:begin])) == pytest.approx(shown, abs=5.1e-4)
     about = ElementTree.parse(path).getroot().findtext("{http://www.w3.org/2000/svg}desc")
     assert about == page.evaluate("location.hash")
 
@@ -167,3 +169,23 @@ def test_a_copied_frame_shows_the_same_state(opened, page, tmp_path):
     inner.evaluate("() => glassformer.ready.then(() => null)")
     assert inner.evaluate(STATE) == before
     assert inner.evaluate("glassformer.app.changes.mistakes") == ["no_scale"]
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1920, 1200), (390, 844)])
+def test_the_figure_is_saved_with_its_sentence_and_words(make_translator, explore, tmp_path, size):
+    translator = make_translator()
+    page = explore(translator, SENTENCE, view="stage")
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    page.locator(".gfs-more summary").click()
+    menu = page.locator(".gfs-more .gf-choices").bounding_box()
+    assert menu["x"] >= 0 and menu["x"] + menu["width"] <= size[0] and menu["y"] + menu["height"] <= size[1]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as SVG").click()
+    download.value.save_as(tmp_path / "figure.svg")
+    said = texts(tmp_path / "figure.svg")
+    assert download.value.suggested_filename == "figure-1.svg"
+    [output] = translator.translate([SENTENCE])
+    assert f"{SENTENCE} → {output.text}" in " ".join(said)
+    assert {"Softmax", "Linear", "Embedding"} <= {text.strip() for text in said}
+    width = int(ElementTree.parse(tmp_path / "figure.svg").getroot().get("width", 0))
+    assert width <= max(size[0], 420) + 8  # the caption is wrapped: it does not widen the picture

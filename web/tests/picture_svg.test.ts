@@ -37,7 +37,7 @@ test("weights have their colours and numbers, blocked cells a line, and texts ar
   assert.equal(cells[0], stops[4]);
   assert.equal(cells[1], inks.blocked);
   const numbers = [...svg.matchAll(/font-size="10" fill="[^"]+">([^<]+)</g)].map(([, number]) => number);
-  assert.deepEqual(numbers, ["1.00", "–∞", ".063"]);
+  assert.deepEqual(numbers, ["1.00", "0", ".063"]);
   assert.equal(svg.split(`stroke="${inks.hatching}"`).length, 2);
   for (const part of ["<title>a &amp; b</title>", "<desc>#text=a&amp;b</desc>", ">&lt;c&gt;\ufffd<"])
     assert.ok(svg.includes(part), part);
@@ -69,4 +69,15 @@ test("signed numbers, missing cells and hidden rows are drawn as in the grid", (
   const cells = [...svg.matchAll(/width="34" height="34" fill="(#\w+)"/g)].map(([, fill]) => fill);
   assert.deepEqual(cells, [stops[0], stops[4], stops[2]]);
   assert.ok(svg.includes(">−2.00<") && svg.includes(">+2.00<"));
+});
+
+test("a blocked score is −∞, and a long caption is wrapped instead of widening the picture", () => {
+  const scores = { ...weights([1, 0, 2, 1], 2, 2), scale: "signed" as const };
+  const said = "a rather long caption ".repeat(12).trim();
+  const svg = matrixSvg(scores, [said, "short"], "", inks);
+  assert.ok(svg.includes(">–∞<"));
+  assert.equal(/width="(\d+)"/.exec(svg)?.[1], "432");
+  const bold = [...svg.matchAll(/font-weight="bold" fill="[^"]+">([^<]+)</g)].map(([, line]) => line);
+  assert.equal(bold.join(" "), said);
+  assert.ok(bold.length > 2 && bold.every((line) => line.length * 6.5 <= 420));
 });

@@ -3,7 +3,7 @@ import { numberText } from "../engine/number_text.ts";
 import { colourPlace, coloursAt, colourTable, inkOn, pixelled } from "./colours.ts";
 import { brushOf, element } from "./dom.ts";
 import { keyboardGrid } from "./keyboard.ts";
-import { cellText } from "./picture_svg.ts";
+import { blockedText, cellText } from "./picture_svg.ts";
 import type { Colours, Picture, Scale } from "./types.ts";
 
 const FONT = "system-ui, sans-serif";
@@ -187,7 +187,8 @@ function paintBlocked({ brush, data, colours, left, top, width, height }: Sheet)
       brush.moveTo(x, y + height);
       brush.lineTo(x + width, y);
       brush.stroke();
-      if (width >= NUMBERS_FROM) ink(brush, "–∞", x + width / 2, y + height / 2, colours("--soft"), 10);
+      if (width >= NUMBERS_FROM)
+        ink(brush, blockedText(data.scale), x + width / 2, y + height / 2, colours("--soft"), 10);
     }
   }
 }

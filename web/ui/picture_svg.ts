@@ -19,6 +19,8 @@ const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
 const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider
 const [CELL, NUMBERED, MOST_NUMBERED, WIDEST] = [34, 30, 24, 1200];
 const CAPTION = 18; // pixels a line
+/** The smallest width of a picture: that of its caption, in pixels. */
+export const NARROWEST = 420;
 
 /**
  * Returns a picture as a whole SVG file. The first line of the caption is bold; `about` is its description, such as
@@ -36,8 +38,9 @@ export function matrixSvg(
   const left = Math.ceil(Math.max(0, ...rowLabels.map(widthOf))) + 12;
   const top = Math.ceil(Math.max(0, ...columnLabels.map(widthOf))) + 12;
   const [across, down] = [side * columns, side * rows];
-  const width = Math.max(left + across, ...caption.map((line) => Math.ceil(widthOf(line)))) + 12;
-  const height = top + down + caption.length * CAPTION + 20;
+  const width = Math.max(left + across, NARROWEST) + 12;
+  const said = caption.map((line) => wrapped(line, width - 12));
+  const height = top + down + said.flat().length * CAPTION + 20;
   const cells = [];
   for (let row = 0; row < rows; row++) {
     if (picture.hidden(row)) continue;
@@ -55,15 +58,18 @@ export function matrixSvg(
       return text(x, y, label, `transform="rotate(-90 ${x} ${y})"`, inks.ink);
     }),
   ];
-  const lines = caption.map((line, at) =>
-    text(
-      6,
-      top + down + CAPTION * (at + 1) + 4,
-      line,
-      at === 0 ? 'font-weight="bold"' : "",
-      at === 0 ? inks.ink : inks.soft,
-    ),
-  );
+  const bold = said[0]?.length ?? 0;
+  const lines = said
+    .flat()
+    .map((line, at) =>
+      text(
+        6,
+        top + down + CAPTION * (at + 1) + 4,
+        line,
+        at < bold ? 'font-weight="bold"' : "",
+        at < bold ? inks.ink : inks.soft,
+      ),
+    );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12" role="img">`,
     `<title>${escaped(caption[0] ?? "")}</title>`,
@@ -92,7 +98,7 @@ function cell(
       : [];
   if (picture.blocked(row, column)) {
     const across = `<path d="M${x} ${y + side}L${x + side} ${y}" stroke="${inks.hatching}"/>`;
-    return [square(inks.blocked), across, ...number("–∞", inks.soft)];
+    return [square(inks.blocked), across, ...number(blockedText(picture.scale), inks.soft)];
   }
   if (picture.missing?.(row, column)) return [];
   const value = picture.values[picture.offset + row * picture.columns + column];
@@ -107,6 +113,11 @@ function outlined(x: number, y: number, side: number, inks: Inks) {
   const inner = (colour: string, edge: number) =>
     `<rect x="${x + edge}" y="${y + edge}" width="${side - 2 * edge}" height="${side - 2 * edge}" fill="none" stroke="${colour}"/>`;
   return inner(inks.ink, 0.5) + inner(inks.paper, 1.5);
+}
+
+/** Returns what stands in a blocked cell: a score of −∞, whose weight is 0. */
+export function blockedText(scale: Scale) {
+  return scale === "probability" ? "0" : "–∞";
 }
 
 /** Returns the number of a cell as it is printed into the cell; none for a weight near zero. */
@@ -148,6 +159,17 @@ function inkOver([red, green, blue]: number[]) {
 
 function text(x: number, y: number, words: string, looks: string, fill: string) {
   return `<text x="${x}" y="${y}"${looks && ` ${looks}`} fill="${fill}">${escaped(words)}</text>`;
+}
+
+/** Returns a text in lines of at most this width, where its words allow it. */
+export function wrapped(words: string, width: number) {
+  const lines = [""];
+  for (const word of words.split(/(?<= )|(?=[\u2e80-\u9fff])/)) {
+    const line = lines[lines.length - 1];
+    if (line && widthOf(line + word.trimEnd()) > width) lines.push(word);
+    else lines[lines.length - 1] += word;
+  }
+  return lines.map((line) => line.trimEnd());
 }
 
 /** Returns the width of a text, about. */

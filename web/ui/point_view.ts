@@ -6,6 +6,7 @@ import { button, chooser, element, refill } from "./dom.ts";
 import { createGrid, legend } from "./grid.ts";
 import { latestOnly } from "./latest.ts";
 import { Lines } from "./lines.ts";
+import { blockedText } from "./picture_svg.ts";
 import { elementSvg, gridSvg, saveMenu } from "./take_away.ts";
 import { attentionPicture, faceSwitch, largestSize, sayLines } from "./map.ts";
 
@@ -319,7 +320,7 @@ function asRows(app: App, picture: Picture) {
   const columns = Math.max(1, Math.min(picture.columns, Math.floor(TABLE_CELLS / picture.rows)));
   const cell = (row: number, column: number) =>
     picture.blocked(row, column)
-      ? "–∞"
+      ? blockedText(picture.scale)
       : picture.missing?.(row, column)
         ? ""
         : numberText(

@@ -5,7 +5,7 @@ import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
 import { brushOf, button, element, menu, refill } from "./dom.ts";
 import { linkOf } from "./link.ts";
-import { INK_NAMES, matrixSvg, widthOf } from "./picture_svg.ts";
+import { INK_NAMES, matrixSvg, NARROWEST, wrapped } from "./picture_svg.ts";
 
 import type { App } from "./app.ts";
 import type { Inks } from "./picture_svg.ts";
@@ -23,6 +23,8 @@ const STYLES = [
   "stroke-opacity",
   "stroke-dasharray",
   "opacity",
+  "paint-order",
+  "stroke-linejoin",
   "font-family",
   "font-size",
   "font-weight",
@@ -34,29 +36,31 @@ const STYLES = [
  * without its ending.
  */
 export function saveMenu(app: App, name: string, svg: () => string) {
-  const file = name.replace(/[^\w.-]+/g, "-");
   const { element: details, summary, choices } = menu("gf-save");
   summary.textContent = app.t("save.title");
+  details.addEventListener("toggle", () => details.open && refill(choices, savingButtons(app, name, svg)));
+  return details;
+}
+
+/** Returns the choices of a picture's menu. */
+export function savingButtons(app: App, name: string, svg: () => string) {
+  const file = name.replace(/[^\w.-]+/g, "-");
   const saving = (kind: string, title: string, made: () => Blob | Promise<Blob>) => {
     const save = async () => {
       const whole = `${file}.${kind.toLowerCase()}`;
       download(await made(), whole);
-      sayOn(one, app.t("save.saved", whole), kind);
+      sayOn(one, app.t("save.saved", whole), name);
     };
-    const one = button(kind, () => app.attempt(save), { title });
+    const name = app.t("save.as", kind);
+    const one = button(name, () => app.attempt(save), { title });
     return one;
   };
-  details.addEventListener("toggle", () => {
-    if (!details.open) return;
-    refill(
-      choices,
-      saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
-      saving("PNG", app.t("save.png"), () => pngOf(svg())),
-      linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
-      linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app)),
-    );
-  });
-  return details;
+  return [
+    saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
+    saving("PNG", app.t("save.png"), () => pngOf(svg())),
+    linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
+    linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app)),
+  ];
 }
 
 /** Returns a button that copies a text, or shows the text where copying is not allowed. */
@@ -95,8 +99,9 @@ function frameOf(app: App) {
 /** Returns a grid as an SVG file, with its caption. `place`: an element of the view. */
 export function gridSvg(app: App, picture: Picture, place: Element) {
   const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
-  const caption = captionOf(app, picture.label);
-  if (picture.differs) caption.splice(1, 0, marksText(app));
+  const [name, sentence, ...others] = captionOf(app, picture.label);
+  const caption = [sentence, name, ...others]; // a tensor's name is no title
+  if (picture.differs) caption.splice(2, 0, marksText(app));
   return matrixSvg(picture, caption, state, lightInks(place));
 }
 
@@ -131,20 +136,29 @@ function captionOf(app: App, label: string) {
   ];
 }
 
-/** Returns an element of the page as an SVG file: its boxes, texts, drawings and canvases where they stand. */
-export function elementSvg(app: App, root: HTMLElement, label: string) {
+/**
+ * Returns an element of the page as an SVG file: its boxes, texts, drawings and canvases where they stand. `parts`: the
+ * children that belong to the picture.
+ */
+export function elementSvg(
+  app: App,
+  root: HTMLElement,
+  label: string,
+  parts: Iterable<Element> = root.children,
+) {
   const { left, top } = root.getBoundingClientRect();
   const svg = document.createElementNS(SVG, "svg");
   const whole = { width: 0, height: 0 };
-  for (const child of root.children) place(child, svg, { left, top }, whole);
-  const caption = captionOf(app, label);
+  for (const child of parts) place(child, svg, { left, top }, whole);
   const style = getComputedStyle(root);
-  const width = Math.max(whole.width, ...caption.map(widthOf)) + 8;
-  const size = { width: Math.ceil(width), height: Math.ceil(whole.height) + 12 + 18 * caption.length };
-  caption.forEach((line, at) => {
+  const width = Math.max(whole.width, NARROWEST) + 8;
+  const caption = captionOf(app, label).map((line) => wrapped(line, width - 8));
+  const bold = caption[0].length;
+  const size = { width: Math.ceil(width), height: Math.ceil(whole.height) + 12 + 18 * caption.flat().length };
+  caption.flat().forEach((line, at) => {
     const looks = { x: 4, y: whole.height + 18 * (at + 1), "font-size": 12, fill: style.color };
     svg.append(
-      made("text", { ...looks, "font-family": style.fontFamily, "font-weight": at ? 400 : 700 }, line),
+      made("text", { ...looks, "font-family": style.fontFamily, "font-weight": at < bold ? 700 : 400 }, line),
     );
   });
   const paper = style.getPropertyValue("--paper").trim();
@@ -243,11 +257,14 @@ function wordsOf(node: Text, style: CSSStyleDeclaration, origin: { left: number;
     lowest = Math.max(lowest, middle);
     lines[lines.length - 1].text += letter;
   }
+  const holder = node.parentElement;
+  const scale = holder?.offsetWidth ? holder.getBoundingClientRect().width / holder.offsetWidth : 1;
   const looks = {
     "dominant-baseline": "central",
+    "xml:space": "preserve", // a text may begin with the space after a word of another colour
     fill: style.color,
     "font-family": style.fontFamily,
-    "font-size": style.fontSize,
+    "font-size": scale * parseFloat(style.fontSize),
     "font-weight": style.fontWeight,
   };
   return lines.map(({ x, y, text }) => made("text", { x, y, ...looks }, text.trimEnd()));

@@ -7,8 +7,7 @@ import { button, element, menu, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
-import { copyButton } from "../take_away.ts";
-import { linkOf } from "../link.ts";
+import { elementSvg, savingButtons } from "../take_away.ts";
 import {
   clamp,
   familyOf,
@@ -442,7 +441,7 @@ class StageView {
       button(`◐ ${app.t("page.theme")}`, () =>
         app.show({ theme: app.state.theme === "dark" ? "light" : "dark" }),
       ),
-      linkOf(app) !== null && copyButton(app, app.t("stage.copy"), () => linkOf(app) ?? ""),
+      savingButtons(app, "figure-1", () => this.#picture()),
     );
     const chapter = button(app.t("stage.chapter.1"), () => app.attempt(() => this.#openChapter()), {
       className: "gfs-chapter",
@@ -486,6 +485,12 @@ class StageView {
       width,
     );
     refill(this.#foot, about, " · ", parityText(app));
+  }
+
+  /** Returns the figure as the text of an SVG file, with the sentence over it and the words below. */
+  #picture() {
+    const parts = [this.#said, this.#line, this.#svg, this.#field];
+    return elementSvg(this.#app, this.#plane, this.#said.querySelector("h2")?.textContent ?? "", parts);
   }
 
   #fillField() {
