@@ -277,3 +277,20 @@ def test_the_page_is_in_the_language_that_the_reader_has_chosen(make_translator,
     assert page.locator("html").get_attribute("lang") == "en"
     page.evaluate("glassformer.app.show({ language: 'zh' })")
     assert page.locator("html").get_attribute("lang") == "zh-CN"
+
+
+def test_two_log_ps_of_one_translation_are_explained(make_translator, explore):
+    page = explore(make_translator(extra_length=1), "sleeps")
+    page.evaluate("glassformer.set({ mistakes: ['no_causal_mask'] })")
+    said = page.locator(".gf-change", has_text="log p of the old translation now")
+    said.wait_for()
+    reads_ahead = page.evaluate(
+        """(({ reference, current, logProbOfReference }) =>
+          String(reference.hypothesis.ids) === String(current.hypothesis.ids)
+          && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3)(glassformer.app.result)"""
+    )
+    assert reads_ahead  # the random model writes the same under this mistake
+    assert "the search writes word by word" in said.inner_text()
+    page.evaluate("glassformer.set({ mistakes: ['no_scale'] })")
+    page.wait_for_function("glassformer.app.changes.mistakes[0] === 'no_scale'")
+    assert "the search writes word by word" not in said.inner_text()

@@ -342,6 +342,15 @@ function isWord(side: Token["side"], position: number, here: string | undefined,
     : side === here && place === position;
 }
 
+/**
+ * Returns whether the old translation has one log p as it is written, word by word, and another as it is read, as a
+ * whole: later words are seen then.
+ */
+function readsAhead({ result: { reference, current, logProbOfReference } }: App) {
+  const isSame = String(reference.hypothesis.ids) === String(current.hypothesis.ids);
+  return isSame && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3;
+}
+
 /** Returns the effect of the changes on the original translation, and the first tensor that differs. */
 function changeLine(app: App) {
   const { reference, current, firstDifference, logProbOfReference } = app.result;
@@ -352,7 +361,9 @@ function changeLine(app: App) {
     "p",
     { className: "gf-change" },
     current.text === reference.text ? `${app.t("output.same")} · ` : "",
-    `${app.t("output.oldUnderNew")}: ${before} → ${after} · `,
+    `${app.t("output.oldUnderNew")}: ${before} → ${after} `,
+    readsAhead(app) && `(${app.t("output.whole")}) `,
+    "· ",
     firstDifference
       ? element("span", {}, `${app.t("output.first")}: `, firstLink(app, firstDifference))
       : app.t("output.none"),
