@@ -23,6 +23,8 @@ OVERLAPS = """() => {
   return { small, crossing };
 }"""
 
+BUSY_SIGN = """() => getComputedStyle(document.querySelector(".gf-stage-root"), "::after").animationName"""
+
 
 @pytest.fixture
 def stage(make_translator: Any, explore: Any) -> Any:
@@ -288,6 +290,35 @@ def test_a_new_sentence_is_typed_into_the_words(stage):
     page.wait_for_function("glassformer.app.state.sentence === 'the dog sleeps .'")
     settled(page)
     assert shown(page, '.gfs-word[data-word="encoder"]') == ["the", "dog", "sleeps", ".", "end"]
+
+
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])
+def test_an_empty_text_is_refused_where_the_reader_looks_and_nothing_moves(stage, size):
+    page = stage(size)
+    before = page.locator(".gfs-figure-svg").bounding_box()
+    page.get_by_role("button", name="Change the sentence").click()
+    page.get_by_label("Source sentence").fill(" ")
+    page.keyboard.press("Enter")
+    refusal = page.get_by_role("alert").filter(has_text="The source is blank")
+    refusal.wait_for()
+    place = refusal.bounding_box()
+    assert 0 <= place["y"] and place["y"] + place["height"] <= size[1]
+    assert page.locator(".gfs-figure-svg").bounding_box() == before
+    assert page.evaluate("glassformer.app.state.sentence") == SENTENCE
+
+
+def test_work_is_shown_at_the_top_of_the_stage(stage):
+    page = stage()
+    assert page.evaluate(BUSY_SIGN) == "none"
+    page.evaluate(f"""() => {{
+      globalThis.signs = [];
+      const root = document.querySelector(".gf-stage-root");
+      new MutationObserver(() => signs.push([root.getAttribute("aria-busy"), ({BUSY_SIGN})()]))
+        .observe(root, {{ attributeFilter: ["aria-busy"] }});
+    }}""")
+    page.evaluate("glassformer.set({ mistakes: ['no_scale'] }).then(() => null)")
+    settled(page)
+    assert page.evaluate("signs") == [["true", "gfs-busy"], ["false", "none"]]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -121,7 +121,7 @@ function build(root: HTMLElement, app: App) {
   refill(root, figure.element, scene, numbers);
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
-  root.prepend(problems);
+  root.prepend(element("div", { className: "gf-problem" }, problems)); // over the page, which stays where it is
   app.on(["problem"], ({ problem }) => {
     problems.textContent = problem;
     problems.hidden = !problem;
