@@ -112,7 +112,7 @@ def test_the_sentence_says_what_the_lit_head_is_worth(stage):
     page = stage()
     page.evaluate("glassformer.app.show({row: 2})")
     page.locator(".gfs-more-text", has_text="Without this head").or_(
-        page.locator(".gfs-more-text", has_text="does not depend")
+        page.locator(".gfs-more-text", has_text="hardly depends")
     ).wait_for()
     said = page.locator(".gfs-more-text").inner_text()
     head = page.evaluate("glassformer.app.state.heads.cross")
@@ -130,12 +130,12 @@ def test_the_sentence_says_what_the_lit_head_is_worth(stage):
         }""",
         [source, target, {attention: [head["head"]]}, word],
     )
-    if abs(before - after) < 0.01:
-        assert "does not depend on this head" in said
+    if abs(before - after) < min(0.01, max(before, after) / 10):
+        assert "hardly depends on this head" in said
     else:
         assert f"{before:.3f} to {after:.3f}" in said
         assert ("falls" in said) == (after < before)
-        assert ("Other heads carry it, too." in said) == (before / 2 < after < before)
+        assert ("Most of it does not depend on this head." in said) == (before / 2 < after < before)
 
 
 def test_a_forced_word_is_called_forced(stage):
@@ -143,7 +143,7 @@ def test_a_forced_word_is_called_forced(stage):
     page.evaluate("glassformer.set({prefix: 'dort'})")
     page.evaluate("glassformer.app.show({row: 0})")
     page.get_by_text("You forced dort; the model itself gives it").wait_for()
-    page.get_by_text("changed model").wait_for()
+    page.get_by_text("with your changes").wait_for()
 
 
 def test_a_click_on_a_word_a_head_a_layer_and_a_box_lights_it(stage):

@@ -40,6 +40,8 @@ export interface StageNumbers {
   /** For each box in which something is added: the new part's share of the two norms, by column. */
   shares: Map<string, Float32Array>;
   logits: Float32Array;
+  /** What the model gives the written word. */
+  probability: number;
   candidates: Candidate[];
   guesses: Guess[];
 }
@@ -118,12 +120,14 @@ async function nextWords(
   app: App,
   row: number,
   count: number,
-): Promise<Pick<StageNumbers, "logits" | "candidates">> {
+): Promise<Pick<StageNumbers, "logits" | "probability" | "candidates">> {
   const { trace, search, hypothesis } = app.result.current;
   if (app.engine.live !== "remote") {
     const [logits, logProbs] = await Promise.all([trace.get("logits"), trace.get("log_probs")]);
     const at = Math.min(row, logits.shape[0] - 1);
-    return { logits: rowOf(logits, at), candidates: candidatesIn(app, rowOf(logProbs, at), count) };
+    const next = rowOf(logProbs, at);
+    const probability = Math.exp(next[hypothesis.ids[at]]);
+    return { logits: rowOf(logits, at), probability, candidates: candidatesIn(app, next, count) };
   }
   const { tree } = search;
   const next = (parent: number) => tree.filter((node) => node.parent === parent);
@@ -134,7 +138,11 @@ async function nextWords(
   const candidates = weighed.slice(0, count).map((node) => {
     return { id: node.token, token: node.text, probability: Math.exp(node.tokenLogProb) };
   });
-  return { logits: new Float32Array(), candidates };
+  return {
+    logits: new Float32Array(),
+    probability: Math.exp(hypothesis.tokenLogProbs[row] ?? NaN),
+    candidates,
+  };
 }
 
 /** Returns the likeliest words of a row of log probabilities. */

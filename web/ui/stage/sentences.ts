@@ -1,10 +1,14 @@
 // The sentence that says what is lit. Each claim is a number of the trace or of a measurement; what is not known is not
-// said.
+// said. `python -m benchmarks.truth` checks each against PyTorch.
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { attentionName, FAMILIES } from "../heads.ts";
+import { familyOf } from "./choices.ts";
 import { largestPlace, rowOfHead } from "./numbers.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
 import type { Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { Family } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 
 /** What the stage says: a large sentence with the words in their colours, a smaller one, and the paper's section. */
@@ -34,54 +38,45 @@ const PAPER: Record<string, string> = {
 
 /** Returns what the stage says about its lit box. */
 export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
-  const { translated, row, source, read, open, heads } = numbers;
+  const { translated, row, source, open, heads } = numbers;
   const t = (key: string, ...values: (string | number)[]) => app.t(key, ...values);
   const [stack, id = ""] = box.split(/\.(.*)/);
-  const layer = stack === "encoder" ? open.encoder : open.decoder;
-  const head = stack === "encoder" ? heads.encoder : id === "cross_attention" ? heads.cross : heads.decoder;
-  const target = tokenName(translated.outputTokens[row] ?? "", t);
+  const family = FAMILIES.find((one) => one.id === familyOf(box)) as Family;
+  const named = (tokens: string[]) => tokens.map((token) => tokenName(token, t));
+  const [rows, keys] = [family.rows, family.columns].map((side) =>
+    named(side === "source" ? translated.sourceTokens : translated.targetTokens),
+  );
   const rowOf = stack === "encoder" ? source : row;
-  const words = stack === "encoder" ? translated.sourceTokens : translated.targetTokens;
-  const weights = lookOf(numbers, stack, id, read);
-  const looked = largestPlace(weights);
-  const lookedAt = tokenName((id === "cross_attention" ? translated.sourceTokens : words)[looked] ?? "", t);
-  const reader = tokenName(words[rowOf] ?? "", t);
-  const most = weights[looked] ?? 0;
-  const chosen = numbers.candidates.find((one) => one.id === translated.hypothesis.ids[row]);
+  const weights = rowOfHead(numbers.weights[family.id], heads[family.id], rowOf);
+  const read = family.id === "cross" ? numbers.read : weights; // the reader's hand may hold it
+  const looked = keys[largestPlace(read)] ?? "";
   const values: Record<string, string> = {
-    target,
-    source: id === "cross_attention" ? lookedAt : tokenName(translated.sourceTokens[source] ?? "", t),
-    reader,
-    looked: lookedAt,
-    head: String(head),
-    layer: String(layer),
-    weight: probabilityWords(most),
-    probability: chosen ? probabilityWords(chosen.probability) : "",
+    target: tokenName(translated.outputTokens[row] ?? "", t),
+    source: id === "cross_attention" ? looked : tokenName(translated.sourceTokens[source] ?? "", t),
+    reader: rows[rowOf] ?? "",
+    looked,
+    head: String(heads[family.id]),
+    layer: String(open[family.stack]),
+    weight: probabilityWords(read[largestPlace(read)] ?? 0),
+    probability: probabilityWords(numbers.probability),
   };
-  const kind = id.replace(/\.(add|norm)$/, ".add");
-  const key = `stage.said.${stack}.${kind}`;
-  const isShared = id === "cross_attention" && most < 0.5;
-  const isSelf = id === "self_attention" && looked === rowOf;
-  const own = stack === "encoder" ? "source" : "target";
-  const sides = {
-    target: "target",
-    source: "source",
-    reader: own,
-    looked: id === "cross_attention" ? "source" : own,
-  } as const;
-  const sentence = parts(t(isShared ? `${key}.shared` : isSelf ? `${key}.self` : key), values, sides);
-  const paper = id.endsWith(".add") || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
+  const sides = { target: "target", source: "source", reader: family.rows, looked: family.columns } as const;
+  const isAttention = id.endsWith("attention");
+  const key = isAttention
+    ? lookKey(box, read, keys, family.id === "cross" ? -1 : rowOf)
+    : keyOf(app, box, numbers);
+  const isSum = id.endsWith(".add");
+  const paper = isSum || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
   return {
     kicker: [t("stage.word.of", row + 1, translated.outputTokens.length), app.changed && t("stage.changed")]
       .filter(Boolean)
       .join(" · "),
-    sentence,
+    sentence: parts(t(key), values, sides),
     more: [
-      unlikely(app, numbers, target),
-      id.endsWith("attention")
-        ? moreOf(t, values, worth, target)
-        : plain(t(`${key}.more`), values, `${key}.more`),
-      stack === "decoder" && id === "self_attention" && t("stage.more.mask"),
+      choice(app, numbers, values.target),
+      isAttention && moreOf(app, numbers, family, values, worth),
+      isSum && !stepsUnder(app.changes).preNorm(app.config) && t("stage.more.norm"),
+      isAttention && family.id === "decoder" && hidesLater(app, numbers) && t("stage.more.mask"),
       translated.unknown.length > 0 &&
         t("stage.more.unknown", [...new Set(translated.unknown)].slice(0, 4).join(", ")),
     ]
@@ -91,40 +86,70 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
   };
 }
 
-/** Returns the lit row of an attention. */
-function lookOf(
-  { weights, heads, source, row }: StageNumbers,
-  stack: string,
-  id: string,
-  read: Float32Array,
-) {
-  if (id === "cross_attention" || !id.endsWith("attention")) return read;
-  const family = stack === "encoder" ? "encoder" : "decoder";
-  return rowOfHead(weights[family], heads[family], stack === "encoder" ? source : row);
+/**
+ * Returns the key of the sentence about a row of weights: "…" if one word has half of it, "….shared" if none has, "….tied"
+ * if two words have most. `own`: the place of the reading word among the words that it reads; −1 if it is not there.
+ */
+function lookKey(box: string, weights: Float32Array, words: string[], own: number) {
+  const at = largestPlace(weights);
+  if (!(weights[at] > 0)) return "stage.said.nothing";
+  const isTied = weights.some((weight, place) => weight === weights[at] && words[place] !== words[at]);
+  if (isTied) return `stage.said.${box}.tied`;
+  return `stage.said.${box}${at === own ? ".self" : ""}${weights[at] < 0.5 ? ".shared" : ""}`;
 }
 
-/** Returns why a word is written that is not the likeliest; "" if it is. */
-function unlikely(app: App, { translated, row, candidates }: StageNumbers, target: string) {
-  const written = translated.hypothesis.ids[row];
-  if (candidates.length === 0 || candidates[0].id === written) return "";
-  const probability = probabilityWords(Math.exp(translated.hypothesis.tokenLogProbs[row] ?? NaN));
+/** Returns the key of the sentence about a box that is no attention. */
+function keyOf({ config, changes }: App, box: string, { logits }: StageNumbers) {
+  const [, , id, beside] = /^(\w+)\.(\w+)\.?(\w*)$/.exec(box) ?? [];
+  if (beside === "norm") return `stage.said.${id === "feed_forward" ? id : "attention"}.norm`;
+  if (id === "positions" && !changes.positions) return "stage.said.positions.off";
+  if (id === "positions" && config.positions === "learned") return "stage.said.positions.learned";
+  return `stage.said.${box}${id === "linear" && logits.length === 0 ? ".unseen" : ""}`;
+}
+
+/** Returns how a word was chosen that is not simply the likeliest; "" if it is. */
+function choice(app: App, { translated, row, candidates, probability }: StageNumbers, target: string) {
+  const { bos_id: bos, pad_id: pad } = app.config;
+  const best = candidates.find(({ id }) => id !== bos && id !== pad); // searches never write these
   const isForced = row < translated.prefixIds.length;
-  return app.t(isForced ? "stage.more.forced" : "stage.more.beam", target, probability);
+  const isBest = best?.id === translated.hypothesis.ids[row];
+  if (!best || (isBest && !isForced)) return "";
+  const key = !isForced ? "beam" : isBest ? "forced.too" : "forced";
+  return app.t(`stage.more.${key}`, target, probabilityWords(probability));
 }
 
-function moreOf(t: App["t"], values: Record<string, string>, worth: Worth | null, target: string) {
-  const gives = filled(t("stage.more.weight"), values);
+function moreOf(
+  app: App,
+  { translated, open, heads }: StageNumbers,
+  family: Family,
+  values: Record<string, string>,
+  worth: Worth | null,
+) {
+  const { target } = values;
+  const { ablated } = translated.changes;
+  const gives = values.weight === probabilityWords(0) ? "" : filled(app.t("stage.more.weight"), values);
+  if (ablated[attentionName(family, open[family.stack])]?.includes(heads[family.id]))
+    return `${gives} ${app.t("stage.more.off")}`;
   if (!worth) return gives;
-  const [before, after] = [probabilityWords(worth.before), probabilityWords(worth.after)];
-  if (Math.abs(worth.before - worth.after) < 0.01) return `${gives} ${t("stage.more.same", target)}`;
-  if (worth.after > worth.before) return `${gives} ${t("stage.more.rises", target, before, after)}`;
-  const others = worth.after > worth.before / 2 ? ` ${t("stage.more.others")}` : "";
-  return `${gives} ${t("stage.more.falls", target, before, after)}${others}`;
+  const { before, after } = worth;
+  const [was, is] = [before, after].map(probabilityWords);
+  const change = Math.abs(before - after);
+  if (was === is || (change < 0.01 && change < 0.1 * Math.max(before, after)))
+    return `${gives} ${app.t("stage.more.same", target)}`;
+  if (after > before) return `${gives} ${app.t("stage.more.rises", target, was, is)}`;
+  const others = after > before / 2 ? ` ${app.t("stage.more.others")}` : "";
+  return `${gives} ${app.t("stage.more.falls", target, was, is)}${others}`;
 }
 
-/** Returns a template's text; "" if there is no template of this key. */
-function plain(template: string, values: Record<string, string>, key: string) {
-  return template === key ? "" : filled(template, values);
+/** Returns whether the decoder's lit row reads no later word in any head. */
+function hidesLater(app: App, { weights, open, row }: StageNumbers) {
+  const [count] = weights.decoder.shape;
+  const mask = app.mask(attentionName(FAMILIES[2], open.decoder));
+  const isHidden = (column: number) => mask.data[row * mask.columns + column] === 0;
+  const rows = Array.from({ length: count }, (_, head) => rowOfHead(weights.decoder, head, row));
+  return rows.every((one) =>
+    one.every((weight, column) => column <= row || (isHidden(column) && weight === 0)),
+  );
 }
 
 function filled(template: string, values: Record<string, string>) {
