@@ -167,6 +167,32 @@ def test_the_curve_has_named_axes_and_a_cursor(make_translator, explore):
     assert page.evaluate(at) < first < last
 
 
+def test_kept_weights_are_marked_on_the_curve_and_not_on_the_axis(make_translator, explore):
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
+    page.locator(".gf-kept").first.wait_for()
+    marks = page.evaluate("""[...document.querySelectorAll(".gf-kept")].map((one) =>
+      [one.getAttribute("cx"), one.getAttribute("cy")].map(Number))""")
+    curve = page.locator(".gf-loss").get_attribute("points")
+    points = [tuple(map(float, pair.split(","))) for pair in curve.split()]
+    assert len(marks) == len(SEEDS)
+    for x, y in marks:
+        before = [height for at, height in points if at <= x + 0.1] or [points[0][1]]
+        assert y == pytest.approx(before[-1], abs=0.1)
+    page.get_by_text("weights that the page has").wait_for()
+
+
+def test_the_floor_of_the_smoothed_loss_is_that_of_pytorch(make_translator, explore):
+    translator = make_translator()
+    page = played(explore(translator, SENTENCE, label_smoothing=0.1, **checkpoints(make_translator)))
+    size = translator.model.config.target_vocab_size
+    target = torch.full((size,), 0.1 / size, dtype=torch.float64)
+    target[0] += 0.9
+    floor = torch.nn.functional.cross_entropy(target.log()[None], target[None]).item()
+    note = page.get_by_text("The training's target is smoothed").text_content()
+    assert f"{target[0]:.3f} for the right word" in note
+    assert f"cannot fall below {floor:.2f}," in note
+
+
 def test_steps_that_did_not_fit_are_named(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator)))
     page.get_by_text("did not fit into the page: 16, 32.").wait_for()

@@ -169,15 +169,29 @@ function curveParts(panel: Panel): Child[] {
   return [
     element("h3", {}, title),
     picture,
+    smoothingNote(panel.app),
     saveMenu(panel.app, "training", () => elementSvg(panel.app, picture, title)),
   ];
 }
 
+/** Returns why the loss of the training stays above that of the validation: its target is smoothed (§5.4). */
+function smoothingNote(app: App) {
+  const { payload, config } = app;
+  const [smoothing, size] = [payload.label_smoothing, config.target_vocab_size];
+  if (!(smoothing > 0)) return null;
+  const others = smoothing / size;
+  const right = 1 - smoothing + others;
+  const least = -right * Math.log(right) - (size - 1) * others * Math.log(others);
+  const about = app.t("training.smoothing", numberText(right, 3), numberText(least, 2));
+  return element("p", { className: "gf-note" }, about);
+}
+
 function curveNames(app: App) {
-  const names = ["loss", "validation"] as const;
-  const shown = names.filter((name) => app.payload.curve[name].length > 0);
-  return shown.map((name) =>
-    element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
+  const { loss, validation } = app.payload.curve;
+  const kinds = { loss, validation, kept: app.payload.checkpoints };
+  return Object.entries(kinds).map(
+    ([name, list]) =>
+      list.length > 0 && element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
   );
 }
 
@@ -222,17 +236,23 @@ function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validat
     stepMarks(first, last, logarithmic).map((step) => text(step, { x: x(step), y: bottom + 15 })),
     text(app.t("training.axis"), { x: (left + right) / 2, y: height - 4 }),
     text(app.t("training.losses"), { x: -(top + bottom) / 2, y: 10, transform: "rotate(-90)" }),
-    marked.map((step) => upright("gf-tick", step, bottom - 6)),
     line("gf-loss", loss),
     line("gf-validation", validation),
+    marked.map((step) =>
+      drawing("circle", { class: "gf-kept", cx: x(step), cy: y(valueAt(loss, step) ?? 0), r: 4 }),
+    ),
     chosen !== null && chosen > 0 && upright("gf-cursor", chosen, top),
   );
 }
 
+/** Returns the value of a curve at a step: the latest up to it, or the first. */
+function valueAt(curve: Point[], step: number) {
+  return (curve.findLast(([at]) => at <= step) ?? curve[0])?.[1];
+}
+
 function described(app: App, chosen: number | null) {
   const { loss, validation } = app.payload.curve;
-  const value = (list: Point[]) =>
-    numberText(list.findLast(([step]) => step <= (chosen ?? Infinity))?.[1]) || "–";
+  const value = (list: Point[]) => numberText(valueAt(list, chosen ?? Infinity)) || "–";
   return app.t("training.described", chosen ?? "–", value(loss), value(validation));
 }
 
