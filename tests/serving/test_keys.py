@@ -5,8 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glassformer.serving.limits import Keys, add_key
+from glassformer.serving.reading import MOST_FIELDS, MOST_VALUES, decoded_form, decoded_json, field_of_form
+from glassformer.serving.refusals import RequestError
+from profiles import scaled
 from serving.conftest import Served, connected, service
 
 KEYED = {
@@ -69,6 +74,8 @@ def test_a_key_in_a_query_or_no_key_at_all_is_refused_before_the_body_is_there(k
         ("/translate", json.dumps({"q": ["", 3], "api_key": "wrong"}), "application/json", 403),
         ("/translate", "source=zz&alternatives=x&api_key=wrong", "application/x-www-form-urlencoded", 403),
         ("/translate", "q=a&source=zz", "application/x-www-form-urlencoded", 400),
+        ("/translate", "source=en&source=fr&api_key=wrong", "application/x-www-form-urlencoded", 403),
+        ("/translate", "api%5Fkey=wron%67&q=" + "%41" * 100_000, "application/x-www-form-urlencoded", 403),
         ("/detect", json.dumps({"q": 3, "api_key": "wrong"}), "application/json", 403),
         ("/v2/translate", "text=&auth_key=wrong", "application/x-www-form-urlencoded", 403),
         ("/v2/translate", json.dumps({"target_lang": 3}), "application/json", 403),
@@ -87,6 +94,45 @@ def test_a_key_in_the_body_is_checked_before_the_other_fields(keyed, path, body,
     assert answer.status == status
     [said] = answer.json.values()
     assert "key" in said
+
+
+PARTS = st.sampled_from(
+    ["api_key", "api%5Fkey", "%61pi_key", "q", "=", "=", "&", "&", "%41", "+", "%", "é", "\ud83d", "a", ";"]
+)
+
+
+@given(st.lists(PARTS, max_size=20).map("".join))
+@scaled(300)
+def test_the_key_of_a_form_is_the_one_that_its_decoder_reads(text):
+    body = text.encode("utf-8", "surrogatepass")
+    values = [value for name, value in decoded_form(body) if name == "api_key"]
+    assert field_of_form(body, "api_key") == (values[0] if values else None)
+
+
+def test_a_form_of_too_many_fields_is_refused_before_its_key_is_looked_for():
+    assert field_of_form(b"&" * (MOST_FIELDS - 1) + b"api_key=x", "api_key") == "x"
+    for read in (decoded_form, lambda body: field_of_form(body, "api_key")):
+        with pytest.raises(RequestError, match="at most 2000 fields"):
+            read(b"&" * MOST_FIELDS + b"api_key=x")
+
+
+def test_too_many_values_are_refused_before_they_are_read():
+    """The bodies end with what is not JSON, so that a decoder would say so."""
+    some = MOST_VALUES // 2
+    for body in (
+        b'{"q": [' + b"[]," * (some + 2),
+        b'{"q": [' + b"1," * (2 * some + 2),
+        b"{" + b'"a":{"b":1},' * (some + 2),
+    ):
+        with pytest.raises(RequestError, match="at most 20000 values"):
+            decoded_json(body)
+        with pytest.raises(RequestError, match="Invalid JSON format"):
+            decoded_json(body[: len(body) // 2])
+
+
+def test_commas_and_brackets_in_texts_are_not_values():
+    text = '[,{\\"' * MOST_VALUES
+    assert decoded_json(json.dumps({"q": [text, text], "n": [1.0] * (MOST_VALUES - 10)}).encode())["q"] == [text, text]
 
 
 @pytest.mark.slow

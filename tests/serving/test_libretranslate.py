@@ -183,11 +183,17 @@ def test_errors(served, changed, error):
 
 
 @pytest.mark.parametrize(
-    "body", [b"[]", b"{", b'{"q": NaN}', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b'"text"']
+    "body", [b"[]", b"{", b'{"q": NaN}', b"\xff\xfe", b"[" * 10_000, b'{"a":' * 10_000, b"9" * 10_000, b'"text"']
 )
 def test_a_body_that_is_no_json_object(served, body):
     answer = served.ask("/translate", body=body, content_type="application/json")
     assert (answer.status, answer.json) == (400, {"error": "Invalid JSON format"})
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b'{"q": [' + b"1," * 20_000 + b"1]}"])
+def test_a_body_of_too_many_values(served, body):
+    answer = served.ask("/translate", body=body, content_type="application/json")
+    assert (answer.status, answer.json) == (400, {"error": "Invalid request: expected at most 20000 values"})
 
 
 def test_codes_in_any_case_and_a_key_that_nobody_wants(served):

@@ -190,7 +190,7 @@ def _key(request: Request) -> str:
     return header_key(request, SCHEME) or request.query_params.get("auth_key", "")
 
 
-DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error, key=_key, has_key_in_body=True)
+DEEPL = Api(name="DeepL's API", error=DeepLError, write_error=_error, key=_key, key_field="auth_key")
 
 
 async def _translate(service: Service, request: Request) -> Response:
@@ -216,8 +216,7 @@ async def _translate(service: Service, request: Request) -> Response:
 
 async def _asked(model: type[Model], service: Service, request: Request) -> Model:
     """Return the fields of a request, whose key is right; a GET may have a form, too."""
-    given, _ = await fields(service, request, model.model_fields, repeated="text")
-    service.identify(request, given.get("auth_key"))
+    given, _ = await fields(service, request, model.model_fields, repeated="text", key=DEEPL.key_field)
     return checked(model, given)
 
 

@@ -56,8 +56,8 @@ class Api:
     write_error: Callable[[RequestError], Response]
     key: Callable[[Request], str]
     """Returns the key in the head of a request; "" if there is none."""
-    has_key_in_body: bool = False
-    """Whether the body may have the key instead; the handler then checks it as soon as the body is decoded."""
+    key_field: str = ""
+    """The field of the body that may have the key instead, which is then checked as soon as it is read."""
 
     def refused(self, refusal: RequestError) -> Response:
         """Return the answer to a request that is refused."""
@@ -133,7 +133,7 @@ class Endpoint:
         """Check the key before anything is read, unless only the body can hold it."""
         if not self.needs_key:
             request.state.client = ""
-        elif (key := self.api.key(request)) or not self.api.has_key_in_body:
+        elif (key := self.api.key(request)) or not self.api.key_field:
             service.identify(request, key)
 
 

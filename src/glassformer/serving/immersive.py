@@ -26,7 +26,7 @@ from glassformer.serving.service import Service
 
 __all__ = ["ImmersiveQuery", "ImmersiveTranslation", "ImmersiveTranslations", "immersive_endpoints"]
 
-IMMERSIVE = replace(LIBRETRANSLATE, name="Immersive Translate's API", has_key_in_body=False)
+IMMERSIVE = replace(LIBRETRANSLATE, name="Immersive Translate's API", key_field="")
 
 
 class ImmersiveQuery(BaseModel):

@@ -263,7 +263,7 @@ def _key(request: Request) -> str:
 
 
 LIBRETRANSLATE = Api(
-    name="LibreTranslate's API", error=LibreTranslateError, write_error=_error, key=_key, has_key_in_body=True
+    name="LibreTranslate's API", error=LibreTranslateError, write_error=_error, key=_key, key_field="api_key"
 )
 
 
@@ -289,8 +289,7 @@ async def _translate(service: Service, request: Request) -> Response:
 
 async def _asked(model: type[Model], service: Service, request: Request) -> Model:
     """Return the fields of a request, whose key is right; in forms, each line of q ends at LF."""
-    given, is_json = await fields(service, request, model.model_fields, repeated="q")
-    service.identify(request, given.get("api_key"))
+    given, is_json = await fields(service, request, model.model_fields, repeated="q", key=LIBRETRANSLATE.key_field)
     if not is_json:
         given |= {name: _with_lf(value) for name, value in given.items() if name == "q"}
     return checked(model, given)

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from glassformer.errors import shortened
 from glassformer.serving.endpoints import FORM, JSON, MULTIPART
 from glassformer.serving.limits import Limits
-from glassformer.serving.reading import MOST_FIELDS, SHORT_BODY, decoded_form, decoded_json
+from glassformer.serving.reading import MOST_FIELDS, SHORT_BODY, decoded_form, decoded_json, field_of_form
 from glassformer.serving.refusals import RequestError, busy
 from glassformer.serving.service import Service
 
@@ -83,23 +83,26 @@ def _has_body(scope: Scope) -> bool:
 
 
 async def fields(
-    service: Service, request: Request, known: Container[str], repeated: str
+    service: Service, request: Request, known: Container[str], *, repeated: str, key: str
 ) -> tuple[dict[str, Any], bool]:
     """Return a request's known fields, of its body and its query, and whether the body is JSON.
 
-    If the field `repeated` is given several times in a form or a query, its value is the list of all in order.
+    If the field `repeated` is given several times in a form or a query, its value is the list of all in order. The
+    field `key` has the client's key, if the head of the request has none, and is checked first.
 
     Raises:
-        RequestError: the body cannot be read, or another field has several values.
+        RequestError: the key is wrong, the body cannot be read, or another field has several values.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == JSON or kind.endswith("+json")
     if is_json:
         given: list[tuple[str, Any]] = [*(await json_object(service, request)).items()]
     elif kind == FORM:
+        service.identify(request, field_of_form(await request.body(), key))
         given = [*await _read(service, request, decoded_form)]
     else:
         given = await _parts(request) if kind == MULTIPART else []
+    service.identify(request, next((value for name, value in given if name == key), None))
     values: dict[str, list[Any]] = {}
     for name, value in (*given, *request.query_params.multi_items()):
         if name in known:
