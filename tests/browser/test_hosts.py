@@ -267,6 +267,32 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
     np.testing.assert_allclose(found, np.exp(expected(translator, "log_probs", {}).max(-1)), atol=1e-4)
 
 
+def test_a_served_model_opens_the_words_that_its_search_has_weighed(make_translator, served):
+    translator = make_translator(**LARGE)
+    tab = served(translator)
+    tab.evaluate("""() => {
+      const { trace } = glassformer.app.result.current;
+      const { get } = trace;
+      globalThis.fetched = [];
+      trace.get = (name) => (fetched.push(name), get(name));
+      glassformer.app.show({ chapter: 0, row: 0, zoom: { box: "decoder.softmax", key: null } });
+    }""")
+    tab.locator(".gfz-note", has_text="the search has weighed").wait_for()
+    rows = tab.locator(".gfz-words tbody tr:not(.gfz-sums)").evaluate_all(
+        """(all) => all.map(({ cells }) =>
+          [cells[0].firstChild.dataset.stop, cells[1].innerText, cells[4].innerText])"""
+    )
+    ids = [int(stop.split()[1]) for stop, _, _ in rows]
+    shown = [[float(text.replace("\u2212", "-")) for text in row[1:]] for row in rows]
+    logits, log_probs = (expected(translator, name, {})[0, ids] for name in ("logits", "log_probs"))
+    np.testing.assert_allclose(shown, np.stack([logits, np.exp(log_probs)], 1), atol=0.0051)
+    assert tab.locator(".gfz-sliders").count() == 0
+    assert not {"logits", "log_probs"} & {*tab.evaluate("fetched")}
+    tab.evaluate("glassformer.app.show({ zoom: { box: 'encoder.embedding', key: null } })")
+    tab.locator("[data-stop='entry']").wait_for()
+    tab.locator(".gfz-note", has_text="nearest words need the whole table").wait_for()
+
+
 @pytest.mark.parametrize(("host", "settings"), [("served", {}), ("served", LARGE), ("cell", LARGE)])
 def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_translator, request, host, settings):
     translator = make_translator(**settings)

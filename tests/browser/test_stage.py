@@ -229,13 +229,25 @@ def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
     )  # not over the decoder
     page.keyboard.press("Escape")
     assert not sheet.is_visible()
-    for box, title in (("softmax", "Why?"), ("linear", "Beam"), ("positions", "Positions")):
-        for _ in range(2):  # the first click lights the box
-            page.locator(f'.gfs-box[data-box="decoder.{box}"]').click(position={"x": 5, "y": 5})
-        sheet.get_by_role("heading", name=title, exact=True).wait_for()
-        page.get_by_role("button", name="Close").click()
     page.locator(".gfs-guess").first.click()
     sheet.get_by_role("heading", name="Layers", exact=True).wait_for()
+
+
+@pytest.mark.parametrize(
+    ("box", "said"),
+    [
+        ("decoder.softmax", "Softmax turns the"),
+        ("decoder.linear", "The output matrix gives"),
+        ("decoder.positions", "Each dimension is a wave"),
+        ("encoder.embedding", "has its own"),
+    ],
+)
+def test_a_lit_box_opens_where_it_stands(stage, box, said):
+    page = stage()
+    for _ in range(2):  # the first click lights the box
+        page.locator(f'.gfs-box[data-box="{box}"]').click(position={"x": 5, "y": 5})
+    page.locator(".gf-zoom h2", has_text=said).wait_for()
+    assert page.evaluate("(({zoom, sheet}) => [zoom.box, sheet])(glassformer.app.state)") == [box, False]
 
 
 def test_a_panel_stands_in_the_sheet_or_on_the_page_of_all_numbers(stage):

@@ -4,6 +4,7 @@ import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
 import { isBox } from "./stage/zoom_box.ts";
+import { boxOfPanel } from "./stage/zoom_segments.ts";
 
 import type { MaskCell, TextChanges } from "../engine/types.ts";
 import type { App } from "./app.ts";
@@ -244,6 +245,8 @@ function parsedHash(app: App, hash: string) {
   const isOfNumbers = (key: keyof Looks) =>
     !state.ui.sheet && key in state.ui && !(key === "story" && state.ui.story === 0);
   if (!state.ui.view && NUMBERS.some(isOfNumbers)) state.ui.view = "numbers";
+  const zoom = state.ui.sheet && state.ui.panel ? boxOfPanel(state.ui.panel) : null; // once, it stood in the sheet
+  if (zoom) Object.assign(state.ui, { zoom, sheet: false });
   return state;
 }
 

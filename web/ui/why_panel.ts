@@ -7,6 +7,7 @@ import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/rea
 import { largestAt, rowOf } from "../engine/tensor.ts";
 import { messageOf } from "./app.ts";
 import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.ts";
+import { headsWith } from "./heads.ts";
 import { gathered } from "./latest.ts";
 import { headName, shortHeadName } from "./scenes.ts";
 
@@ -332,7 +333,13 @@ export function collected<Made>(
 /** Returns a head's name, which opens the head, and the button that switches it off. */
 function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
   const { attention, head } = one;
-  const open = () => app.show({ stage: "point", point: { name: `${attention}.weights`, head } });
+  const point = { name: `${attention}.weights`, head };
+  const open = () =>
+    app.show(
+      app.state.view === "stage"
+        ? { zoom: { box: attention, key: null }, heads: headsWith(app.state.heads, point.name, head) }
+        : { stage: "point", point },
+    );
   const off = () => app.attempt(() => app.set(alsoAblated(app.changes, one)));
   const switchOff = button("✕", off, { title: app.t("why.off") });
   switchOff.setAttribute("aria-label", `${app.t("why.off")}: ${headName(app, one)}`);

@@ -4,7 +4,7 @@ import { button, element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { frameOf, headBoxes } from "./attention_frame.ts";
 import { firstNumber, KINDS, leadOf } from "./attention_reading.ts";
-import { probabilityWords } from "./words.ts";
+import { powerText, probabilityWords } from "./words.ts";
 import { createStrip, largestSize, MOST_SQUARES } from "./strips.ts";
 import {
   ASKED,
@@ -411,7 +411,7 @@ class Panel {
     if (weight.steps.length === 0 || steps.softmax.over !== "key" || !keys[key].isAllowed) return null;
     if (Math.max(...filled) > LARGEST_EXPONENT || score < -LARGEST_EXPONENT) return null;
     const sum = filled.reduce((total, one) => total + Math.exp(one), 0);
-    return [Math.exp(score), sum].map((power) => groups(power));
+    return [Math.exp(score), sum].map((power) => powerText(power));
   }
 
   /** Returns a key's value, faint, and on it the value times the weight. */
@@ -476,9 +476,4 @@ class Panel {
       outerLine(KEYED, `M${up} -48V${output.y}`, [up + 14, -20], this.#app.t(to)),
     ];
   }
-}
-
-/** Returns a number with two digits after the point, or whole and in groups of three digits. */
-function groups(value: number) {
-  return value < 1000 ? fixedText(value) : Math.round(value).toLocaleString("en").replaceAll(",", " ");
 }

@@ -1,6 +1,7 @@
 // What the stage chooses to draw of a model: heads, waves, languages, and the direction of a script.
 import { largestPlace, rowOfHead } from "./numbers.ts";
 
+import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
@@ -46,10 +47,12 @@ export function picturedHeads(
 }
 
 /** Returns the two dimensions of the positions that are drawn as waves; null without positions. */
-export function wavesOf({ config, changes }: App, { vectors }: StageNumbers): [number, number] | null {
+export function wavesOf(
+  { config, changes }: Pick<App, "config" | "changes">,
+  vector: Tensor | undefined,
+): [number, number] | null {
   const { positions, d_model: width } = config;
   if (positions === "none" || !changes.positions) return null;
-  const vector = vectors.get("source.positions");
   if (positions === "learned" && vector) {
     const spread = Array.from({ length: width }, (_, at) => variance(vector.data, at, width));
     const first = largestPlace(spread);

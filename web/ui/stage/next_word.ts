@@ -2,6 +2,7 @@
 import { drawing } from "../figure.ts";
 import { boxOf, middle } from "./geometry.ts";
 import { path, rectangle, text } from "./pen.ts";
+import { largestOfParts } from "./words_reading.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
 import type { Child } from "../types.ts";
@@ -18,17 +19,12 @@ export function drawLinear(pen: Pen) {
   const [x0, room] = [decoder.x[0] + (narrow ? 6 : 10), decoder.room[1] - decoder.x[0] - 16];
   const base = box[1] - (narrow ? 3 : 5);
   const tall = box[1] - box[0] - 8;
-  const ticks = Math.min(logits.length, Math.floor(room));
+  const ticks = [...largestOfParts(logits, Math.floor(room))];
   const most = Math.max(...logits.filter(Number.isFinite), 1e-6);
-  const heights = new Float32Array(ticks).fill(-Infinity);
-  logits.forEach((value, id) => {
-    const at = Math.floor((id * ticks) / logits.length);
-    if (value > heights[at]) heights[at] = value;
-  });
-  const d = [...heights]
+  const d = ticks
     .map(
-      (value, at) =>
-        `M${(x0 + (at * room) / ticks).toFixed(1)} ${base}v${(-Math.max(0, (value / most) * tall) - 0.8).toFixed(1)}`,
+      (id, at) =>
+        `M${(x0 + (at * room) / ticks.length).toFixed(1)} ${base}v${(-Math.max(0, (logits[id] / most) * tall || 0) - 0.8).toFixed(1)}`,
     )
     .join("");
   return [path(d, "var(--ink3)", 0.75), path(`M${linearX(pen)} ${base}v${-tall}`, "var(--tgt)", 2.5)];

@@ -116,12 +116,12 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
  * Returns the scores of all words in a row, and the likeliest words. A large model's scores stay with Python: then only the
  * words that the search has weighed at this place are known.
  */
-async function nextWords(
+export async function nextWords(
   app: App,
   row: number,
   count: number,
 ): Promise<Pick<StageNumbers, "logits" | "probability" | "candidates">> {
-  const { trace, search, hypothesis } = app.result.current;
+  const { trace, hypothesis } = app.result.current;
   if (app.engine.live !== "remote") {
     const [logits, logProbs] = await Promise.all([trace.get("logits"), trace.get("log_probs")]);
     const at = Math.min(row, logits.shape[0] - 1);
@@ -129,20 +129,28 @@ async function nextWords(
     const probability = Math.exp(next[hypothesis.ids[at]]);
     return { logits: rowOf(logits, at), probability, candidates: candidatesIn(app, next, count) };
   }
-  const { tree } = search;
-  const next = (parent: number) => tree.filter((node) => node.parent === parent);
-  let parent = tree[0].id;
-  for (const id of hypothesis.ids.slice(0, row))
-    parent = next(parent).find(({ token }) => token === id)?.id ?? -1;
-  const weighed = next(parent).sort((a, b) => b.tokenLogProb - a.tokenLogProb);
-  const candidates = weighed.slice(0, count).map((node) => {
-    return { id: node.token, token: node.text, probability: Math.exp(node.tokenLogProb) };
-  });
+  const candidates = weighedWords(app, row)
+    .slice(0, count)
+    .map(({ token, text, tokenLogProb }) => ({
+      id: token,
+      token: text,
+      probability: Math.exp(tokenLogProb),
+    }));
   return {
     logits: new Float32Array(),
     probability: Math.exp(hypothesis.tokenLogProbs[row] ?? NaN),
     candidates,
   };
+}
+
+/** Returns the words that the search has weighed for a place of the translation, likeliest first. */
+export function weighedWords(app: App, row: number) {
+  const { search, hypothesis } = app.result.current;
+  const next = (parent: number) => search.tree.filter((node) => node.parent === parent);
+  let parent = search.tree[0].id;
+  for (const id of hypothesis.ids.slice(0, row))
+    parent = next(parent).find(({ token }) => token === id)?.id ?? -1;
+  return next(parent).sort((a, b) => b.tokenLogProb - a.tokenLogProb);
 }
 
 /** Returns the likeliest words of a row of log probabilities. */

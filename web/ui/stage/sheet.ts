@@ -1,6 +1,7 @@
 // The sheet: a panel over the free space of the stage, so that the figure shows what it changes.
 import { button, element, refill } from "../dom.ts";
 import { panelOf } from "../panels.ts";
+import { boxOfPanel } from "./zoom_segments.ts";
 
 import type { App } from "../app.ts";
 
@@ -30,7 +31,7 @@ export function createSheet(app: App) {
     refill(
       names,
       app.panels
-        .filter((one) => one !== "numbers")
+        .filter((one) => one !== "numbers" && !boxOfPanel(one))
         .map((one) =>
           button(app.t(`panel.${one}`), () => app.show({ panel: one }), { pressed: one === panel }),
         ),

@@ -63,9 +63,6 @@ const FLIGHT = 700; // ms
 const REST = 800; // ms after which a new sentence's opening is measured
 /** The panels that lit boxes open. */
 const PANELS_OF: Record<string, PanelName> = {
-  softmax: "why",
-  linear: "beam",
-  positions: "positions",
   feed_forward: "layers",
 };
 /** The groups of the figure, from the lowest to the highest, and what draws each. */
@@ -188,6 +185,7 @@ class StageView {
     const escape = (event: KeyboardEvent) => {
       const { zoom, sheet } = app.state;
       if (event.key !== "Escape" || event.defaultPrevented || !(zoom || sheet) || this.element.hidden) return;
+      if (this.element.querySelector("dialog[open]")) return; // it closes itself
       app.show(zoom ? { zoom: null } : { sheet: false });
       this.#svg.focus();
     };
@@ -407,7 +405,7 @@ class StageView {
       t: (key, ...values) => app.t(key, ...values),
       languages: languageNames(app),
       pictured: picturedHeads(app, numbers),
-      waves: wavesOf(app, numbers),
+      waves: wavesOf(app, numbers.vectors.get("source.positions")),
       written: writtenIn(this.#player.act),
     };
   }
@@ -704,7 +702,12 @@ class StageView {
     const name = fullName(box, numbers);
     const panel = PANELS_OF[box.replace(/^\w+\./, "")];
     if (viewOf(name))
-      this.#app.show({ zoom: { box: name, key: null }, row: numbers.row, sourceWord: numbers.source });
+      this.#app.show({
+        zoom: { box: name, key: null },
+        panel: "numbers",
+        row: numbers.row,
+        sourceWord: numbers.source,
+      });
     else if (panel) this.#app.show({ sheet: true, panel, word: numbers.row });
   }
 

@@ -10,12 +10,16 @@ export interface Strip {
   numbers: ArrayLike<number>;
   /** The size of a number that fills its cell. */
   largest: number;
+  /** The same of the numbers below 0, if the space is not divided equally. */
+  low?: number;
   width: number;
   height: number;
   bars?: boolean;
   /** The number whose arithmetic is open. */
   chosen?: number | null;
   className?: string;
+  /** Returns a number in words; by default, its place and the number. */
+  textOf?(at: number): string;
   /** Opens a number's arithmetic. */
   open(at: number): unknown;
 }
@@ -43,13 +47,20 @@ export function squarePaths(numbers: ArrayLike<number>, largest: number, [cell, 
   return paths;
 }
 
-/** Returns the path of bars that rise above the middle or hang below it. */
-export function barPath(numbers: ArrayLike<number>, largest: number, [cell, height]: [number, number]) {
+/** Returns the path of bars above and below 0; `low`: the size of a number below 0 that fills the space there. */
+export function barPath(
+  numbers: ArrayLike<number>,
+  largest: number,
+  [cell, height]: [number, number],
+  low = largest,
+) {
   const gap = Math.min(2, cell / 4);
+  const unit = (height - 4) / (largest + low);
+  const base = short(2 + largest * unit);
   let path = "";
   for (let i = 0; i < numbers.length; i++) {
-    const length = Math.max(0.5, (Math.abs(numbers[i]) / largest) * (height / 2 - 2)) || 0;
-    path += `M${short(i * cell + gap / 2)} ${height / 2}h${short(cell - gap)}v${short(numbers[i] > 0 ? -length : length)}h${short(gap - cell)}z`;
+    const length = Math.max(0.5, Math.abs(numbers[i]) * unit) || 0;
+    path += `M${short(i * cell + gap / 2)} ${base}h${short(cell - gap)}v${short(numbers[i] > 0 ? -length : length)}h${short(gap - cell)}z`;
   }
   return path;
 }
@@ -73,7 +84,7 @@ export function createStrip(strip: Strip, tell: Tell) {
   const size: [number, number] = [width / count, height];
   const asBars = strip.bars ?? count > MOST_SQUARES;
   const paths = asBars
-    ? { above: barPath(numbers, largest, size), below: "" }
+    ? { above: barPath(numbers, largest, size, strip.low), below: "" }
     : squarePaths(numbers, largest, size);
   const cursor = drawing("rect", {
     class: "gfz-cursor",
@@ -98,7 +109,7 @@ export function createStrip(strip: Strip, tell: Tell) {
     cursor,
   );
   let at = Math.max(0, Math.min(last, chosen ?? 0));
-  const textOf = (place: number) => `${place}: ${numberText(numbers[place], 4)}`;
+  const { textOf = (place: number) => `${place}: ${numberText(numbers[place], 4)}` } = strip;
   function place(to: number) {
     at = Math.max(0, Math.min(last, to));
     cursor.setAttribute("x", String(at * size[0]));

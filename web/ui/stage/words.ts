@@ -1,4 +1,6 @@
 // Tokens and numbers as the stage writes them.
+import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+
 type Texts = (key: string, ...values: (string | number)[]) => string;
 
 /** Returns a token as a reader's word: the marks of the sentence's ends by name, and spaces as spaces. */
@@ -12,4 +14,15 @@ export function tokenName(token: string, t: Texts) {
 export function probabilityWords(value: number) {
   if (value > 0 && value < 0.00005) return "< 0.0001";
   return value.toFixed(value > 0 && value < 0.001 ? 4 : 3);
+}
+
+/** Returns a whole number in groups of three digits. */
+export function groupedText(value: number) {
+  return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
+}
+
+/** Returns a power of e: in groups of three digits, or a small one with at least three digits; "" if it is not known. */
+export function powerText(value: number) {
+  if (!Number.isFinite(value)) return "";
+  return value < 1000 ? fixedText(value, decimalsOf([value])) : groupedText(value);
 }

@@ -47,7 +47,17 @@ export interface Opened {
 /** Reads what `state.zoom` names from the trace; null if there is nothing of this kind and name. */
 export type ZoomView = (app: App, lit: Lit | null) => Promise<Opened | null>;
 
-const DRAWN: (keyof State)[] = ["result", "zoom", "row", "sourceWord", "heads", "selected", "language"];
+const DRAWN: (keyof State)[] = [
+  "result",
+  "zoom",
+  "row",
+  "sourceWord",
+  "heads",
+  "selected",
+  "language",
+  "panel",
+  "view",
+];
 const ARROWS: Record<string, [right: number, down: number]> = {
   ArrowUp: [0, -1],
   ArrowDown: [0, 1],
@@ -69,6 +79,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   let opened: Opened | null = null;
   let stop = "";
   let shown = "";
+  let drawn = "";
 
   async function read() {
     const { zoom: asked } = app.state;
@@ -93,6 +104,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
 
   function drawPanel(made: Opened) {
     const hadFocus = room.contains(document.activeElement);
+    drawn = `${room.clientWidth} ${innerHeight}`;
     const { scrollLeft = 0, scrollTop = 0 } = room.querySelector(".gfz-scroll") ?? {};
     refill(room, made.panel(room));
     room.querySelector(".gfz-scroll")?.scrollTo(scrollLeft, scrollTop);
@@ -118,7 +130,10 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   });
   room.addEventListener("keydown", (event) => moveFocus(room, event));
   app.on(DRAWN, latestOnly(app.signal, read, show));
-  const observer = new ResizeObserver(() => opened && show(opened));
+  const observer = new ResizeObserver(() => {
+    const size = `${room.clientWidth} ${innerHeight}`; // on a phone, what a panel measures makes the room higher
+    if (opened && size !== drawn) show(opened);
+  });
   observer.observe(room);
   app.signal.addEventListener("abort", () => observer.disconnect(), { once: true });
   read().then(show);

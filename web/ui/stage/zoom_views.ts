@@ -1,10 +1,16 @@
 // The view of each kind of box: what it shows when it is opened.
 import { attentionView } from "./attention_zoom.ts";
+import { embeddingView } from "./embedding_zoom.ts";
+import { wordsView } from "./words_zoom.ts";
 import { placeOfBox } from "./zoom_box.ts";
 
 import type { ZoomView } from "./zoom_frame.ts";
 
-const VIEWS: [id: RegExp, view: ZoomView][] = [[/attention$/, attentionView]];
+const VIEWS: [id: RegExp, view: ZoomView][] = [
+  [/attention$/, attentionView],
+  [/^(embedding|positions)$/, embeddingView],
+  [/^(linear|softmax)$/, wordsView],
+];
 
 /** Returns the view that opens a box; null if its kind has none. */
 export function viewOf(box: string): ZoomView | null {

@@ -1,0 +1,321 @@
+"""Linear and Softmax opened where they stand: their numbers are PyTorch's, and no slider changes the translation."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from browser.test_attention_zoom import FRAMES, STILL, number, trace_of
+from browser.test_ribbon import until
+from browser.test_view import problems
+from glassformer.watch.explorer.payload import recorded_payload
+
+SENTENCE = "the big black dog sees a cat ."
+SOFTMAX, LINEAR = "decoder.softmax", "decoder.linear"
+ROWS = ".gfz-words tbody tr:not(.gfz-sums)"
+ROW = 1
+SLIDER = "([name, value]) => { const one = document.querySelector(`[aria-label='${name}']`); one.value = value; \
+one.dispatchEvent(new Event('input')); }"
+
+
+@pytest.fixture
+def opened(make_translator, explore) -> Callable[..., Any]:
+    """Return a function that opens Linear or Softmax of a page."""
+
+    def show(box: str = SOFTMAX, *, row: int = ROW, key: int | None = None, page: Any = None, **changes: Any) -> Any:
+        page = page or explore(make_translator(), SENTENCE, view="stage")
+        page.set_viewport_size({"width": 1440, "height": 900})
+        if changes:
+            page.evaluate("(changes) => glassformer.set(changes)", changes)
+        page.evaluate("(looks) => glassformer.app.show(looks)", {"zoom": {"box": box, "key": key}, "row": row})
+        page.locator(".gf-zoom h2").wait_for()
+        page.evaluate(STILL)
+        return page
+
+    return show
+
+
+def column(page: Any, place: int) -> list[str]:
+    return [text.strip() for text in page.locator(f"{ROWS} > :nth-child({place})").all_inner_texts()]
+
+
+def numbers(page: Any, place: int) -> list[float]:
+    return [number(text.replace("\u202f", "").split("\n")[0]) for text in column(page, place)]
+
+
+def receipt(page: Any) -> list[list[str]]:
+    return [text.split("\t") for text in page.locator(".gfz-receipt tfoot tr").all_inner_texts()]
+
+
+def said(page: Any) -> str:
+    text: str = page.locator(".gf-zoom h2").inner_text()
+    return text
+
+
+@pytest.mark.parametrize("box", [SOFTMAX, LINEAR])
+def test_the_competing_words_have_pytorchs_numbers(make_translator, explore, opened, box):
+    translator = make_translator()
+    page = opened(box, page=explore(translator, SENTENCE, view="stage"))
+    trace = trace_of(page, translator)
+    logits, log_probs = trace["logits"][ROW], trace["log_probs"][ROW]
+    count = len(logits)
+    order = np.argsort(-log_probs)[: min(12, count)]
+    ids = [int(one.split(" ")[1]) for one in page.locator(f"{ROWS} th button").evaluate_all(
+        "(all) => all.map((one) => one.dataset.stop)")]  # fmt: skip
+    assert ids == order.tolist()
+    np.testing.assert_allclose(numbers(page, 2), logits[order], atol=0.0051)
+    np.testing.assert_allclose(numbers(page, 3), logits[order], atol=0.0051)
+    np.testing.assert_allclose(numbers(page, 4), np.exp(logits[order]), rtol=0.01)
+    np.testing.assert_allclose(numbers(page, 5), np.exp(log_probs[order]), atol=0.00051)
+    others, total = (row.split("\t") for row in page.locator(".gfz-sums").all_inner_texts())
+    assert number(total[3].replace("\u202f", "")) == pytest.approx(np.exp(logits).sum(), rel=0.01)
+    assert number(others[4]) == pytest.approx(1 - np.exp(log_probs[order]).sum(), abs=0.00051)
+    lines = receipt(page)
+    assert number(lines[-1][1]) == pytest.approx(np.exp(log_probs[order[0]]), abs=0.00051)
+    assert f"{np.exp(log_probs.max()):.3f}" in said(page) if box == SOFTMAX else "the highest" in said(page)
+
+
+def test_a_words_logit_opens_its_arithmetic(make_translator, explore, opened):
+    translator = make_translator()
+    page = opened(page=explore(translator, SENTENCE, view="stage"))
+    trace = trace_of(page, translator)
+    page.locator(f"{ROWS} td:nth-child(2) button").nth(2).click()
+    until(page, "glassformer.app.state.selected?.name === 'logits'")
+    word = int(np.argsort(-trace["log_probs"][ROW])[2])
+    assert page.evaluate("glassformer.app.state.selected.index") == [ROW, word]
+    page.locator(".gf-zoom h2", has_text="rank 3").wait_for()
+    with torch.no_grad():
+        products = trace["decoder.output"][ROW] * translator.model.output.weight[word].numpy()
+    shown = page.locator(".gfz-receipt tbody tr").all_inner_texts()
+    listed = [number(one.split("\t")[2]) for one in shown if len(one.split("\t")) == 3]
+    assert all(np.abs(products - one).min() < 0.01 for one in listed)
+    lines = dict(receipt(page))
+    assert number(lines["= logit"]) == pytest.approx(trace["logits"][ROW, word], abs=0.0051)
+    for strip, expected in (("product", products), ("vector", trace["decoder.output"][ROW])):
+        slider = page.locator(f"[data-stop='{strip}']")
+        slider.focus()
+        page.keyboard.press("Home")
+        assert number(slider.get_attribute("aria-valuetext").split(": ")[1]) == pytest.approx(expected[0], abs=0.001)
+    page.keyboard.press("Enter")
+    page.locator(".gf-zoom h2", has_text="last vector has").wait_for()
+    assert page.evaluate("glassformer.app.state.selected") == {"name": "decoder.output", "index": [ROW, 0]}
+
+
+def test_sliders_show_what_would_be_drawn_and_translate_nothing(make_translator, explore, opened):
+    translator = make_translator()
+    page = opened(page=explore(translator, SENTENCE, view="stage"))
+    trace = trace_of(page, translator)
+    page.evaluate("globalThis.before = glassformer.app.result")
+    logits = torch.tensor(trace["logits"][ROW])
+    order = logits.argsort(descending=True)[:12]
+    page.evaluate(SLIDER, ["Temperature", "0.5"])
+    warm = (logits / 0.5).softmax(-1)
+    np.testing.assert_allclose(numbers(page, 5), warm[order].numpy(), atol=0.00051)
+    np.testing.assert_allclose(numbers(page, 3), (logits / 0.5)[order].numpy(), atol=0.0101)
+    page.evaluate(SLIDER, ["Top-k", "3"])
+    drawn = column(page, 6)
+    assert drawn[3:] == ["left out"] * 9
+    kept = warm[order[:3]] / warm[order[:3]].sum()
+    np.testing.assert_allclose([number(one.removeprefix("✓ ")) for one in drawn[:3]], kept.numpy(), atol=0.00051)
+    page.evaluate(SLIDER, ["Top-p", "0.05"])
+    assert column(page, 6)[:2] == ["✓ 1.000", "left out"]
+    page.evaluate(SLIDER, ["Temperature", "0"])  # greedy: all the probability on one word
+    assert numbers(page, 5)[:2] == [1, 0]
+    assert page.evaluate("globalThis.before === glassformer.app.result")
+
+
+def test_every_word_of_the_vocabulary_has_a_tick_and_is_found(make_translator, explore, opened):
+    translator = make_translator()
+    page = opened(LINEAR, page=explore(translator, SENTENCE, view="stage"))
+    logits = trace_of(page, translator)["logits"][ROW]
+    ticks = page.locator("[data-stop='ticks']")
+    assert ticks.get_attribute("aria-valuemax") == str(len(logits) - 1)
+    ticks.focus()
+    page.keyboard.press("Home")
+    for id in range(len(logits)):
+        _, rest = ticks.get_attribute("aria-valuetext").split(": ")
+        value, rank = rest.split(", rank ")
+        assert number(value) == pytest.approx(logits[id], abs=0.0051)
+        assert int(rank) == 1 + (logits > logits[id]).sum()
+        page.keyboard.press("ArrowRight")
+    field = page.get_by_role("searchbox", name="Find a word")
+    field.fill("ChIe")
+    field.press("Enter")
+    id = page.evaluate("glassformer.app.engine.tokenizers.target.encode('chien')[0]")
+    until(page, f"glassformer.app.state.zoom.key === {id}")
+    page.locator(".gf-zoom h2", has_text="chien").wait_for()
+    assert f"rank {1 + (logits > logits[id]).sum()}." in said(page) or "the highest" in said(page)
+    assert "chien" in column(page, 1)
+    field.fill("xyz")
+    field.press("Enter")
+    assert field.evaluate("(one) => one.validationMessage") == "No word that this page knows begins like this."
+
+
+def test_a_forced_word_is_said_to_be_forced(opened):
+    page = opened(row=0, prefix="dort")
+    assert "forced by you" in column(page, 5)[column(page, 1).index("dort")]
+    page.locator(".gfz-note", has_text="You forced dort; the model itself gives it").wait_for()
+    assert page.locator(".gfz-result").inner_text().split() [1] == "dort"  # fmt: skip
+
+
+def test_a_word_that_the_beam_chose_is_said_so(make_translator, explore, opened):
+    page = explore(make_translator(seed=6), SENTENCE, view="stage")
+    row = page.evaluate("""async () => {
+      const { hypothesis } = glassformer.app.result.current;
+      const { shape: [rows, width], data } = await glassformer.value("log_probs");
+      return hypothesis.ids.findIndex((id, row) =>
+        Math.max(...data.slice(row * width, (row + 1) * width)) > data[row * width + id]);
+    }""")
+    assert row >= 0, "the seed's best translation has to differ from the greedy one"
+    page = opened(page=page, row=row)
+    word = page.evaluate("(row) => glassformer.app.result.current.outputTokens[row]", row)
+    lit = page.locator(f"{ROWS}.gfz-keyed")
+    assert "chosen by the beam" in lit.inner_text()
+    assert page.locator(ROWS).first.get_attribute("class") == "gfz-quiet"
+    assert word.replace("<eos>", "end") in lit.inner_text()
+    page.locator(".gfz-note", has_text="is not the likeliest word here").wait_for()
+
+
+def test_the_step_with_the_closest_words_is_offered_where_there_is_little_to_choose(make_translator, explore, opened):
+    translator = make_translator()
+    with torch.no_grad():
+        translator.model.output.weight.mul_(12)
+    page = opened(page=explore(translator, SENTENCE, view="stage"))
+    log_probs = trace_of(page, translator)["log_probs"]
+    best = np.sort(np.exp(log_probs), -1)
+    row = int(np.argmax(best[:, -1]))
+    page.evaluate("(row) => glassformer.app.show({row})", row)
+    offer = page.get_by_role("button", name="There is little to choose here.")
+    offer.wait_for()
+    leads = best[:, -1] - best[:, -2]
+    leads[row] = 2
+    offer.click()
+    until(page, f"glassformer.app.state.row === {int(np.argmin(leads))}")
+
+
+def test_a_planted_mistake_is_said_and_its_probabilities_are_shown(opened):
+    page = opened(mistakes=["double_softmax"])
+    page.locator(".gfz-note", has_text="Changed here: Softmax twice").wait_for()
+    shares = page.evaluate("""async ([row]) => {
+      const { shape: [, width], data } = await glassformer.value("log_probs");
+      return [...data.slice(row * width, (row + 1) * width)].map(Math.exp).sort((a, b) => b - a).slice(0, 12);
+    }""", [ROW])  # fmt: skip
+    np.testing.assert_allclose(numbers(page, 5), shares, atol=0.00051)
+
+
+def test_why_and_the_beam_are_segments_of_the_box(opened):
+    page = opened()
+    page.get_by_role("button", name="Why?", exact=True).click()
+    word = page.evaluate("glassformer.app.result.current.outputTokens[1]").replace("▁", "")
+    page.locator(".gfz-panel .gf-why h3", has_text=f"Why {word}?").wait_for()
+    page.get_by_role("button", name="The word after").click()
+    after = page.evaluate("glassformer.app.result.current.outputTokens[2]").replace("▁", "")
+    page.locator(".gfz-panel .gf-why h3", has_text=f"Why {after}?").wait_for()
+    page.locator(".gfz-panel .gf-why .gf-head .gf-link", has_text="cross-attention").first.click()
+    page.locator(".gfz-rows th button").first.wait_for()  # the head's own box
+    assert "cross_attention" in page.evaluate("glassformer.app.state.zoom.box")
+    page.go_back()
+    page.get_by_role("button", name="Beam", exact=True).click()
+    page.locator(".gfz-panel .gf-beam .gf-node, .gfz-panel .gf-beam svg").first.wait_for()
+    page.evaluate("glassformer.app.show({view: 'numbers'})")
+    page.locator(".gf-panels .gf-beam").wait_for()
+    page.evaluate("glassformer.app.show({view: 'stage'})")
+    page.locator(".gfz-panel .gf-beam").wait_for()
+    page.get_by_role("button", name="Next word", exact=True).click()
+    page.locator(ROWS).first.wait_for()
+
+
+@pytest.mark.parametrize("panel", ["why", "beam"])
+def test_addresses_of_the_sheet_open_the_box(make_translator, explore, panel):
+    fragment = f"#view=stage&sheet=true&panel={panel}&word=1"
+    page = explore(make_translator(), SENTENCE, fragment=fragment, view="stage")
+    page.locator(f".gfz-panel .gf-{panel}").wait_for()
+    assert page.evaluate("(({zoom, sheet}) => [zoom.box, sheet])(glassformer.app.state)") == [SOFTMAX, False]
+
+
+def test_an_address_reopens_the_word_and_the_segment(opened):
+    page = opened(key=7)
+    page.locator("[data-stop='logit 7']").click()
+    address = page.evaluate("location.hash")
+    before = said(page)
+    page.goto("about:blank")
+    page.go_back()
+    page.evaluate("() => glassformer.ready.then(() => null)")
+    assert page.evaluate("location.hash") == address
+    page.locator(".gf-zoom h2", has_text=before).wait_for()
+
+
+def test_the_keyboard_reaches_every_word(opened):
+    page = opened()
+    assert page.locator(".gfz-room [data-stop][tabindex='0']").count() == 1
+    page.get_by_role("button", name="All numbers").focus()
+    page.keyboard.press("Tab")
+    for name in ("Temperature", "Top-k", "Top-p"):
+        assert page.evaluate("document.activeElement.ariaLabel") == name
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.dataset.stop").startswith("share ")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    second = page.evaluate(
+        "Number(document.querySelectorAll('.gfz-words tbody button[data-stop^=word]')[1].dataset.stop.slice(5))"
+    )
+    until(page, f"glassformer.app.state.zoom.key === {second}")
+    page.keyboard.press("Escape")
+    until(page, "glassformer.app.state.zoom === null")
+
+
+def test_a_recording_shows_its_words_and_says_what_it_lacks(explore, make_translator, opened):
+    page = opened(page=explore(make_translator(), SENTENCE, view="stage", data=recorded_payload))
+    assert all(column(page, 2))
+    assert page.locator("[data-stop='product'], .gfz-fan:first-child path").count() == 0
+    page.locator(".gfz-whole .gfz-note", has_text="needs the model").wait_for()
+    assert page.get_by_role("button", name="Beam", exact=True).count() == 1
+
+
+@pytest.mark.parametrize("settings", [{"norm": "pre"}, {"tie_output": False}, {"heads": 1, "decoder_layers": 3}])
+def test_other_models_open(make_translator, explore, opened, settings):
+    page = opened(page=explore(make_translator(**settings), SENTENCE, view="stage"), row=0)
+    below = page.locator(".gfz-outside text").first.text_content()
+    assert below == f"from {'Norm' if 'norm' in settings else 'Add & norm'} below"
+    lines = dict(receipt(page))
+    logit = page.evaluate(
+        "glassformer.value('logits').then(({data}) => data[glassformer.app.result.current.hypothesis.ids[0]])"
+    )
+    assert number(lines["= logit"]) == pytest.approx(logit, abs=0.0051)
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+@pytest.mark.parametrize("box", [SOFTMAX, LINEAR])
+def test_nothing_scrolls_on_a_desk_and_axe_finds_nothing(opened, size, box):
+    page = opened(box)
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    over = "((one) => one.scrollWidth - one.clientWidth + one.scrollHeight - one.clientHeight)"
+    for part in (".gfz-scroll", ".gf-zoom"):
+        until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
+    small = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
+      one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
+    assert page.evaluate(small) == []
+    for theme in ("light", "dark"):
+        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
+        page.evaluate(FRAMES)
+        assert problems(page) == []
+
+
+@pytest.mark.parametrize("panel", ["numbers", "why", "beam"])
+def test_on_a_phone_the_panel_scrolls_inside_itself(opened, panel):
+    page = opened()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate("(panel) => glassformer.app.show({panel})", panel)
+    page.locator({"numbers": ROWS, "why": ".gfz-panel h3", "beam": ".gfz-panel svg"}[panel]).first.wait_for()
+    page.evaluate(FRAMES)
+    page.evaluate(STILL)
+    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
+    assert about["y"] + about["height"] <= scroll["y"]
+    assert scroll["x"] >= 0
+    assert scroll["x"] + scroll["width"] <= 390
+    for button in page.locator(".gfz-bar button:visible").all():
+        box = button.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390

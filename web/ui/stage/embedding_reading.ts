@@ -1,0 +1,162 @@
+// What an opened embedding shows: a word's row of the table, scaled, plus the vector of its position.
+import { arithmetic } from "../../engine/arithmetic.ts";
+import { sinusoids } from "../../engine/forward.ts";
+import { sideOf } from "../../engine/lens.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { dot, largestAt, rowOf } from "../../engine/tensor.ts";
+import { wavesOf } from "./choices.ts";
+import { tokenName } from "./words.ts";
+
+import type { Explanation, PositionKind, Side, Stack, Tensor } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+
+/** The points of an embedding, in the order of its steps. */
+export const SUMMED = ["embedding", "positions", "input"] as const;
+export type Summed = (typeof SUMMED)[number];
+
+/** A word whose row of the table points in a similar direction. */
+export interface Neighbour {
+  id: number;
+  word: string;
+  cosine: number;
+}
+
+/** One dimension of the positions: its numbers at the sentence's positions, and between them if there is a formula. */
+export interface Wave {
+  dimension: number;
+  /** At positions 0, 1/`steps`, 2/`steps` … */
+  numbers: Float32Array;
+  steps: number;
+}
+
+export interface EmbeddingReading {
+  box: string;
+  stack: Stack;
+  side: Side;
+  row: number;
+  words: string[];
+  id: number;
+  /** The word's row of the table; null where the page has no matrices. */
+  entry: Float32Array | null;
+  /** The factor, such as √128, and its value; "" and 1 if the model or a mistake has none. */
+  scale: { symbol: string; value: number };
+  vectors: Record<Summed, Float32Array>;
+  /** "none", too, if the reader has switched the positions off. */
+  positions: PositionKind;
+  waves: Wave[];
+  /** The dimension whose arithmetic is open, its numbers' arithmetic, and whether the reader has chosen it. */
+  open: { at: number; kind: Summed; made: Record<Summed, Explanation>; isChosen: boolean };
+  notes: string[];
+  /** Most similar first; null where the page does not have the whole table. */
+  nearest: Neighbour[] | null;
+}
+
+const BETWEEN = 8; // points of a wave for each position
+const NEIGHBOURS = 12;
+const SHOWN_WAVES = 3;
+
+/** Returns the data of the embedding that `state.zoom` names; `row`: the lit word. */
+export async function readEmbedding(app: App, box: string, row: number): Promise<EmbeddingReading> {
+  const stack = box.startsWith("encoder") ? "encoder" : "decoder";
+  const side = sideOf(stack);
+  const { current } = app.result;
+  const { trace, changes } = current;
+  const words = side === "source" ? current.sourceTokens : current.targetTokens;
+  const at = Math.min(row, words.length - 1);
+  const ids = side === "source" ? current.sourceIds : current.targetIds;
+  const id = ids[at] ?? app.config.pad_id;
+  const points = await Promise.all(SUMMED.map((kind) => trace.get(`${side}.${kind}`)));
+  const vectors = Object.fromEntries(SUMMED.map((kind, one) => [kind, rowOf(points[one], at)]));
+  const { embeddingScale } = stepsUnder(changes);
+  const square = embeddingScale.square(app.config);
+  const positions = changes.positions ? app.config.positions : "none";
+  const { selected } = app.state;
+  const chosen = SUMMED.find((kind) => selected?.name === `${side}.${kind}` && selected.index[0] === at);
+  const [largest] = largestAt(vectors.embedding.map(Math.abs), 1);
+  const open = chosen && selected ? selected.index[1] : largest;
+  const made = await Promise.all(SUMMED.map((kind) => arithmetic(app, `${side}.${kind}`, [at, open])));
+  const entry = await entryOf(app, `${side}.tokens.weight`, id);
+  const missing = ["numbers.noWeights", "numbers.needsModel"].map((key) => app.t(key));
+  const notes = new Set(
+    made.flatMap((one) => one.notes).filter((note) => !(entry && missing.includes(note))),
+  );
+  return {
+    box,
+    stack,
+    side,
+    row: at,
+    words: words.map((token) => tokenName(token, (key) => app.t(key))),
+    id,
+    entry,
+    scale: embeddingScale.symbol
+      ? { symbol: `√${square}`, value: Math.sqrt(square) }
+      : { symbol: "", value: 1 },
+    vectors: vectors as Record<Summed, Float32Array>,
+    positions,
+    waves: positions === "none" ? [] : wavesIn(app, points[1], open),
+    open: {
+      at: open,
+      kind: chosen ?? (box.endsWith("embedding") ? "embedding" : "positions"),
+      made: Object.fromEntries(SUMMED.map((kind, one) => [kind, made[one]])) as Record<Summed, Explanation>,
+      isChosen: chosen !== undefined,
+    },
+    notes: [...notes],
+    nearest: await neighbours(app, `${side}.tokens.weight`, side, id),
+  };
+}
+
+/** Returns a word's row of the table. */
+async function entryOf(app: App, table: string, id: number) {
+  const { engine } = app;
+  if (engine.live === false) return null;
+  return rowOf(await engine.rowsOf(table, [id], app.result.current.changes.checkpoint), 0);
+}
+
+/** Returns the words whose rows of the table are most similar to a word's; null where the table is not on the page. */
+async function neighbours(app: App, table: string, side: Side, id: number): Promise<Neighbour[] | null> {
+  const { engine } = app;
+  if (engine.live !== true) return null;
+  const model = await engine.model(app.result.current.changes.checkpoint);
+  const found = nearestRows(model.weight(table), id, NEIGHBOURS);
+  const tokens = engine.tokens(
+    side,
+    found.map((one) => one.id),
+  );
+  return found.map((one, at) => ({ ...one, word: tokenName(tokens[at], (key) => app.t(key)) }));
+}
+
+/** Returns the rows of a table with the largest cosine with one of them, without this one. */
+export function nearestRows(table: Tensor, id: number, count: number) {
+  const [rows, width] = table.shape;
+  const product = (row: number, other: number) =>
+    dot(table.data, row * width, table.data, other * width, width);
+  const own = Math.sqrt(product(id, id));
+  const cosines = Float32Array.from({ length: rows }, (_, row) => {
+    return product(row, id) / (Math.sqrt(product(row, row)) * own);
+  });
+  return largestAt(cosines, count, (row) => row !== id).map((row) => ({ id: row, cosine: cosines[row] }));
+}
+
+/** Returns the waves of some dimensions, first to last: the open one, and those that vary most with these positions. */
+function wavesIn({ config, changes, result }: App, table: Tensor, open: number): Wave[] {
+  const [length, width] = table.shape;
+  const { positions } = config;
+  const varied = wavesOf({ config, changes }, table) ?? [];
+  const dimensions = [...new Set([open, ...varied, 0])].slice(0, SHOWN_WAVES).sort((a, b) => a - b);
+  const column = ({ data }: Tensor, dimension: number) =>
+    Float32Array.from({ length }, (_, row) => data[row * width + dimension]);
+  if (positions === "learned" || positions === "none")
+    return dimensions.map((dimension) => ({ dimension, numbers: column(table, dimension), steps: 1 }));
+  const { exponent } = stepsUnder(result.current.changes);
+  const between = Array.from({ length: BETWEEN }, (_, at) =>
+    sinusoids(at / BETWEEN, length, width, positions, exponent),
+  );
+  return dimensions.map((dimension) => {
+    const columns = between.map((one) => column(one, dimension));
+    const count = (length - 1) * BETWEEN + 1;
+    const numbers = Float32Array.from({ length: count }, (_, at) => {
+      return columns[at % BETWEEN][Math.floor(at / BETWEEN)];
+    });
+    return { dimension, numbers, steps: BETWEEN };
+  });
+}

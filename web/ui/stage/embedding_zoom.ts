@@ -1,0 +1,84 @@
+// An embedding with its positions opened where it stands.
+import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { element } from "../dom.ts";
+import { embeddingPanel } from "./embedding_panel.ts";
+import { readEmbedding } from "./embedding_reading.ts";
+import { receiptTable } from "./receipt.ts";
+import { KEYED, openRow, turner } from "./zoom_parts.ts";
+import { withSegments } from "./zoom_segments.ts";
+
+import type { App } from "../app.ts";
+import type { Child } from "../types.ts";
+import type { EmbeddingReading } from "./embedding_reading.ts";
+import type { Line } from "./receipt.ts";
+import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
+
+/** Opens the embedding or the positions of a stack, which show the same sum. */
+export async function embeddingView(app: App, lit: Lit | null): Promise<Opened | null> {
+  const { zoom } = app.state;
+  if (!zoom) return null;
+  const stack = zoom.box.startsWith("encoder") ? "encoder" : "decoder";
+  const { sourceTokens, targetTokens } = app.result.current;
+  const count = (stack === "encoder" ? sourceTokens : targetTokens).length;
+  const reading = await readEmbedding(app, zoom.box, openRow(app, stack, lit, count));
+  const { row, words, side, open } = reading;
+  return {
+    kind: "emb",
+    place: [zoom.box, row].join(),
+    name: `${app.t(`stage.${stack}`)} · ${app.t("zoom.embedding.place", row, words.length)}`,
+    sides: { keys: side, query: side },
+    sentence: sentenceOf(reading),
+    remarks: reading.notes,
+    receipt: () => receipt(app, reading),
+    cell: { name: `${side}.${open.kind}`, index: [row, open.at] },
+    panel: (room) =>
+      withSegments(app, zoom.box, app.t("zoom.embedding"), {
+        beside: turner(app, stack, { row, rows: words.length, word: words[row] }),
+        calculation: () => embeddingPanel(app, reading, room),
+      }),
+  };
+}
+
+/** Returns the sentence about the open number: true for any kind of positions, and under the reader's changes. */
+export function sentenceOf({ open, words, row, side, vectors, positions, id }: EmbeddingReading): Sentence {
+  const { kind, at } = open;
+  const word = { word: words[row], side };
+  const number = fixedText(vectors[kind][at], decimalsOf([vectors[kind][at]]));
+  const say = (key: string, section: string, ...values: Sentence["values"]) => {
+    return { key: `zoom.embedding.about.${key}`, values, section };
+  };
+  if (kind === "embedding") return say("embedding", "3.4", word, vectors.embedding.length, id);
+  if (positions === "none") return say("none", "3.5", word, at, number);
+  if (kind === "input") return say("sum", "3.5", word, row, at, number);
+  return say(positions === "learned" ? "learned" : "waves", "3.5", row, at, number);
+}
+
+/** Returns the open number of the sum as one calculation. */
+function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading): Child {
+  const { made, at } = open;
+  const terms = [entry?.[at] ?? 0, ...Object.values(vectors).map((vector) => vector[at])];
+  const decimals = Math.max(...terms.map((term) => decimalsOf([term])));
+  const number = (value: number) => fixedText(value, decimals);
+  const wave = (made.positions.numbers ?? made.positions.formula).split(" = ")[0];
+  const lines: Line[] = [
+    ...(entry ? [[app.t("zoom.embedding.line.entry", id, at), number(entry[at])] as const] : []),
+    ...(scale.symbol || !entry
+      ? [
+          [
+            entry ? `× ${scale.symbol}` : app.t("zoom.embedding.line.scaled"),
+            number(vectors.embedding[at]),
+          ] as const,
+        ]
+      : []),
+    [`+ ${wave || app.t("zoom.embedding.line.position")}`, number(vectors.positions[at])],
+    [app.t("zoom.embedding.line.sum"), number(vectors.input[at]), KEYED],
+  ];
+  return [
+    element(
+      "p",
+      { className: "gfz-formula" },
+      `${made.embedding.formula || "E · √d"} + ${made.positions.formula || "P"}`,
+    ),
+    receiptTable(app, [], [], lines, 0),
+  ];
+}

@@ -1,0 +1,254 @@
+// What an opened Linear or Softmax shows: the words that compete for one place, from the last vector to a probability.
+import { arithmetic } from "../../engine/arithmetic.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { drawable } from "../../engine/sampling.ts";
+import { dot, largestAt, rowOf, tensor } from "../../engine/tensor.ts";
+import { nextWords, weighedWords } from "./numbers.ts";
+import { tokenName } from "./words.ts";
+
+import type { Sampling } from "../../engine/sampling.ts";
+import type { Explanation, Part } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Candidate } from "./numbers.ts";
+
+/** A word that competes for the place. */
+export interface Rival {
+  id: number;
+  word: string;
+  /** NaN where the page does not know it. */
+  logit: number;
+  /** What the model itself gives the word, and its place among all words by this, from 1. */
+  probability: number;
+  rank: number;
+  /** Its row of the output matrix; null where the page has no matrices. */
+  matrix: Float32Array | null;
+}
+
+/** What is known of the next word in one row of the decoder; a number that is not known is NaN. */
+export interface NextWord {
+  /** By word. */
+  logits: Float32Array;
+  logProbs: Float32Array;
+  /** The probability of all words that are not known. */
+  rest: number;
+}
+
+/** A step of the translation, with its two likeliest words. */
+export interface Step {
+  row: number;
+  words: Candidate[];
+}
+
+export interface WordsReading extends NextWord {
+  box: string;
+  row: number;
+  rows: number;
+  /** The word that the decoder reads in this row. */
+  read: string;
+  /** The id of the word that was written, and whether the reader has forced it. */
+  written: number;
+  isForced: boolean;
+  /** Likeliest first; the written word and the open word are among them. */
+  rivals: Rival[];
+  open: Rival;
+  /** The decoder's last vector, and its products with the open word's row of the output matrix; null without matrices. */
+  vector: Float32Array;
+  products: Float32Array | null;
+  /** The open number of the last vector, if the reader has chosen one. */
+  part: { at: number; made: Explanation } | null;
+  /** The products and the bias whose sum is the open word's logit, and what the reader's changes do to it. */
+  made: Pick<Explanation, "parts" | "notes">;
+  /** The scores that the softmax takes: the logits, if no mistake is planted there; and their symbol. */
+  scores: Float32Array;
+  symbol: string;
+  /** The step at which words compete most, if they hardly do here. */
+  closest: Step | null;
+}
+
+/** What sampling makes of the known words: e^(score ÷ temperature − shift), its sum, and who may be drawn. */
+export interface Sampled {
+  shift: number;
+  scaled(id: number): number;
+  power(id: number): number;
+  sum: number;
+  /** The probability at this temperature, before words are left out. */
+  share(id: number): number;
+  /** The probability with which a word is drawn, by id; words that are left out are missing. */
+  drawn: Map<number, number>;
+}
+
+/** The settings at which sampling draws from the model's own probabilities. */
+export const PLAIN: Readonly<Sampling> = { temperature: 1, topK: 0, topP: 1 };
+/** A larger score has a power of e that is too long to be read. */
+const LARGEST_EXPONENT = 12;
+const TINY = 2 ** -126; // as in engine/sampling.ts
+/** A word with this probability has no rival worth a look. */
+const SURE = 0.9;
+
+/** Returns the data of the Linear or Softmax that `state.zoom` names, with about `count` words; `row`: the lit one. */
+export async function readWords(app: App, box: string, row: number, count: number): Promise<WordsReading> {
+  const { current } = app.result;
+  const { hypothesis, outputTokens, targetTokens, prefixIds, trace, changes } = current;
+  const at = Math.min(row, outputTokens.length - 1);
+  const written = hypothesis.ids[at];
+  const steps = stepsUnder(changes);
+  const vector = rowOf(await trace.get("decoder.output"), at);
+  const next = await nextWord(app, at);
+  const isKnown = (id: number) => !Number.isNaN(next.logProbs[id]);
+  const wanted = app.state.zoom?.key ?? written;
+  const id = isKnown(wanted) ? wanted : written;
+  const ids = listed(next.logProbs, count, [written, id]);
+  const rows = await matrixRows(app, ids, vector);
+  if (app.engine.live === "remote") ids.forEach((one, place) => (next.logits[one] = rows.logits[place]));
+  const tokens = app.engine.tokens("target", ids);
+  const rivals = ids.map((one, place) => ({
+    id: one,
+    word: tokenName(tokens[place], (key) => app.t(key)),
+    logit: next.logits[one],
+    probability: Math.exp(next.logProbs[one]),
+    rank: rankOf(next.logProbs, one),
+    matrix: rows.matrix?.[place] ?? null,
+  }));
+  const open = rivals[ids.indexOf(id)];
+  const isPlain = steps.wordScores.symbol === "logit";
+  const scores = isPlain ? next.logits : steps.wordScores.of(tensor([next.logits.length], next.logits)).data;
+  return {
+    ...next,
+    box,
+    row: at,
+    rows: outputTokens.length,
+    read: tokenName(targetTokens[at] ?? "", (key) => app.t(key)),
+    written,
+    isForced: at < prefixIds.length,
+    rivals,
+    open,
+    vector,
+    products: open.matrix && vector.map((value, i) => value * (open.matrix as Float32Array)[i]),
+    part: await openPart(app, at),
+    made: await madeOf(app, at, open, vector),
+    scores,
+    symbol: steps.wordScores.symbol,
+    closest: rivals[0].probability >= SURE ? await closestStep(app, at) : null,
+  };
+}
+
+/** Returns what is known of the next word. A large model's scores stay with Python, but not those that its search has weighed. */
+async function nextWord(app: App, row: number): Promise<NextWord> {
+  const { trace } = app.result.current;
+  if (app.engine.live !== "remote") {
+    const [logits, logProbs] = await Promise.all([trace.get("logits"), trace.get("log_probs")]);
+    return {
+      logits: rowOf(logits, row).slice(),
+      logProbs: rowOf(logProbs, row),
+      rest: trace.words?.rest[row] ?? 0,
+    };
+  }
+  const unknown = () => new Float32Array(app.config.target_vocab_size).fill(NaN);
+  const [logits, logProbs] = [unknown(), unknown()];
+  for (const { token, tokenLogProb } of weighedWords(app, row)) logProbs[token] = tokenLogProb;
+  const { ids, tokenLogProbs } = app.result.current.hypothesis;
+  logProbs[ids[row]] = tokenLogProbs[row];
+  const known = logProbs.reduce((sum, one) => sum + (Math.exp(one) || 0), 0);
+  return { logits, logProbs, rest: Math.max(0, 1 - known) };
+}
+
+/** Returns the words' rows of the output matrix and their logits, with one request; null without matrices. */
+async function matrixRows(app: App, ids: number[], vector: Float32Array) {
+  const { engine, config } = app;
+  if (engine.live === false) return { matrix: null, logits: [] };
+  const { checkpoint } = app.result.current.changes;
+  const rows = await engine.rowsOf("output.weight", ids, checkpoint);
+  const matrix = ids.map((_, at) => rowOf(rows, at));
+  if (engine.live === true) return { matrix, logits: [] };
+  const bias =
+    config.output_bias && (await engine.modelWith(["output.bias"], checkpoint)).weight("output.bias");
+  const logits = matrix.map((one, at) => {
+    return dot(vector, 0, one, 0, one.length) + (bias ? bias.data[ids[at]] : 0);
+  });
+  return { matrix, logits };
+}
+
+/** Returns the terms of the open word's logit. */
+async function madeOf(app: App, row: number, { id, logit, matrix }: Rival, vector: Float32Array) {
+  if (app.engine.live !== "remote" || !matrix) {
+    const [made, after] = await Promise.all(
+      ["logits", "log_probs"].map((name) => arithmetic(app, name, [row, id])),
+    );
+    return { parts: made.parts, notes: [...new Set([...made.notes, ...after.notes])] };
+  }
+  const parts: Part[] = Array.from(vector, (left, i) => ({
+    label: String(i),
+    left,
+    right: matrix[i],
+    value: left * matrix[i],
+  }));
+  const bias = logit - parts.reduce((sum, { value = 0 }) => sum + value, 0);
+  if (app.config.output_bias) parts.push({ label: "b", value: bias });
+  return { parts, notes: [app.t("zoom.words.searched")] };
+}
+
+/** Returns the number of the last vector that the reader has chosen. */
+async function openPart(app: App, row: number) {
+  const { selected } = app.state;
+  if (selected?.name !== "decoder.output" || selected.index[0] !== row) return null;
+  return { at: selected.index[1], made: await arithmetic(app, selected.name, selected.index) };
+}
+
+/** Returns the step, other than `row`, at which the two likeliest words come closest; null if there is none. */
+async function closestStep(app: App, row: number) {
+  const others = [...app.result.current.outputTokens.keys()].filter((at) => at !== row);
+  const steps = others.map(async (at) => ({ row: at, words: (await nextWords(app, at, 2)).candidates }));
+  return closestOf(await Promise.all(steps));
+}
+
+/** Returns the step whose two words have the most similar probabilities; the first of equals. */
+export function closestOf(steps: Step[]): Step | null {
+  const lead = ({ words: [first, second] }: Step) => first.probability - second.probability;
+  const contested = steps.filter(({ words }) => words.length === 2);
+  return contested.reduce<Step | null>((best, one) => (best && lead(best) <= lead(one) ? best : one), null);
+}
+
+/** Returns the likeliest words, and these, likeliest first. */
+export function listed(logProbs: Float32Array, count: number, these: number[]) {
+  const others = new Set(these);
+  const best = largestAt(logProbs, count).filter((id) => !others.has(id));
+  const room = Math.max(0, count - others.size);
+  return [...best.slice(0, room), ...others].sort((a, b) => logProbs[b] - logProbs[a]);
+}
+
+/** Returns the place of a word among all known ones, from 1; words with the same number share one. */
+export function rankOf(numbers: ArrayLike<number>, id: number) {
+  let rank = 1;
+  for (let at = 0; at < numbers.length; at++) rank += Number(numbers[at] > numbers[id]);
+  return rank;
+}
+
+/**
+ * Returns the largest number, and its place, of each of `count` equal parts of a list; all numbers, if they are not more.
+ * A part without a number has −1.
+ */
+export function largestOfParts(numbers: ArrayLike<number>, count: number) {
+  const parts = new Int32Array(Math.min(count, numbers.length)).fill(-1);
+  for (let id = 0; id < numbers.length; id++) {
+    const part = Math.floor((id * parts.length) / numbers.length);
+    if (!Number.isNaN(numbers[id]) && !(numbers[parts[part]] >= numbers[id])) parts[part] = id;
+  }
+  return parts;
+}
+
+/** Returns what sampling makes of the words of a reading. */
+export function sampledWords(
+  { scores, logProbs, rest }: Pick<WordsReading, "scores" | "logProbs" | "rest">,
+  sampling: Sampling,
+): Sampled {
+  const temperature = Math.max(sampling.temperature, TINY);
+  const scaled = (id: number) => scores[id] / temperature;
+  let peak = -Infinity;
+  for (const score of scores) if (score > peak) peak = score;
+  const shift = peak / temperature > LARGEST_EXPONENT ? peak / temperature : 0;
+  const power = (id: number) => Math.exp(scaled(id) - shift);
+  let known = 0;
+  for (let id = 0; id < scores.length; id++) known += power(id) || 0;
+  const sum = sampling.temperature === 1 ? known / (1 - rest) : known;
+  return { shift, scaled, power, sum, share: (id) => power(id) / sum, drawn: drawable(logProbs, sampling) };
+}

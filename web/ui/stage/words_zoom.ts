@@ -1,0 +1,119 @@
+// Linear and Softmax opened where they stand: the words that compete, why the written one won, and the beam.
+import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { button } from "../dom.ts";
+import { explanationReceipt, receiptTable } from "./receipt.ts";
+import { groupedText, powerText, probabilityWords, tokenName } from "./words.ts";
+import { wordsPanel } from "./words_panel.ts";
+import { PLAIN, readWords, sampledWords } from "./words_reading.ts";
+import { KEYED, openRow, turner } from "./zoom_parts.ts";
+import { segmentOf, withSegments } from "./zoom_segments.ts";
+
+import type { App } from "../app.ts";
+import type { Child } from "../types.ts";
+import type { Heading, Line } from "./receipt.ts";
+import type { WordsReading } from "./words_reading.ts";
+import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
+
+const LISTED = 12;
+
+/** Opens Linear or Softmax, which show the same words; Linear opens at the logits. */
+export async function wordsView(app: App, lit: Lit | null): Promise<Opened | null> {
+  const { zoom, selected } = app.state;
+  if (!zoom) return null;
+  const row = openRow(app, "decoder", lit, app.result.current.outputTokens.length);
+  if (segmentOf(app, zoom.box) === "why" && app.state.word !== row) app.show({ word: row });
+  const reading = await readWords(app, zoom.box, row, LISTED);
+  const { open, part, written, rivals } = reading;
+  const word = rivals.find(({ id }) => id === written)?.word ?? "";
+  const isLogit = selected?.name === "logits" || (!selected && zoom.box.endsWith("linear"));
+  const name = app.t(`stage.box.${zoom.box}`);
+  return {
+    kind: zoom.box.endsWith("linear") ? "lin" : "sof",
+    place: [zoom.box, reading.row, open.id].join(),
+    name: `${name} · ${app.t("stage.word.of", reading.row + 1, reading.rows)}`,
+    sides: { keys: "target", query: "target" },
+    sentence: sentenceOf(reading, isLogit),
+    remarks: remarksOn(app, reading, word),
+    receipt: (most) => receipt(app, reading, most),
+    cell: part
+      ? { name: "decoder.output", index: [reading.row, part.at] }
+      : { name: isLogit ? "logits" : "log_probs", index: [reading.row, open.id] },
+    panel: (room) =>
+      withSegments(app, zoom.box, app.t("zoom.words"), {
+        beside: turner(app, "decoder", { ...reading, word }),
+        calculation: () => wordsPanel(app, reading, room),
+      }),
+  };
+}
+
+/** Returns the sentence about the open number: true for any model, word and change. */
+export function sentenceOf({ open, part, logits, vector }: WordsReading, isLogit: boolean): Sentence {
+  const word = { word: open.word, side: "target" } as const;
+  const say = (key: string, ...values: Sentence["values"]) => ({
+    key: `zoom.words.about.${key}`,
+    values,
+    section: "3.4",
+  });
+  const number = (value: number) => fixedText(value, decimalsOf([value]));
+  if (part) return say("vector", vector.length, part.at, number(part.made.result));
+  if (!isLogit || Number.isNaN(open.logit))
+    return say("probability", logits.length, word, probabilityWords(open.probability));
+  return say(open.rank === 1 ? "best" : "logit", logits.length, word, number(open.logit), open.rank);
+}
+
+function remarksOn(app: App, reading: WordsReading, word: string): Child[] {
+  const { made, part, isForced, rivals, written, closest } = reading;
+  const chance = rivals.find(({ id }) => id === written)?.probability ?? NaN;
+  const isLikeliest = rivals[0].id === written;
+  const name = (token: string) => tokenName(token, (key) => app.t(key));
+  const go = () =>
+    closest && app.show({ row: closest.row, selected: null, zoom: { box: reading.box, key: null } });
+  return [
+    ...new Set([...made.notes, ...(part?.made.notes ?? [])]),
+    !isLikeliest && app.t(isForced ? "stage.more.forced" : "stage.more.beam", word, probabilityWords(chance)),
+    closest &&
+      button(
+        app.t(
+          "zoom.words.closest",
+          ...closest.words.flatMap(({ token, probability }) => [name(token), probabilityWords(probability)]),
+        ),
+        go,
+        { className: "gfz-link" },
+      ),
+  ];
+}
+
+/** Returns the way from the products to the probability, or the arithmetic of a number of the last vector. */
+function receipt(app: App, reading: WordsReading, most: number): Child {
+  const { made, part, open, symbol, scores } = reading;
+  if (part) return explanationReceipt(app, part.made, most);
+  const names = ["zoom.words.x", "zoom.words.w", "zoom.product"].map((key) => app.t(key));
+  const sides = made.parts.some(({ right }) => right !== undefined) ? names : names.slice(0, 1);
+  const headings = sides.map((name, at): Heading => [name, at === 0 ? KEYED : ""]);
+  const bias = made.parts.find(({ left }) => left === undefined);
+  const plain = sampledWords(reading, PLAIN);
+  const decimals = decimalsOf([open.logit]);
+  const score = fixedText(scores[open.id], decimals);
+  const lines: Line[] = [
+    ...(bias ? [[app.t("zoom.words.bias"), fixedText(bias.value ?? NaN, decimals)] as const] : []),
+    [app.t("zoom.words.sum"), Number.isNaN(open.logit) ? "–" : fixedText(open.logit, decimals), ""],
+    ...(symbol === "logit" ? [] : [[symbol, fixedText(scores[open.id], 3)] as const]),
+    ...(plain.sum > 0
+      ? [
+          [
+            plain.shift ? `e^(${score} − ${fixedText(plain.shift, decimals)})` : `e^${score}`,
+            powerText(plain.power(open.id)),
+          ] as const,
+          [app.t("zoom.words.divided", groupedText(reading.logits.length)), powerText(plain.sum)] as const,
+        ]
+      : []),
+    [app.t("zoom.words.result"), probabilityWords(open.probability), KEYED],
+  ];
+  return receiptTable(
+    app,
+    made.parts.filter((one) => one !== bias),
+    headings,
+    lines,
+    most,
+  );
+}

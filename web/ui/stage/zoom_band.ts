@@ -1,0 +1,37 @@
+// A vector in an opened box: its step's name at the left, and its numbers as a strip over the whole width.
+import { element } from "../dom.ts";
+import { createStrip } from "./strips.ts";
+import { put } from "./zoom_parts.ts";
+
+import type { Child } from "../types.ts";
+import type { Strip, Tell } from "./strips.ts";
+
+/** The left edge of the strips, and the space right of them. */
+export const [LABELS, MARGIN] = [126, 36];
+const INSET = 4; // of a strip in its box
+
+export interface Band {
+  y: number;
+  height: number;
+}
+
+/** Returns the middle of a strip's number at a place, in px of the panel. */
+export function stripX(width: number, count: number, at: number) {
+  return LABELS + INSET + ((at + 0.5) * (width - LABELS - MARGIN - 2 * INSET)) / count;
+}
+
+/** Returns a vector's step and strip. `width`: of the panel. `more`: what else stands in the strip's box. */
+export function vectorBand(
+  step: HTMLElement,
+  strip: Omit<Strip, "width" | "height">,
+  { y, height, width }: Band & { width: number },
+  tell: Tell,
+  more: Child = null,
+) {
+  const wide = width - LABELS - MARGIN;
+  const made = createStrip({ bars: true, ...strip, width: wide - 2 * INSET, height }, tell);
+  return [
+    put(element("div", { className: "gfz-heading" }, step), { x: 18, y: y + height / 2 - 12 }),
+    put(element("div", { className: "gfz-box" }, made, more), { x: LABELS, y, width: wide, height }),
+  ];
+}
