@@ -106,7 +106,7 @@ def read(name: str, folder: Path = RESULTS) -> dict[str, Any]:
 
 def command() -> str:
     """Return the command line of this process."""
-    module = getattr(sys.modules["__main__"].__spec__, "name", Path(sys.argv[0]).stem)
+    module = getattr(sys.modules["__main__"].__spec__, "name", Path(sys.argv[0]).stem).removesuffix(".__main__")
     return f"python -m {module} {shlex.join(sys.argv[1:])}".rstrip()
 
 

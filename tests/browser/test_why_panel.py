@@ -115,8 +115,8 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     assert [one for [one] in numbers(page, 2)] == pytest.approx(sorted(hidden), abs=1e-4)
     said = page.locator(".gf-why [role=status]").inner_text()
     tokens = [*translator.bundle.source_tokenizer.tokens(word.source[0].tolist())]
-    assert f"most on the source word “{tokens[hidden.index(min(hidden))]}”: without it, " in said
-    assert f"The head that matters most is {min(ablated, key=ablated.__getitem__)}: without it, " in said
+    assert f"depends most on “{tokens[hidden.index(max(hidden, key=abs))]}” in the source: without it, " in said
+    assert f"The head that matters most is {max(ablated, key=lambda one: abs(ablated[one]))}: without it, " in said
     leading = f"is {math.exp(abs(margin(plain))):.2g} times as probable as"
     assert said.startswith("Here ")
     assert leading in said

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.truth.visit import visited
 
 from glassformer.bundle import Bundle
-from glassformer.corpus.tasks import TASKS, Example
+from glassformer.corpus.tasks import CLASSIC, TASKS, Example
 from glassformer.decoding.options import EngineName
 from glassformer.text.links import Span, word_spans
 from glassformer.text.words import split_words
@@ -239,6 +240,16 @@ def test_the_page_translates_as_python_does(demo, opened, beam_size):
         assert output["tokens"] == list(expected.tokens)
         assert output["logProb"] == pytest.approx(expected.log_prob, abs=1e-4)
         assert output["score"] == pytest.approx(expected.score, abs=1e-4)
+
+
+@pytest.mark.browser
+def test_the_sentences_of_the_page_are_true(demo, page, tmp_path):
+    """In states that a reader can reach, PyTorch computes what the page says about the model."""
+    sentences = [example.source for example in CLASSIC[1:3]]
+    sentences += [one.source for one in TASKS["english-french"](1).splits["test"][:8]]
+    tally = visited(page, Translator.load(demo[0]), tmp_path / "page.html", sentences)
+    assert tally.false == []
+    assert {"beam.scene.lead.pair", "beam.scene.drag", "why.needs", "stage.more.forced"} <= set(tally.claims)
 
 
 @pytest.mark.browser

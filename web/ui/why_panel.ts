@@ -124,10 +124,9 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
     signal,
   );
   if (signal.aborted) return;
+  const most = largestEffect(needed);
   needed.sort((a, b) => a.effect - b.effect);
-  const [most] = needed;
-  if (most.effect < 0)
-    tell(app.t("why.needs", sourceTokens[most.position], then(app, words, margin + most.effect)));
+  if (most) tell(app.t("why.needs", sourceTokens[most.position], then(app, words, margin + most.effect)));
   const { values, problem } = gradients;
   refill(
     sources,
@@ -156,12 +155,23 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   refill(progress);
   rows.sort(inOrder);
   drawParts(app, parts, rows, words, direct);
-  heads.sort((a, b) => a.effect - b.effect);
-  if (!(heads[0]?.effect < 0)) return;
-  tell(app.t("why.head", headName(app, heads[0]), then(app, words, margin + heads[0].effect)));
-  const read = await readBy(current, heads[0], word);
-  if (read && !signal.aborted) tell(app.t("why.reads", ...read));
+  const strongest = largestEffect(heads);
+  if (!strongest) return;
+  tell(app.t("why.head", headName(app, strongest), then(app, words, margin + strongest.effect)));
+  const read = await readBy(current, strongest, word);
+  if (read && !signal.aborted)
+    tell(app.t(read.weight < 0.5 ? "why.reads.shared" : "why.reads", read.token, percent(read.weight)));
 }
+
+/** Returns what changes the margin most, in either direction; undefined if nothing changes it. */
+function largestEffect<Measured extends { effect: number }>(all: Measured[]): Measured | undefined {
+  const size = ({ effect }: Measured) => Math.abs(effect);
+  return all
+    .filter((one) => size(one) > 0)
+    .reduce<Measured | undefined>((most, one) => (most && size(most) >= size(one) ? most : one), undefined);
+}
+
+const percent = (share: number) => `${Math.round(100 * share)} %`;
 
 /** Returns which of two words is the more probable, in words. `words`: the word and its rival. */
 function then(app: App, words: string[], margin: number) {
@@ -169,7 +179,8 @@ function then(app: App, words: string[], margin: number) {
 }
 
 /**
- * Returns the token at which a head of the decoder looks most in one row, and its weight; null for an encoder's head.
+ * Returns the token at which a head of the decoder looks most in one row, and its weight; null for an encoder's head, and
+ * if it looks at none.
  */
 async function readBy(
   { trace, sourceTokens, targetTokens }: Translated,
@@ -182,7 +193,7 @@ async function readBy(
   const weights = data.subarray((head * rows + row) * columns, (head * rows + row + 1) * columns);
   const [at] = largestAt(weights, 1);
   const tokens = attention.endsWith("cross_attention") ? sourceTokens : targetTokens;
-  return [tokens[at], `${Math.round(100 * weights[at])} %`];
+  return weights[at] > 0 ? { token: tokens[at], weight: weights[at] } : null;
 }
 
 /**

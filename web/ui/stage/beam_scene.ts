@@ -1,7 +1,9 @@
 // The first chapter: the beam of one head, from the source word that it reads to the word that is written. The reader
 // drags it to another word, and the model writes something else.
 import { timesText } from "../../engine/number_text.ts";
+import { isUnchanged } from "../../engine/changes.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
+import { withoutRows } from "../../engine/turning.ts";
 import { button, element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
@@ -10,7 +12,7 @@ import { languageNames } from "./languages.ts";
 import { openingOf } from "./opening.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
-import type { Opening } from "../../engine/types.ts";
+import type { Changes, Opening, Trace } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child, Looks, Translated } from "../types.ts";
 import type { Written } from "./hand.ts";
@@ -471,10 +473,12 @@ class BeamScene {
       !this.#canTurn && drawing("circle", { cx: dot.x, cy: dot.y, r: 10, class: "gf-ray-end" }),
     );
     this.#dot.style.transform = `translate(${dot.x - 22}px, ${dot.y - 22}px)`;
+    const isPaleKnown = this.#held === null || looks.every((look) => pale && layerOf(pale) <= layerOf(look));
     refill(
       this.#chips,
       chip(this.#chipText(looks, strong), middle(dot, end, 0.55), "gf-ray-on"),
-      paleFrom &&
+      isPaleKnown &&
+        paleFrom &&
         pale &&
         chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? "gf-ray-beside" : ""),
     );
@@ -535,16 +539,19 @@ class BeamScene {
     const isTurned = this.#isTurned;
     const space = app.state.language === "zh" ? "" : " ";
     const several = looks.length > 1 ? ".two" : "";
+    const trails = own.logProbs[word] < own.logProbs[rival];
     const said: Child[] = [];
     if (!isTurned) {
       const margin = logProbs[word] - logProbs[rival];
       said.push(
         phrase(
-          app.t(`beam.scene.looks${several}`),
+          app.t(`beam.scene.looks${several && trails ? ".trails" : several}`),
           sourceWord(this.#name(translated.sourceTokens[place])),
           probabilityWords(looks[0].weights[place]),
           layerOf(looks[0]),
           looks[0].head,
+          targetWord(mine),
+          targetWord(its),
         ),
         space,
         margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), timesText(margin)),
@@ -650,8 +657,14 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
   const left = heads.find(
     (one) => !turned.some(({ attention, head }) => one.attention === attention && one.head === head),
   );
-  const looks = await Promise.all(turned.map((one) => lookOf(translated, one, row)));
   const places = turned.map(({ attention, head }) => ({ attention, head, query: row }));
+  const { changes } = app.result.current;
+  const unturned = { ...changes, overrides: withoutRows(changes.overrides, places) };
+  const [before, now] = [
+    await traceUnder(app, translated, unturned),
+    await traceUnder(app, translated, changes),
+  ];
+  const looks = await Promise.all(turned.map((one) => lookOf(before, one, row)));
   const hand = new Hand(app, translated, places);
   const logProbs = rowOf(await translated.trace.get("log_probs"), row);
   return {
@@ -660,7 +673,7 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
     word,
     rival,
     looks,
-    pale: left ? await lookOf(translated, left, row) : null,
+    pale: left ? await lookOf(now, left, row) : null,
     hand,
     own: { logProbs, ids: translated.hypothesis.ids },
     rested: await hand.rested(),
@@ -668,8 +681,13 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
   };
 }
 
+/** Returns the trace of a translation, whose words stay, under changes. */
+function traceUnder(app: App, { sourceIds, targetIds, trace }: Translated, changes: Changes) {
+  return isUnchanged(changes) ? trace : app.sentences.traced(sourceIds, targetIds, changes);
+}
+
 async function lookOf(
-  { trace }: Translated,
+  trace: Trace,
   { attention, head }: { attention: string; head: number },
   row: number,
 ): Promise<Look> {

@@ -94,16 +94,17 @@ export class Hand {
     await this.#app.set({ overrides: withoutRows(this.#app.changes.overrides, this.#places) });
   }
 
-  /** Returns what the model writes at rest: the row after the unturned words, and the page's own search. */
+  /** Returns what the model writes at rest, as the page's own search found it. */
   async rested(): Promise<Written> {
-    const { current, reference } = this.#app.result;
+    const { current } = this.#app.result;
     const { sourceIds, targetIds } = this.#translated;
-    const trace =
-      current === reference
-        ? current.trace
-        : await this.#app.sentences.traced(sourceIds, targetIds, current.changes);
+    const [{ query }] = this.#places;
+    const isOwn = String(current.sourceIds) === String(sourceIds) && query < current.hypothesis.ids.length;
+    const trace = isOwn
+      ? current.trace
+      : await this.#app.sentences.traced(sourceIds, targetIds, current.changes);
     return {
-      logProbs: rowOf(await trace.get("log_probs"), this.#places[0].query),
+      logProbs: rowOf(await trace.get("log_probs"), query),
       ids: current.hypothesis.ids,
     };
   }

@@ -31,7 +31,7 @@ import { Player, clipOf } from "./play.ts";
 import { saidOf } from "./sentences.ts";
 import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
-import { tokenName } from "./words.ts";
+import { probabilityWords, tokenName } from "./words.ts";
 import { createZoom } from "./zoom.ts";
 import { boxName } from "./zoom_box.ts";
 import { viewOf } from "./zoom_views.ts";
@@ -568,18 +568,23 @@ class StageView {
     if (!words || !this.#pen) return this.#tell();
     const { numbers } = this.#pen;
     const t = (key: string) => this.#app.t(key);
-    const [source, target] = [numbers.translated.sourceTokens[numbers.source], words[numbers.row]];
+    const { sourceTokens } = numbers.translated;
+    const read = [...numbers.read.keys()].filter((at) => numbers.read[at] > 0);
+    const looked = read.map((at) => [sourceTokens[at], probabilityWords(numbers.read[at])]).flat();
+    const key = read.length > 1 ? "stage.turned.two" : "stage.turned";
+    const values = read.length > 1 ? looked : looked.slice(0, 1);
+    const word = (token: string, side: string) =>
+      element("bdi", { className: `gfs-${side}` }, tokenName(token, t));
     this.#fillSaid(
       this.#app.t("stage.turned.kicker", numbers.heads.cross, numbers.open.decoder),
       this.#app
-        .t("stage.turned", "{source}", "{target}")
-        .split(/(\{\w+\})/)
-        .map((part) => {
-          if (part === "{source}")
-            return element("bdi", { className: "gfs-source" }, tokenName(source ?? "", t));
-          return part === "{target}"
-            ? element("bdi", { className: "gfs-target" }, tokenName(target ?? "", t))
-            : part;
+        .t(key)
+        .split(/\{(\d)\}/)
+        .map((part, at) => {
+          if (at % 2 === 0) return part;
+          const place = Number(part);
+          if (place === values.length) return word(words[numbers.row] ?? "", "target");
+          return place % 2 ? values[place] : word(values[place], "source");
         }),
       words
         .slice(numbers.row)

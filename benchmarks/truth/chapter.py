@@ -1,0 +1,258 @@
+"""What the first chapter says: the word and its rival, the head that decides, and what a turned beam makes of it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from benchmarks.truth.claims import differs, differs_in_times, expected, first, read
+from benchmarks.truth.seen import Check, Seen
+from glassformer.watch.explorer.examples import story_pair
+
+__all__ = ["CHECKS", "GENERAL", "looks", "opening", "tug"]
+
+Head = tuple[str, int]
+MOST = 3
+"""The number of words that are told of those that follow."""
+
+
+def opening(seen: Seen) -> dict[str, Any]:
+    return seen.model.opening(seen.state["sentence"])
+
+
+def named(seen: Seen) -> tuple[str, str]:
+    """Return the word and its rival."""
+    found = opening(seen)
+    return seen.name(found["ids"][found["row"]], "target"), seen.name(found["rival"], "target")
+
+
+def by_cost(seen: Seen) -> list[Head]:
+    """Return the heads of cross-attention, the one first whose loss costs the word most."""
+    without = opening(seen)["without"]
+    names = [name for name in without if name.endswith("cross_attention")]
+    heads = [(name, head) for name in names for head in range(len(without[name]))]
+    return sorted(heads, key=lambda one: without[one[0]][one[1]]["margin"])
+
+
+def looks(seen: Seen) -> list[Head]:
+    """Return the heads whose rows the dot turns."""
+    turn = opening(seen)["turn"]
+    return [(turn["attention"], turn["head"])] if turn else by_cost(seen)[:2]
+
+
+def position(seen: Seen) -> list[float] | None:
+    """Return the weights that the reader has given; None if the look is not turned."""
+    name, head = looks(seen)[0]
+    rows = seen.changes.get("overrides", {}).get(name, [])
+    given = [weights for one, query, weights in rows if (one, query) == (head, opening(seen)["row"])]
+    return given[0] if given else None
+
+
+def word(seen: Seen, values: Mapping[str, str]) -> str:
+    return expected("word", values["0"], named(seen)[0])
+
+
+def both(seen: Seen, values: Mapping[str, str]) -> str:
+    mine, rival = named(seen)
+    return first(expected("word", values["0"], mine), expected("rival", values["1"], rival))
+
+
+def differing(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check that a word is in this sentence of the pair, and not in the other one."""
+    pair = story_pair(seen.model.bundle)
+    one, other = (re.split(r"[\s.]+", text) for text in sorted(pair, key=lambda text: text != seen.state["sentence"]))
+    return "" if values["0"] in one and values["0"] not in other else "the sentences share this word"
+
+
+def both_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
+    sentence = seen.state["sentence"]
+    is_pair = sentence in story_pair(seen.model.bundle) and " it " in sentence
+    return both(seen, values) or ("" if is_pair else "the sentence is not in the pair")
+
+
+def head(heads: int, trails: bool | None = None) -> Check:
+    """Return a check of the deciding head, of what it reads, and of how many heads are turned together."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        turned = looks(seen)
+        name, at = turned[0]
+        weights = seen.weights(name, at, opening(seen)["row"])
+        is_behind = margin(seen, opening(seen)) < 0
+        return first(
+            expected("word that is read", values["0"], seen.read_words[int(weights.argmax())]),
+            differs(values["1"], float(weights.max()), "its weight"),
+            expected("layer", values["2"], name.split(".")[2]),
+            expected("head", values["3"], str(at)),
+            "" if len(turned) == heads else f"{len(turned)} heads are turned",
+            "" if trails in (None, is_behind) else f"{'no ' if trails else ''}head was tried",
+            "" if not trails else both(seen, {"0": values["4"], "1": values["5"]}),
+        )
+
+    return check
+
+
+def margin(seen: Seen, found: Mapping[str, Any], log_probs: Tensor | None = None) -> float:
+    """Return log p of the word minus log p of its rival, by default in the unchanged model."""
+    if log_probs is None:
+        log_probs = seen.model.trace(seen.source, found["ids"], {})["log_probs"][found["row"]]
+    return float(log_probs[found["ids"][found["row"]]] - log_probs[found["rival"]])
+
+
+def likelier(seen: Seen, values: Mapping[str, str]) -> str:
+    now = margin(seen, opening(seen), seen.log_probs)
+    return both(seen, values) or differs_in_times(values["2"], now) or ("" if now > 0 else "the rival is likelier")
+
+
+def destination(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the word to which the beam is to be dragged: there the rival becomes the likeliest word."""
+    found = opening(seen)
+    name, at = looks(seen)[0]
+    places = [place for place, one in enumerate(seen.read_words) if one == values["0"]]
+    for place in places:
+        row = [at, found["row"], [*[0.0] * place, 1.0]]
+        log_probs = seen.model.trace(seen.source, found["ids"], {"overrides": {name: [row]}})["log_probs"].clone()
+        log_probs[:, [seen.model.config.bos_id, seen.model.config.pad_id]] = float("-inf")
+        if int(log_probs[found["row"]].argmax()) == found["rival"]:
+            return ""
+    return "the rival does not win there"
+
+
+def read_now(seen: Seen, text: str) -> str:
+    """Check the words at which the reader lets the heads look."""
+    weights = position(seen) or []
+    places = [at for at, weight in enumerate(weights) if weight > 0]
+    found = read(text, seen.state["language"], ["beam.scene.both"])
+    if not found:
+        return expected("words that are read", text, " ".join(seen.read_words[at] for at in places))
+    values = found[0].values
+    said = [(values["0"], values["1"]), (values["2"], values["3"])]
+    return first(
+        "" if len(places) == len(said) else f"{len(places)} words are read",
+        *(
+            expected("word that is read", name, seen.read_words[at]) or differs(share, weights[at], "its weight")
+            for (name, share), at in zip(said, places, strict=False)
+        ),
+    )
+
+
+def written(heads: int, stays: bool) -> Check:
+    """Return a check of what the model writes while the heads are turned."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        old, now = opening(seen)["ids"][opening(seen)["row"]], seen.output[seen.row]
+        return first(
+            read_now(seen, values["0"]),
+            expected("written word", values["1"], seen.name(now, "target")),
+            differs(values["2"], seen.probability(now), "its probability"),
+            expected("own word", values["3"], seen.name(old, "target")) if not stays else "",
+            "" if (now == old) == stays else f"it writes {seen.name(now, 'target')}",
+            "" if len(looks(seen)) == heads else f"{len(looks(seen))} heads are turned",
+        )
+
+    return check
+
+
+def tails(seen: Seen) -> tuple[list[str], list[str]]:
+    """Return the words after the chapter's word: the model's own, and those that it writes now."""
+    row, end = opening(seen)["row"], seen.model.config.eos_id
+    both = (opening(seen)["ids"][row + 1 :], seen.output[row + 1 :])
+    before, now = ([seen.name(id, "target") for id in ids if id != end] for ids in both)
+    return before, now
+
+
+def follow(seen: Seen, values: Mapping[str, str]) -> str:
+    before, now = tails(seen)
+    if len(before) != len(now):
+        return "the number of words changes"
+    pairs = [f"{old} → {new}" for old, new in zip(before, now, strict=True) if old != new]
+    said = ", ".join(pairs[:MOST]) + (", …" if len(pairs) > MOST else "")
+    return expected("changed words", values["0"], said)
+
+
+def change(seen: Seen, _: Mapping[str, str]) -> str:
+    before, now = tails(seen)
+    return "" if before != now else "they do not change"
+
+
+def alone(seen: Seen, _: Mapping[str, str]) -> str:
+    before, now = tails(seen)
+    return "" if before == now else f"{before} becomes {now}"
+
+
+def searched(seen: Seen, values: Mapping[str, str]) -> str:
+    return first(
+        expected("likeliest word", values["0"], seen.name(seen.best, "target")),
+        differs(values["1"], seen.probability(seen.best), "its probability"),
+        "" if seen.best != seen.output[seen.row] else "it is the written word",
+    )
+
+
+def greedy(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the words of greedy search after the chapter's word."""
+    config = seen.model.config
+    ids = list(opening(seen)["ids"][: opening(seen)["row"]])
+    while len(ids) < len(seen.source) + 100 and (not ids or ids[-1] != config.eos_id):
+        log_probs = seen.model.trace(seen.source, [*ids, config.eos_id], seen.changes)["log_probs"][-1].clone()
+        log_probs[[config.bos_id, config.pad_id]] = float("-inf")
+        ids.append(int(log_probs.argmax()))
+    text = seen.model.bundle.target_tokenizer.decode(ids)
+    return first(expected("output", values["0"], text), "the search finds the same" if ids == seen.output else "")
+
+
+def look(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the label of a beam: a head, and the largest weight of its row."""
+    layer, at = int(values["0"]), int(values["1"])
+    weights = seen.weights(f"decoder.layers.{layer}.cross_attention", at, opening(seen)["row"])
+    return differs(values["2"], float(weights.max()), "its largest weight")
+
+
+def tug(seen: Seen, sides: Mapping[str, str]) -> str:
+    """Check the two words of the tug of war, and their probabilities."""
+    found = opening(seen)
+    right = zip(named(seen), (found["ids"][found["row"]], found["rival"]), sides.items(), strict=True)
+    return first(
+        *(
+            expected("word", said, name) or differs(number, seen.probability(id), f"the probability of {name}")
+            for name, id, (said, number) in right
+        )
+    )
+
+
+def leads_nowhere(seen: Seen, _: Mapping[str, str]) -> str:
+    return "" if opening(seen)["turn"] is None else "one place is best"
+
+
+def always(*_: object) -> str:
+    return ""
+
+
+CHECKS: dict[str, Check] = {
+    "beam.scene.who": differing,
+    "beam.scene.why": word,
+    "beam.scene.lead.pair": both_of_pair,
+    "beam.scene.lead": both,
+    "beam.scene.looks": head(1),
+    "beam.scene.looks.two": head(2, trails=False),
+    "beam.scene.looks.trails": head(2, trails=True),
+    "beam.scene.so": likelier,
+    "beam.scene.drag": destination,
+    "beam.scene.drag.any": leads_nowhere,
+    "beam.scene.writes": written(1, stays=False),
+    "beam.scene.writes.two": written(2, stays=False),
+    "beam.scene.stays": written(1, stays=True),
+    "beam.scene.stays.two": written(2, stays=True),
+    "beam.scene.follow": follow,
+    "beam.scene.change": change,
+    "beam.scene.alone": alone,
+    "beam.scene.search": searched,
+    "beam.scene.differs": greedy,
+    "beam.scene.look": look,
+}
+"""The check of each template."""
+
+GENERAL: dict[str, Check] = {
+    "beam.scene.read": always,
+    "beam.scene.written": always,
+}
+"""Labels that say how every such model works: it reads the source at once, and writes word by word."""

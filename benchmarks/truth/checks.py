@@ -1,0 +1,30 @@
+"""The check of every template, and of a text that is made of templates."""
+
+from collections.abc import Sequence
+
+from benchmarks.truth import chapter, stage, why, zoom
+from benchmarks.truth.claims import Claim, Problem, read
+from benchmarks.truth.seen import Check, Seen
+
+__all__ = ["CHECKS", "GENERAL", "problems"]
+
+CHECKS: dict[str, Check] = {**stage.CHECKS, **zoom.CHECKS, **why.CHECKS, **chapter.CHECKS}
+"""Templates that say what this model does."""
+GENERAL: dict[str, Check] = {**stage.GENERAL, **chapter.GENERAL}
+"""Templates that say how every such model works; only their words, and whether this is such a model, are checked."""
+
+
+def problems(seen: Seen, text: str, kinds: Sequence[str]) -> tuple[list[Claim], list[Problem]]:
+    """Return the claims of a text, and those that are false."""
+    claims = read(text, seen.state["language"], kinds)
+    if claims is None:
+        return [], [Problem("", text, "no template of the page's texts")]
+    found = []
+    for key, values in claims:
+        if key in CHECKS or key in GENERAL:
+            why = (CHECKS.get(key) or GENERAL[key])(seen, values)
+        else:
+            why = "this template has no check"
+        if why:
+            found.append(Problem(key, text, why))
+    return claims, found

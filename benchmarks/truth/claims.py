@@ -1,0 +1,111 @@
+"""Sentences as templates of the page's texts with what fills them, and numbers as the page prints them."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from glassformer.watch.explorer.module import strings
+
+__all__ = ["ROUNDING", "Claim", "Problem", "differs", "differs_in_times", "expected", "first", "read"]
+
+ROUNDING = 3e-5
+"""By how much the page's float32 may differ from PyTorch's, of a number up to 1."""
+
+
+class Claim(NamedTuple):
+    """A template of the page's texts, and what fills its places."""
+
+    key: str
+    values: dict[str, str]
+
+
+class Problem(NamedTuple):
+    """A sentence that is false, or that cannot be checked."""
+
+    key: str
+    text: str
+    why: str
+
+
+def read(text: str, language: str, kinds: Sequence[str]) -> list[Claim] | None:
+    """Return the claims that make up a text, or None if it is made of anything else.
+
+    `kinds` are the keys of templates that may occur, or their beginnings with a final dot.
+    """
+    text = text.strip()
+    if not text:
+        return []
+    for key, pattern in _patterns(language, kinds):
+        if match := pattern.match(text):
+            rest = read(text[match.end() :], language, kinds)
+            if rest is not None:
+                values = {name.removeprefix("_"): value.strip() for name, value in match.groupdict().items()}
+                return [Claim(key, values), *rest]
+    return None
+
+
+_KNOWN: dict[tuple[str, tuple[str, ...]], list[tuple[str, re.Pattern[str]]]] = {}
+
+
+def _patterns(language: str, kinds: Sequence[str]) -> list[tuple[str, re.Pattern[str]]]:
+    """Return the patterns of templates of these kinds, those with the longest texts first."""
+    wanted = (language, tuple(kinds))
+    if wanted not in _KNOWN:
+        chosen = {
+            key: text
+            for key, text in strings()[language].items()
+            if any(key == kind or (kind.endswith(".") and key.startswith(kind)) for kind in kinds)
+        }
+        by_length = sorted(chosen, key=lambda key: -len(re.sub(r"\{\w+\}", "", chosen[key])))
+        _KNOWN[wanted] = [(key, _pattern(chosen[key], language)) for key in by_length]
+    return _KNOWN[wanted]
+
+
+def _pattern(template: str, language: str) -> re.Pattern[str]:
+    """Return the pattern of a template at the beginning of a text."""
+    pieces = re.split(r"\{(\w+)\}", template)
+    made, seen = "", set()
+    for at, piece in enumerate(pieces):
+        if at % 2 == 0:
+            made += re.escape(piece)
+        else:
+            is_last = at == len(pieces) - 2 and not pieces[-1]
+            made += f"(?P=_{piece})" if piece in seen else f"(?P<_{piece}>{'.+$' if is_last else '.+?'})"
+            seen.add(piece)
+    return re.compile(made + (r"(?=\s|$)" if language == "en" else ""), re.DOTALL)
+
+
+# Numbers as the page prints them
+
+
+def differs(text: str, value: float, what: str = "it") -> str:
+    """Return why a printed number is not a value rounded to the digits that are printed; "" if it is."""
+    number = text.replace("\u2212", "-").replace("–∞", "-inf").replace(",", "")
+    slack = ROUNDING * max(1.0, abs(value))
+    if match := re.fullmatch(r"([<>]) ([\d.e-]+)", number):
+        is_right = value < float(match[2]) + slack if match[1] == "<" else value > float(match[2]) - slack
+    else:
+        digits, _, power = number.partition("e")
+        decimals = len(digits.partition(".")[2]) - int(power or 0)
+        is_right = float(number) == value or abs(float(number) - value) <= 0.5 * 10.0**-decimals + slack
+    return "" if is_right else f"{what} is {value:.6g}, not {text}"
+
+
+def differs_in_times(text: str, margin: float) -> str:
+    """Return why a printed factor is not e^|margin| with two digits; "" if it is."""
+    times, said = math.exp(abs(margin)), text.removeprefix("> ").replace(",", "")
+    if text.startswith(">"):
+        return "" if times > float(said) * 0.999 else f"it is {times:.4g} times, not {text}"
+    digits = 3 if times < 1.05 else 2
+    half = 0.5 * 10.0 ** (math.floor(math.log10(times)) - digits + 1)
+    return "" if abs(float(said) - times) <= half + 1e-3 * times else f"it is {times:.4g} times, not {text}"
+
+
+def expected(name: str, said: str, wanted: str) -> str:
+    return "" if said == wanted else f"the {name} is {wanted}, not {said}"
+
+
+def first(*whys: str) -> str:
+    """Return the first reason why a claim is false; "" if there is none."""
+    return next((why for why in whys if why), "")

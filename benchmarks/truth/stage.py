@@ -1,0 +1,292 @@
+"""What the stage says about the lit box."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+
+import torch
+
+from benchmarks.truth.claims import ROUNDING, differs, expected, first
+from benchmarks.truth.seen import Check, Seen
+from glassformer.text.vocabulary import UNK_ID
+
+__all__ = ["CHECKS", "GENERAL", "lit"]
+
+MOSTLY = 0.5
+"""The smallest weight at which a head looks at one word, rather than at several."""
+SAME = 0.01
+"""A probability that changes by less hardly depends on what has changed."""
+PRINTED = 0.001
+"""The smallest difference of probabilities that is printed."""
+SECTIONS = {
+    "embedding": "3.4",
+    "positions": "3.5",
+    "self_attention": "3.2.3",
+    "cross_attention": "3.2.3",
+    "feed_forward": "3.3",
+    "linear": "3.4",
+    "softmax": "3.4",
+}
+"""Sections of the paper, by box; sums and norms are in 3.1."""
+
+
+def lit(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the words that a sentence names: the word that is written, the reading word, the lit source word."""
+    right = {"target": seen.target, "reader": seen.queries[seen.query]}
+    if seen.family != "cross":
+        right["source"] = seen.read_words[seen.lit_source]
+    return first(*(expected(name, values[name], word) for name, word in right.items() if name in values))
+
+
+def only(is_true: Callable[[Seen], bool], what: str) -> Check:
+    """Return a check of the words, and of a condition of the model."""
+    return lambda seen, values: lit(seen, values) or ("" if is_true(seen) else f"{what} is false")
+
+
+def looks(*, shared: bool = False, own: bool = False, tied: bool = False) -> Check:
+    """Return a check of where a head looks: mostly at one word, or most at it, perhaps at the reading word itself."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        weights, keys = seen.lit_weights, seen.keys
+        most = float(weights.max())
+        word = values.get("looked" if seen.family != "cross" else "source", keys[seen.query] if own else "")
+        places = [at for at, key in enumerate(keys) if key == word and weights[at] >= most - ROUNDING]
+        rivals = {key for at, key in enumerate(keys) if key != word and weights[at] >= most - ROUNDING}
+        return first(
+            lit(seen, values),
+            "" if places else f"it looks most at {keys[int(weights.argmax())]}, with {most:.3f}",
+            "" if not own or seen.query in places else "it looks most at a different place than its own",
+            "" if tied or shared == (most < MOSTLY) or abs(most - MOSTLY) < ROUNDING else f"its largest is {most:.3f}",
+            "" if tied == bool(rivals) or abs(most) < ROUNDING else f"it looks as much at {rivals or 'nothing'}",
+        )
+
+    return check
+
+
+def looks_at_nothing(seen: Seen, values: Mapping[str, str]) -> str:
+    return lit(seen, values) or ("" if float(seen.lit_weights.max()) == 0 else "it has weights above 0")
+
+
+def place_of_word(seen: Seen, values: Mapping[str, str]) -> str:
+    shown, all = len(seen.output), int(values["1"])
+    return first(expected("place", values["0"], str(seen.row + 1)), expected("length", str(all), str(shown)))
+
+
+def section(seen: Seen, values: Mapping[str, str]) -> str:
+    if seen.state["zoom"]:  # an opened attention, whose parts the paper explains in subsections
+        return "" if values["0"].startswith("§3.2") else f"{values['0']} is not about attention"
+    name = seen.state["box"].partition(".")[2]
+    is_beside = name.endswith(("add", "norm"))
+    return expected("section", values["0"], f"§{'3.1' if is_beside else SECTIONS[name]}")
+
+
+def share_of_attention(seen: Seen, values: Mapping[str, str]) -> str:
+    layer = seen.box.split(".")[2]
+    return first(
+        expected("head", values["head"], str(seen.head)),
+        expected("layer", values["layer"], layer),
+        differs(values["weight"], float(seen.lit_weights.max()), "the largest weight"),
+    )
+
+
+def worth(seen: Seen) -> tuple[float, float]:
+    """Return the probability of the lit word with and without the lit head."""
+    id = seen.output[seen.row]
+    return seen.probability(id), float(seen.without(seen.box, seen.head)[id].exp())
+
+
+def is_same(before: float, after: float) -> bool:
+    """Return whether a word hardly depends on what makes this difference, in itself or by a tenth."""
+    most = max(PRINTED, min(SAME, max(before, after) / 10)) if min(before, after) >= PRINTED / 2 else before / 10
+    return abs(before - after) < most + ROUNDING
+
+
+def hardly_depends(seen: Seen, values: Mapping[str, str]) -> str:
+    before, after = worth(seen)
+    why = f"without the head it has {after:.4f} instead of {before:.4f}"
+    return first(
+        expected("word", values["0"], seen.target),
+        "" if is_same(before, after) else why,
+        is_off(seen, wanted=False),
+    )
+
+
+def depends(falls: bool) -> Check:
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        before, after = worth(seen)
+        return first(
+            expected("word", values["0"], seen.target),
+            differs(values["1"], before, "the probability"),
+            differs(values["2"], after, "the probability without the head"),
+            "" if (after < before) == falls else "it goes the other way",
+            is_off(seen, wanted=False),
+        )
+
+    return check
+
+
+def mostly_independent(seen: Seen, _: Mapping[str, str]) -> str:
+    before, after = worth(seen)
+    return "" if before / 2 - ROUNDING < after < before else f"{after:.4f} of {before:.4f} is left"
+
+
+def is_off(seen: Seen, *, wanted: bool) -> str:
+    is_so = seen.head in seen.changes.get("ablated", {}).get(seen.box, [])
+    return "" if is_so == wanted else f"the head is {'on' if wanted else 'off'}"
+
+
+def hides_later(seen: Seen, _: Mapping[str, str]) -> str:
+    later = seen.trace[f"{seen.box}.weights"][:, seen.row, seen.row + 1 :]
+    return "" if not bool(later.any()) else "the row reads later words"
+
+
+def unknown_words(seen: Seen, values: Mapping[str, str]) -> str:
+    bundle = seen.model.bundle
+    known = [
+        word
+        for word in values["0"].split(", ")
+        if all(UNK_ID not in one.encode(word) for one in (bundle.source_tokenizer, bundle.target_tokenizer))
+    ]
+    return f"the vocabulary has {', '.join(known)}" if known else ""
+
+
+def forced(likeliest: bool) -> Check:
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        id = seen.output[seen.row]
+        return first(
+            expected("word", values["0"], seen.target),
+            "" if seen.is_forced else "the word was not forced",
+            "" if (seen.best == id) == likeliest else f"the likeliest word is {seen.name(seen.best, 'target')}",
+            differs(values["1"], seen.probability(id), "its probability"),
+        )
+
+    return check
+
+
+def chosen_by_beam(seen: Seen, values: Mapping[str, str]) -> str:
+    id = seen.output[seen.row]
+    return first(
+        expected("word", values["0"], seen.target),
+        "the word was forced" if seen.is_forced else "",
+        "it is the likeliest word" if seen.best == id else "",
+        differs(values["1"], seen.probability(id), "its probability"),
+    )
+
+
+def softmax(seen: Seen, values: Mapping[str, str]) -> str:
+    probability = seen.probability(seen.output[seen.row])
+    return lit(seen, values) or differs(values["probability"], probability, "its probability")
+
+
+def guess(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the word that the model would write if a box, `at`, were its last; and its probability."""
+    at, model = seen.at, seen.model.transformer
+    point = "added" if seen.model.config.norm == "pre" else "normed"
+    layer = seen.state["heads"]["cross"]["layer"]
+    closed = re.fullmatch(r"layer\.(\d+)", at)
+    name = f"{closed[1]}.feed_forward" if closed else f"{layer}.{at.removesuffix('.add')}"
+    with torch.no_grad():
+        stream = seen.trace[f"decoder.layers.{name}.{point}"][seen.row]
+        log_probs = model.output(model.decoder.norm(stream)).log_softmax(-1)
+    word, _, probability = values["0"].rpartition(" ")
+    if word.endswith("<"):
+        word, probability = word[:-2], f"< {probability}"
+    best, name = float(log_probs.max()), seen.name(int(log_probs.argmax()), "target")
+    likeliest = {seen.name(id, "target") for id in (log_probs >= best - ROUNDING).nonzero()[:, 0].tolist()}
+    return first(
+        "" if word in likeliest else f"it would write {name}", differs(probability, math.exp(best), "its probability")
+    )
+
+
+def turned_head(seen: Seen, values: Mapping[str, str]) -> str:
+    cross = seen.state["heads"]["cross"]
+    return first(expected("head", values["0"], str(cross["head"])), expected("layer", values["1"], str(cross["layer"])))
+
+
+def turned_to(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check what the model writes while the reader holds the lit row of cross-attention; see `Visit.held`."""
+    [place] = seen.lit_weights.nonzero()[:, 0].tolist()
+    return first(
+        expected("word that is read", values["0"], seen.read_words[place]),
+        expected("likeliest word", values["1"], seen.name(seen.best, "target")),
+    )
+
+
+def turned_between(seen: Seen, values: Mapping[str, str]) -> str:
+    weights = seen.lit_weights
+    one, other = weights.nonzero()[:, 0].tolist()
+    return first(
+        expected("first word", values["0"], seen.read_words[one]),
+        differs(values["1"], float(weights[one]), "its weight"),
+        expected("second word", values["2"], seen.read_words[other]),
+        differs(values["3"], float(weights[other]), "its weight"),
+        expected("likeliest word", values["4"], seen.name(seen.best, "target")),
+    )
+
+
+CHECKS: dict[str, Check] = {
+    "stage.word.of": place_of_word,
+    "stage.changed": lambda seen, _: "" if seen.is_changed else "nothing is changed",
+    "stage.paper": section,
+    "stage.guess": guess,
+    "stage.turned.kicker": turned_head,
+    "stage.turned": turned_to,
+    "stage.turned.two": turned_between,
+    "stage.more.weight": share_of_attention,
+    "stage.more.same": hardly_depends,
+    "stage.more.falls": depends(falls=True),
+    "stage.more.rises": depends(falls=False),
+    "stage.more.others": mostly_independent,
+    "stage.more.mask": hides_later,
+    "stage.more.unknown": unknown_words,
+    "stage.more.off": lambda seen, _: is_off(seen, wanted=True),
+    "stage.more.forced": forced(likeliest=False),
+    "stage.more.forced.too": forced(likeliest=True),
+    "stage.more.beam": chosen_by_beam,
+    "stage.said.decoder.softmax": softmax,
+    "stage.said.decoder.cross_attention": looks(),
+    "stage.said.decoder.cross_attention.shared": looks(shared=True),
+    "stage.said.decoder.cross_attention.tied": looks(tied=True),
+    "stage.said.decoder.self_attention": looks(),
+    "stage.said.decoder.self_attention.shared": looks(shared=True),
+    "stage.said.decoder.self_attention.tied": looks(tied=True),
+    "stage.said.decoder.self_attention.self": looks(own=True),
+    "stage.said.decoder.self_attention.self.shared": looks(own=True, shared=True),
+    "stage.said.encoder.self_attention": looks(),
+    "stage.said.encoder.self_attention.shared": looks(shared=True),
+    "stage.said.encoder.self_attention.tied": looks(tied=True),
+    "stage.said.encoder.self_attention.self": looks(own=True),
+    "stage.said.encoder.self_attention.self.shared": looks(own=True, shared=True),
+    "stage.said.nothing": looks_at_nothing,
+}
+"""The check of each template that says what this model does."""
+
+has_norm_first = only(lambda seen: seen.model.config.norm == "pre", "that a norm comes first")
+has_last_norm = only(lambda seen: seen.model.config.final_norm, "that the stack ends with a norm")
+has_waves = only(
+    lambda seen: seen.model.config.positions not in ("none", "learned") and seen.changes.get("positions", True),
+    "that waves are added",
+)
+GENERAL: dict[str, Check] = {
+    "stage.more.norm": only(lambda seen: seen.model.config.norm == "post", "that the sum is normalised"),
+    "stage.said.encoder.embedding": lit,
+    "stage.said.decoder.embedding": lit,
+    "stage.said.encoder.positions": has_waves,
+    "stage.said.decoder.positions": has_waves,
+    "stage.said.positions.learned": only(lambda seen: seen.model.config.positions == "learned", "that it was learned"),
+    "stage.said.positions.off": only(lambda seen: not seen.changes.get("positions", True), "that they are off"),
+    "stage.said.encoder.feed_forward": lit,
+    "stage.said.decoder.feed_forward": lit,
+    "stage.said.attention.norm": has_norm_first,
+    "stage.said.feed_forward.norm": has_norm_first,
+    "stage.said.encoder.self_attention.add": lit,
+    "stage.said.encoder.feed_forward.add": lit,
+    "stage.said.decoder.self_attention.add": lit,
+    "stage.said.decoder.cross_attention.add": lit,
+    "stage.said.decoder.feed_forward.add": lit,
+    "stage.said.encoder.norm": has_last_norm,
+    "stage.said.decoder.norm": has_last_norm,
+    "stage.said.decoder.linear": lit,
+    "stage.said.decoder.linear.unseen": lit,
+}
+"""Templates that say how every such model works: only their words, and whether this is such a model, are checked."""

@@ -1,0 +1,163 @@
+"""What the panel "Why?" says about one word: its rival, and on what the choice depends."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from benchmarks.truth.claims import differs, differs_in_times, expected, first, read
+from benchmarks.truth.seen import Check, Seen
+
+__all__ = ["CHECKS"]
+
+CLOSE = 1e-3
+"""Effects that differ by less, in nats, may come in either order."""
+MOSTLY = 0.5
+T = TypeVar("T")
+
+
+def rival(seen: Seen) -> int:
+    """Return the strongest rival of the word."""
+    first_two: list[int] = seen.log_probs.topk(2).indices.tolist()
+    return next(id for id in first_two if id != seen.output[seen.row])
+
+
+def margin(seen: Seen, log_probs: Tensor) -> float:
+    """Return log p of the word minus log p of its rival."""
+    return float(log_probs[seen.output[seen.row]] - log_probs[rival(seen)])
+
+
+def leads(is_so: Callable[[Seen], bool], word: str = "0", other: str = "1") -> Check:
+    """Return a check of how many times as probable one of the two words is as the other."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        return first(
+            expected("word", values[word], seen.token(seen.output[seen.row], "target")),
+            expected("rival", values[other], seen.token(rival(seen), "target")),
+            differs_in_times(values["2"], margin(seen, seen.log_probs)),
+            "" if is_so(seen) else "the words stand in a different relation",
+        )
+
+    return check
+
+
+def then(seen: Seen, text: str, left: float) -> str:
+    """Check which word is then how many times as probable; `left`: the margin that is left."""
+    found = read(text, seen.state["language"], ["why.then"])
+    if not found or len(found) != 1:
+        return f"{text} is no comparison"
+    values = found[0].values
+    pair = [seen.token(id, "target") for id in (seen.output[seen.row], rival(seen))]
+    words = [values["0"], values["1"]]
+    is_even = abs(left) < CLOSE
+    return first(
+        "" if words == (pair if left >= 0 else pair[::-1]) or (is_even and sorted(words) == sorted(pair)) else "no",
+        differs_in_times(values["2"], left),
+    )
+
+
+def strongest(usual: float, left: Mapping[T, float]) -> list[T]:
+    """Return those without which the margin changes most, from the margin that is left without each."""
+    most = max(abs(one - usual) for one in left.values())
+    return [name for name, one in left.items() if abs(one - usual) >= most - CLOSE]
+
+
+def needs(seen: Seen, values: Mapping[str, str]) -> str:
+    usual = margin(seen, seen.log_probs)
+    left = {at: margin(seen, seen.hidden(at)) for at in range(len(seen.source))}
+    right = {seen.token(seen.source[at], "source"): left[at] for at in strongest(usual, left)}
+    if values["0"] not in right:
+        return f"it depends most on {', '.join(right)}"
+    return then(seen, values["1"], right[values["0"]])
+
+
+def margins_without(seen: Seen) -> dict[tuple[str, int], float]:
+    """Return the margin without each head that is not off."""
+    off = seen.changes.get("ablated", {})
+    found = {}
+    for name in seen.trace:
+        if attention := re.fullmatch(r"(.*_attention)\.weights", name):
+            for head in range(seen.model.config.heads):
+                if head not in off.get(attention[1], []):
+                    found[attention[1], head] = margin(seen, seen.without(attention[1], head))
+    return found
+
+
+def family(name: str) -> str:
+    return "encoder" if name.startswith("encoder") else "cross" if name.endswith("cross_attention") else "decoder"
+
+
+def head(seen: Seen, values: Mapping[str, str]) -> str:
+    usual, left = margin(seen, seen.log_probs), margins_without(seen)
+    for name, at in strongest(usual, left):
+        layer, number = re.findall(r"\d+", values["0"])
+        is_named = (layer, number) == (name.split(".")[2], str(at))
+        if is_named and seen.words[f"family.{family(name)}"].lower() in values["0"]:
+            return then(seen, values["1"], left[name, at])
+    return "a different head matters most"
+
+
+def reads(shared: bool) -> Check:
+    """Return a check of what the strongest head reads; which head this is, another sentence says."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        usual, left = margin(seen, seen.log_probs), margins_without(seen)
+        whys = []
+        for name, at in strongest(usual, left):
+            weights = seen.weights(name, at, seen.row)
+            is_cross = name.endswith("cross_attention")
+            ids = seen.source if is_cross else [seen.model.config.bos_id, *seen.output[:-1]]
+            place = int(weights.argmax())
+            most = float(weights[place])
+            percent = float(values["1"].removesuffix(" %"))
+            whys.append(
+                first(
+                    expected("word", values["0"], seen.token(ids[place], "source" if is_cross else "target")),
+                    "" if abs(percent - 100 * most) <= 0.51 else f"its weight is {most:.3f}",
+                    "" if shared == (most < MOSTLY) or abs(most - MOSTLY) < CLOSE else f"its weight is {most:.3f}",
+                )
+            )
+        return "" if "" in whys else whys[0]
+
+    return check
+
+
+def row(seen: Seen, values: Mapping[str, str]) -> str:
+    read_id = [seen.model.config.bos_id, *seen.output][seen.row]
+    return first(
+        expected("row", values["0"], str(seen.row)),
+        expected("word that is read", values["1"], seen.token(read_id, "target")),
+        expected("next word", values["2"], seen.token(seen.output[seen.row], "target")),
+    )
+
+
+def entropy(seen: Seen, values: Mapping[str, str]) -> str:
+    nats = float(torch.special.entr(seen.log_probs.double().exp()).sum())
+    return differs(values["0"], nats, "the entropy")
+
+
+def direct(seen: Seen, values: Mapping[str, str]) -> str:
+    logits = seen.trace["logits"][seen.row]
+    return differs(values["2"].removeprefix("+"), float(logits[seen.output[seen.row]] - logits[rival(seen)]))
+
+
+def title(seen: Seen, values: Mapping[str, str]) -> str:
+    return expected("word", values["0"], seen.token(seen.output[seen.row], "target"))
+
+
+CHECKS: dict[str, Check] = {
+    "why.title": title,
+    "why.leads": leads(lambda seen: margin(seen, seen.log_probs) > -CLOSE),
+    "why.trails": leads(lambda seen: margin(seen, seen.log_probs) < CLOSE and not seen.is_forced),
+    "why.given": leads(lambda seen: margin(seen, seen.log_probs) < CLOSE and seen.is_forced),
+    "why.needs": needs,
+    "why.head": head,
+    "why.reads": reads(shared=False),
+    "why.reads.shared": reads(shared=True),
+    "why.row": row,
+    "why.entropy": entropy,
+    "why.direct.about": direct,
+}
+"""The check of each template."""

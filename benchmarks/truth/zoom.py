@@ -1,0 +1,156 @@
+"""What an opened attention says about the open number."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from benchmarks.truth.claims import differs, expected, first
+from benchmarks.truth.seen import Check, Seen
+
+__all__ = ["CHECKS"]
+
+SURE = 0.99
+"""The peak of a row from which on softmax has little to share."""
+LEAST = 0.05
+"""The smallest weight that counts as a rest."""
+RESTING = re.compile(r"<(bos|eos|pad)>|▁?[^\w\s]+")
+"""Tokens that carry no word: the marks of the ends, and punctuation."""
+
+
+def allowed(seen: Seen) -> list[bool]:
+    """Return which keys the opened row may look at."""
+    keys = [seen.family != "decoder" or key <= seen.query for key in range(len(seen.keys))]
+    for query, key, is_allowed in seen.changes.get("masks", {}).get(seen.box, []):
+        if query == seen.query and key < len(keys):
+            keys[key] = is_allowed
+    return keys
+
+
+def by_hand(seen: Seen) -> bool:
+    rows = seen.changes.get("overrides", {}).get(seen.box, [])
+    return any((head, query) == (seen.head, seen.query) for head, query, _ in rows)
+
+
+def key(seen: Seen) -> int:
+    """Return the open key: the reader's, or the one that is read most."""
+    chosen = seen.state["zoom"]["key"]
+    return int(seen.lit_weights.argmax() if chosen is None else min(chosen, len(seen.keys) - 1))
+
+
+def weight(word: str, share: str, is_so: Callable[[Seen], bool], count: str = "") -> Check:
+    """Return a check of the open key's word and weight; `is_so`: when the sentence may be said."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        return first(
+            expected("key", values[word], seen.keys[key(seen)]),
+            differs(values[share], float(seen.lit_weights[key(seen)]), "its weight"),
+            expected("number of scores", values[count], str(sum(allowed(seen)))) if count else "",
+            "" if is_so(seen) else "the row was made in a different way",
+        )
+
+    return check
+
+
+def masked(seen: Seen, values: Mapping[str, str]) -> str:
+    at = key(seen)
+    return first(
+        expected("key", values["0"], seen.keys[at]),
+        "it may be read" if allowed(seen)[at] else "",
+        differs("0.000", float(seen.lit_weights[at]), "its weight"),
+    )
+
+
+def number(kind: str, at: str, value: str, word: str = "", query: str = "", heads: str = "", head: str = "") -> Check:
+    """Return a check of one number of the opened attention; the arguments name the template's places."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        index = chosen(seen)
+        row: Tensor = seen.trace[f"{seen.box}.{kind}"]
+        for place in index:
+            row = row[place]
+        inner = index[-1] if not head else index[-1] % seen.trace[f"{seen.box}.heads"].shape[-1]
+        right = {
+            at: (str(inner), "number"),
+            word: (seen.keys[key(seen)] if kind in ("key", "value", "scores") else seen.queries[seen.query], "word"),
+            query: (seen.queries[seen.query], "query"),
+            heads: (str(seen.model.config.heads), "count of heads"),
+            head: (str(index[-1] // seen.trace[f"{seen.box}.heads"].shape[-1]), "head"),
+        }
+        named = (expected(what, values[name], said) for name, (said, what) in right.items() if name)
+        return first(*named, differs(values[value], float(row)))
+
+    return check
+
+
+def chosen(seen: Seen) -> list[int]:
+    """Return the indices of the number that the reader has chosen."""
+    index: list[int] = seen.state["selected"]["index"]
+    return index
+
+
+def given(seen: Seen, values: Mapping[str, str]) -> str:
+    value = seen.trace[seen.state["selected"]["name"]]
+    for place in chosen(seen):
+        value = value[place]
+    return differs(values["0"], float(value))
+
+
+def rests(seen: Seen, values: Mapping[str, str]) -> str:
+    side = "target" if seen.family == "decoder" else "source"
+    ids = [seen.model.config.bos_id, *seen.output[:-1]] if side == "target" else seen.source
+    tokens = [seen.token(id, side) for id in ids]
+    weights = seen.lit_weights.tolist()
+    places = [at for at, token in enumerate(tokens) if RESTING.fullmatch(token) and weights[at] >= LEAST]
+    words = list(dict.fromkeys(f"“{seen.keys[at]}”" for at in places))
+    share = sum(weights[at] for at in places)
+    return first(
+        differs(values["0"], share, "their share"),
+        expected("words", values["1"], seen.words["word.comma"].join(words)),
+        "" if share > 0.5 else "it is no half",
+    )
+
+
+def widest(seen: Seen, values: Mapping[str, str]) -> str:
+    peaks = seen.trace[f"{seen.box}.weights"][:, seen.query].max(-1).values
+    return first(
+        expected("widest head", values["0"], str(int(peaks.argmin()))),
+        "" if float(peaks[seen.head]) > SURE else "the row is not nearly one word",
+        "no softmax has made the row" if by_hand(seen) else "",
+    )
+
+
+def place(seen: Seen, values: Mapping[str, str]) -> str:
+    layer = seen.box.split(".")[2]
+    return first(
+        expected("attention", values["0"], seen.words[f"family.{seen.family}"]),
+        expected("layer", values["1"], layer),
+        expected("head", values["2"], str(seen.head)),
+    )
+
+
+def is_ablated(seen: Seen, values: Mapping[str, str]) -> str:
+    off = seen.changes.get("ablated", {}).get(seen.box, [])
+    return "" if int(values["0"]) in off else "it is on"
+
+
+CHECKS: dict[str, Check] = {
+    "zoom.place": place,
+    "zoom.about.weights": weight("1", "2", lambda seen: sum(allowed(seen)) > 1 and not by_hand(seen), "0"),
+    "zoom.about.single": weight("0", "1", lambda seen: sum(allowed(seen)) == 1 and not by_hand(seen)),
+    "zoom.about.masked": masked,
+    "zoom.about.hand": weight("0", "1", by_hand),
+    "zoom.about.query": number("query", "1", "2", word="0"),
+    "zoom.about.key": number("key", "1", "2", word="0"),
+    "zoom.about.scores": number("scores", "", "2", word="1", query="0"),
+    "zoom.about.value": number("value", "1", "2", word="0"),
+    "zoom.about.heads": number("heads", "0", "1"),
+    "zoom.about.joined": number("joined", "2", "3", heads="0", head="1"),
+    "zoom.about.output": number("output", "1", "2", heads="0"),
+    "zoom.about.given": given,
+    "zoom.resting": rests,
+    "zoom.widest": widest,
+    "numbers.byHand": lambda seen, _: "" if by_hand(seen) else "it was computed",
+    "numbers.ablated": is_ablated,
+}
+"""The check of each template."""
