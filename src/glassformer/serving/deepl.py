@@ -4,6 +4,7 @@ What a model cannot do is ignored where DeepL promises no effect either ("prefer
 would be wrong without a word (a glossary, a required formality).
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SkipValidation, WithJsonSchema
@@ -19,7 +20,6 @@ from glassformer.serving.endpoints import (
     QUERY,
     Api,
     Endpoint,
-    Handler,
     Model,
     OfService,
     checked,
@@ -146,38 +146,15 @@ class DeepLError(TypedDict):
 
 def deepl_endpoints() -> list[Endpoint]:
     """Return the API's endpoints."""
-    read = (400, 403, 408, 413)
-
-    def get(path: str, handler: Handler, answer: Any) -> Endpoint:
-        return Endpoint(api=DEEPL, path=path, method="GET", handler=handler, needs_key=True, answer=answer, errors=read)
-
+    asked = partial(Endpoint, DEEPL, needs_key=True, errors=(400, 403, 408, 413))
+    languages = partial(asked, request=LanguagesQuery, answer=list[DeepLLanguage])
     return [
-        Endpoint(
-            api=DEEPL,
-            path="/v2/translate",
-            method="POST",
-            handler=_translate,
-            needs_key=True,
-            request=DeepLQuery,
-            answer=DeepLTranslations,
-            errors=(*ASKED, 404),
-        ),
-        *(
-            Endpoint(
-                api=DEEPL,
-                path="/v2/languages",
-                method=method,
-                handler=_languages,
-                needs_key=True,
-                request=LanguagesQuery,
-                takes=(takes,),
-                answer=list[DeepLLanguage],
-                errors=read,
-            )
-            for method, takes in (("GET", QUERY), ("POST", FORM))  # deepl-php sends POST
-        ),
-        get("/v2/usage", _usage, Usage),
-        get("/v2/glossary-language-pairs", _glossary_languages, GlossaryLanguages),  # Weblate asks before it translates
+        asked("POST", "/v2/translate", _translate, request=DeepLQuery, answer=DeepLTranslations, errors=(*ASKED, 404)),
+        languages("GET", "/v2/languages", _languages, takes=(QUERY,)),
+        languages("POST", "/v2/languages", _languages, takes=(FORM,)),  # deepl-php sends it
+        asked("GET", "/v2/usage", _usage, answer=Usage),
+        # Weblate asks before it translates
+        asked("GET", "/v2/glossary-language-pairs", _glossary_languages, answer=GlossaryLanguages),
     ]
 
 

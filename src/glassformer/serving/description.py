@@ -51,9 +51,9 @@ def description_endpoints(others: Iterable[Endpoint]) -> list[Endpoint]:
         return HTMLResponse(_page(of(service)))
 
     own = [
-        Endpoint(api=OWN, path="/openapi.json", method="GET", handler=document, answer=dict[str, Any]),
-        Endpoint(api=OWN, path="/spec", method="GET", handler=specification, answer=dict[str, Any]),
-        Endpoint(api=OWN, path="/docs", method="GET", handler=page, gives="text/html"),
+        Endpoint(OWN, "GET", "/openapi.json", document, answer=dict[str, Any]),
+        Endpoint(OWN, "GET", "/spec", specification, answer=dict[str, Any]),
+        Endpoint(OWN, "GET", "/docs", page, gives="text/html"),
     ]
     described = [*others, *own]
     return own

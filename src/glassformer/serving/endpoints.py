@@ -1,7 +1,7 @@
 """The endpoints of the APIs: what answers a request, and the types by which it is described."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -73,14 +73,15 @@ class OfService:
     schema: Callable[[Service], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A path and a method, as an ASGI application; the handler's docstring describes it."""
+    """A method and a path, as an ASGI application; the handler's docstring describes it."""
 
     api: Api
-    path: str
     method: str
+    path: str
     handler: Handler
+    _: KW_ONLY
     needs_key: bool = False
     """Whether the service answers only those who have a key, if it has keys."""
     request: type[BaseModel] | None = None

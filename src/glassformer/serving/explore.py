@@ -172,8 +172,8 @@ class Explorers:
     def endpoints(self) -> list[Endpoint]:
         """Return the endpoints of the page and its questions."""
         return [
-            Endpoint(api=OWN, path="/explore", method="GET", handler=self._page),
-            Endpoint(api=OWN, path="/explore/api", method="POST", handler=self._answer),
+            Endpoint(OWN, "GET", "/explore", self._page),
+            Endpoint(OWN, "POST", "/explore/api", self._answer),
         ]
 
     async def close(self) -> None:

@@ -18,7 +18,6 @@ from glassformer.serving.libretranslate import (
     Source,
     Target,
     as_list,
-    check_size,
     chosen_model,
 )
 from glassformer.serving.requests import json_object
@@ -56,10 +55,10 @@ def immersive_endpoints() -> list[Endpoint]:
     """Return the API's endpoint."""
     return [
         Endpoint(
-            api=IMMERSIVE,
-            path="/immersive",
-            method="POST",
-            handler=_translate,
+            IMMERSIVE,
+            "POST",
+            "/immersive",
+            _translate,
             needs_key=True,
             request=ImmersiveQuery,
             answer=ImmersiveTranslations,
@@ -71,8 +70,7 @@ def immersive_endpoints() -> list[Endpoint]:
 async def _translate(service: Service, request: Request) -> Response:
     """Translate a list of texts."""
     asked = checked(ImmersiveQuery, await json_object(service, request))
-    texts, _ = as_list(asked.text_list)
-    check_size(texts, True, service)
+    texts, _ = as_list(asked.text_list, service)
     service.admit(request, texts)
     model, _ = await chosen_model(service, asked.source_lang, asked.target_lang, texts)
     passages = await service.translate(request, model, texts)

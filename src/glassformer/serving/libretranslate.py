@@ -6,6 +6,7 @@ they are switched off.
 """
 
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired
 from urllib.parse import quote
@@ -26,7 +27,6 @@ from glassformer.serving.endpoints import (
     QUERY,
     Api,
     Endpoint,
-    Handler,
     Model,
     OfService,
     checked,
@@ -55,7 +55,6 @@ __all__ = [
     "Translated",
     "TranslatedFile",
     "as_list",
-    "check_size",
     "chosen_model",
     "libretranslate_endpoints",
 ]
@@ -203,50 +202,18 @@ class LibreTranslateError(TypedDict):
 
 def libretranslate_endpoints() -> list[Endpoint]:
     """Return the API's endpoints."""
-
-    def get(path: str, handler: Handler, answer: Any) -> Endpoint:
-        return Endpoint(api=LIBRETRANSLATE, path=path, method="GET", handler=handler, answer=answer)
-
-    def post(path: str, handler: Handler, request: type[BaseModel], answer: Any, *takes: str) -> Endpoint:
-        return Endpoint(
-            api=LIBRETRANSLATE,
-            path=path,
-            method="POST",
-            handler=handler,
-            needs_key=True,
-            request=request,
-            takes=takes,
-            answer=answer,
-            errors=ASKED,
-        )
-
+    free, asked = partial(Endpoint, LIBRETRANSLATE), partial(Endpoint, LIBRETRANSLATE, needs_key=True, errors=ASKED)
+    download = "/download_file/{name}"
     return [
-        post("/translate", _translate, Query, Translated, JSON, FORM),
-        Endpoint(
-            api=LIBRETRANSLATE,
-            path="/translate",
-            method="GET",
-            handler=_translate,
-            needs_key=True,
-            request=Query,
-            takes=(QUERY,),
-            answer=Translated,
-            errors=ASKED,
-        ),
-        get("/languages", _languages, list[Language]),
-        post("/detect", _detect, DetectQuery, list[DetectedLanguage], JSON, FORM),
-        get("/frontend/settings", _settings, dict[str, Any]),
-        get("/health", _health, Health),
-        Endpoint(api=LIBRETRANSLATE, path="/suggest", method="POST", handler=_suggest, statuses=(), errors=(403,)),
-        post("/translate_file", _translate_file, FileQuery, TranslatedFile, MULTIPART),
-        Endpoint(
-            api=LIBRETRANSLATE,
-            path="/download_file/{name}",
-            method="GET",
-            handler=_download_file,
-            gives=DOWNLOADED,
-            errors=(404,),
-        ),
+        asked("POST", "/translate", _translate, request=Query, takes=(JSON, FORM), answer=Translated),
+        asked("GET", "/translate", _translate, request=Query, takes=(QUERY,), answer=Translated),
+        free("GET", "/languages", _languages, answer=list[Language]),
+        asked("POST", "/detect", _detect, request=DetectQuery, takes=(JSON, FORM), answer=list[DetectedLanguage]),
+        free("GET", "/frontend/settings", _settings, answer=dict[str, Any]),
+        free("GET", "/health", _health, answer=Health),
+        free("POST", "/suggest", _suggest, statuses=(), errors=(403,)),
+        asked("POST", "/translate_file", _translate_file, request=FileQuery, takes=(MULTIPART,), answer=TranslatedFile),
+        free("GET", download, _download_file, gives=DOWNLOADED, errors=(404,)),
     ]
 
 
@@ -270,11 +237,10 @@ LIBRETRANSLATE = Api(
 async def _translate(service: Service, request: Request) -> Response:
     """Translate one text or a list of texts."""
     asked = await _asked(Query, service, request)
-    texts, is_list = as_list(asked.q)
     alternatives = asked.alternatives
     if alternatives > (most := service.limits.alternatives):
         raise RequestError(400, f"Invalid request: alternatives parameter must be <= {most}")
-    check_size(texts, is_list, service)
+    texts, is_list = as_list(asked.q, service)
     service.admit(request, texts)
     model, detected = await chosen_model(service, asked.source, asked.target, texts, asked.format)
     markup = Markup() if asked.format == "html" else None
@@ -301,27 +267,18 @@ def _with_lf(texts: object) -> object:
     return texts.replace("\r\n", "\n").replace("\r", "\n") if isinstance(texts, str) else texts
 
 
-def as_list(texts: str | list[str]) -> tuple[list[str], bool]:
-    """Return the texts, and whether they came as a list."""
-    return (texts, True) if isinstance(texts, list) else ([texts], False)
-
-
-def check_size(texts: Iterable[str], is_list: bool, service: Service) -> None:
-    """Refuse texts that are too long, or too many.
+def as_list(texts: str | list[str], service: Service) -> tuple[list[str], bool]:
+    """Return the texts, and whether they came as a list.
 
     Raises:
-        RequestError: always says the number and the limit.
+        RequestError: they are too long, or too many; always says the number and the limit.
     """
-    sizes, limits = [len(text) for text in texts], service.limits
-    if is_list and len(sizes) > limits.texts:
-        raise _exceeds(len(sizes), limits.texts)
-    for size in sizes:
-        if size > limits.characters:
-            raise _exceeds(size, limits.characters)
-
-
-def _exceeds(size: int, limit: int) -> RequestError:
-    return RequestError(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    found, limits = texts if isinstance(texts, list) else [texts], service.limits
+    sizes = ((len(found), limits.texts), *((len(text), limits.characters) for text in found))
+    for size, limit in sizes:
+        if size > limit:
+            raise RequestError(400, f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    return found, isinstance(texts, list)
 
 
 async def chosen_model(
@@ -367,8 +324,7 @@ async def _detect(service: Service, request: Request) -> Response:
     Without a detector (extra detect), it is the first source language, with confidence 0.
     """
     asked = await _asked(DetectQuery, service, request)
-    texts, is_list = as_list(asked.q)
-    check_size(texts, is_list, service)
+    texts, _ = as_list(asked.q, service)
     service.admit(request, texts)
     among = list(dict.fromkeys([*service.models.sources, *service.models.languages]))
     return JSONResponse(await service.detect(texts, among))

@@ -201,18 +201,18 @@ def own_endpoints() -> list[Endpoint]:
     """Return the API's endpoints."""
     return [
         Endpoint(
-            api=OWN,
-            path="/v1/translate",
-            method="POST",
-            handler=_translate,
+            OWN,
+            "POST",
+            "/v1/translate",
+            _translate,
             needs_key=True,
             request=TranslateRequest,
             answer=Translations,
             stream=Event,
             errors=ASKED,
         ),
-        Endpoint(api=OWN, path="/ready", method="GET", handler=_ready, answer=Ready, statuses=(200, 503)),
-        Endpoint(api=OWN, path="/metrics", method="GET", handler=_metrics, gives="text/plain"),
+        Endpoint(OWN, "GET", "/ready", _ready, answer=Ready, statuses=(200, 503)),
+        Endpoint(OWN, "GET", "/metrics", _metrics, gives="text/plain"),
     ]
 
 

@@ -5,7 +5,7 @@ they are. So does a sentence without any letter or digit, such as one of emoji, 
 nothing. In a text with tags, these follow the words that they belong to.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,23 +51,27 @@ async def translate_passages(
 
     Raises:
         RequestError: a text or a sentence cannot be translated, or the service is busy.
+        DataError: a text has too many elements within each other.
     """
     for number, text in enumerate(texts, start=1):
         check_unicode(f"text {number}", text)
+    options, is_short = _with_n_best(model, alternatives, options), sum(map(len, texts)) <= SHORT_TEXT
     if markup:
-        options = _with_n_best(model, alternatives, options)
-        return await _Marked(readers, model, texts, markup, split).passages(options, alternatives)
-    language = model.source if split else None
-    spans = await readers.run(_is_short(texts), read_sentences, texts, language, model.process.room)
+        asked = texts, markup, model.source, split
+        read = await readers.run(is_short, read_marked, *asked, model.process.room)
+        if read is None:
+            raise model.process.full()
+        wanted, has_tags = read
+        found = await _translated(model, wanted, {**options, "links": has_tags})
+        renderings = [[some, *_ranked(some, alternatives)] for some in found]
+        written = await readers.run(is_short, rebuilt_marked, *asked, renderings)
+        return [_passage([(one, []) for one in several], some) for several, some in zip(written, found, strict=True)]
+    spans = await readers.run(is_short, read_sentences, texts, model.source if split else None, model.process.room)
     if spans is None:
         raise model.process.full()
-    passages = [_Sentences(*one) for one in zip(texts, spans, strict=True)]
-    found = await _translated(model, [one.wanted for one in passages], _with_n_best(model, alternatives, options))
-    return [one.passage(some, alternatives) for one, some in zip(passages, found, strict=True)]
-
-
-def _is_short(texts: Sequence[str]) -> bool:
-    return sum(map(len, texts)) <= SHORT_TEXT
+    sentences = [[text[begin:end] for begin, end in some] for text, some in zip(texts, spans, strict=True)]
+    found = await _translated(model, sentences, options)
+    return [_plain(*one, alternatives) for one in zip(texts, spans, sentences, found, strict=True)]
 
 
 async def _translated(
@@ -96,59 +100,24 @@ def check_unicode(name: str, text: str) -> None:
         raise RequestError(400, f"{name} is not valid Unicode: it holds half a surrogate pair") from error
 
 
-class _Sentences:
-    """A text and its sentences, to be translated."""
-
-    def __init__(self, text: str, spans: Sequence[Span]) -> None:
-        self.text, self.spans = text, spans
-        self.wanted = [text[begin:end] for begin, end in spans]
-
-    def passage(self, found: Sequence[Translation], alternatives: int) -> Passage:
-        shown = [replace(one, text=text_or(one, source)) for one, source in zip(found, self.wanted, strict=True)]
-        text, targets = self._with(shown)
-        others = (self._with(some)[0] for some in _ranked(shown, alternatives))
-        return Passage(
-            text=text,
-            alternatives=_different(others, text),
-            parts=tuple(shown),
-            sources=tuple(self.spans),
-            targets=tuple(targets),
-        )
-
-    def _with(self, some: Iterable[Translation]) -> tuple[str, list[Span]]:
-        return exchanged(self.text, self.spans, [one.text for one in some])
+def _plain(
+    text: str, spans: Sequence[Span], sentences: Sequence[str], found: Sequence[Translation], alternatives: int
+) -> Passage:
+    """Return the passage of a text without tags, whose sentences are at these places."""
+    shown = [replace(one, text=text_or(one, source)) for one, source in zip(found, sentences, strict=True)]
+    renderings = [shown, *_ranked(shown, alternatives)]
+    return _passage([exchanged(text, spans, [one.text for one in some]) for some in renderings], shown, spans)
 
 
-@dataclass(frozen=True, slots=True)
-class _Marked:
-    """Texts with tags, to be translated."""
-
-    readers: Readers
-    model: Direction
-    texts: Sequence[str]
-    markup: Markup
-    split: bool
-
-    async def passages(self, options: Mapping[str, Any], alternatives: int) -> list[Passage]:
-        """Return the translation of each text.
-
-        Raises:
-            RequestError: a sentence cannot be translated, or the service is busy.
-            DataError: a text has too many elements within each other.
-        """
-        asked = self.texts, self.markup, self.model.source, self.split
-        is_short = _is_short(self.texts)
-        read = await self.readers.run(is_short, read_marked, *asked, self.model.process.room)
-        if read is None:
-            raise self.model.process.full()
-        wanted, has_tags = read
-        found = await _translated(self.model, wanted, {**options, "links": has_tags})
-        renderings = [[some, *_ranked(some, alternatives)] for some in found]
-        written = await self.readers.run(is_short, rebuilt_marked, *asked, renderings)
-        return [
-            Passage(text=text, alternatives=_different(others, text), parts=tuple(some), sources=(), targets=())
-            for (text, *others), some in zip(written, found, strict=True)
-        ]
+def _passage(
+    written: Sequence[tuple[str, Sequence[Span]]], parts: Sequence[Translation], sources: Sequence[Span] = ()
+) -> Passage:
+    """Return the passage of a text that is written in several ways, each with the places of its sentences."""
+    (text, targets), *others = written
+    different = tuple(other for other in dict.fromkeys(other for other, _ in others) if other != text)
+    return Passage(
+        text=text, alternatives=different, parts=tuple(parts), sources=tuple(sources), targets=tuple(targets)
+    )
 
 
 def _ranked(found: Sequence[Translation], alternatives: int) -> Iterator[list[Translation]]:
@@ -156,10 +125,6 @@ def _ranked(found: Sequence[Translation], alternatives: int) -> Iterator[list[Tr
     for rank in range(alternatives):
         others = [one.alternatives[rank : rank + 1] for one in found]
         yield [other[0] if other and other[0].text.strip() else one for one, other in zip(found, others, strict=True)]
-
-
-def _different(others: Iterable[str], text: str) -> tuple[str, ...]:
-    return tuple(other for other in dict.fromkeys(others) if other != text)
 
 
 def _with_n_best(model: Direction, alternatives: int, options: Mapping[str, Any]) -> dict[str, Any]:

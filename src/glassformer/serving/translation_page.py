@@ -46,7 +46,7 @@ MARKUP = """<!DOCTYPE html>
 
 def page_endpoints() -> list[Endpoint]:
     """Return the endpoint of the page."""
-    return [Endpoint(api=OWN, path="/", method="GET", handler=_page, gives="text/html")]
+    return [Endpoint(OWN, "GET", "/", _page, gives="text/html")]
 
 
 async def _page(service: Service, _: Request) -> Response:
