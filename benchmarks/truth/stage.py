@@ -73,9 +73,13 @@ def place_of_word(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def section(seen: Seen, values: Mapping[str, str]) -> str:
-    if seen.state["zoom"]:  # an opened attention, whose parts the paper explains in subsections
-        return "" if values["0"].startswith("§3.2") else f"{values['0']} is not about attention"
     name = seen.state["box"].partition(".")[2]
+    if seen.state["zoom"]:
+        name = seen.box.rpartition(".")[2]
+        if name.endswith("attention"):  # the paper explains its parts in subsections
+            return "" if values["0"].startswith("§3.2") else f"{values['0']} is not about attention"
+        if name in ("embedding", "positions"):  # one sum is shown of both
+            return "" if values["0"] in ("§3.4", "§3.5") else f"{values['0']} is not about embeddings"
     is_beside = name.endswith(("add", "norm"))
     return expected("section", values["0"], f"§{'3.1' if is_beside else SECTIONS[name]}")
 

@@ -26,10 +26,13 @@ WORTH = ("same", "falls", "rises", "off")
 """What a head is worth to a word, which the page measures after it has drawn the figure."""
 KINDS = {
     "zoom": {
-        "place": ("zoom.place",),
-        "said": ("zoom.about.",),
-        "notes": ("zoom.resting", "numbers.byHand", "numbers.ablated"),
-        "links": ("zoom.widest",),
+        "place": (
+            *("zoom.place", "zoom.embedding.place", "stage.word.of", "stage.encoder", "stage.decoder"),
+            *("stage.box.decoder.linear", "stage.box.decoder.softmax"),
+        ),
+        "said": ("zoom.about.", "zoom.words.about.", "zoom.embedding.about."),
+        "notes": ("zoom.resting", "numbers.byHand", "numbers.ablated", "stage.more.forced", "stage.more.beam"),
+        "links": ("zoom.widest", "zoom.words.closest"),
         "paper": ("stage.paper",),
     },
     "why": {
@@ -49,6 +52,12 @@ KINDS = {
     "held": {"kicker": ("stage.turned.kicker",), "said": ("stage.turned", "stage.turned.two")},
 }
 """The texts of each area of the page, and the kinds of templates of which they are made."""
+WORDS = ("decoder.linear", "decoder.softmax")
+"""The boxes that show the words which compete."""
+SUMMED = ("embedding", "positions", "input")
+"""The points of an embedding with its positions."""
+TURNED = r'"overrides":\{"dec.*rests'
+"""What a state contains in which the chapter's beam has come to rest where the reader has turned it."""
 POINTS = ("query", "key", "scores", "weights", "value", "heads", "joined", "output")
 
 READ = """async ({ area, complete }) => {
@@ -86,7 +95,7 @@ READ = """async ({ area, complete }) => {
     const state = { sentence, changes, row, sourceWord, box, heads, zoom, selected, language, word, ids };
     return { ...state, address: location.hash, texts: AREAS[area]() };
   };
-  const isComplete = ({ texts }) => !app.state.busy && new RegExp(complete).test(JSON.stringify(texts));
+  const isComplete = (state) => !app.state.busy && new RegExp(complete).test(JSON.stringify(state));
   let [last, quiet] = ["", 0];
   for (const end = performance.now() + 30000; performance.now() < end; ) {
     await new Promise(requestAnimationFrame);
@@ -133,7 +142,7 @@ class Visit:
     def sentence(self, text: str, *, deep: bool) -> None:
         """Visit the states of one sentence; with `deep` also those that take seconds."""
         self.call("open", text)
-        self.show(row=None, sourceWord=None, zoom=None, sheet=False, box="decoder.cross_attention", language="en")
+        self.show(row=None, sourceWord=None, zoom=None, box="decoder.cross_attention", language="en")
         self.stage()
         for _ in range(LOOKS):
             self.look()
@@ -141,9 +150,10 @@ class Visit:
         for change in (self.forced, self.turned, self.off):
             change()
             self.stage()
+            self.zoom()
+            self.opened()
             if deep:
                 self.why()
-            self.zoom()
             self.show(box=self.chance.choice(self.boxes), zoom=None)
             self.stage()
             self.call("reset")
@@ -232,14 +242,29 @@ class Visit:
         self.show(selected={"name": f"{box}.{point}", "index": [*lead.get(point, [seen.head, seen.query]), at]})
         self.check(self.seen("zoom", "§3"), KINDS["zoom"])
 
+    def opened(self) -> None:
+        """Open Linear, Softmax, an embedding or positions, and check what is said about a number."""
+        stage = self.seen()
+        kinds = ("encoder.embedding", "decoder.embedding", "encoder.positions", "decoder.positions")
+        box = self.chance.choice([*WORDS, *(one for one in kinds if one in self.boxes)])
+        lit = {"row": stage.row, "sourceWord": stage.lit_source}
+        ids = [None, *stage.log_probs.topk(8).indices.tolist()]
+        key = self.chance.choice(ids) if box in WORDS else None
+        self.show(zoom={"box": box, "key": key}, selected=None, **lit)
+        self.check(self.seen("zoom", "§3"), KINDS["zoom"])
+        side, width = "source" if box.startswith("encoder") else "target", self.model.config.d_model
+        point = "decoder.output" if box in WORDS else f"{side}.{self.chance.choice(SUMMED)}"
+        row = stage.lit_source if side == "source" else stage.row
+        self.show(selected={"name": point, "index": [row, self.chance.randrange(width)]})
+        self.check(self.seen("zoom", "§3"), KINDS["zoom"])
+
     def why(self) -> None:
         """Ask why a word was written, half the time the word of the state."""
         row = self.tab.evaluate("glassformer.app.state.row")
         word = row if self.chance.random() < 0.5 else self.row()
-        self.show(sheet=True, panel="why", word=word)
-        seen = self.seen("why", "3 tables, 0 running")
-        self.check(Seen(self.model, {**seen.state, "row": word}), KINDS["why"])
-        self.show(sheet=False)
+        self.show(zoom={"box": "decoder.softmax", "key": None}, panel="why", row=word, selected=None)
+        self.check(self.seen("why", "3 tables, 0 running"), KINDS["why"])
+        self.show(zoom=None, panel="numbers", row=row)
 
     def held(self) -> None:
         """Take hold of the lit row of cross-attention by keys, and check what is said while it is held."""
@@ -257,7 +282,7 @@ class Visit:
 
     def chapter(self) -> None:
         """Check the first chapter: at rest, while the beam is held, and where it comes to rest."""
-        self.show(chapter=1, row=None)
+        self.show(chapter=1, row=None, language="en")
         seen = self.seen("chapter", "rests")
         row = chapter.opening(seen)["row"]
         self.scene(Seen(self.model, {**seen.state, "row": row}))
@@ -265,13 +290,12 @@ class Visit:
         dot.focus()
         for key in ("ArrowLeft", "Shift+ArrowRight", "Enter"):
             dot.press(key)
-        self.scene(Seen(self.model, {**self.seen("chapter", "rests").state, "row": row}))
+        self.scene(Seen(self.model, {**self.seen("chapter", TURNED).state, "row": row}))
         self.call("reset")
         turn = chapter.opening(seen)["turn"]
         if turn:
             self.tab.locator(f"[data-place='{turn['to']}']").click(position={"x": 3, "y": 3})
-            self.tab.wait_for_function("Object.keys(glassformer.app.changes.overrides).length > 0")
-            self.scene(Seen(self.model, {**self.seen("chapter", "rests").state, "row": row}))
+            self.scene(Seen(self.model, {**self.seen("chapter", TURNED).state, "row": row}))
             self.call("reset")
         self.show(chapter=0)
 
@@ -287,7 +311,7 @@ class Visit:
         said = []
         for area, some in kinds.items():
             for text in seen.state["texts"][area]:
-                for part in text.split(" · ") if area == "kicker" else [text]:
+                for part in text.split(" · ") if area in ("kicker", "place") else [text]:
                     said += self.tally.add(seen, part, some)
         return said
 

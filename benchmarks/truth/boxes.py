@@ -1,0 +1,132 @@
+"""What Linear, Softmax, the embedding and the positions say where they are opened."""
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from benchmarks.truth.claims import differs, expected, first
+from benchmarks.truth.seen import Check, Seen
+
+__all__ = ["CHECKS", "GENERAL"]
+
+
+def open_word(seen: Seen) -> int:
+    """Return the word whose number is open: the reader's, or the written one."""
+    key = seen.state["zoom"]["key"]
+    return seen.output[seen.row] if key is None else int(key)
+
+
+def of_word(number: str, what: Callable[[Seen], Tensor], is_so: Callable[[Seen, int], bool], rank: str = "") -> Check:
+    """Return a check of the open word, its number, and its rank among all words."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        id, all = open_word(seen), what(seen)
+        place = int((all > all[id]).sum()) + 1
+        return first(
+            expected("number of words", values["0"], str(len(all))),
+            expected("word", values["1"], seen.name(id, "target")),
+            differs(values[number], float(all[id])),
+            expected("rank", values[rank], str(place)) if rank else "",
+            "" if is_so(seen, place) else f"its rank is {place}",
+        )
+
+    return check
+
+
+def probabilities(seen: Seen) -> Tensor:
+    return seen.log_probs.exp()
+
+
+def logits(seen: Seen) -> Tensor:
+    return seen.trace["logits"][seen.row]
+
+
+def vector(seen: Seen, values: Mapping[str, str]) -> str:
+    numbers = seen.trace["decoder.output"][seen.row]
+    at = seen.state["selected"]["index"][1]
+    return first(
+        expected("count of numbers", values["0"], str(len(numbers))),
+        expected("number", values["1"], str(at)),
+        differs(values["2"], float(numbers[at])),
+    )
+
+
+def closest(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the two likeliest words of the other step at which they come closest."""
+    two, ids = seen.trace["log_probs"].exp().topk(2)
+    gaps = [(float(two[row, 0] - two[row, 1]), row) for row in range(len(two)) if row != seen.row]
+    least = min(gaps)[0]
+    whys = []
+    for row in (row for gap, row in gaps if gap < least + 1e-4):
+        words = [seen.name(int(id), "target") for id in ids[row]]
+        whys.append(
+            first(
+                expected("first word", values["0"], words[0]),
+                differs(values["1"], float(two[row, 0])),
+                expected("second word", values["2"], words[1]),
+                differs(values["3"], float(two[row, 1])),
+            )
+        )
+    return "" if "" in whys else whys[0]
+
+
+def side(seen: Seen) -> str:
+    return "source" if seen.box.startswith("encoder") else "target"
+
+
+def id_of(seen: Seen) -> int:
+    ids = seen.source if side(seen) == "source" else [seen.model.config.bos_id, *seen.output[:-1]]
+    return ids[seen.query]
+
+
+def own_row(seen: Seen, values: Mapping[str, str]) -> str:
+    return first(
+        expected("word", values["0"], seen.queries[seen.query]),
+        expected("count of numbers", values["1"], str(seen.model.config.d_model)),
+        expected("row", values["2"], str(id_of(seen))),
+    )
+
+
+def entry(point: str, kinds: tuple[str, ...], place: str, at: str, number: str, word: str = "") -> Check:
+    """Return a check of one number of a position's vector or of the sum, for positions of these kinds."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        numbers = seen.trace[f"{side(seen)}.{point}"][seen.query]
+        kind = seen.model.config.positions if seen.changes.get("positions", True) else "none"
+        return first(
+            expected("word", values[word], seen.queries[seen.query]) if word else "",
+            expected("position", values[place], str(seen.query)) if place else "",
+            differs(values[number], float(numbers[int(values[at])])),
+            "" if kind in kinds else f"the positions are {kind}",
+        )
+
+    return check
+
+
+def name_only(_: Seen, values: Mapping[str, str]) -> str:
+    """Check a name, such as that of a box: it claims nothing."""
+    return "" if not values else "it has places"
+
+
+WAVES = ("interleaved", "halves")
+CHECKS: dict[str, Check] = {
+    "zoom.words.about.vector": vector,
+    "zoom.words.about.probability": of_word("2", probabilities, lambda *_: True),
+    "zoom.words.about.best": of_word("2", logits, lambda _, rank: rank == 1),
+    "zoom.words.about.logit": of_word("2", logits, lambda _, rank: rank > 1, "3"),
+    "zoom.words.closest": closest,
+    "zoom.embedding.about.embedding": own_row,
+    "zoom.embedding.about.waves": entry("positions", WAVES, "0", "1", "2"),
+    "zoom.embedding.about.learned": entry("positions", ("learned",), "0", "1", "2"),
+    "zoom.embedding.about.sum": entry("input", (*WAVES, "learned"), "1", "2", "3", word="0"),
+    "zoom.embedding.about.none": entry("input", ("none",), "", "1", "2", word="0"),
+    "zoom.embedding.place": lambda seen, values: expected("position", values["0"], str(seen.query)),
+}
+"""The check of each template."""
+GENERAL: dict[str, Check] = {
+    "stage.box.decoder.linear": name_only,
+    "stage.box.decoder.softmax": name_only,
+    "stage.encoder": name_only,
+    "stage.decoder": name_only,
+}
+"""The names of boxes and stacks."""
