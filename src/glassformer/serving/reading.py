@@ -99,8 +99,13 @@ def _check_values(text: str) -> None:
 
 
 def _marks(text: str) -> int:
-    """Return the number of marks before values, one of which belongs to the whole."""
-    return sum(map(text.count, ",[{"))
+    """Return the number of marks before values, one of which belongs to the whole; if they are too many, of some."""
+    count = 0
+    for begin in range(0, len(text), SHORT_BODY):
+        count += sum(map(text[begin : begin + SHORT_BODY].count, ",[{"))
+        if count > MOST_VALUES + 1:
+            break
+    return count
 
 
 def decoded_form(body: bytes) -> list[tuple[str, str]]:
