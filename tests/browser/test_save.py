@@ -178,7 +178,9 @@ def test_the_figure_is_saved_with_its_sentence_and_words(make_translator, explor
     page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
     page.locator(".gfs-more summary").click()
     menu = page.locator(".gfs-more .gf-choices").bounding_box()
-    assert menu["x"] >= 0 and menu["x"] + menu["width"] <= size[0] and menu["y"] + menu["height"] <= size[1]
+    assert menu["x"] >= 0
+    assert menu["x"] + menu["width"] <= size[0]
+    assert menu["y"] + menu["height"] <= size[1]
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as SVG").click()
     download.value.save_as(tmp_path / "figure.svg")

@@ -315,7 +315,8 @@ def test_an_empty_text_is_refused_where_the_reader_looks_and_nothing_moves(stage
     refusal = page.get_by_role("alert").filter(has_text="The source is blank")
     refusal.wait_for()
     place = refusal.bounding_box()
-    assert place["y"] >= 0 and place["y"] + place["height"] <= size[1]
+    assert place["y"] >= 0
+    assert place["y"] + place["height"] <= size[1]
     assert page.evaluate(FIGURE_TOP) == before
     assert page.evaluate("glassformer.app.state.sentence") == SENTENCE
 
