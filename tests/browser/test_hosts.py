@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import glassformer as gf
+from browser.test_box_zooms import shown
 from browser.test_why_panel import PLACE, Word
 from browser.test_why_panel import numbers as table
 from glassformer.model.taps import Trace
@@ -291,6 +292,25 @@ def test_a_served_model_opens_the_words_that_its_search_has_weighed(make_transla
     tab.evaluate("glassformer.app.show({ zoom: { box: 'encoder.embedding', key: null } })")
     tab.locator("[data-stop='entry']").wait_for()
     tab.locator(".gfz-note", has_text="nearest words need the whole table").wait_for()
+
+
+@pytest.mark.parametrize("host", ["served", "cell"])
+def test_the_words_of_a_large_models_units_are_fetched_when_asked_for(make_translator, request, host):
+    translator = make_translator(**LARGE)
+    frame = request.getfixturevalue(host)(translator)
+    network = "decoder.layers.0.feed_forward"
+    frame.evaluate("(box) => glassformer.app.show({view: 'stage', chapter: 0, zoom: {box, key: null}})", network)
+    rows = frame.locator(".gfz-rows tbody tr")
+    rows.locator("svg").first.wait_for()
+    assert rows.locator("bdi").count() == 0
+    frame.get_by_role("button", name="Name the words of the units").click()
+    rows.locator("bdi").first.wait_for()
+    weights = translator.model.half().float().state_dict()
+    unit = int(rows.first.locator("th").inner_text().split()[1])
+    scores = weights["output.weight"] @ weights[f"{network}.contract.weight"][:, unit]
+    words = translator.bundle.target_tokenizer.tokens(scores.topk(5).indices.tolist())
+    assert rows.first.locator("bdi").get_attribute("title") == " ".join(map(shown, words))
+    assert frame.get_by_role("button", name="Name the words of the units").count() == 0
 
 
 @pytest.mark.parametrize(("host", "settings"), [("served", {}), ("served", LARGE), ("cell", LARGE)])

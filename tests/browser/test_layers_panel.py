@@ -1,4 +1,4 @@
-"""The panel "Layers": logit lens, rollout, patches, units and matrices, with PyTorch's numbers."""
+"""The panel "Layers": logit lens, rollout, patches and matrices, with PyTorch's numbers."""
 
 from typing import Any
 
@@ -146,22 +146,6 @@ def test_a_sweep_measures_each_patch_as_python_does(make_translator, explore, st
     section.get_by_role("button", name="Measure").click()
     section.get_by_text("Both sentences have the same translation").wait_for()
     assert problems(page) == []
-
-
-def test_units_speak_for_the_words_that_python_finds(make_translator, explore):
-    translator = make_translator()
-    page, read = explore(translator, SENTENCE), Read(translator)
-    section = opened(page, "Units of the feed-forward network")
-    section.get_by_role("combobox").last.select_option("2")
-    section.locator("caption", has_text=str(translator.bundle.target_tokenizer.tokens([read.output[1]])[0])).wait_for()
-    active = read.trace["decoder.layers.1.feed_forward.activated"][0, 2]
-    chosen = active.topk(10).indices.tolist()
-    found = [one.get_attribute("value") for one in section.locator("data").all()]
-    torch.testing.assert_close(torch.tensor(list(map(float, found))), active[chosen], atol=1e-4, rtol=0)
-    contract = read.model.decoder.layers[1].feed_forward.contract.weight
-    scores = read.model.output.weight @ contract[:, chosen[0]]
-    words = translator.bundle.target_tokenizer.tokens(scores.topk(5).indices.tolist())
-    assert section.locator("tbody th").first.locator("bdi").all_inner_texts() == words
 
 
 def test_a_matrix_is_drawn_with_its_numbers(make_translator, explore):

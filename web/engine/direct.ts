@@ -9,7 +9,7 @@ import { layerNames } from "./model.ts";
 import { normWeights, throughNorm } from "./norms.ts";
 import { dot, rowOf } from "./tensor.ts";
 
-import type { Changes, LiveEngine, DistantEngine, ModelConfig, RowWords, Trace } from "./types.ts";
+import type { Changes, LiveEngine, DistantEngine, ModelConfig, RowWords, Tensor, Trace } from "./types.ts";
 
 /**
  * A part of the difference: an attention with one of its heads, a feed-forward network, or "input", "biases", "norms".
@@ -26,12 +26,13 @@ const ROUNDING = 1e-5; // of float32, relative to the parts
 /**
  * Returns the parts of logit(word) − logit(rival) in one row of the target, and the difference itself, of which they are
  * the sum. Returns no parts if they do not sum to it, because a patch replaces what the parts before it have added.
+ * `directions`: by the name of a feed-forward network, the direction [D] along which its output counts.
  */
 export async function directParts(
   engine: LiveEngine | DistantEngine,
   { trace, changes }: { trace: Trace; changes: Changes },
   { row, word, rival }: RowWords,
-): Promise<{ parts: DirectPart[] | null; difference: number }> {
+): Promise<{ parts: DirectPart[] | null; difference: number; directions: Map<string, Float64Array> }> {
   const { config } = engine;
   const steps = stepsUnder(changes);
   const names = namesUnder(config, changes);
@@ -46,6 +47,7 @@ export async function directParts(
   const logits = point("logits");
   const difference = logits[word] - logits[rival];
   const parts: DirectPart[] = [];
+  const directions = new Map<string, Float64Array>();
   let direction = Float64Array.from(rowOf(words, 0), (value, d) => value - rowOf(words, 1)[d]);
   let biases = config.output_bias ? weight("output.bias")[word] - weight("output.bias")[rival] : 0;
   let norms = 0;
@@ -60,6 +62,7 @@ export async function directParts(
     const norm = `${name}_residual.norm`;
     if (!steps.preNorm(config)) leadThroughNorm(point(`${name}.added`), norm);
     if (name.endsWith("feed_forward")) {
+      directions.set(name, direction);
       const bias = along(weight(`${name}.contract.bias`));
       parts.push({ name, head: null, value: along(point(`${name}.output`)) - bias });
       biases += bias;
@@ -76,7 +79,19 @@ export async function directParts(
 
   const sum = parts.reduce((total, { value }) => total + value, 0);
   const size = parts.reduce((total, { value }) => total + Math.abs(value), 1);
-  return { parts: Math.abs(sum - difference) <= ROUNDING * size ? parts : null, difference };
+  return { parts: Math.abs(sum - difference) <= ROUNDING * size ? parts : null, difference, directions };
+}
+
+/**
+ * Returns what each unit of a feed-forward network adds along a direction of its output, [F]; without the bias of W₂, the
+ * network's part is their sum. `contract`: W₂, [D, F]. `active`: the activations, [F].
+ */
+export function unitParts(direction: Float64Array, { data }: Tensor, active: Float32Array) {
+  const sums = new Float64Array(active.length);
+  direction.forEach((value, d) => {
+    for (let unit = 0; unit < sums.length; unit++) sums[unit] += value * data[d * sums.length + unit];
+  });
+  return sums.map((sum, unit) => sum * active[unit]);
 }
 
 /**

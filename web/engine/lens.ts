@@ -106,24 +106,20 @@ export async function* patchSweep(
 }
 
 /**
- * Returns the most active units of a feed-forward network at one position, and the words for which each speaks: those
- * whose rows of the output matrix have the largest products with the unit's column of W₂. `contract`: W₂, [D, F].
- * `active`: the units' activations, [F].
+ * Returns the words for which a unit of a feed-forward network speaks: those whose rows of the output matrix have the
+ * largest products with the unit's column of W₂. `contract`: W₂, [D, F].
  */
-export function activeUnits(
+export function unitWords(
   run: Run,
   stack: Stack,
   { shape: [width, count], data }: Tensor,
-  active: Float32Array,
-  units = 10,
+  unit: number,
   words = 5,
 ) {
   const table = run.weight(tableOf(stack));
-  return largestAt(active, units).map((unit) => {
-    const column = Float32Array.from({ length: width }, (_, d) => data[d * count + unit]);
-    const scores = Float32Array.from({ length: table.shape[0] }, (_, id) =>
-      dot(table.data, id * width, column, 0, width),
-    );
-    return { unit, activation: active[unit], ids: largestAt(scores, words) };
-  });
+  const column = Float32Array.from({ length: width }, (_, d) => data[d * count + unit]);
+  const scores = Float32Array.from({ length: table.shape[0] }, (_, id) =>
+    dot(table.data, id * width, column, 0, width),
+  );
+  return largestAt(scores, words);
 }

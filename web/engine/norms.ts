@@ -32,8 +32,7 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Dev
   const width = x.shape[1];
   const out = tensor(x.shape);
   for (let start = 0; start < x.data.length; start += width) {
-    const { mean, squares } = momentsOf(x.data, start, width);
-    const divisor = deviation.of(squares / deviation.count(width));
+    const { mean, divisor } = momentsOf(x.data.subarray(start, start + width), deviation);
     for (let d = 0; d < width; d++) {
       out.data[start + d] = ((x.data[start + d] - mean) / divisor) * gamma.data[d] + beta.data[d];
     }
@@ -53,17 +52,18 @@ export function throughNorm(
   deviation: Deviation,
 ) {
   const width = stream.length;
-  const divisor = deviation.of(momentsOf(stream, 0, width).squares / deviation.count(width));
+  const { divisor } = momentsOf(stream, deviation);
   const scaled = direction.map((value, d) => (value * (gain ? gain[d] : 1)) / divisor);
   const mean = scaled.reduce((sum, value) => sum + value, 0) / width;
   return scaled.map((value) => value - mean);
 }
 
-/** Returns the mean of a row and the sum of its squared distances from it. */
-function momentsOf(data: Float32Array, start: number, width: number) {
+/** Returns the mean and the variance of a row, and what its norm divides by. */
+export function momentsOf(row: Float32Array, deviation: Deviation) {
   let mean = 0;
-  for (let d = 0; d < width; d++) mean += data[start + d] / width;
+  for (const value of row) mean += value / row.length;
   let squares = 0;
-  for (let d = 0; d < width; d++) squares += (data[start + d] - mean) ** 2;
-  return { mean, squares };
+  for (const value of row) squares += (value - mean) ** 2;
+  const variance = squares / deviation.count(row.length);
+  return { mean, variance, divisor: deviation.of(variance) };
 }

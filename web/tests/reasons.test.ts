@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NO_CHANGES } from "../engine/changes.ts";
-import { directParts } from "../engine/direct.ts";
+import { directParts, unitParts } from "../engine/direct.ts";
 import { createEngine } from "../engine/engine.ts";
 import { attentionNames, slices } from "../engine/model.ts";
 import { alsoAblated, headReasons, rivalsOf, sourceReasons, withoutSource } from "../engine/reasons.ts";
-import { bytesOf, floatsOf } from "../engine/tensor.ts";
+import { bytesOf, floatsOf, rowOf } from "../engine/tensor.ts";
 import { asked, traces } from "./traces.ts";
 
 import type { Changes, Payload } from "../engine/types.ts";
@@ -73,12 +73,21 @@ for (const [kind, { payload: page, cases }] of Object.entries(await traces("reas
       assert.equal(needed.length, sources.length);
 
       const row = { row: 2, word: word[0], rival: rivals[0][0] };
-      const { parts, difference } = await directParts(of, { trace, changes }, row);
+      const { parts, difference, directions } = await directParts(of, { trace, changes }, row);
       assert.ok(parts);
       for (const { name, head, value } of parts)
         isClose(value, direct[head === null ? name : `${name} ${head}`]);
       assert.equal(parts.length, Object.keys(direct).length);
       isClose(sumOf(parts), difference, 1e-5);
+      for (const [name, direction] of directions) {
+        const contract = (await of.model()).weight(`${name}.contract.weight`);
+        const units = unitParts(direction, contract, rowOf(await trace.get(`${name}.activated`), 2));
+        isClose(
+          units.reduce((sum, one) => sum + one, 0),
+          direct[name],
+        );
+      }
+      assert.equal(directions.size, of.config.decoder_layers);
       const { shape, data } = await trace.get("logits");
       isClose(difference, data[2 * shape[1] + row.word] - data[2 * shape[1] + row.rival], 0);
     });

@@ -1,8 +1,7 @@
 // The panel "Layers": what each layer already knows (logit lens), attention followed back through the layers (rollout),
-// where another sentence changes the translation (patches), and what feed-forward units and matrices look like.
+// where another sentence changes the translation (patches), and what matrices look like.
 import { contestOf } from "../engine/contest.ts";
 import {
-  activeUnits,
   crossRollout,
   logitLens,
   patchSweep,
@@ -19,9 +18,9 @@ import { messageOf } from "./app.ts";
 import { layersOf } from "./heads.ts";
 import { likestExample } from "./changes/patches.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
-import { button, chooser, element, refill, tokenElement } from "./dom.ts";
+import { button, chooser, element, refill } from "./dom.ts";
 import { latestOnly } from "./latest.ts";
-import { barTable, collected } from "./why_panel.ts";
+import { collected } from "./why_panel.ts";
 
 import type { Stack, Tensor } from "../engine/types.ts";
 import type { App } from "./app.ts";
@@ -44,9 +43,6 @@ interface Choices {
   sweep: Stack;
   /** The other sentence of the sweep; "" = the most similar example. */
   sentence: string;
-  /** The feed-forward network of the units. */
-  network: string;
-  position: number;
   matrix: string;
 }
 
@@ -60,8 +56,6 @@ export function createLayersPanel(app: App) {
     rollout: "cross",
     sweep: "encoder",
     sentence: "",
-    network: `decoder.layers.${app.config.decoder_layers - 1}.feed_forward`,
-    position: 0,
     matrix: "source.tokens.weight",
   };
   const isLive = app.engine.live !== false;
@@ -71,7 +65,6 @@ export function createLayersPanel(app: App) {
     isLive && section(app, chosen, "lens", lensParts, true),
     section(app, chosen, "rollout", rolloutParts, !isLive),
     isLive && section(app, chosen, "sweep", sweepParts),
-    isLive && section(app, chosen, "units", unitParts),
     isLive && section(app, chosen, "matrix", matrixParts),
   );
 }
@@ -234,46 +227,6 @@ async function sweep(
   );
 }
 
-async function unitParts(app: App, chosen: Choices, redraw: () => void): Promise<Child[]> {
-  const { trace, sourceTokens, targetTokens } = app.result.current;
-  const stacks = ["decoder", "encoder"] as const;
-  const names = stacks.flatMap((stack) =>
-    layerNames(stack, layersOf(app.config, { stack })).map((name) => `${name}.feed_forward`),
-  );
-  const { network } = chosen;
-  const stack = network.startsWith("encoder") ? "encoder" : "decoder";
-  const tokens = stack === "encoder" ? sourceTokens : targetTokens;
-  const position = Math.min(chosen.position, tokens.length - 1);
-  const contract = `${network}.contract.weight`;
-  const run = await runWith(app, [...readOutWeights(app.config, stack), contract]);
-  const active = rowOf(await trace.get(`${network}.activated`), position);
-  const units = activeUnits(run, stack, run.weight(contract), active);
-  const set = (values: Partial<Choices>) => {
-    Object.assign(chosen, values);
-    redraw();
-  };
-  const networks = names.map((name) => [name, networkName(app, name)] as const);
-  const places = tokens.map((token, at) => [String(at), `${at} ${token}`] as const);
-  return [
-    element(
-      "p",
-      { className: "gf-row" },
-      chooser(app.t("layers.network"), networks, network, (value) => set({ network: value })),
-      chooser(app.t("layers.position"), places, String(position), (value) =>
-        set({ position: Number(value) }),
-      ),
-    ),
-    barTable(
-      app.t("layers.units.active", tokens[position]),
-      app.t("layers.units.about"),
-      units.map(({ unit, activation, ids }) => [
-        [`${unit}: `, app.engine.tokens(sideOf(stack), ids).map((token) => [tokenElement(token), " "])],
-        { size: activation, text: numberText(activation, 2), exact: activation },
-      ]),
-    ),
-  ];
-}
-
 async function matrixParts(app: App, chosen: Choices, redraw: () => void, place: Element): Promise<Child[]> {
   const of = (name: string, ...parts: string[]) => parts.map((part) => `${name}.${part}.weight`);
   const layers = (["encoder", "decoder"] as const).flatMap((stack) =>
@@ -320,11 +273,6 @@ function streamsOf(app: App, stack: Stack) {
 
 function layerName(app: App, layer: number) {
   return layer < 0 ? app.t("layers.input") : app.t("layers.layer", layer);
-}
-
-function networkName(app: App, network: string) {
-  const [stack, , layer] = network.split(".");
-  return app.t("changes.place", app.t(`layers.rollout.${stack}`), layer);
 }
 
 /** Returns the drop-down of a section for the encoder or the decoder. */

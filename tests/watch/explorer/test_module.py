@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 341_000  # with the page of all numbers; 240 000 when its last panel has moved into a box
-LARGEST_STYLES = 54_000
+LARGEST = 360_000  # with the page of all numbers; 240 000 when its last panel has moved into a box
+LARGEST_STYLES = 54_500
 WEB = Path(__file__).parents[3] / "web"
 
 

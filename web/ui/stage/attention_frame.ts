@@ -25,7 +25,7 @@ export interface Band {
 
 const SMALLEST = 908;
 const CELL = 18;
-const ROWS = { least: 18, most: 30 };
+const ROWS = { least: 18, touched: 28, most: 30 }; // touched: where a row is hit by a finger
 /** The row of numbers begins after the words. */
 const LABELS = 126;
 const MARGIN = 36;
@@ -74,7 +74,7 @@ export function frameOf(
   const below = gaps.gap + gaps.sum + gaps.foot;
   const lines = count.keys - 1 + OPEN_ROWS;
   const fitting = Math.floor((room.height - rows - below) / lines);
-  const row = Math.max(ROWS.least, Math.min(ROWS.most, fitting));
+  const row = Math.max(room.width < SMALLEST ? ROWS.touched : ROWS.least, Math.min(ROWS.most, fitting));
   const end = rows + lines * row;
   const scores = LABELS + key * count.keyWidth + SCORES;
   return {

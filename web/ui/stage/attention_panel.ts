@@ -10,12 +10,15 @@ import {
   ASKED,
   HIDDEN,
   KEYED,
+  fanOf,
   legend,
+  neighbours,
   outerLine,
   panelIn,
   put,
   rowAt,
   stepButton,
+  sumBox,
   turner,
 } from "./zoom_parts.ts";
 
@@ -27,8 +30,6 @@ import type { Strip, Tell } from "./strips.ts";
 
 /** The steps, by the point whose number they open; the mask has no number of its own. */
 const STEPS = [...KINDS.slice(0, 3), "mask" as const, ...KINDS.slice(3)];
-/** Products below this share of the largest one are not drawn as lines. */
-const FAINTEST = 0.04;
 /** A larger score has a power of e that is too long to be read. */
 const LARGEST_EXPONENT = 12;
 /** The width of the number beside a bar. */
@@ -137,22 +138,12 @@ class Panel {
     const [left, right] = [values.x - 8, values.x + values.cell * count + 8];
     const from = joined.y + joined.height;
     const funnel = `M${box} ${from + 2}L${left} ${sum.y}H${right}L${box + boxes.width} ${from + 2}Z`;
-    const largest = products ? largestSize(products) : 1;
-    const to = this.#outputX(at);
     const bottom = output.y + output.height;
-    const fan = (products ?? []).flatMap((product, i) => {
-      const share = Math.abs(product) / largest;
-      if (share < FAINTEST) return [];
-      const own = Math.floor(i / count) === head;
-      const x = boxes.at(Math.floor(i / count)) + 4 + (((i % count) + 0.5) * (boxes.width - 8)) / count;
-      const middle = (joined.y - bottom) / 2;
-      return drawing("path", {
-        class: own ? "gfz-keyed" : "",
-        d: `M${x} ${joined.y - 1}C${x} ${joined.y - middle} ${to} ${bottom + middle} ${to} ${bottom}`,
-        "stroke-width": 0.6 + 2 * share,
-        opacity: own ? 0.4 + 0.6 * share : 0.25 + 0.4 * share,
-      });
-    });
+    const fan = fanOf(products ?? [], [this.#outputX(at), bottom], (i) => [
+      boxes.at(Math.floor(i / count)) + 4 + (((i % count) + 0.5) * (boxes.width - 8)) / count,
+      joined.y,
+      Math.floor(i / count) === head ? KEYED : "",
+    ]);
     const end = rows + (this.#reading.keys.length + 2) * row;
     const width1 = tensors.query.shape[2];
     const dots = Array.from({ length: width1 > MOST_SQUARES ? 0 : width1 }, (_, i) => {
@@ -207,24 +198,9 @@ class Panel {
       chosen: at,
       className: "gfz-plain",
     });
-    const x = this.#outputX(at) - keys.x;
-    const many = products ? this.#app.t("zoom.products", products.length) : "";
-    const said = element(
-      "p",
-      { className: "gfz-made" },
-      many,
-      element("strong", {}, fixedText(numbers[at], decimalsOf([numbers[at]]))),
-    );
-    said.style.cssText = x > 230 ? `right: ${wide - x + 14}px` : `left: ${x + 14}px`;
-    return put(element("div", { className: "gfz-box" }, strip, said), {
-      x: keys.x,
-      y: output.y,
-      width: wide,
-      height: output.height,
-    });
+    return sumBox(this.#app, strip, { x: keys.x, width: wide, ...output }, { numbers, at, products });
   }
 
-  /** Returns the joined heads; the name of each is a button that chooses it. */
   #heads() {
     const { joined } = this.#frame;
     const { heads, head } = this.#reading;
@@ -450,12 +426,10 @@ class Panel {
   /** Returns the lines from below, from the left and to above. */
   outside() {
     const { keys, query, height, rows, row, output } = this.#frame;
-    const { keys: all, key, tensors, family, steps } = this.#reading;
+    const { keys: all, key, tensors, box } = this.#reading;
     const ask = keys.x + (keys.cell * tensors.query.shape[2]) / 2;
     const up = keys.x + this.#wide() / 2;
-    const preNorm = steps.preNorm(this.#app.config);
-    const isFirst = family.sublayer === "self_attention" && this.#reading.layer === 0;
-    const below = preNorm ? "norm" : isFirst ? "input" : "sum";
+    const [below, above] = neighbours(this.#app, box);
     const words = all.map((_, at) => {
       const y = rows + (at + 0.5 + (at > key ? 2 : at === key ? 1 : 0)) * row;
       const isOpen = at === key;
@@ -464,16 +438,10 @@ class Panel {
         d: `M-20 ${y}H${isOpen ? 16 : 12}`,
       });
     });
-    const [from, to] = [`zoom.from.${below}`, preNorm ? "zoom.to.sum" : "zoom.to.norm"];
     return [
       ...words,
-      outerLine(
-        ASKED,
-        `M${ask} ${height + 48}V${query.y + query.height}`,
-        [ask + 14, height + 30],
-        this.#app.t(from),
-      ),
-      outerLine(KEYED, `M${up} -48V${output.y}`, [up + 14, -20], this.#app.t(to)),
+      outerLine(ASKED, `M${ask} ${height + 48}V${query.y + query.height}`, [ask + 14, height + 30], below),
+      outerLine(KEYED, `M${up} -48V${output.y}`, [up + 14, -20], above),
     ];
   }
 }

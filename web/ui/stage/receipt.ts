@@ -73,7 +73,7 @@ export function receiptTable(app: App, parts: Part[], headings: Heading[], lines
       parts.filter((_, at) => shown.has(at)).map(row),
       others.length > 0 && below([app.t("numbers.rest", others.length), numberOf(rest, "value")]),
     ),
-    element("tfoot", {}, lines.map(below)),
+    element("tfoot", { className: lines.length > 4 ? "gfz-dense" : "" }, lines.map(below)),
   );
 }
 

@@ -38,7 +38,7 @@ import { viewOf } from "./zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Child, FamilyId, PanelName, Translated } from "../types.ts";
+import type { Child, FamilyId, Translated } from "../types.ts";
 import type { Pen } from "./pen.ts";
 import type { Geometry } from "./geometry.ts";
 import type { StageNumbers } from "./numbers.ts";
@@ -61,10 +61,6 @@ const RISING = [
 ];
 const FLIGHT = 700; // ms
 const REST = 800; // ms after which a new sentence's opening is measured
-/** The panels that lit boxes open. */
-const PANELS_OF: Record<string, PanelName> = {
-  feed_forward: "layers",
-};
 /** The groups of the figure, from the lowest to the highest, and what draws each. */
 const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
   ["ground", drawGround],
@@ -703,17 +699,14 @@ class StageView {
   #openBox(box: string) {
     if (box !== this.#app.state.box) return this.#app.show({ box });
     const numbers = this.#pen?.numbers;
-    if (!numbers) return;
-    const name = fullName(box, numbers);
-    const panel = PANELS_OF[box.replace(/^\w+\./, "")];
-    if (viewOf(name))
-      this.#app.show({
-        zoom: { box: name, key: null },
-        panel: "numbers",
-        row: numbers.row,
-        sourceWord: numbers.source,
-      });
-    else if (panel) this.#app.show({ sheet: true, panel, word: numbers.row });
+    const name = numbers && fullName(box, numbers);
+    if (!name || !viewOf(name)) return; // an address may name any box
+    this.#app.show({
+      zoom: { box: name, key: null },
+      panel: "numbers",
+      row: numbers.row,
+      sourceWord: numbers.source,
+    });
   }
 
   /** Takes the lit knot into the reader's hand. */

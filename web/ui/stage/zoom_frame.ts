@@ -93,6 +93,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     zoom.dataset.keys = made.sides.keys;
     zoom.dataset.query = made.sides.query;
     zoom.style.cssText = `--ground: var(--${made.kind}); --edge: var(--${made.kind}-l)`;
+    if (made.kind !== "att") zoom.style.setProperty("--lift", "var(--card)");
     zoom.setAttribute("aria-label", made.name);
     explain(app, made, about, sentence, MOST_TERMS);
     const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);

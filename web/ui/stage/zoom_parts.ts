@@ -1,13 +1,21 @@
 // The parts that panels of opened boxes share: the scrolling panel, its numbered steps, and what stands below its rows.
 import { arithmetic } from "../../engine/arithmetic.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { button, element, nodesOf } from "../dom.ts";
 import { drawing } from "../figure.ts";
+import { MOST_SQUARES, largestSize } from "./strips.ts";
+import { tokenName } from "./words.ts";
+import { placeOfBox } from "./zoom_box.ts";
 
 import type { Cell, Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Tell } from "./strips.ts";
 import type { Lit } from "./zoom_frame.ts";
+
+/** Products below this share of the largest one are not drawn as lines. */
+const FAINTEST = 0.04;
 
 interface Size {
   width: number;
@@ -28,6 +36,41 @@ export function rowAt({ shape, data }: Tensor, lead: number[]) {
 export function openRow({ state }: App, stack: Stack, lit: Lit | null, count: number) {
   const chosen = stack === "encoder" ? (state.sourceWord ?? lit?.source) : (state.row ?? lit?.row);
   return Math.min(chosen ?? 0, count - 1);
+}
+
+/** Returns the open word of a box: its position, of how many, and its token. `point`: one of the box. */
+export function openWord(app: App, box: string, point: string, lit: Lit | null) {
+  const { stack, layer, id } = placeOfBox(box);
+  const { rows: tokens, rowSide: side } = app.labels(point);
+  const row = openRow(app, stack, lit, tokens.length);
+  const word = tokenName(tokens[row], (key) => app.t(key));
+  return { stack, layer: layer ?? 0, id, row, rows: tokens.length, word, side };
+}
+
+/** Returns what stands below a box of a layer, or the norm of a stack, and what stands above it, in words. */
+export function neighbours(app: App, box: string) {
+  const { stack, layer, id } = placeOfBox(box);
+  const { config } = app;
+  const steps = stepsUnder(app.result.current.changes);
+  const isPre = steps.preNorm(config);
+  const last = config[`${stack}_layers`] - 1;
+  const kinds = ["self_attention", ...(stack === "decoder" ? ["cross_attention"] : []), "feed_forward"];
+  const order = kinds.flatMap((one) => [...(isPre ? [`${one}.norm`] : []), one, `${one}.add`]);
+  const named = (one: string) =>
+    app.t(isPre && one.endsWith(".add") ? "stage.box.add" : `stage.box.${stack}.${one}`).replaceAll("|", " ");
+  const at = layer === null ? -1 : order.indexOf(id);
+  const before = layer === null ? last : layer - 1;
+  const below =
+    at > 0 ? named(order[at - 1]) : before < 0 ? app.t("zoom.input") : app.t("stage.layer", before);
+  const end = stack === "encoder" ? app.t("zoom.memory") : named("linear");
+  const isInner = layer !== null && at + 1 < order.length;
+  const top = layer !== null && steps.finalNorm(config) !== "none" ? named("norm") : end;
+  const above = isInner
+    ? named(order[at + 1])
+    : layer !== null && layer < last
+      ? app.t("stage.layer", layer + 1)
+      : top;
+  return [app.t("zoom.enters", below), app.t("zoom.leaves", above)];
 }
 
 /** Returns what the reader's changes do to these numbers, each once. */
@@ -79,9 +122,51 @@ export function panelIn<Frame extends Size>(
   return [fits && put(svg, { x: inner.left, y: inner.top }), scroll];
 }
 
+/** Returns a row of sums at its place, and beneath the open one how many products it has; null = they are not known. */
+export function sumBox(
+  app: App,
+  strip: SVGSVGElement,
+  place: { x: number; y: number; width: number; height: number },
+  { numbers, at, products }: { numbers: Float32Array; at: number; products: number[] | null },
+) {
+  const said = element(
+    "p",
+    { className: "gfz-made" },
+    products && app.t("zoom.products", products.length),
+    element("strong", {}, fixedText(numbers[at], decimalsOf([numbers[at]]))),
+  );
+  const x = ((at + 0.5) * place.width) / numbers.length;
+  said.style.cssText = x > 230 ? `right: ${place.width - x + 14}px` : `left: ${x + 14}px`;
+  return put(element("div", { className: "gfz-box" }, strip, said), place);
+}
+
 /** Returns a line outside a panel with its label. */
 export function outerLine(className: string, d: string, [x, y]: [number, number], label: string) {
   return [drawing("path", { class: className, d }), drawing("text", { x, y }, label)];
+}
+
+/**
+ * Returns a line from each product to the number that is their sum; `to`: its place. `from`: the place of a product's
+ * factor and the line's class.
+ */
+export function fanOf(
+  products: number[],
+  [x1, y1]: [number, number],
+  from: (i: number) => readonly [x: number, y: number, className: string],
+) {
+  const largest = largestSize(products);
+  return products.flatMap((product, i) => {
+    const share = Math.abs(product) / largest;
+    if (share < FAINTEST) return [];
+    const [x, y, className] = from(i);
+    const half = (y - y1) / 2;
+    return drawing("path", {
+      class: className,
+      d: `M${x} ${y - 1}C${x} ${y - half} ${x1} ${y1 + half} ${x1} ${y1}`,
+      "stroke-width": 0.6 + 2 * share,
+      opacity: className ? 0.4 + 0.6 * share : 0.25 + 0.4 * share,
+    });
+  });
 }
 
 /** Returns a step's number and name, as a button that opens a number of the step. */
@@ -118,13 +203,18 @@ export function turner(
   return element("div", { className: "gfz-turner" }, buttons);
 }
 
-/** Returns how squares are read. */
-export function legend(app: App) {
+/** Returns how a row of so many numbers is read. */
+export function legend(app: App, count = 0) {
   const sign = (key: string, className: string) => [element("i", { className }), app.t(key)];
-  const text = [sign("zoom.above", "gfz-filled"), sign("zoom.below", "gfz-hollow"), app.t("zoom.area")].map(
-    (one) => element("span", {}, one),
+  const text =
+    count > MOST_SQUARES
+      ? [app.t("zoom.bars")]
+      : [sign("zoom.above", "gfz-filled"), sign("zoom.below", "gfz-hollow"), app.t("zoom.area")];
+  return element(
+    "p",
+    { className: "gfz-legend" },
+    text.map((one) => element("span", {}, one)),
   );
-  return element("p", { className: "gfz-legend" }, text);
 }
 
 /** Places an element in the panel. */

@@ -1,7 +1,9 @@
 // The view of each kind of box: what it shows when it is opened.
+import { addNormView } from "./add_norm_zoom.ts";
 import { attentionView } from "./attention_zoom.ts";
 import { embeddingView } from "./embedding_zoom.ts";
 import { wordsView } from "./words_zoom.ts";
+import { feedForwardView } from "./feed_forward_zoom.ts";
 import { placeOfBox } from "./zoom_box.ts";
 
 import type { ZoomView } from "./zoom_frame.ts";
@@ -10,6 +12,8 @@ const VIEWS: [id: RegExp, view: ZoomView][] = [
   [/attention$/, attentionView],
   [/^(embedding|positions)$/, embeddingView],
   [/^(linear|softmax)$/, wordsView],
+  [/^feed_forward$/, feedForwardView],
+  [/(^|\.)(add|norm)$/, addNormView],
 ];
 
 /** Returns the view that opens a box; null if its kind has none. */

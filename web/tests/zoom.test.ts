@@ -1,13 +1,17 @@
-// The pure parts of an opened attention: its layout, its squares and bars, and what it says about a row.
+// The pure parts of opened boxes: their layouts, squares and bars, addresses, and what an attention says about a row.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decimalsOf, fixedText } from "../engine/number_text.ts";
 import { frameOf, headBoxes } from "../ui/stage/attention_frame.ts";
+import { cosineOf, degrees } from "../ui/stage/add_norm_reading.ts";
+import { frameOf as sumFrame } from "../ui/stage/add_norm_zoom.ts";
 import { widestHead } from "../ui/stage/attention_reading.ts";
+import { frameOf as networkFrame } from "../ui/stage/feed_forward_frame.ts";
 import { barPath, largestSize, squarePaths } from "../ui/stage/strips.ts";
 import { boxName, isBox, placeOfBox } from "../ui/stage/zoom_box.ts";
 import { rowAt } from "../ui/stage/zoom_parts.ts";
 
+import type { Kind as Row } from "../ui/stage/add_norm_reading.ts";
 import type { ModelConfig } from "../engine/types.ts";
 
 const LAPTOP = { width: 924, height: 624 };
@@ -64,6 +68,58 @@ test("the heads stand side by side from the keys to the values", () => {
 
 /** Returns the sides of the squares in a path. */
 const sides = (path: string) => [...path.matchAll(/h([\d.]+)v/g)].map(([, side]) => Number(side));
+
+test("the parts of an opened feed-forward network never overlap, and all its units are in the grid", () => {
+  for (const room of [DESK, LAPTOP, { width: 358, height: 400 }])
+    for (const units of [1, 24, 256, 2048])
+      for (const hasMatrices of [true, false])
+        for (const listed of [1, 12]) {
+          const frame = networkFrame(room, { units, listed, hasMatrices, hasScores: hasMatrices });
+          const { output, grid, rows, row, read, columns, width, height } = frame;
+          assert.ok(grid.rows * grid.columns >= units && (grid.rows - 1) * grid.columns < units);
+          assert.ok(grid.columns * grid.cell <= frame.wide.width + 1e-6);
+          const end = rows + (listed + (hasMatrices ? 2 : 0)) * row;
+          const gridEnd = grid.y + grid.rows * grid.cell;
+          const down = [0, output.y, output.y + output.height, grid.y, gridEnd, rows, end, read.y];
+          for (const list of [
+            [...down, read.y + read.height, height],
+            [0, ...columns, width + 1e-6],
+          ])
+            assert.deepEqual(
+              list,
+              [...list].sort((a, b) => a - b),
+            );
+        }
+  const { width, height } = networkFrame(LAPTOP, {
+    units: 256,
+    listed: 12,
+    hasMatrices: true,
+    hasScores: true,
+  });
+  assert.ok(width <= LAPTOP.width && height <= LAPTOP.height);
+});
+
+test("the rows of Add & norm stand one above the other and fit a laptop", () => {
+  const all: Row[] = ["input", "output", "added", "scaled", "gain", "bias", "normed"];
+  for (const kinds of [all, all.slice(0, 3), ["input" as const, ...all.slice(3)]])
+    for (const room of [DESK, LAPTOP, { width: 358, height: 400 }]) {
+      const { rows, height } = sumFrame(room, kinds);
+      assert.ok(height <= Math.max(room.height, 620));
+      assert.ok(rows[0].y + rows[0].height < height && rows[rows.length - 1].y >= 24);
+      for (const [at, { y, height: tall }] of rows.entries()) {
+        assert.ok(tall > 16);
+        if (at > 0) assert.ok(y + tall <= rows[at - 1].y - 24); // a column's number stands between
+      }
+    }
+});
+
+test("a cosine is an angle in whole degrees", () => {
+  const cosine = cosineOf(Float32Array.of(1, 0, 2), Float32Array.of(2, 0, -1));
+  assert.equal(cosine, 0);
+  assert.equal(degrees(cosine), 90);
+  assert.equal(degrees(1 + 1e-9), 0);
+  assert.equal(cosineOf(Float32Array.of(0, 0), Float32Array.of(1, 1)), 0);
+});
 
 test("the area of a square is its number, and numbers below 0 are hollow", () => {
   const { above, below } = squarePaths([4, 1, -4, 0], 4, [18, 30]);

@@ -1,0 +1,66 @@
+// Where the parts of an opened feed-forward network stand, in px from the top left of its panel.
+import type { Band } from "./attention_frame.ts";
+
+export interface Frame {
+  width: number;
+  height: number;
+  /** The left edge and the width of the output and of the grid of all units. */
+  wide: { x: number; width: number };
+  output: Band;
+  /** The grid: its top, its columns and rows, and the side of a cell. */
+  grid: { y: number; columns: number; rows: number; cell: number };
+  /** The top of the first unit's row; the height of a row, of which the open unit takes three. */
+  rows: number;
+  row: number;
+  read: Band;
+  /** The right edges of the table's columns: unit, row of W₁, sum, activation, column of W₂, score, words. */
+  columns: number[];
+  /** The width of a unit's strips. */
+  strip: number;
+}
+
+const SMALLEST = 908;
+const [LABELS, MARGIN] = [126, 24];
+const [SUM, ACTIVATION, GAP, SCORE, WORDS] = [76, 140, 18, 84, 190];
+const ROWS = { least: 18, touched: 28, most: 30 }; // touched: where a row is hit by a finger
+const LARGEST_CELL = 18;
+const ROOMY = { output: 26, thick: 40, fan: 64, grid: 74, below: 26, head: 40, gap: 18, read: 40, foot: 30 };
+const TIGHT = { output: 14, thick: 32, fan: 40, grid: 56, below: 24, head: 34, gap: 14, read: 34, foot: 14 };
+const ROOMY_FROM = 780;
+
+/** Returns the places of the parts in a room, which the panel exceeds if it is too low or too narrow. */
+export function frameOf(
+  room: { width: number; height: number },
+  count: { units: number; listed: number; hasMatrices: boolean; hasScores: boolean },
+): Frame {
+  const width = Math.max(SMALLEST, room.width);
+  const gaps = room.height < ROOMY_FROM ? TIGHT : ROOMY;
+  const wide = width - LABELS - MARGIN;
+  const output = { y: gaps.output, height: gaps.thick };
+  const lines = Math.max(1, Math.floor(Math.sqrt((count.units * gaps.grid) / wide)));
+  const columns = Math.ceil(count.units / lines);
+  const cell = Math.min(LARGEST_CELL, wide / columns);
+  const grid = { y: output.y + output.height + gaps.fan, columns, rows: lines, cell };
+  const rows = grid.y + grid.rows * cell + gaps.below + gaps.head;
+  const below = gaps.gap + gaps.read + gaps.foot;
+  const listed = count.listed + (count.hasMatrices ? 2 : 0);
+  const fitting = Math.floor((room.height - rows - below) / listed);
+  const row = Math.max(room.width < SMALLEST ? ROWS.touched : ROWS.least, Math.min(ROWS.most, fitting));
+  const score = count.hasScores ? SCORE : 0;
+  const strip = count.hasMatrices ? (wide - SUM - ACTIVATION - GAP - score - WORDS) / 2 : 0;
+  const widths = [LABELS, strip, SUM, ACTIVATION, strip + GAP, score, WORDS + MARGIN];
+  const end = rows + listed * row;
+  let right = 0;
+  return {
+    width,
+    height: end + below,
+    wide: { x: LABELS, width: wide },
+    output,
+    grid,
+    rows,
+    row,
+    read: { y: end + gaps.gap, height: gaps.read },
+    columns: widths.map((one) => (right += one)),
+    strip,
+  };
+}

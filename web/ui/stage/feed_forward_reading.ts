@@ -1,0 +1,208 @@
+// What an opened feed-forward network shows: its units at one word, the words for which they speak, and the arithmetic of
+// the open number.
+import { arithmetic } from "../../engine/arithmetic.ts";
+import { isUnchanged } from "../../engine/changes.ts";
+import { directParts, unitParts } from "../../engine/direct.ts";
+import { readOutWeights, sideOf, unitWords } from "../../engine/lens.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
+import { fixedText, decimalsOf } from "../../engine/number_text.ts";
+import { rivalsOf } from "../../engine/reasons.ts";
+import { Run } from "../../engine/run.ts";
+import { largestAt, rowOf } from "../../engine/tensor.ts";
+import { tokenName } from "./words.ts";
+import { notesOn, openWord } from "./zoom_parts.ts";
+
+import type { Cell, Explanation, Side, Stack, Tensor } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Lit, Sentence } from "./zoom_frame.ts";
+
+/** The points of a feed-forward network, in the order of its steps; `read` is what it reads. */
+export const KINDS = ["read", "hidden", "activated", "output"] as const;
+export type Kind = (typeof KINDS)[number];
+
+export interface Reading {
+  box: string;
+  stack: Stack;
+  layer: number;
+  /** The position of the open word, of how many, and its token. */
+  row: number;
+  rows: number;
+  word: string;
+  side: Side;
+  names: Record<Kind, string>;
+  numbers: Record<Kind, Float32Array>;
+  /** The number of units above 0. */
+  active: number;
+  /** The listed units, the most active first, and the open one of them. */
+  units: number[];
+  unit: number;
+  /** For each listed unit its row of W₁ and its column of W₂; null where the page has no matrices. */
+  matrices: { rows: Float32Array[]; columns: Float32Array[] } | null;
+  /** For each listed unit the words for which it speaks; null where they are not known. */
+  words: string[][] | null;
+  /** What each unit adds to logit(word) − logit(rival) directly, and the sum; null where this is not known. */
+  direct: { word: string; rival: string; parts: Float64Array; sum: number } | null;
+  open: { kind: Kind; at: number; made: Explanation; isChosen: boolean };
+  /** The arithmetic of the open unit before its activation. */
+  hidden: Explanation;
+  /** The number of the output whose products are drawn, and these products; null without the matrix. */
+  output: number;
+  products: number[] | null;
+  notes: string[];
+}
+
+export const MOST_UNITS = 12;
+const WORDS = 5;
+
+/** Pages of a server on which the reader has asked for the words of units: they need the whole output matrix. */
+const asked = new WeakSet<App>();
+
+/** Fetches the words of units from Python. */
+export function askForWords(app: App) {
+  asked.add(app);
+  app.show({ zoom: app.state.zoom && { ...app.state.zoom } });
+}
+
+/** Returns whether the words of units can be had, but are not fetched yet. */
+export const wordsWait = (app: App) => app.engine.live === "remote" && !asked.has(app);
+
+/** Returns the data of the network that `state.zoom` names; null if it names none. */
+export async function readFeedForward(app: App, lit: Lit | null): Promise<Reading | null> {
+  const { zoom } = app.state;
+  const { trace, changes } = app.result.current;
+  if (!zoom || !trace.has(`${zoom.box}.activated`)) return null;
+  const { box } = zoom;
+  const point = stepsUnder(changes).preNorm(app.config) ? "normed" : "input";
+  const names = Object.fromEntries(
+    KINDS.map((kind) => [kind, `${box}.${kind === "read" ? point : kind}`]),
+  ) as Reading["names"];
+  const place = openWord(app, box, names.activated, lit);
+  const { row, stack } = place;
+  const tensors = await Promise.all(KINDS.map((kind) => trace.get(names[kind])));
+  const numbers = Object.fromEntries(
+    KINDS.map((kind, at) => [kind, rowOf(tensors[at], row)]),
+  ) as Reading["numbers"];
+  const { activated, output } = numbers;
+  const strongest = largestAt(activated, MOST_UNITS);
+  const unit = zoom.key !== null && zoom.key in activated ? zoom.key : strongest[0];
+  const units = strongest.includes(unit) ? strongest : [...strongest.slice(0, MOST_UNITS - 1), unit];
+  const open = openCell(app, names, numbers, row, unit);
+  const cell = (kind: Kind, at: number): Cell => ({ name: names[kind], index: [row, at] });
+  const madeOf = ({ name, index }: Cell) => arithmetic(app, name, index);
+  const shown = open.kind === "output" ? open.at : largestOf(output);
+  const firsts = [cell("read", largestOf(numbers.read)), cell("hidden", unit), cell("activated", unit)];
+  const contract = await contractOf(app, box);
+  return {
+    ...place,
+    box,
+    names,
+    numbers,
+    active: activated.filter((value) => value > 0).length,
+    units,
+    unit,
+    matrices: contract && (await matricesOf(app, box, units, contract)),
+    words: contract && (await wordsOf(app, stack, units, contract)),
+    direct: contract && (await directOf(app, box, row, contract, activated)),
+    open: { ...open, made: await madeOf(cell(open.kind, open.at)) },
+    hidden: await madeOf(cell("hidden", unit)),
+    output: shown,
+    products: contract && Array.from(activated, (value, i) => value * rowOf(contract, shown)[i]),
+    notes: isUnchanged(changes) ? [] : await notesOn(app, [...firsts, cell("output", shown)]),
+  };
+}
+
+export const largestOf = (numbers: Float32Array) => largestAt(numbers.map(Math.abs), 1)[0] ?? 0;
+
+/** Returns the number that the reader has chosen, if it belongs to what is shown, or else the open unit's activation. */
+function openCell(
+  { state: { selected } }: App,
+  names: Reading["names"],
+  numbers: Reading["numbers"],
+  row: number,
+  unit: number,
+) {
+  const [chosenRow, at] = selected?.index ?? [];
+  const kind = KINDS.find((one) => names[one] === selected?.name);
+  const isOfUnit = kind === "hidden" || kind === "activated";
+  if (!kind || chosenRow !== row || (isOfUnit ? at !== unit : !(at in numbers[kind])))
+    return { kind: "activated" as const, at: unit, isChosen: false };
+  return { kind, at, isChosen: true };
+}
+
+// What needs matrices
+
+async function contractOf({ engine, result }: App, box: string) {
+  if (engine.live === false) return null;
+  const name = `${box}.contract.weight`;
+  return (await engine.modelWith([name], result.current.changes.checkpoint)).weight(name);
+}
+
+async function matricesOf({ engine, result }: App, box: string, units: number[], { shape, data }: Tensor) {
+  if (engine.live === false) return null;
+  const expand = await engine.rowsOf(`${box}.expand.weight`, units, result.current.changes.checkpoint);
+  const [width, count] = shape;
+  return {
+    rows: units.map((_, at) => rowOf(expand, at)),
+    columns: units.map((unit) => Float32Array.from({ length: width }, (_, d) => data[d * count + unit])),
+  };
+}
+
+async function wordsOf(app: App, stack: Stack, units: number[], contract: Tensor) {
+  const { engine, config } = app;
+  if (engine.live === false || wordsWait(app)) return null;
+  const { changes } = app.result.current;
+  const run = new Run(await engine.modelWith(readOutWeights(config, stack), changes.checkpoint), changes);
+  return units.map((unit) => {
+    const tokens = engine.tokens(sideOf(stack), unitWords(run, stack, contract, unit, WORDS));
+    return tokens.map((token) => tokenName(token, (key) => app.t(key)));
+  });
+}
+
+/** Returns what the units add to the word that this row of the decoder writes; an encoder adds only through attention. */
+async function directOf(app: App, box: string, row: number, contract: Tensor, activated: Float32Array) {
+  const { engine } = app;
+  const { current } = app.result;
+  const { ids } = current.hypothesis;
+  if (engine.live !== true || box.startsWith("encoder") || row >= ids.length) return null;
+  const { word, rivals } = rivalsOf(await current.trace.get("log_probs"), { ids, place: row }, 1);
+  const { parts, directions } = await directParts(engine, current, {
+    row,
+    word: word.id,
+    rival: rivals[0].id,
+  });
+  const direction = parts && directions.get(box);
+  if (!direction) return null;
+  const [own, other] = engine
+    .tokens("target", [word.id, rivals[0].id])
+    .map((token) => tokenName(token, (key) => app.t(key)));
+  const each = unitParts(direction, contract, activated);
+  return { word: own, rival: other, parts: each, sum: each.reduce((sum, value) => sum + value, 0) };
+}
+
+// Sentences
+
+/** Returns the sentence about the open number: true under the reader's changes, too. */
+export function sentenceOf(
+  { open, numbers, active, unit, units, words, word, side }: Reading,
+  comma: string,
+): Sentence {
+  const { kind, at, made, isChosen } = open;
+  const own = { word, side };
+  const written = (value: number) => fixedText(value, decimalsOf([value]));
+  const say = (name: string, ...values: Sentence["values"]): Sentence => {
+    return { key: `zoom.units.${name}`, values, section: "3.3" };
+  };
+  const count = numbers.activated.length;
+  if (kind === "read") return say("read", own, at, written(made.result));
+  if (kind === "output") return say("output", count, at, written(made.result));
+  const [before, after] = [numbers.hidden[unit], numbers.activated[unit]];
+  const speaks = after > 0 && words?.[units.indexOf(unit)].slice(0, 2).join(comma);
+  if (isChosen || unit !== units[0]) {
+    if (!(after > 0)) return say("silent", unit, own, written(before), written(after));
+    return speaks ? say("pushes", unit, own, written(after), speaks) : say("unit", unit, own, written(after));
+  }
+  if (active === 0) return say("none", count, own);
+  return speaks
+    ? say("said", active, count, own, unit, speaks)
+    : say("most", active, count, own, unit, written(after));
+}
