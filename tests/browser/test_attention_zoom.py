@@ -315,6 +315,8 @@ def test_on_a_phone_the_explanation_comes_first_and_the_panel_scrolls_inside_its
     assert scroll["x"] >= 0
     assert scroll["x"] + scroll["width"] <= 390
     assert page.locator(".gfz-scroll").evaluate("(one) => one.scrollWidth > one.clientWidth")
+    table, query = (page.locator(one).bounding_box() for one in (".gfz-rows", ".gfz-query"))
+    assert table["y"] + table["height"] <= query["y"]
 
 
 def test_a_recording_shows_all_but_the_products_with_w_o(explore, make_translator, opened):

@@ -4,7 +4,7 @@ import { button, element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { largestSize } from "./strips.ts";
 import { LABELS, MARGIN, stripX, vectorBand } from "./zoom_band.ts";
-import { HIDDEN, KEYED, outerLine, panelIn, put, stepButton } from "./zoom_parts.ts";
+import { KEYED, outerLine, panelIn, put, stepButton } from "./zoom_parts.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -43,9 +43,8 @@ const [ROOMY_FROM, HIGHEST] = [740, 3 * 140];
 /** Returns the places of the parts in a room. */
 export function embeddingFrame(room: { width: number; height: number }): Frame {
   const gaps = room.height < ROOMY_FROM ? TIGHT : ROOMY;
-  const fixed =
-    gaps.top + 4 * gaps.strip + 4 * gaps.said + gaps.rise + gaps.words + gaps.strip + gaps.foot - gaps.said;
-  const tall = Math.max(gaps.waves, Math.min(HIGHEST, room.height - fixed - gaps.said));
+  const fixed = gaps.top + 5 * gaps.strip - 4 + 3.5 * gaps.said + gaps.rise + gaps.words + gaps.foot;
+  const tall = Math.max(gaps.waves, Math.min(HIGHEST, room.height - fixed));
   const width = Math.max(SMALLEST, room.width);
   const sum = { y: gaps.top, height: gaps.strip };
   const position = { y: sum.y + gaps.strip + gaps.said, height: gaps.strip };
@@ -171,7 +170,7 @@ class Panel {
 
   #waves() {
     const { waves: place, width } = this.#frame;
-    const { waves, positions } = this.#reading;
+    const { waves } = this.#reading;
     if (waves.length === 0) {
       const off = this.#app.config.positions === "none" ? "positions.none" : "positions.off";
       const note = element("p", { className: "gfz-note" }, this.#t(off));
@@ -200,9 +199,7 @@ class Panel {
       waves.map((wave, at) => this.#wave(wave, place.y + (at + 0.5) * tall, tall / 2 - 9)),
       this.#words(),
     );
-    const learned =
-      positions === "learned" && element("p", { className: HIDDEN }, this.#t("positions.learned"));
-    return [svg, heading, ...names, learned];
+    return [svg, heading, ...names];
   }
 
   /** Returns the line of the chosen position. */

@@ -1,13 +1,12 @@
 // What an opened embedding shows: a word's row of the table, scaled, plus the vector of its position.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { sinusoids } from "../../engine/forward.ts";
-import { sideOf } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { dot, largestAt, rowOf } from "../../engine/tensor.ts";
 import { wavesOf } from "./choices.ts";
 import { tokenName } from "./words.ts";
 
-import type { Explanation, PositionKind, Side, Stack, Tensor } from "../../engine/types.ts";
+import type { Explanation, PositionKind, Side, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 
 /** The points of an embedding, in the order of its steps. */
@@ -31,7 +30,6 @@ export interface Wave {
 
 export interface EmbeddingReading {
   box: string;
-  stack: Stack;
   side: Side;
   row: number;
   words: string[];
@@ -44,8 +42,8 @@ export interface EmbeddingReading {
   /** "none", too, if the reader has switched the positions off. */
   positions: PositionKind;
   waves: Wave[];
-  /** The dimension whose arithmetic is open, its numbers' arithmetic, and whether the reader has chosen it. */
-  open: { at: number; kind: Summed; made: Record<Summed, Explanation>; isChosen: boolean };
+  /** The dimension whose arithmetic is open and its numbers' arithmetic. */
+  open: { at: number; kind: Summed; made: Record<Summed, Explanation> };
   notes: string[];
   /** Most similar first; null where the page does not have the whole table. */
   nearest: Neighbour[] | null;
@@ -57,8 +55,7 @@ const SHOWN_WAVES = 3;
 
 /** Returns the data of the embedding that `state.zoom` names; `row`: the lit word. */
 export async function readEmbedding(app: App, box: string, row: number): Promise<EmbeddingReading> {
-  const stack = box.startsWith("encoder") ? "encoder" : "decoder";
-  const side = sideOf(stack);
+  const side = box.startsWith("encoder") ? "source" : "target";
   const { current } = app.result;
   const { trace, changes } = current;
   const words = side === "source" ? current.sourceTokens : current.targetTokens;
@@ -82,7 +79,6 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
   );
   return {
     box,
-    stack,
     side,
     row: at,
     words: words.map((token) => tokenName(token, (key) => app.t(key))),
@@ -98,7 +94,6 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
       at: open,
       kind: chosen ?? (box.endsWith("embedding") ? "embedding" : "positions"),
       made: Object.fromEntries(SUMMED.map((kind, one) => [kind, made[one]])) as Record<Summed, Explanation>,
-      isChosen: chosen !== undefined,
     },
     notes: [...notes],
     nearest: await neighbours(app, `${side}.tokens.weight`, side, id),
@@ -142,7 +137,9 @@ function wavesIn({ config, changes, result }: App, table: Tensor, open: number):
   const [length, width] = table.shape;
   const { positions } = config;
   const varied = wavesOf({ config, changes }, table) ?? [];
-  const dimensions = [...new Set([open, ...varied, 0])].slice(0, SHOWN_WAVES).sort((a, b) => a - b);
+  const dimensions = [...new Set([open, ...varied, 0, Math.floor(width / 4)])]
+    .slice(0, SHOWN_WAVES)
+    .sort((a, b) => a - b);
   const column = ({ data }: Tensor, dimension: number) =>
     Float32Array.from({ length }, (_, row) => data[row * width + dimension]);
   if (positions === "learned" || positions === "none")

@@ -258,13 +258,15 @@ class Panel {
   #row({ id, word, logit, probability }: Rival) {
     const { open, written, isForced, rivals } = this.#reading;
     const isOpen = id === open.id;
-    const lit = id === written ? KEYED : "gfz-quiet";
     const number = (content: Child, name: string, stop: string) => {
       const made = button(content, () => this.#openWord(id, name));
       made.dataset.stop = `${stop} ${id}`;
       return made;
     };
-    const name = button(element("bdi", {}, word), () => this.#openWord(id), { className: lit, title: word });
+    const name = button(element("bdi", {}, word), () => this.#openWord(id), {
+      className: "gfz-name",
+      title: word,
+    });
     name.dataset.stop = `word ${id}`;
     const { scaled, power, share } = this.#sampled;
     const chance = Number.isNaN(share(id)) ? probability : share(id);
@@ -281,7 +283,7 @@ class Panel {
     ];
     return element(
       "tr",
-      { "aria-current": isOpen ? "true" : null, className: lit },
+      { "aria-current": isOpen ? "true" : null, className: id === written ? KEYED : "" },
       element("th", { scope: "row" }, name),
       cells.map((cell) => element("td", {}, cell)),
     );
@@ -335,9 +337,8 @@ class Panel {
 
   #logits() {
     const { logits: band, width } = this.#frame;
-    const { logits, open, vector, made, logit } = { ...this.#reading, logit: this.#reading.open.logit };
+    const { logits, open, written, vector, made } = this.#reading;
     const tick = this.#tickOf(open.id);
-    const nameOf = (id: number) => this.#nameOf(id);
     const numbers = Float32Array.from(this.#ticks, (id) => logits[id] || 0);
     const largest = Math.max(...numbers, 1e-6);
     const strip = {
@@ -347,13 +348,13 @@ class Panel {
       largest,
       chosen: tick,
       low: Math.max(largest / 8, -Math.min(...numbers)),
-      className: "gfz-plain gfz-ticks",
+      className: open.id === written ? "gfz-plain gfz-ticks" : "gfz-plain",
       textOf: (at: number) => {
         const id = this.#ticks[at];
         if (id < 0) return this.#t("zoom.words.unknown");
         return this.#t(
           "zoom.words.tick",
-          nameOf(id),
+          this.#nameOf(id),
           numberText(logits[id], 2),
           groupedText(rankOf(logits, id)),
         );
@@ -367,7 +368,7 @@ class Panel {
       "p",
       { className: "gfz-made" },
       products > 0 && this.#t(bias ? "zoom.products" : "zoom.words.products", vector.length),
-      element("strong", {}, this.#text(logit)),
+      element("strong", {}, this.#text(open.logit)),
     );
     said.style.cssText = x > 320 ? `right: ${width - LABELS - MARGIN - x + 14}px` : `left: ${x + 14}px`;
     return [
@@ -454,7 +455,7 @@ class Panel {
 
   #lines() {
     const { width, height, logits: band, products: from, rows, row } = this.#frame;
-    const { open, vector, rivals } = this.#reading;
+    const { open, written, vector, rivals } = this.#reading;
     const products = this.#reading.products ?? [];
     const largest = largestSize(products);
     const tickX = (id: number) => stripX(width, this.#ticks.length, this.#tickOf(id));
@@ -474,10 +475,10 @@ class Panel {
     const rise = (band.y - end) / 2;
     const risen = rivals.map(({ id }) =>
       drawing("path", {
-        class: id === open.id ? KEYED : "",
+        class: id === written ? KEYED : id === open.id ? "gfz-open" : "",
         d: `M${tickX(id)} ${band.y}C${tickX(id)} ${band.y - rise} ${COLUMNS.logit - 12} ${end + rise} ${COLUMNS.logit - 12} ${end}`,
-        "stroke-width": id === open.id ? 2 : 1,
-        opacity: id === open.id ? 1 : 0.5,
+        "stroke-width": id === open.id || id === written ? 2 : 1,
+        opacity: id === open.id || id === written ? 1 : 0.5,
       }),
     );
     return drawing(

@@ -88,7 +88,8 @@ function insideOf(room: HTMLElement) {
   const [left, right, top, bottom] = ["left", "right", "top", "bottom"].map((side) =>
     parseFloat(style.getPropertyValue(`padding-${side}`)),
   );
-  return { left, top, width: room.clientWidth - left - right, height: room.clientHeight - top - bottom };
+  const height = top > 0 ? room.clientHeight - top - bottom : Infinity; // on a phone, the panel is as high as it needs
+  return { left, top, width: room.clientWidth - left - right, height };
 }
 
 /**

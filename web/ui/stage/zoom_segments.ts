@@ -18,9 +18,15 @@ export function boxOfPanel(panel: PanelName) {
   return box ? { box: panel === "positions" ? "encoder.positions" : `decoder.${box}`, key: null } : null;
 }
 
+/** Returns the panels that are segments of a box of this name. */
+function panelsIn(box: string) {
+  const id = box.replace(/^\w+\./, "");
+  return (Object.keys(SEGMENTS) as PanelName[]).filter((panel) => SEGMENTS[panel]?.includes(id));
+}
+
 /** Returns the panel that is open in a box of this name; null for the box's own calculation. */
 export function segmentOf({ state }: App, box: string): PanelName | null {
-  return SEGMENTS[state.panel]?.includes(box.replace(/^\w+\./, "")) ? state.panel : null;
+  return panelsIn(box).find((panel) => panel === state.panel) ?? null;
 }
 
 /** Returns what a box shows: its own calculation, or the panel that is open in it, below the names of both and `beside`. */
@@ -31,9 +37,7 @@ export function withSegments(
   { beside, calculation }: { beside: Child; calculation: () => Child[] },
 ): Child[] {
   const open = segmentOf(app, box);
-  const panels = (Object.keys(SEGMENTS) as PanelName[]).filter(
-    (one) => app.panels.includes(one) && SEGMENTS[one]?.includes(box.replace(/^\w+\./, "")),
-  );
+  const panels = panelsIn(box).filter((panel) => app.panels.includes(panel));
   const segment = (panel: PanelName, text: string, isOpen: boolean) => {
     const made = button(text, () => app.show({ panel }), { pressed: isOpen });
     made.dataset.stop = `segment ${panel}`;
