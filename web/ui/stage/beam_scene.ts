@@ -660,10 +660,7 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
   const places = turned.map(({ attention, head }) => ({ attention, head, query: row }));
   const { changes } = app.result.current;
   const unturned = { ...changes, overrides: withoutRows(changes.overrides, places) };
-  const [before, now] = [
-    await traceUnder(app, translated, unturned),
-    await traceUnder(app, translated, changes),
-  ];
+  const before = await traceUnder(app, translated, unturned);
   const looks = await Promise.all(turned.map((one) => lookOf(before, one, row)));
   const hand = new Hand(app, translated, places);
   const logProbs = rowOf(await translated.trace.get("log_probs"), row);
@@ -673,7 +670,7 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
     word,
     rival,
     looks,
-    pale: left ? await lookOf(now, left, row) : null,
+    pale: left ? await lookOf(await hand.trace(), left, row) : null,
     hand,
     own: { logProbs, ids: translated.hypothesis.ids },
     rested: await hand.rested(),

@@ -4,7 +4,7 @@ import { rowOf } from "../../engine/tensor.ts";
 import { splitWeights, withoutRows, withRows } from "../../engine/turning.ts";
 
 import type { Turning } from "../../engine/turning.ts";
-import type { TurnedRow } from "../../engine/types.ts";
+import type { Trace, TurnedRow } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
 
@@ -96,16 +96,21 @@ export class Hand {
 
   /** Returns what the model writes at rest, as the page's own search found it. */
   async rested(): Promise<Written> {
-    const { current } = this.#app.result;
-    const { sourceIds, targetIds } = this.#translated;
     const [{ query }] = this.#places;
-    const isOwn = String(current.sourceIds) === String(sourceIds) && query < current.hypothesis.ids.length;
-    const trace = isOwn
-      ? current.trace
-      : await this.#app.sentences.traced(sourceIds, targetIds, current.changes);
+    const trace = await this.trace();
     return {
       logProbs: rowOf(await trace.get("log_probs"), query),
-      ids: current.hypothesis.ids,
+      ids: this.#app.result.current.hypothesis.ids,
     };
+  }
+
+  /** Returns the forward pass at rest: of the words that the page's own search wrote, if they reach the rows. */
+  async trace(): Promise<Trace> {
+    const { current } = this.#app.result;
+    const { sourceIds, targetIds } = this.#translated;
+    const isOwn =
+      String(current.sourceIds) === String(sourceIds) &&
+      this.#places[0].query < current.hypothesis.ids.length;
+    return isOwn ? current.trace : this.#app.sentences.traced(sourceIds, targetIds, current.changes);
   }
 }
