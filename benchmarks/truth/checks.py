@@ -2,13 +2,20 @@
 
 from collections.abc import Sequence
 
-from benchmarks.truth import boxes, chapter, stage, why, zoom
+from benchmarks.truth import boxes, chapter, layers, stage, why, zoom
 from benchmarks.truth.claims import Claim, Problem, read
 from benchmarks.truth.seen import Check, Seen
 
 __all__ = ["CHECKS", "GENERAL", "problems"]
 
-CHECKS: dict[str, Check] = {**stage.CHECKS, **zoom.CHECKS, **boxes.CHECKS, **why.CHECKS, **chapter.CHECKS}
+CHECKS: dict[str, Check] = {
+    **stage.CHECKS,
+    **zoom.CHECKS,
+    **boxes.CHECKS,
+    **layers.CHECKS,
+    **why.CHECKS,
+    **chapter.CHECKS,
+}
 """Templates that say what this model does."""
 GENERAL: dict[str, Check] = {**stage.GENERAL, **boxes.GENERAL, **chapter.GENERAL}
 """Templates that say how every such model works; only their words, and whether this is such a model, are checked."""

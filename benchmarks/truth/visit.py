@@ -28,9 +28,15 @@ KINDS = {
     "zoom": {
         "place": (
             *("zoom.place", "zoom.embedding.place", "stage.word.of", "stage.encoder", "stage.decoder"),
-            *("stage.box.decoder.linear", "stage.box.decoder.softmax"),
+            *(
+                "stage.box.decoder.linear",
+                "stage.box.decoder.softmax",
+                "zoom.add.place.",
+                "zoom.add.final",
+                "zoom.layer",
+            ),
         ),
-        "said": ("zoom.about.", "zoom.words.about.", "zoom.embedding.about."),
+        "said": ("zoom.about.", "zoom.words.about.", "zoom.embedding.about.", "zoom.units.", "zoom.add."),
         "notes": ("zoom.resting", "numbers.byHand", "numbers.ablated", "stage.more.forced", "stage.more.beam"),
         "links": ("zoom.widest", "zoom.words.closest"),
         "paper": ("stage.paper",),
@@ -152,6 +158,7 @@ class Visit:
             self.stage()
             self.zoom()
             self.opened()
+            self.layer()
             if deep:
                 self.why()
             self.show(box=self.chance.choice(self.boxes), zoom=None)
@@ -256,6 +263,16 @@ class Visit:
         point = "decoder.output" if box in WORDS else f"{side}.{self.chance.choice(SUMMED)}"
         row = stage.lit_source if side == "source" else stage.row
         self.show(selected={"name": point, "index": [row, self.chance.randrange(width)]})
+        self.check(self.seen("zoom", "§3"), KINDS["zoom"])
+
+    def layer(self) -> None:
+        """Open a feed-forward network, a sum or a norm, and check what is said about its word."""
+        stage = self.seen()
+        box = self.chance.choice([one for one in self.boxes if one.endswith(("feed_forward", ".add", ".norm"))])
+        stack, _, part = box.partition(".")
+        layer = stage.state["heads"]["encoder" if stack == "encoder" else "cross"]["layer"]
+        name = box if part == "norm" else f"{stack}.layers.{layer}.{part}"
+        self.show(zoom={"box": name, "key": None}, selected=None, row=stage.row, sourceWord=stage.lit_source)
         self.check(self.seen("zoom", "§3"), KINDS["zoom"])
 
     def why(self) -> None:
