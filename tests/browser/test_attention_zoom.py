@@ -226,8 +226,9 @@ def test_words_at_which_attention_rests_are_named(opened):
 
 
 def test_a_head_whose_row_is_wide_is_offered(opened):
-    rows = [[1, 2, [1]], [3, 2, [0.2, 0.2, 0.3, 0.3]], [0, 2, [1]], [2, 2, [0.6, 0.4]]]
-    page = opened(CROSS, overrides={CROSS: rows})
+    rows = [[3, 2, [0.2, 0.2, 0.3, 0.3]], [0, 2, [1]], [2, 2, [0.6, 0.4]]]
+    one = [[2, key, False] for key in range(1, 9)]  # softmax gives all to the only word that may be read
+    page = opened(CROSS, overrides={CROSS: rows}, masks={CROSS: one})
     page.get_by_role("button", name="See head 3").click()
     page.locator(".gfz-place", has_text="head 3").first.wait_for()
     assert page.evaluate("glassformer.app.state.heads.cross") == {"layer": 1, "head": 3}

@@ -93,7 +93,9 @@ def test_the_networks_numbers_are_pytorchs(make_translator, explore, opened, net
     said = page.locator(".gf-zoom h2").inner_text()
     assert said.startswith(f"{above} of {len(activated)} units answer to ")
     assert said.endswith(f"the strongest, unit {units[0]}, pushes toward {words[0]}, {words[1]}.")
-    assert problems(page) == []
+    for theme in ("light", "dark"):
+        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
+        assert problems(page) == []
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -212,7 +214,9 @@ def test_the_rows_are_pytorchs_and_add_up(make_translator, explore, opened, part
     turn = round(np.degrees(np.arccos(cosine)))
     assert f"turned by {turn}° (cosine {cosine:.2f})".replace("-", "−") in facts[-1]
     assert f"by {turn}°" in page.locator(".gf-zoom h2").inner_text()
-    assert problems(page) == []
+    for theme in ("light", "dark"):
+        page.evaluate("(theme) => glassformer.app.show({theme})", theme)
+        assert problems(page) == []
 
 
 @pytest.mark.parametrize("settings", [{}, PRE])
@@ -383,6 +387,11 @@ def test_the_panel_is_one_stop_of_the_tab_key(opened, box, first):
     assert page.locator(".gfz-room [tabindex='0']").count() == 1
     page.get_by_role("button", name="The word after").click()
     until(page, "glassformer.app.state.row === 3")
+    page.keyboard.press("Escape")
+    until(page, "glassformer.app.state.zoom === null")
+    page.evaluate("(box) => glassformer.app.show({box})", f"decoder.{box.partition('.1.')[2]}")
+    page.locator(".gfs-figure-svg").press("Enter")
+    until(page, f"glassformer.app.state.zoom?.box === '{box}'")
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
