@@ -111,7 +111,7 @@ def measure(browser: Any, page: Path) -> dict[str, float]:
     """Return the figures of one visit to the page."""
     tab = browser.new_page(viewport={"width": 1280, "height": 800})
     begun = time.perf_counter()
-    tab.goto(f"{page.as_uri()}#story=0")
+    tab.goto(f"{page.as_uri()}#chapter=0")
     tab.evaluate("() => glassformer.ready.then(() => new Promise(requestAnimationFrame))")
     loaded = 1000 * (time.perf_counter() - begun)
     hover, turns, passes = (tab.evaluate(script) for script in (HOVER, TURNS, PASSES))

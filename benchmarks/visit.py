@@ -1,12 +1,16 @@
 """Measure a visit to the page of a run: `python -m benchmarks.visit runs/demo/explorer.html [--sentences 200]`.
 
 Measured in headless Chromium: the sizes of the module and of the page; the first visit, from its navigation until the
-story's first scene is painted; a hover, until the frame after it; and the memory of JavaScript after each fifth of the
-sentences, which are the run's own test sentences, each translated and drawn, after a forced garbage collection.
+first chapter is painted; a hover, until the frame after it; the main thread's work in each frame of Play; and the
+memory of JavaScript after each fifth of the sentences, which are the run's own test sentences, each translated and
+drawn, after a forced garbage collection.
 """
 
 import argparse
+import json
 import shutil
+from bisect import bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +23,24 @@ from glassformer.watch.explorer.module import explorer_module
 
 FIRST_SCENE = """
   const look = () => {
-    if (!document.querySelector(".gf-story-picture bdi")) return requestAnimationFrame(look);
+    if (!document.querySelector(".gf-ray-pill")) return requestAnimationFrame(look);
     requestAnimationFrame(() => requestAnimationFrame(() => (globalThis.painted = performance.now())));
   };
   look();
 """
+FRAMES = """(duration) => new Promise((done) => {
+  const end = performance.now() + duration;
+  let count = 0;
+  const step = () => (performance.now() < end ? (count++, requestAnimationFrame(step)) : done(count));
+  requestAnimationFrame(step);
+})"""
+TASK = "RunTask"
+"""Chromium's name of a task of a thread in its trace."""
 READY = "() => glassformer.ready.then(() => new Promise((done) => setTimeout(done, 300)))"
 
 
 def first_visit(browser: Any, page: Path) -> float:
-    """Return the milliseconds until the story's first scene is painted in a browser that has never seen the page."""
+    """Return the milliseconds until the first chapter is painted in a browser that has never seen the page."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     tab = context.new_page()
     tab.add_init_script(FIRST_SCENE)
@@ -39,6 +51,13 @@ def first_visit(browser: Any, page: Path) -> float:
     return painted
 
 
+def percentiles(values: Sequence[float]) -> str:
+    """Return the median, the 95th percentile and the largest of some values."""
+    ordered = sorted(values)
+    median, most = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.95))
+    return f"median {median:.1f}, p95 {most:.1f}, worst {ordered[-1]:.1f}"
+
+
 def heap(session: Any) -> float:
     """Return the megabytes that JavaScript still uses after a garbage collection, with its arrays of numbers."""
     session.send("HeapProfiler.collectGarbage")
@@ -46,11 +65,39 @@ def heap(session: Any) -> float:
     return float(usage["usedSize"] + usage["backingStorageSize"]) / 1e6
 
 
+def frames_of_play(browser: Any, page: Path, seconds: float) -> tuple[list[float], float]:
+    """Return the main thread's own work in each frame while Play runs, in ms, and the frames per second."""
+    tab = browser.new_page(viewport={"width": 1440, "height": 900})
+    tab.goto(f"{page.as_uri()}#chapter=0")
+    tab.evaluate(READY)
+    tab.get_by_role("button", name="Play").click()
+    browser.start_tracing(
+        page=tab, categories=["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
+    )
+    frames: float = tab.evaluate(FRAMES, 1000 * seconds)
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    tab.close()
+    return work_between_frames(events), frames / seconds
+
+
+def work_between_frames(events: Sequence[dict[str, Any]]) -> list[float]:
+    """Return the milliseconds of the main thread's tasks of each frame, from the events of a trace."""
+    begun = [event for event in events if event["name"] == "BeginMainThreadFrame"]
+    thread = {(event["pid"], event["tid"]) for event in begun}
+    starts = sorted(event["ts"] for event in begun)
+    work = [0.0] * len(starts)
+    for event in events:
+        if event["name"] == TASK and (event["pid"], event["tid"]) in thread and event["ts"] >= starts[0]:
+            work[bisect_right(starts, event["ts"]) - 1] += event.get("dur", 0) / 1000
+    return work[:-1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("page", type=Path)
     parser.add_argument("--sentences", type=int, default=200)
     parser.add_argument("--visits", type=int, default=9)
+    parser.add_argument("--play", type=float, default=20, help="seconds of Play")
     options = parser.parse_args()
     page = options.page.resolve()
     splits = english_french(1, train=0, valid=0, unseen=0, pairs=0, senses=0, longer=0, test=options.sentences).splits
@@ -59,12 +106,14 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         painted = sorted(first_visit(browser, page) for _ in range(options.visits))
-        print(f"the story's first scene, ms: {painted[0]:.0f}, {painted[len(painted) // 2]:.0f}, {painted[-1]:.0f}")
+        print(f"the first chapter, ms: {painted[0]:.0f}, {painted[len(painted) // 2]:.0f}, {painted[-1]:.0f}")
         tab = browser.new_page(viewport={"width": 1280, "height": 800})
-        tab.goto(f"{page.as_uri()}#new")  # an address with a state opens no story
+        tab.goto(f"{page.as_uri()}#new")  # an address with a state opens no chapter
         tab.evaluate(READY)
         frames = tab.evaluate(HOVER)["frame"]
         print(f"hover, ms: median {sorted(frames)[len(frames) // 2]:.1f}, worst {max(frames):.1f}")
+        work, rate = frames_of_play(browser, page, options.play)
+        print(f"Play, {options.play:.0f} s: {rate:.0f} frames per second; work in a frame, ms: {percentiles(work)}")
         session = tab.context.new_cdp_session(tab)
         heaps = [heap(session)]
         every = -(-len(sentences) // 10)

@@ -15,8 +15,8 @@
 #
 # This page is a tour with pictures. It needs no mathematics and no programming, and you can print it. All words and
 # numbers on it come from a small model that translates English into French. `make demo` trains this model in about
-# four minutes. If you like to click rather than read, open [the story in the
-# explorer](../runs/demo/explorer.html#story=1).
+# four minutes. If you like to click rather than read, open [the chapters of the
+# explorer](../runs/demo/explorer.html#chapter=1).
 
 # %% tags=["hide-input"]
 import copy

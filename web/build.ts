@@ -51,8 +51,8 @@ const page = bundled("translate/page.ts", {
 
 const SHEETS = [
   "ui/styles.css",
-  "ui/story.css",
-  ...["stage", "beam", "zoom"].map((name) => `ui/stage/${name}.css`),
+  "ui/flow.css",
+  ...["stage", "beam", "zoom", "chapters"].map((name) => `ui/stage/${name}.css`),
 ];
 for (const [name, text] of [
   ["watch/explorer/explorer.js", await explorer],

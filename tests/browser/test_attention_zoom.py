@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.test_ribbon import until
 from browser.test_view import problems
+from browser.waiting import until
 from glassformer.watch.explorer.payload import recorded_payload
 from traces import python_trace, rounded
 

@@ -9,8 +9,8 @@ import torch
 
 from browser.test_attention_zoom import FRAMES, PREFIX, STILL, notes, number, trace_of, value
 from browser.test_layers_panel import Read
-from browser.test_ribbon import until
 from browser.test_view import problems
+from browser.waiting import until
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 
 SENTENCE = "the big black dog sees a cat ."

@@ -2,12 +2,12 @@
 
 import pytest
 
-from browser.test_ribbon import until
+from browser.waiting import until
 
 SENTENCE = "the big black dog sees a cat and sleeps ."
 CROSS = "decoder.layers.1.cross_attention"
 PAINTED = "async () => { for (let i = 0; i < 9; i++) await new Promise(requestAnimationFrame); }"
-TOPS = """() => [".gf-ribbon", ".gf-flow", ".gf-map"].map((one) => {
+TOPS = """() => [".gf-flow", ".gf-map"].map((one) => {
   return Math.round(document.querySelector(one).getBoundingClientRect().top + scrollY);
 })"""
 
@@ -71,7 +71,7 @@ def test_entropy_peak_and_log_p_explain_themselves_to_pointer_and_keyboard(shown
         assert about in hint.get_attribute("aria-description")
 
 
-def test_changes_new_sentences_and_play_do_not_move_the_page(shown):
+def test_changes_and_new_sentences_do_not_move_the_page(shown):
     before = shown.evaluate(TOPS)
     shown.evaluate(f"glassformer.set({{ablated: {{'{CROSS}': [0, 1, 2, 3]}}}})")
     assert shown.locator(".gf-change").is_visible()
@@ -81,15 +81,9 @@ def test_changes_new_sentences_and_play_do_not_move_the_page(shown):
     shown.get_by_role("button", name="Translate").click()
     shown.locator(".gf-turned button").wait_for()
     assert shown.evaluate(TOPS) == before
-    shown.get_by_role("button", name="Play").click()
-    shown.locator(".gf-writer").wait_for()
-    until(shown, "glassformer.app.state.shown > 1")
-    assert shown.evaluate(TOPS)[:2] == before[:2]
-    shown.get_by_role("button", name="Map", exact=True).first.click()
-    assert shown.evaluate(TOPS) == before
 
 
-def test_a_change_a_new_sentence_and_play_do_not_move_the_map_of_a_phone(shown):
+def test_a_change_and_a_new_sentence_do_not_move_the_map_of_a_phone(shown):
     shown.set_viewport_size({"width": 390, "height": 844})
     shown.evaluate(PAINTED)
     shown.get_by_role("button", name="Larger, with numbers").first.wait_for()
@@ -104,17 +98,6 @@ def test_a_change_a_new_sentence_and_play_do_not_move_the_map_of_a_phone(shown):
     shown.get_by_role("button", name="Translate").click()
     shown.locator(".gf-turned button").wait_for()
     assert shown.evaluate(top) == before
-    shown.get_by_role("button", name="Play").click()
-    until(shown, "glassformer.app.state.shown > 1")
-    assert shown.evaluate(top) == before
-
-
-def test_the_writer_of_play_has_its_place_before_it_writes(shown):
-    height = "document.querySelector('.gf-writer').getBoundingClientRect().height"
-    before = shown.evaluate(height)
-    shown.get_by_role("button", name="Play").click()
-    shown.locator(".gf-writer").wait_for()
-    assert shown.evaluate(height) == before > 0
 
 
 def test_settings_are_behind_one_button(shown):
@@ -150,7 +133,7 @@ def test_the_tabs_fit_in_one_row(shown, language):
     ("card", "reached"),
     [
         ("Ask why a word was written", "glassformer.app.state.panel === 'why' && glassformer.app.state.word !== null"),
-        ("Find the head that decides", "glassformer.app.state.story === 3"),
+        ("Find the head that decides", "glassformer.app.state.chapter === 7"),
         ("Switch a head off", "Object.values(glassformer.app.changes.ablated).flat().length === 1"),
         ("Plant a mistake", "glassformer.firstDifference === 'encoder.layers.0.self_attention.scores'"),
         ("Compare two sentences", "document.querySelectorAll('.gf-pair > *').length === 2"),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from browser.test_attention_zoom import FRAMES, STILL, number, trace_of
-from browser.test_ribbon import until
 from browser.test_view import problems
+from browser.waiting import until
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 
 SENTENCE = "the big black dog sees a cat ."

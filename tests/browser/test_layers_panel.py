@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import glassformer as gf
-from browser.test_story import SENTENCE
+from browser.test_chapters import SENTENCE
 from browser.test_view import problems
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 

@@ -113,7 +113,7 @@ def test_a_link_contains_only_differences(make_translator, explore):
     assert address(page) == "#source=a+dog"
     page.evaluate("glassformer.reset()")
     assert address(page) == ""
-    page.evaluate("glassformer.app.show({panel: 'beam', step: 3})")
+    page.evaluate("glassformer.app.show({panel: 'beam', contrast: true})")
     assert address(page) == "#view=stage&panel=beam"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from browser.test_ribbon import until
+from browser.waiting import until
 
 SENTENCE = "the big black dog sees a cat and sleeps ."
 PHONE = {"width": 390, "height": 844}

@@ -286,6 +286,95 @@ def test_play_writes_word_by_word_and_ends_with_the_whole_figure(stage):
     assert page.locator('.gfs-word[data-word="output"]').count() == words
 
 
+SENTENCE_AT = ".gfs-said-box h2"
+FLYING = "[...document.querySelector('.gfs-flying').children].map((one) => one.tagName)"
+SAID = [
+    "Each word becomes numbers, and its place is added.",
+    "All words look at each other at once.",
+    "A small network works on each word alone; the result is the memory.",
+    "The decoder begins: so far, it has only the mark “start”.",
+    "The decoder reads the memory.",
+]
+
+
+def test_play_moves_what_is_read_what_is_added_and_the_written_word(stage):
+    page = stage()
+    page.get_by_role("button", name="Play").click()
+    for at, sentence in enumerate(SAID):
+        page.locator(SENTENCE_AT, has_text=sentence).wait_for()
+        pieces = page.evaluate(FLYING)
+        assert "image" in pieces  # vectors rise, or what the sub-layer found drops onto the strand
+        assert at in (0, 2) or "circle" in pieces  # words that are read
+        page.keyboard.press("ArrowRight")
+    page.locator(SENTENCE_AT, has_text="is written").wait_for()
+    word, chance = page.evaluate(
+        "(({outputTokens, hypothesis}) => [outputTokens[0], Math.exp(hypothesis.tokenLogProbs[0])])"
+        "(glassformer.app.result.current)"
+    )
+    assert page.locator(SENTENCE_AT).inner_text() == f"{word} gets {chance:.3f} and is written."
+    assert page.evaluate("document.querySelector('.gfs-flying text').textContent") == word
+    page.keyboard.press("ArrowLeft")
+    page.locator(SENTENCE_AT, has_text=SAID[-1]).wait_for()
+    page.keyboard.press("Escape")
+    settled(page)
+    assert page.evaluate(FLYING) == []
+
+
+def test_with_reduced_motion_play_changes_states_and_moves_nothing(stage):
+    page = stage()
+    page.emulate_media(reduced_motion="reduce")
+    page.locator(".gfs-figure-svg").focus()
+    for sentence in SAID:
+        page.keyboard.press(" ")
+        page.locator(SENTENCE_AT, has_text=sentence).wait_for()
+        page.wait_for_timeout(100)
+        assert page.evaluate(FLYING) == []
+        assert page.evaluate("document.getAnimations().filter((one) => one.playState === 'running').length") == 0
+
+
+def test_lecture_mode_fills_the_screen_with_large_type_and_obeys_a_clicker(stage):
+    page = stage((1440, 900), sentence=" ".join([SENTENCE] * 3))
+    page.locator(".gfs-figure-svg").focus()
+    page.keyboard.press("f")
+    page.locator(".glassformer[data-lecture]").wait_for()
+    settled(page)
+    assert page.locator(SENTENCE_AT).evaluate("(one) => parseFloat(getComputedStyle(one).fontSize)") == 48
+    assert (
+        page.locator(".gfs-word text").evaluate_all(
+            """(all) => Math.min(...all.filter((one) => /[^.·…]/.test(one.textContent)).map(
+                (one) => parseFloat(getComputedStyle(one).fontSize)))"""
+        )
+        >= 20
+    )
+    assert page.evaluate(OVERLAPS)["crossing"] == []
+    box = page.locator(".glassformer").bounding_box()
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1440, 900)
+    for key, sentence in zip(["PageDown", " ", "ArrowRight", "PageUp"], [*SAID[:3], SAID[1]], strict=True):
+        page.keyboard.press(key)
+        page.locator(SENTENCE_AT, has_text=sentence).wait_for()
+    page.keyboard.press("Escape")  # ends Play
+    assert page.locator(".glassformer[data-lecture]").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".glassformer[data-lecture]").count() == 0
+    page.get_by_role("button", name="Change the sentence").click()
+    page.keyboard.press("f")  # in a field, a letter
+    assert page.locator(".glassformer[data-lecture]").count() == 0
+
+
+def test_lecture_mode_fills_a_frame_that_may_not_have_the_screen(stage):
+    page = stage()
+    page.evaluate("() => { Element.prototype.requestFullscreen = async () => { throw new TypeError('refused'); }; }")
+    page.locator(".gfs-figure-svg").wait_for()
+    page.evaluate("document.body.style.padding = '50px'")
+    page.locator(".gfs-figure-svg").focus()
+    page.keyboard.press("f")
+    box = page.locator(".glassformer[data-lecture]").bounding_box()
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 1440, 900)
+    assert page.locator(".gf-error:visible").count() == 0
+    page.keyboard.press("Escape")
+    assert page.locator(".glassformer[data-lecture]").count() == 0
+
+
 def test_the_figure_has_the_width_of_the_window_after_the_first_chapter(stage):
     page = stage((1280, 720))
     page.evaluate("glassformer.app.show({chapter: 1})")

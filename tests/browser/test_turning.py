@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import glassformer as gf
-from browser.test_ribbon import until
 from browser.test_view import problems
+from browser.waiting import until
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.watch.explorer import server
 from glassformer.watch.explorer.payload import PageLimits, payload, recorded_payload, rounded

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from browser.test_story import ATTENTIONS, SENTENCE
+from browser.test_chapters import ATTENTIONS, SENTENCE
 from browser.test_view import problems
 from glassformer.watch.explorer.payload import fits_page, recorded_payload, rounded
 from glassformer.watch.inspection import without_heads

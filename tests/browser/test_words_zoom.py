@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from browser.test_attention_zoom import FRAMES, STILL, number, trace_of
-from browser.test_ribbon import until
 from browser.test_view import problems
+from browser.waiting import until
 from glassformer.watch.explorer.payload import recorded_payload
 
 SENTENCE = "the big black dog sees a cat ."

@@ -200,7 +200,7 @@ def opened(demo: tuple[Path, str], page: Any) -> Any:
     """Return the tab with the demo's own page, and the page's requests."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto((demo[0] / "explorer.html").as_uri() + "#story=0")
+    page.goto((demo[0] / "explorer.html").as_uri() + "#chapter=0")
     page.evaluate("() => glassformer.ready.then(() => null)")
     assert [url.split(":")[0] for url in asked if not url.startswith("data:")] == ["file"]
     return page

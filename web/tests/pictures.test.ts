@@ -35,14 +35,7 @@ test("a point lights its own box, also where names begin alike", () => {
   assert.deepEqual(litBoxes(config, { ...looks, stage: "point", point: logits }), ["log"]);
 });
 
-test("a step lights its boxes; while words are played, only in the stack that works", () => {
-  const softmax = { ...looks, step: "softmax" } as const;
-  assert.equal(litBoxes(config, softmax).length, 14);
-  assert.equal(litBoxes(config, { ...softmax, shown: 0 }).length, 12);
-  assert.deepEqual(litBoxes(config, { ...softmax, shown: 3 }), [
-    "decoder.layers.0.self_attention",
-    "decoder.layers.1.self_attention",
-  ]);
+test("the map lights no box", () => {
   assert.deepEqual(litBoxes(config, looks), []);
 });
 

@@ -37,7 +37,7 @@ test("both themes of the stage have the same colours, and its parts write none",
   const names = blocks.map(([, block]) => [...block.matchAll(/--([\w-]+): #/g)].map(([, name]) => name));
   assert.ok(names[0].length > 20);
   assert.deepEqual(names[0], names[1]);
-  for (const name of ["stage", "beam", "zoom"]) {
+  for (const name of ["stage", "beam", "zoom", "chapters"]) {
     const sheet = readFileSync(new URL(`stage/${name}.css`, UI), "utf8");
     assert.doesNotMatch(sheet.replaceAll(/--[\w-]+: #\w+;/g, ""), COLOUR, name);
   }

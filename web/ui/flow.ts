@@ -16,26 +16,8 @@ interface Box {
   layer: number | null;
 }
 
-/** The boxes that a step of the ribbon lights, by the step; a step that is missing lights none. */
-const KINDS: Record<string, string[]> = {
-  tokens: ["input"],
-  embedding: ["input"],
-  positions: ["input"],
-  projections: ["self_attention"],
-  scores: ["self_attention"],
-  mask: ["self_attention"],
-  softmax: ["self_attention"],
-  heads: ["self_attention"],
-  joined: ["self_attention"],
-  norm: ["self_attention", "cross_attention", "feed_forward"],
-  feed_forward: ["feed_forward"],
-  cross: ["memory", "cross_attention"],
-  logits: ["next"],
-  next: ["next"],
-};
-
 /** What the boxes and the words in them are drawn from. */
-const FILLED: (keyof State)[] = ["result", "language", "shown", "word"];
+const FILLED: (keyof State)[] = ["result", "language", "word"];
 
 /** Returns the boxes of a stack, from its input to its end; `id` is the beginning of the names of a box's points. */
 export function boxesOf(config: ModelConfig, stack: Stack): Box[] {
@@ -57,21 +39,11 @@ export function boxesOf(config: ModelConfig, stack: Stack): Box[] {
   return [{ id: side, kind: "input", point: `${side}.input`, layer: null }, ...layers.flat(), last];
 }
 
-/**
- * Returns the ids of the boxes that belong to what the page shows: the point in view, or the step of the ribbon. While
- * words are played, a step lights the stack that works.
- */
-export function litBoxes(
-  config: ModelConfig,
-  { stage, point, step, shown }: Pick<Looks, "stage" | "point" | "step" | "shown">,
-) {
+/** Returns the ids of the boxes that belong to the point in view. */
+export function litBoxes(config: ModelConfig, { stage, point }: Pick<Looks, "stage" | "point">) {
+  if (stage !== "point") return [];
   const all = [...boxesOf(config, "encoder"), ...boxesOf(config, "decoder")];
-  if (stage === "point") {
-    return all.filter(({ id }) => point.name.startsWith(id)).map(({ id }) => id);
-  }
-  const kinds = (step && KINDS[step]) || [];
-  const working = (id: string) => shown === null || /^(source|encoder\.l)/.test(id) === (shown === 0);
-  return all.filter(({ id, kind }) => kinds.includes(kind) && working(id)).map(({ id }) => id);
+  return all.filter(({ id }) => point.name.startsWith(id)).map(({ id }) => id);
 }
 
 /** Returns the picture as an element. */
@@ -141,12 +113,11 @@ export function createFlow(app: App) {
   function fill() {
     const { sourceTokens, targetTokens, outputTokens } = app.result.current;
     const { word } = app.state;
-    const shown = app.state.shown ?? Math.min((word ?? Infinity) + 1, targetTokens.length);
+    const shown = Math.min((word ?? Infinity) + 1, targetTokens.length);
     picture.setAttribute("aria-label", app.t("flow.label"));
     const encoder = row("encoder", sourceTokens);
     const decoder = row("decoder", targetTokens.slice(0, Math.max(1, shown)));
-    const isWritten = app.state.shown === null || app.state.step === "next";
-    decoder.last?.append(" ", tokenElement(isWritten ? outputTokens[shown - 1] : "…"));
+    decoder.last?.append(" ", tokenElement(outputTokens[shown - 1]));
     refill(
       picture,
       element("div", { className: "gf-flow-row gf-flow-encoder" }, encoder.line),
@@ -169,8 +140,8 @@ export function createFlow(app: App) {
     }
   }
   fill();
-  app.on([...FILLED, "step", "stage", "point"], ({ shown }, changed) => {
-    if (FILLED.some((key) => changed.has(key)) || (shown !== null && changed.has("step"))) fill();
+  app.on([...FILLED, "stage", "point"], (_, changed) => {
+    if (FILLED.some((key) => changed.has(key))) fill();
     else light();
   });
   return frame;

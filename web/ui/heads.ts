@@ -2,6 +2,7 @@
 import { headStatistics } from "../engine/statistics.ts";
 import { labelsOf } from "./sentences.ts";
 
+import type { App } from "./app.ts";
 import type { ModelConfig, Side, Stack } from "../engine/types.ts";
 import type { Family, FamilyId, HeadPlace, MeasuredHead, Token, Translated } from "./types.ts";
 
@@ -25,6 +26,28 @@ export function attentionName(family: Family, layer: number) {
 /** Returns the side of the words that the rows of a grid light: a row of the target stands for the word it writes. */
 export function rowWords(side: Side): Token["side"] {
   return side === "target" ? "output" : side;
+}
+
+/** Returns the family and the layer of an attention, such as "decoder.layers.0.cross_attention". */
+function placeIn(attention: string) {
+  const [stack, , layer, sublayer] = attention.split(".");
+  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
+  if (!family) throw new Error(`no attention is called ${attention}`);
+  return { family, layer: Number(layer) };
+}
+
+type Place = { attention: string; head: number };
+
+/** Returns the name of a head in the reader's language. */
+export function headName(app: App, { attention, head }: Place) {
+  const { family, layer } = placeIn(attention);
+  return app.t("head.name", layer, head, app.t(`family.${family.id}`).toLowerCase());
+}
+
+/** Returns a head's name for tables and labels, such as "cross-attention 2, head 3". */
+export function shortHeadName(app: App, { attention, head }: Place) {
+  const { family, layer } = placeIn(attention);
+  return app.t("head.short", app.t(`head.${family.id}`), layer, head);
 }
 
 /** Returns these heads, with the head that a cell of attention weights belongs to. */

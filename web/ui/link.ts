@@ -3,6 +3,7 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
+import { CHAPTERS, chapterOfScene } from "./stage/chapters.ts";
 import { isBox } from "./stage/zoom_box.ts";
 import { boxOfPanel } from "./stage/zoom_segments.ts";
 
@@ -41,7 +42,7 @@ export function claimLink(signal: AbortSignal) {
 
 /** Keeps the state of the view in the hash. The promise resolves once the view shows the present hash. */
 export async function keepLink(app: App) {
-  starts.set(app, { ...linkedLooks(app.state), story: 0 });
+  starts.set(app, linkedLooks(app.state));
   if (!isLinkable(app)) return;
   const owns = () => livingViews().values().next().value === app.signal;
   let reading = false,
@@ -196,11 +197,11 @@ const LOOKS = {
   sourceWord: (value) => isPlace(value),
   box: (value) => /^(en|de)coder\.[a-z_.]{1,40}$/.test(value),
   zoom: ({ box, key }, { config }) => isBox(config, box) && (key === null || isPlace(key)),
-  chapter: (value) => isPlace(value, 8),
+  chapter: (value) => isPlace(value, CHAPTERS.length + 1),
+  act: (value) => isPlace(value, 9),
   sheet: (value) => typeof value === "boolean",
   stage: (value) => ["map", "point"].includes(value),
   face: (value) => ["grid", "lines"].includes(value),
-  story: (value, { engine }) => isPlace(value, 6) && (engine.live !== false || value === 0),
   beside: (value, { engine }) => typeof value === "string" && engine.live !== false,
   panel: (value, app) => app.panels.includes(value),
   word: (value) => isPlace(value),
@@ -229,7 +230,7 @@ const TEXTS = [
 ]; // all other values are JSON
 
 /** What only the page of all numbers shows: an address with one of these and no view opens it. */
-const NUMBERS: (keyof Looks)[] = ["stage", "face", "story", "beside", "panel", "word", "point", "selected"];
+const NUMBERS: (keyof Looks)[] = ["stage", "face", "beside", "panel", "word", "point", "selected"];
 
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
@@ -242,8 +243,7 @@ function parsedHash(app: App, hash: string) {
     }
   }
   checkChanges(state.changes, app.config);
-  const isOfNumbers = (key: keyof Looks) =>
-    !state.ui.sheet && key in state.ui && !(key === "story" && state.ui.story === 0);
+  const isOfNumbers = (key: keyof Looks) => !state.ui.sheet && key in state.ui;
   if (!state.ui.view && NUMBERS.some(isOfNumbers)) state.ui.view = "numbers";
   const zoom = state.ui.sheet && state.ui.panel ? boxOfPanel(state.ui.panel) : null; // once, it stood in the sheet
   if (zoom) Object.assign(state.ui, { zoom, sheet: false });
@@ -258,6 +258,8 @@ function put(app: App, state: Linked, key: string, value: any) {
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
+  else if (key === "story" && isPlace(value, 6))
+    Object.assign(state.ui, chapterOfScene(value)); // an old address
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
   else throw new Error(key);

@@ -39,7 +39,6 @@ const DRAWN: (keyof State)[] = [
   "order",
   "contrast",
   "selected",
-  "shown",
 ];
 
 /** Returns the map as an element. */
@@ -199,9 +198,7 @@ function frameOf(app: App) {
 function rowLabelsOf(app: App, { rows, rowSide }: Labels) {
   if (rowSide === "source") return rows;
   const { outputTokens } = app.result.current;
-  const written = app.state.shown === null ? outputTokens.length : app.state.shown - 1; // the last row is being computed
-  const next = (row: number) => (row < written ? outputTokens[row] : "…");
-  return rows.map((word, row) => (row in outputTokens ? `${word} → ${next(row)}` : word));
+  return rows.map((word, row) => (row in outputTokens ? `${word} → ${outputTokens[row]}` : word));
 }
 
 /**
@@ -244,14 +241,12 @@ export function attentionPicture(
   head: number,
 ) {
   const labels = app.labels(name);
-  const { rowSide, columnSide } = labels;
   const rowLabels = rowLabelsOf(app, labels);
   const attention = name.replace(/\.\w+$/, "");
   const signed = name.endsWith("scores");
   const offset = head * rows * columns;
-  const { selected, shown } = app.state;
-  const unwritten = columnSide === "target" && shown !== null ? shown : Infinity;
-  const columnLabels = (labels.columns ?? []).map((word, column) => (column < unwritten ? word : ""));
+  const { selected } = app.state;
+  const columnLabels = labels.columns ?? [];
   const mask = app.mask(attention);
   // Some mistakes give weight to a masked key; the weight is then shown.
   const blocked = (row: number, column: number) =>
@@ -281,7 +276,7 @@ export function attentionPicture(
     ...(changes && { differs }),
     scale: signed ? "signed" : "probability",
     largest: 1,
-    hidden: (row) => shown !== null && rowSide === "target" && row >= shown,
+    hidden: () => false,
     label: app.t("grid.label", name, head, rows, columns),
     chosen:
       selected?.name === name && selected.index[0] === head ? [selected.index[1], selected.index[2]] : null,

@@ -9,7 +9,7 @@ import { placeOf } from "./map.ts";
 import { arithmetic } from "../engine/arithmetic.ts";
 import { button, comeIntoView, element, refill, tokenElement } from "./dom.ts";
 import { latestOnly } from "./latest.ts";
-import { contestBetween } from "./scenes.ts";
+import { contestBetween } from "./stage/opening.ts";
 import { snippet } from "../engine/snippet.ts";
 
 import type { Cell, Explanation, Part, Tensor } from "../engine/types.ts";
@@ -119,7 +119,7 @@ async function invitation(app: App): Promise<Child[]> {
 const contestedPlaces: WeakMap<Translated, Promise<number | null>> = new WeakMap();
 
 /**
- * Returns the place of the word that differs in the translation of the story's other sentence, such as a pronoun; null
+ * Returns the place of the word that differs in the translation of the other sentence of the pair, such as a pronoun; null
  * if the page shows a different sentence.
  */
 function contested(app: App) {
@@ -150,7 +150,7 @@ function tasks(app: App, word: number) {
   const second = app.payload.examples.find((text) => text !== app.state.sentence);
   const cards: Record<string, () => unknown> = {
     why: () => app.show({ word, panel: "why" }),
-    decides: () => app.show({ story: 3 }),
+    decides: () => app.show({ view: "stage", chapter: 7, act: 0 }),
     head: change({ ablated: { [cross]: [head] } }),
     mistake: change({ mistakes: ["no_scale"] }),
     ...(second && { pair: () => app.show({ beside: second }) }),

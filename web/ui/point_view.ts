@@ -29,7 +29,6 @@ const DRAWN: (keyof State)[] = [
   "face",
   "point",
   "selected",
-  "shown",
 ];
 
 /** Returns the view of one point as an element. */
@@ -257,7 +256,7 @@ function tensorPicture(
     ? app.engine.tokens("target", columnsShown)
     : Array.from({ length: width }, (_, at) => String(at));
   const start = columnsShown ? 0 : offset;
-  const { selected, shown } = app.state;
+  const { selected } = app.state;
   const probabilities = name === "log_probs";
   const { words } = app.result.current.trace;
   const missing = (row: number, column: number) =>
@@ -273,7 +272,7 @@ function tensorPicture(
     rowLabels: labels.rows,
     blocked: () => false,
     missing,
-    hidden: (row) => shown !== null && labels.rowSide === "target" && row >= shown,
+    hidden: () => false,
     scale: probabilities ? "probability" : "signed",
     largest: probabilities ? 1 : largestSize(values, start, rows * columns),
     label: app.t("grid.label", name, head, rows, columns),

@@ -57,6 +57,9 @@ function firstLooks(config: ModelConfig): Looks {
     box: "decoder.cross_attention",
     zoom: null,
     chapter: 0,
+    act: 0,
+    lecture: false,
+    temperature: 2,
     sheet: false,
     stage: "map",
     point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
@@ -66,12 +69,8 @@ function firstLooks(config: ModelConfig): Looks {
     pinned: [],
     beside: "",
     face: "grid",
-    story: 0,
     panel: "numbers",
     word: null,
     selected: null,
-    shown: null,
-    step: null,
-    pace: 150,
   };
 }

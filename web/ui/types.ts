@@ -87,6 +87,12 @@ export interface Looks {
   sheet: boolean;
   /** The chapter that is open, from 1; 0 = the figure, where everything is the reader's. */
   chapter: number;
+  /** The act of the chapter. */
+  act: number;
+  /** Whether the stage fills the screen, for a room of listeners. */
+  lecture: boolean;
+  /** The temperature that the reader tries in the chapter about choosing. */
+  temperature: number;
   stage: Stage;
   point: { name: string; head: number };
   heads: Record<FamilyId, HeadPlace>;
@@ -98,19 +104,11 @@ export interface Looks {
   beside: string;
   /** How an attention is drawn. */
   face: "grid" | "lines";
-  /** The scene of the story, from 1; 0 = the whole page. */
-  story: number;
   panel: PanelName;
   /** The place of the translation's word that the panel "why" explains; null = none. */
   word: number | null;
   /** The number whose arithmetic is shown. */
   selected: Cell | null;
-  /** The number of target positions that the animation has reached; null = all. */
-  shown: number | null;
-  /** The chosen step of the ribbon. */
-  step: string | null;
-  /** Milliseconds per step of the animation. */
-  pace: number;
 }
 
 /** The settings of the search. */

@@ -11,11 +11,12 @@ import { claimLink, keepLink } from "./link.ts";
 import { createMap } from "./map.ts";
 import { panelOf } from "./panels.ts";
 import { createPointView } from "./point_view.ts";
-import { createRibbon } from "./ribbon.ts";
 import { createSettings } from "./settings.ts";
 import { createBeamScene } from "./stage/beam_scene.ts";
+import { followChapters, welcome } from "./stage/chapter_view.ts";
+import { followLecture } from "./stage/lecture.ts";
+import { createOutline } from "./stage/outline.ts";
 import { createStage } from "./stage/stage.ts";
-import { createStory, welcome } from "./story.ts";
 
 import type { Host, Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
@@ -97,28 +98,29 @@ function build(root: HTMLElement, app: App) {
     root.lang = app.state.language === "zh" ? "zh-CN" : "en";
     const page = document.documentElement;
     if (page.hasAttribute("data-explorer")) page.lang = root.lang; // or else the page is somebody else's
-    root.toggleAttribute("data-story", app.state.story > 0); // hides the rest of the page
     root.dataset.view = app.state.view;
   };
   dress();
-  app.on(["theme", "language", "story", "view"], dress); // before the panels, whose pictures are drawn in the theme's colours
+  app.on(["theme", "language", "view"], dress); // before the panels, whose pictures are drawn in the theme's colours
   const redress = () => {
     dress();
     app.layOut();
   };
   print.addEventListener("change", redress, { signal: app.signal });
   const figure = createStage(app);
-  const scene = createBeamScene(app, (lit) => app.show({ chapter: 0, ...lit }));
+  const scene = createBeamScene(app, (lit) => app.show({ chapter: 1, act: 1, ...lit }));
+  const outline = createOutline(app);
   const numbers = element("div", { className: "gf-all-numbers" });
   const choose = () => {
-    const isScene = app.state.chapter === 1;
-    figure.element.hidden = app.state.view !== "stage" || isScene;
-    scene.hidden = app.state.view !== "stage" || !isScene;
-    numbers.hidden = app.state.view !== "numbers";
+    const { view, chapter, act } = app.state;
+    figure.element.hidden = view !== "stage" || chapter === 1;
+    scene.hidden = view !== "stage" || chapter !== 1 || act > 0;
+    outline.hidden = view !== "stage" || chapter !== 1 || act === 0;
+    numbers.hidden = view !== "numbers";
   };
   choose();
-  app.on(["view", "chapter"], choose);
-  refill(root, figure.element, scene, numbers);
+  app.on(["view", "chapter", "act"], choose);
+  refill(root, figure.element, scene, outline, numbers);
   watchSize(root, app);
   const problems = element("p", { className: "gf-error", role: "alert", hidden: true });
   root.prepend(element("div", { className: "gf-problem" }, problems)); // over the page, which stays where it is
@@ -126,25 +128,23 @@ function build(root: HTMLElement, app: App) {
     problems.textContent = problem;
     problems.hidden = !problem;
   });
-  let isBegun = false;
   let isComplete = false;
   function complete() {
-    if (app.state.view !== "numbers" || app.signal.aborted) return;
-    if (!isBegun) numbers.append(header(app), createStory(app));
-    isBegun = true;
-    if (isComplete || app.state.story) return;
+    if (app.state.view !== "numbers" || app.signal.aborted || isComplete) return;
     isComplete = true;
     numbers.append(
+      header(app),
       outcome(app),
-      createRibbon(app),
       element("main", { className: "gf-main" }, createFlow(app), stage(app), panels(app)),
       app.engine.live === false ? "" : createBeside(app),
     );
     app.layOut();
   }
   return () => {
-    app.on(["story", "view"], complete);
+    app.on(["view"], complete);
     figure.begin();
+    followChapters(app);
+    followLecture(app, root);
     complete();
   };
 }
@@ -159,8 +159,7 @@ function stage(app: App) {
   choose();
   const made = element("div", { className: "gf-stage" }, map, point);
   app.on(["stage", "point"], (_, changed) => {
-    const isAsked = changed.has("point") && !changed.has("step");
-    const isAbove = isAsked && made.getBoundingClientRect().top < 0; // on a phone the model's picture is below it
+    const isAbove = changed.has("point") && made.getBoundingClientRect().top < 0; // on a phone the model's picture is below it
     choose();
     if (!isAbove) return;
     const arrive = () => requestAnimationFrame(() => made.scrollIntoView()); // when it has its height
@@ -183,7 +182,6 @@ function watchSize(root: HTMLElement, app: App) {
 
 function header(app: App) {
   const top = element("header", { className: "gf-header" });
-  const story = storyButton(app);
   const settings = createSettings(app);
   const field = element("input", { type: "text", spellcheck: false, dir: "auto", autocomplete: "off" });
   field.value = app.state.sentence;
@@ -220,12 +218,12 @@ function header(app: App) {
       element(
         "div",
         { className: "gf-brand" },
-        button(app.t("stage.back"), () => app.show({ view: "stage", story: 0 }), { className: "gf-link" }),
+        button(app.t("stage.back"), () => app.show({ view: "stage" }), { className: "gf-link" }),
         element("h1", {}, "glassformer"),
         element("p", { className: "gf-note", title: about }, element("bdi", {}, about)),
       ),
       engine.live === false ? element("p", { className: "gf-form" }, app.t("page.recorded.about")) : form,
-      element("div", { className: "gf-tools" }, badge(app), engine.live !== false && story, settings),
+      element("div", { className: "gf-tools" }, badge(app), settings),
     );
   }
   fill();
@@ -234,19 +232,6 @@ function header(app: App) {
     if (document.activeElement !== field) field.value = app.changes.source ?? app.state.sentence;
   });
   return top;
-}
-
-/** Returns the button that opens the story and leaves it. */
-function storyButton(app: App) {
-  const made = button("", () => app.show({ story: app.state.story ? 0 : 1 }));
-  made.dataset.storyButton = "";
-  const fill = () => {
-    made.textContent = app.t(app.state.story ? "story.leave" : "story.open");
-    made.title = app.t("story.label");
-  };
-  fill();
-  app.on(["story", "language"], fill);
-  return made;
 }
 
 function badge(app: App) {
@@ -304,7 +289,6 @@ function outcome(app: App) {
     const pin = lines.querySelector("[aria-pressed]"); // in place, so that it keeps the focus
     pin?.setAttribute("aria-pressed", String(areAllPinned(app)));
   });
-  app.on(["shown", "step"], () => hideUnwritten(lines, app));
   app.on(["busy"], ({ busy }) => lines.setAttribute("aria-busy", String(busy)));
   app.on(["lit"], ({ lit }) => {
     for (const one of lines.querySelectorAll("[data-side]")) {
@@ -323,16 +307,6 @@ function outcome(app: App) {
 function listed(words: string[]): Child[] {
   const shown = [...new Set(words)].slice(0, 8).map((word) => word.slice(0, 40));
   return [shown.map((word) => [" ", tokenElement(word)]), words.length > 8 && " …"];
-}
-
-/** Hides the words that the animation has not written yet, and what is known only after the last of them. */
-function hideUnwritten(lines: HTMLElement, app: App) {
-  const { shown, step } = app.state;
-  const written = shown === null ? Infinity : shown - Number(step !== "next");
-  for (const one of lines.querySelectorAll(".gf-writing > .gf-words > *")) {
-    const position = (one as HTMLElement).dataset.position ?? app.result.current.outputTokens.length;
-    one.toggleAttribute("data-unwritten", Number(position) >= written);
-  }
 }
 
 /** Returns whether a token is this word of the lines; the decoder reads each word one position after it was written. */

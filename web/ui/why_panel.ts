@@ -9,7 +9,7 @@ import { messageOf } from "./app.ts";
 import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.ts";
 import { headsWith } from "./heads.ts";
 import { gathered } from "./latest.ts";
-import { headName, shortHeadName } from "./scenes.ts";
+import { headName, shortHeadName } from "./heads.ts";
 
 import type { HeadEffect } from "../engine/contest.ts";
 import type { DirectPart } from "../engine/direct.ts";
@@ -80,7 +80,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   const isGiven = word < current.prefixIds.length;
   const say = element(
     "p",
-    { className: "gf-story-say", role: "status" },
+    { className: "gf-why-say", role: "status" },
     hint(
       app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, timesText(margin)),
       app.t("why.margin", ...words, numberText(margin, 3, true)),

@@ -3,7 +3,7 @@ import { drawing } from "../figure.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
 import { rowOfHead } from "./numbers.ts";
 import { HUES, path, rectangle, text } from "./pen.ts";
-import { crossing } from "./strands.ts";
+import { arcPath, crossing } from "./strands.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
 import type { Stack, Tensor } from "../../engine/types.ts";
@@ -37,11 +37,8 @@ function rowsOf(weights: Tensor, head: number) {
 }
 
 function arcs(place: StackPlace, rows: Float32Array[], lit: number, until: number) {
-  const [top, bottom] = boxOf(place, "self_attention").y;
   const { at } = place.columns;
-  const y = (top + bottom) / 2;
-  const way = (from: number, to: number) =>
-    `M${at[from]} ${bottom - 1}C${at[from]} ${y} ${at[to]} ${y} ${at[to]} ${top + 1}`;
+  const way = (from: number, to: number) => arcPath(place, from, to);
   const count = Math.min(at.length, until, rows.length);
   const made: SVGElement[] = [];
   for (let to = 0; to < count; to++) {

@@ -7,6 +7,7 @@ import { withoutRows } from "../../engine/turning.ts";
 import { button, element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
+import { createStrip } from "./chapter_view.ts";
 import { Hand } from "./hand.ts";
 import { languageNames } from "./languages.ts";
 import { openingOf } from "./opening.ts";
@@ -113,6 +114,7 @@ class BeamScene {
       this.#map,
       this.#tug,
       element("footer", {}, this.#said, this.#buttons),
+      createStrip(app),
     );
     this.#listen();
     this.#begin();
@@ -121,7 +123,7 @@ class BeamScene {
   #listen() {
     const app = this.#app;
     const redraw = () => this.#draw();
-    app.on(["result", "language", "view", "chapter"], () => this.#begin());
+    app.on(["result", "language", "view", "chapter", "act"], () => this.#begin());
     app.on(["layout", "theme"], redraw);
     const size = new ResizeObserver(redraw);
     size.observe(this.element);

@@ -74,8 +74,12 @@ export function variance(data: Float32Array, at: number, width: number) {
   return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
 }
 
-/** Returns how many words the act that plays has written; null = none plays. */
-export function writtenIn(act: Act | null) {
+/**
+ * Returns how many words are written in an act of Play or of a chapter; −1 before the decoder begins, null = all, if there
+ * is no act.
+ */
+export function writtenIn(act: Pick<Act, "row" | "risen"> | null) {
+  if (act?.risen.decoder === "") return -1;
   return act && act.row + Number(act.risen.decoder === "all");
 }
 

@@ -79,10 +79,27 @@ interface Row {
 }
 
 export const NARROW = 1280;
+const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
 const THREAD = 12; // the width of a column without its word
 const GAP = 8;
 const HEAD = 22; // the line of a card with the layer's number
+const SLIM = 26;
+const TALL = { add: 52, emb: 84 }; // of lit boxes that are slim at rest
 const EDGE = { usual: 16, slim: 8 };
+
+/** Returns the size of the figure's plane in this room, its scale, and the style that places it; `whole`: on a screen. */
+export function planeOf(room: number, whole = false, tall = window.innerHeight) {
+  if (room < NARROW) return { width: room, height: tall, scale: 1, css: "" };
+  const isSmall = room < WIDE.width || tall < WIDE.height;
+  const scale = isSmall
+    ? 1
+    : Math.min(whole ? Infinity : WIDE.largest, room / WIDE.width, tall / WIDE.height);
+  const width = Math.min(WIDE.width, room / scale);
+  const height = Math.max(WIDE.lowest, Math.min(WIDE.height, Math.round(tall / scale)));
+  const margin = Math.max(0, (room - width * scale) / 2);
+  const css = `width:${width}px;height:${height}px;transform:scale(${scale});margin-left:${margin}px`;
+  return { width, height, scale, css };
+}
 
 /** Returns the place of everything. */
 export function geometryOf(plan: Plan): Geometry {
@@ -106,7 +123,10 @@ function layerRows(stack: Stack, { norm, lit }: Plan, scale = 1): Row[] {
     stack === "encoder"
       ? ["self_attention", "feed_forward"]
       : ["self_attention", "cross_attention", "feed_forward"];
-  const beside = (id: string): Row => ({ id, kind: "add", usual: 26 * scale, least: 26 * scale });
+  const beside = (id: string): Row => {
+    const usual = lit === `${stack}.${id}` ? TALL.add : SLIM;
+    return { id, kind: "add", usual: usual * scale, least: SLIM * scale };
+  };
   return kinds.flatMap((id): Row[] => {
     const tall = lit === "decoder.self_attention" ? "self_attention" : "cross_attention";
     const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
@@ -187,11 +207,12 @@ function wide(plan: Plan): Geometry {
   const bottom = height - 76; // below: the examples and the foot
   const words: Span = [bottom - 32, bottom];
   const candidates = height < 900 ? 3 : 5;
-  const embeddings: Row[] = [
-    { id: "embedding", kind: "emb", usual: 26, least: 26 },
-    { id: "positions", kind: "emb", usual: 26, least: 26 },
-  ];
-  const first = stacked(embeddings, [26, 26], words[0] - 10);
+  const embeddings = ["embedding", "positions"].map((id): Row => {
+    const isLit = plan.lit.endsWith(`coder.${id}`);
+    return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
+  });
+  const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM + 30 : Infinity);
+  const first = stacked(embeddings, heightsBelow, words[0] - 10);
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder),
     decoder: edgeHeights(layers.decoder, open.decoder),

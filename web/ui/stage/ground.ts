@@ -105,7 +105,8 @@ export function drawNames(pen: Pen) {
       const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / 15));
       const pictured = isLit && box.kind === "att" && !narrow;
       const y = pictured ? box.y[0] + 8 + 7.5 * shown.length : middle(box.y);
-      return lines(place.names, y, shown.slice(0, fits), style);
+      const named = lines(place.names, y, shown.slice(0, fits), style);
+      return drawing("g", { class: "gfs-box-name", "data-box": `${place.stack}.${box.id}` }, named);
     }),
   );
   if (narrow) return named;
@@ -122,14 +123,15 @@ export function drawNames(pen: Pen) {
     geometry.written[0] < 44
       ? text(decoder.x[0] - 10, 30, pen.t("stage.decoder"), { ...heading, anchor: "end" })
       : text(decoder.x[0], 30, pen.t("stage.decoder"), heading),
-    text(
-      Math.min(encoder.columns.at[0], encoder.columns.at[count - 1]) + 14,
-      memoryTop(geometry, count) - 11,
-      pen.t("stage.memory", languages.source),
-      {
-        fill: "var(--ink3)",
-      },
-    ),
+    !pen.isEarly &&
+      text(
+        Math.min(encoder.columns.at[0], encoder.columns.at[count - 1]) + 14,
+        memoryTop(geometry, count) - 11,
+        pen.t("stage.memory", languages.source),
+        {
+          fill: "var(--ink3)",
+        },
+      ),
     ...lines(decoder.names, middle(geometry.written), [pen.t("stage.written")], {
       weight: 620,
       fill: "var(--ink)",
@@ -146,7 +148,7 @@ export function drawLoops(pen: Pen) {
     const sublayers = place.boxes.filter(({ kind }) => kind === "att" || kind === "ffn");
     return sublayers.map((one) => {
       const from = place.boxes.find(({ id }) => id === `${one.id}.norm`) ?? one;
-      const lit = `${place.stack}.${one.id}` === box;
+      const lit = [one.id, `${one.id}.add`].some((id) => `${place.stack}.${id}` === box);
       return loop(
         place,
         one.id,

@@ -95,6 +95,7 @@ export function drawSoftmax(pen: Pen) {
         width: bar,
         height: at ? 11 : 14,
         rx: 1,
+        class: isWritten ? "gfs-bar-written" : "",
         fill: isWritten ? "var(--tgt)" : "var(--ink3)",
       }),
       text(x + sign * (bar + 8), y, number, {

@@ -3,6 +3,7 @@ import { logitLens, readOutWeights } from "../../engine/lens.ts";
 import { Run } from "../../engine/run.ts";
 import { largestAt, rowOf, tensor } from "../../engine/tensor.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
+import { actOf } from "./chapters.ts";
 
 import type { Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -80,6 +81,7 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
     vectors.set(`${stack}.${id}.${preNorm ? "norm" : "add"}`, normed);
     if (preNorm) await put(`${stack}.${id}.add`, `${name}.added`);
     shares.set(`${stack}.${id}.add`, shareOf(output, input));
+    vectors.set(`${stack}.${id}.output`, output);
     if (id === "feed_forward") await put(`${stack}.${id}`, `${name}.activated`);
   };
   const [next] = await Promise.all([
@@ -197,4 +199,22 @@ async function guesses(
       return { at, ...best };
     }),
   );
+}
+
+/** Returns the numbers with the candidates' probabilities at the temperature that the reader tries in a chapter. */
+export function warmed(app: App, numbers: StageNumbers): StageNumbers {
+  const { temperature } = app.state;
+  if (actOf(app)?.id !== "temperature" || numbers.logits.length === 0) return numbers;
+  return {
+    ...numbers,
+    candidates: candidatesIn(app, logSoftmaxAt(numbers.logits, temperature), numbers.candidates.length),
+  };
+}
+
+/** Returns log softmax(scores / temperature). */
+export function logSoftmaxAt(scores: Float32Array, temperature: number) {
+  const most = scores.reduce((best, one) => Math.max(best, one), -Infinity);
+  const scaled = scores.map((one) => (one - most) / temperature);
+  const total = Math.log(scaled.reduce((sum, one) => sum + Math.exp(one), 0));
+  return scaled.map((one) => one - total);
 }

@@ -1,11 +1,10 @@
 // What the stage lights in a sentence at first, by the rules of Python's watch/explorer/opening.py.
 import { isUnchanged } from "../../engine/changes.ts";
-import { closestCall, oddsOf, tokenRank } from "../../engine/contest.ts";
+import { closestCall, contestOf, oddsOf, tokenRank } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
 import { headReasons } from "../../engine/reasons.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { gathered } from "../latest.ts";
-import { contestBetween } from "../scenes.ts";
 import { engineChanges } from "../sentences.ts";
 import { largestPlace, rowOfHead } from "./numbers.ts";
 
@@ -75,6 +74,15 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   const turn = leads ? await turnOf(engine, translated, call, turned, other, progress, signal) : null;
   onProgress(all, all);
   return { ids, row: call.row, rival: call.rival, without, turn };
+}
+
+/** Returns the contest of two translated sentences; null if their translations do not differ. */
+export function contestBetween(one: Translated, other: Translated) {
+  const [first, second] = [one, other].map(({ sourceIds, hypothesis }) => ({
+    sourceIds,
+    ids: hypothesis.ids,
+  }));
+  return contestOf(first, second);
 }
 
 /** Returns the text, among these, that the model reads as these ids; "" if there is none. */

@@ -21,7 +21,11 @@ export interface Pen {
   pictured: Record<FamilyId, number[]>;
   /** How many dimensions the positions' waves have, and which two are drawn; null without positions. */
   waves: [number, number] | null;
-  /** How many words Play has written; null = all, since nothing plays. */
+  /** The size of the words, in px of the plane. */
+  wordSize: number;
+  /** Whether the memory is not there yet. */
+  isEarly: boolean;
+  /** How many words are written while Play or a chapter shows how; −1 = not begun, null = all. */
   written: number | null;
 }
 

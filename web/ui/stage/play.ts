@@ -40,19 +40,19 @@ export function clipOf(geometry: Geometry, { encoder, decoder }: Act["risen"]) {
     heightOf(geometry.encoder, encoder, narrow),
     heightOf(geometry.decoder, decoder, narrow),
   ];
-  const split = narrow ? 0 : geometry.decoder.x[0] - 26;
-  if (narrow)
-    return `polygon(0 ${left}px, 0 ${left}px, 0 ${right}px, ${width}px ${right}px, ${width}px ${height}px, 0 ${height}px)`;
+  const split = geometry.decoder.x[0] - 26;
+  if (narrow) {
+    const between = geometry.decoder.words[1] + 4; // the decoder stands above the encoder
+    const top = encoder === "all" ? between : Math.max(between, left);
+    return `polygon(0 ${right}px, ${width}px ${right}px, ${width}px ${between}px, 0 ${between}px, 0 ${top}px, ${width}px ${top}px, ${width}px ${height}px, 0 ${height}px)`;
+  }
   return `polygon(0 ${left}px, ${split}px ${left}px, ${split}px ${right}px, ${width}px ${right}px, ${width}px ${height}px, 0 ${height}px)`;
 }
 
 function heightOf(place: StackPlace, id: string, narrow: boolean) {
   if (id === "all") return 0;
   const wanted = narrow && id === "positions" ? "embedding" : id;
-  const box = wanted
-    ? place.boxes.find((one) => one.id === wanted || one.id === wanted.replace(".add", ""))
-    : null;
-  return box ? boxOf(place, box.id).y[0] - 4 : middle(place.words) - 14;
+  return wanted ? boxOf(place, wanted).y[0] - 4 : middle(place.words) - 14;
 }
 
 /** What a player moves. */
@@ -81,18 +81,36 @@ export class Player {
     return this.acts[this.at] ?? null;
   }
 
+  /** Whether the first word is being written, which takes several acts. */
+  get isFirst() {
+    return this.at < FIRST.length;
+  }
+
   /** Plays on from the shown act; with reduced motion, goes one act further. */
   play() {
     if (this.playing) return this.stop();
-    if (this.at < 0) this.acts = actsOf(this.#app.result.current.outputTokens.length);
+    this.#prepare();
     this.playing = !matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.go(1);
+  }
+
+  /** Goes an act on or back, and waits there. */
+  step(by: number) {
+    this.stop();
+    this.#prepare();
+    this.go(by);
   }
 
   stop() {
     clearTimeout(this.#timer);
     this.playing = false;
     this.#played.changed();
+  }
+
+  #prepare() {
+    if (this.at >= 0) return;
+    this.acts = actsOf(this.#app.result.current.outputTokens.length);
+    if (this.#app.state.sourceWord !== null) this.#app.show({ sourceWord: null }); // each word reads its own
   }
 
   /** Goes this many acts on or back; after the last act, the whole figure stands. */

@@ -36,8 +36,8 @@ const PAPER: Record<string, string> = {
   softmax: "§3.4",
 };
 
-/** Returns what the stage says about its lit box. */
-export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
+/** The numbers and words that sentences about a box name, and the side whose colour each word has. */
+function namedIn(app: App, box: string, numbers: StageNumbers) {
   const { translated, row, source, open, heads } = numbers;
   const t = (key: string, ...values: (string | number)[]) => app.t(key, ...values);
   const [stack, id = ""] = box.split(/\.(.*)/);
@@ -60,11 +60,47 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
     weight: probabilityWords(read[largestPlace(read)] ?? 0),
     probability: probabilityWords(numbers.probability),
   };
-  const sides = { target: "target", source: "source", reader: family.rows, looked: family.columns } as const;
+  const sides: Record<string, Side> = {
+    target: "target",
+    source: "source",
+    reader: family.rows,
+    looked: family.columns,
+    ...{
+      text: "target",
+      rival: "target",
+      now: "target",
+      second: "target",
+      before: "target",
+      after: "target",
+    },
+  };
   const isAttention = id.endsWith("attention");
   const key = isAttention
     ? lookKey(box, read, keys, family.id === "cross" ? -1 : rowOf)
     : keyOf(app, box, numbers);
+  return { id, family, values, sides, isAttention, key };
+}
+
+/**
+ * Returns a text of the page as texts and coloured words; `more` are numbers and words that it also names. "" = the stage's
+ * own sentence about the box.
+ */
+export function saidWith(
+  app: App,
+  key: string,
+  box: string,
+  numbers: StageNumbers,
+  more: Record<string, string> = {},
+): Said["sentence"] {
+  const { values, sides, key: own } = namedIn(app, box, numbers);
+  return parts(app.t(key || own), { ...values, ...more }, sides);
+}
+
+/** Returns what the stage says about its lit box. */
+export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
+  const { translated, row } = numbers;
+  const t = (key: string, ...values: (string | number)[]) => app.t(key, ...values);
+  const { id, family, values, sides, isAttention, key } = namedIn(app, box, numbers);
   const isSum = id.endsWith(".add");
   const paper = isSum || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
   return {
@@ -142,7 +178,7 @@ function moreOf(
 }
 
 /** Returns whether the decoder's lit row reads no later word in any head. */
-function hidesLater(app: App, { weights, open, row }: StageNumbers) {
+export function hidesLater(app: App, { weights, open, row }: StageNumbers) {
   const [count] = weights.decoder.shape;
   const mask = app.mask(attentionName(FAMILIES[2], open.decoder));
   const isHidden = (column: number) => mask.data[row * mask.columns + column] === 0;

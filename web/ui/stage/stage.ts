@@ -25,10 +25,16 @@ import { drawGround, drawLoops, drawNames } from "./ground.ts";
 import { drawGuesses, drawLinear, drawSoftmax } from "./next_word.ts";
 import { drawLitStrands, drawStrands, drawWords } from "./strands.ts";
 import { drawTiles, drawWaves } from "./vectors.ts";
-import { NARROW, geometryOf, memoryTop } from "./geometry.ts";
-import { largestPlace, rowOfHead, stageNumbers } from "./numbers.ts";
+import { chapterKey, createStrip, guided } from "./chapter_view.ts";
+import { actOf } from "./chapters.ts";
+import { fly } from "./flight.ts";
+import { geometryOf, memoryTop, planeOf } from "./geometry.ts";
+import { areasIn, glide } from "./glide.ts";
+import { largestPlace, rowOfHead, stageNumbers, warmed } from "./numbers.ts";
+import { outlineAreas } from "./outline.ts";
 import { Player, clipOf } from "./play.ts";
-import { saidOf } from "./sentences.ts";
+import { veilOf } from "./veil.ts";
+import { saidOf, saidWith } from "./sentences.ts";
 import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -38,6 +44,9 @@ import { viewOf } from "./zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { State } from "../state.ts";
+import type { Act } from "./chapters.ts";
+import type { Area } from "./outline.ts";
 import type { Child, FamilyId, Translated } from "../types.ts";
 import type { Pen } from "./pen.ts";
 import type { Geometry } from "./geometry.ts";
@@ -45,7 +54,6 @@ import type { StageNumbers } from "./numbers.ts";
 import type { Worth } from "./sentences.ts";
 
 const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
-const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
 /** The groups that rise in Play: what is computed. */
 const RISING = [
   "strands",
@@ -59,7 +67,9 @@ const RISING = [
   "guesses",
   "look",
 ];
-const FLIGHT = 700; // ms
+const GROWS = 260; // ms in which the lit box takes its height
+const WIDENS = 700; // ms in which the outline becomes the stage
+const WIDEST = 1440;
 const REST = 800; // ms after which a new sentence's opening is measured
 /** The groups of the figure, from the lowest to the highest, and what draws each. */
 const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
@@ -129,7 +139,15 @@ class StageView {
   #open = button("", () => this.#openBox(this.#app.state.box), { className: "gfs-pill" });
   /** What rises in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
-  #written = 0;
+  #veil = drawing("g", { class: "gfs-veil" });
+  /** Where the boxes glide from, if not from where they were drawn last. */
+  #from: Map<string, Area> | null = null;
+  #strip: HTMLElement;
+  #wasOutline = false;
+  /** The act whose sentence stands. */
+  #told = "";
+  /** What Play moves. */
+  #flying = drawing("g", { class: "gfs-flying" });
   #hasBegun = false;
   #lighting = new AbortController();
   /** The translation whose opening has been lit. */
@@ -146,14 +164,17 @@ class StageView {
     });
     this.#draw = latestOnly(
       app.signal,
-      async () => stageNumbers(app, this.#player.act?.row ?? (await litRow(app)), 5),
+      async () => warmed(app, await stageNumbers(app, this.#player.act?.row ?? (await litRow(app)), 5)),
       (numbers) => this.#show(numbers),
     );
     this.#player = new Player(app, { show: () => this.#redraw(), changed: () => this.#fillPlay() });
     for (const [name, group] of this.#groups) (RISING.includes(name) ? this.#risen : this.#svg).append(group);
     this.#svg.insertBefore(this.#risen, this.#groups.get("loops") as SVGGElement);
+    this.#svg.insertBefore(this.#veil, this.#groups.get("loops") as SVGGElement);
+    this.#svg.append(this.#flying);
+    this.#strip = createStrip(app);
     this.#hero.append(this.#said, this.#line, this.#buttons);
-    this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#chips, this.#foot);
+    this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#chips, this.#strip, this.#foot);
     this.#zoom = createZoom(app, () => this.#pen?.numbers ?? null);
     this.#plane.append(createSheet(app), this.#zoom.element);
     this.element.append(this.#plane);
@@ -169,9 +190,26 @@ class StageView {
   #listen() {
     const app = this.#app;
     app.on(
-      ["result", "row", "sourceWord", "heads", "box", "layout", "theme", "language", "view", "chapter"],
+      [
+        "result",
+        "row",
+        "sourceWord",
+        "heads",
+        "box",
+        "layout",
+        "theme",
+        "language",
+        "view",
+        "chapter",
+        "act",
+        "temperature",
+      ],
       (_, changed) => {
-        if (changed.has("language") || changed.has("result") || changed.has("theme")) this.#fill();
+        const isLeft = changed.has("chapter") && app.state.chapter !== 1;
+        if (isLeft && this.#wasOutline) this.#from = this.#outline();
+        this.#wasOutline = app.state.chapter === 1 && app.state.act > 0;
+        if (["language", "result", "theme", "chapter"].some((key) => changed.has(key as keyof State)))
+          this.#fill();
         this.#redraw();
       },
     );
@@ -181,11 +219,17 @@ class StageView {
     const escape = (event: KeyboardEvent) => {
       const { zoom, sheet } = app.state;
       if (event.key !== "Escape" || event.defaultPrevented || !(zoom || sheet) || this.element.hidden) return;
-      if (this.element.querySelector("dialog[open]")) return; // it closes itself
+      event.preventDefault(); // lecture mode and Play stay
       app.show(zoom ? { zoom: null } : { sheet: false });
       this.#svg.focus();
     };
     window.addEventListener("keydown", escape, { signal: app.signal });
+    const go = (event: KeyboardEvent) => {
+      const isField = (event.target as Element).matches("input, select, textarea");
+      if (isField || !this.#playsOn(event)) chapterKey(app, event);
+      else if (this.#playKey(event)) event.preventDefault();
+    };
+    window.addEventListener("keydown", go, { signal: app.signal });
     this.#svg.addEventListener("click", (event) => this.#click(event));
     this.#svg.addEventListener("keydown", (event) => this.#key(event));
     this.#svg.addEventListener("pointerdown", (event) => this.#take(event));
@@ -217,6 +261,15 @@ class StageView {
     else setTimeout(light, REST); // measuring takes seconds
   }
 
+  /** Returns where the boxes of the outline stand on the plane. */
+  #outline() {
+    const { width, height } = planeOf(
+      this.element.parentElement?.clientWidth || WIDEST,
+      this.#app.state.lecture,
+    );
+    return outlineAreas(this.#app, width, height);
+  }
+
   #redraw() {
     const { view, chapter } = this.#app.state;
     if (!this.#hasBegun || view !== "stage" || chapter === 1) return; // hidden, it has no width to draw in
@@ -235,21 +288,16 @@ class StageView {
   };
 
   #show(numbers: StageNumbers) {
-    const room = this.element.clientWidth || WIDE.width;
-    const isNarrow = room < NARROW;
-    const tall = window.innerHeight;
-    const scale =
-      isNarrow || room < WIDE.width || tall < WIDE.height
-        ? 1
-        : Math.min(WIDE.largest, room / WIDE.width, tall / WIDE.height);
-    const width = isNarrow ? room : Math.min(WIDE.width, room / scale);
-    const height = Math.max(WIDE.lowest, Math.min(WIDE.height, Math.round(tall / scale)));
+    const { width, height, scale, css } = planeOf(
+      this.element.clientWidth || WIDEST,
+      this.#app.state.lecture,
+    );
     const geometry = this.#geometry(numbers, width, height);
+    const isNarrow = geometry.narrow;
     this.#plane.classList.toggle("gfs-narrow", isNarrow);
-    this.#plane.style.cssText = isNarrow
-      ? ""
-      : `width:${width}px;height:${geometry.height}px;transform:scale(${scale});margin-left:${Math.max(0, (room - width * scale) / 2)}px`;
+    this.#plane.style.cssText = css;
     this.element.style.height = isNarrow ? "" : `${Math.ceil(geometry.height * scale)}px`;
+    const before = this.#from ?? areasIn(this.#svg);
     for (const [name, value] of Object.entries({
       width,
       height: geometry.height,
@@ -259,6 +307,8 @@ class StageView {
     this.#pen = this.#penFor(numbers, geometry);
     this.#scale = scale;
     this.#drawParts();
+    if (!isNarrow && before.size > 0) glide(this.#svg, before, [this.#risen], this.#from ? WIDENS : GROWS);
+    this.#from = null;
     this.#move(geometry);
     this.#place(geometry);
     this.#open.hidden = !viewOf(fullName(this.#box, numbers));
@@ -278,65 +328,34 @@ class StageView {
 
   // Play
 
-  /** Shows the chapter; a forced word would be stronger than the look that the reader turns. */
-  async #openChapter() {
-    if (this.#app.changes.prefix) await this.#app.set({ prefix: "" });
-    this.#app.show({ chapter: 1, sheet: false });
-  }
-
   #fillPlay() {
     const app = this.#app;
     this.#play.textContent = this.#player.playing ? `❚❚ ${app.t("stage.stop")}` : `▶ ${app.t("stage.play")}`;
   }
 
-  /** Moves what an act moves: the figure rises, what a sub-layer found runs along the residual line, a word flies back. */
+  /** Shows how far the figure has risen, and moves what an act of Play moves. */
   #move(geometry: Geometry) {
     const { act } = this.#player;
-    this.#risen.style.clipPath = act ? `${clipOf(geometry, act.risen)} view-box` : "";
-    if (!act) return void (this.#written = 0);
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    const way = this.#svg
-      .querySelector<SVGPathElement>(`.gfs-loop[data-box="${act.box}"]`)
-      ?.getAttribute("d");
-    if (way)
-      this.#fly(
-        drawing("circle", { r: 5, fill: act.box.startsWith("encoder") ? "var(--src)" : "var(--tgt)" }),
-        way,
-      );
-    if (act.row > this.#written && !geometry.narrow) this.#flyBack(geometry, act.row);
-    this.#written = act.row;
+    const chapter = this.#act;
+    const risen = act?.risen ?? chapter?.risen;
+    this.#risen.style.clipPath = risen ? `${clipOf(geometry, risen)} view-box` : "";
+    refill(this.#veil, !act && chapter && veilOf(geometry, chapter.lit));
+    if (!act) return refill(this.#flying);
+    fly(this.#flying, this.#pen as Pen, act, this.#player.isFirst);
   }
 
   /** The lit box: that of the act that plays, or the reader's. */
   get #box() {
-    return this.#player.act?.box ?? this.#app.state.box;
+    return this.#player.act?.box ?? this.#act?.box ?? this.#app.state.box;
   }
 
-  /** Lets the word that was written fly along the outside of the decoder to the words that it reads. */
-  #flyBack({ decoder, written }: Geometry, row: number) {
-    const token = this.#pen?.numbers.translated.outputTokens[row - 1] ?? "";
-    const [from, to, out] = [decoder.columns.at[row - 1], decoder.columns.at[row], decoder.x[1] + 10];
-    const name = drawing(
-      "text",
-      { "text-anchor": "middle", style: "font-size:13px;font-weight:650;fill:var(--tgt)" },
-      tokenName(token, (key) => this.#app.t(key)),
-    );
-    const [top, bottom] = [(written[0] + written[1]) / 2, (decoder.words[0] + decoder.words[1]) / 2 + 5];
-    this.#fly(name, `M${from} ${top}H${out}V${bottom}H${to}`);
+  get #wordSize() {
+    return this.#app.state.lecture ? 20 : 13;
   }
 
-  #fly(one: SVGElement, way: string) {
-    one.style.offsetPath = `path("${way}")`;
-    one.style.offsetRotate = "0deg";
-    this.#svg.append(one);
-    const flown = one.animate([{ offsetDistance: "0%" }, { offsetDistance: "100%" }], {
-      duration: FLIGHT,
-      easing: "ease-in-out",
-    });
-    flown.finished.then(
-      () => one.remove(),
-      () => one.remove(),
-    );
+  /** The act of the chapter that is open; null on the figure. */
+  get #act() {
+    return actOf(this.#app);
   }
 
   /** Returns where the pointer is on the figure's plane. */
@@ -386,7 +405,7 @@ class StageView {
           leftwards: isLeftwards(translated.outputTokens),
         },
       },
-      measure: (content) => this.#measure(content) + 2,
+      measure: (content) => this.#measure(content, this.#wordSize) + 2,
     });
   }
 
@@ -402,7 +421,9 @@ class StageView {
       languages: languageNames(app),
       pictured: picturedHeads(app, numbers),
       waves: wavesOf(app, numbers.vectors.get("source.positions")),
-      written: writtenIn(this.#player.act),
+      written: writtenIn(this.#player.act ?? (this.#act && { row: numbers.row, risen: this.#act.risen })),
+      wordSize: this.#wordSize,
+      isEarly: (this.#player.act ?? this.#act)?.risen.encoder.startsWith("all") === false,
     };
   }
 
@@ -413,8 +434,10 @@ class StageView {
     const [x0, x1] = encoder.x;
     style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:32px`);
     style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${x1 - x0}px`);
+    const [from, to] = decoder.x;
+    style(this.#strip, `left:${from}px;top:${encoder.words[1] + 10}px;width:${to - from}px`);
     style(this.#foot, `left:${x0}px;width:${decoder.x[1] - x0}px;top:${height - 26}px`);
-    style(this.#hero, `width:${x1 - x0 - 20}px`);
+    style(this.#hero, `width:${x1 - x0 + (this.#act ? 24 : -20)}px`);
     const isLow = !narrow && memoryTop(geometry, encoder.columns.at.length) < 330;
     this.#plane.classList.toggle("gfs-compact", isLow);
   }
@@ -437,26 +460,20 @@ class StageView {
       ),
       savingButtons(app, "figure-1", () => this.#picture()),
     );
-    const chapter = button(app.t("stage.chapter.1"), () => app.attempt(() => this.#openChapter()), {
-      className: "gfs-chapter",
-    });
-    refill(
-      this.#tools,
-      element("h1", { className: "gfs-name" }, "glassformer"),
-      details,
-      engine.live !== false && chapter,
-    );
-    refill(
-      this.#buttons,
-      this.#play,
-      engine.live !== false &&
-        button(app.t("stage.whatif"), () => app.show({ sheet: true, panel: "changes" }), {
-          className: "gfs-pill",
-        }),
-      this.#open,
-      app.changed &&
-        button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
-    );
+    refill(this.#tools, element("h1", { className: "gfs-name" }, "glassformer"), details);
+    this.#plane.toggleAttribute("data-chapter", app.state.chapter > 0);
+    if (!app.state.chapter)
+      refill(
+        this.#buttons,
+        this.#play,
+        engine.live !== false &&
+          button(app.t("stage.whatif"), () => app.show({ sheet: true, panel: "changes" }), {
+            className: "gfs-pill",
+          }),
+        this.#open,
+        app.changed &&
+          button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
+      );
     refill(
       this.#chips,
       payload.examples.slice(0, 4).map((sentence) =>
@@ -544,6 +561,9 @@ class StageView {
     const pen = this.#pen;
     if (!pen) return;
     const { numbers, box } = pen;
+    const act = this.#act;
+    if (this.#player.act) return this.#tellPlay(pen, this.#player);
+    if (act) return this.#tellAct(pen, act);
     const key = JSON.stringify([numbers.row, box, numbers.heads, numbers.open]);
     const { of, key: measured, value: known } = this.#worth;
     const isKnown = of === numbers.translated && measured === key;
@@ -557,6 +577,61 @@ class StageView {
       },
       () => {},
     );
+  }
+
+  /** Says what an act of Play does. */
+  #tellPlay(pen: Pen, { act, isFirst }: Player) {
+    const { numbers, box } = pen;
+    const key = isFirst ? act?.box : "next";
+    const noPlace = key === "encoder.embedding" && !pen.waves ? ".none" : "";
+    const words = (one: string, of: string) =>
+      saidWith(this.#app, one, of, numbers).map(({ text, side }) =>
+        side ? element("bdi", { className: `gfs-${side}` }, text) : text,
+      );
+    const looks = isFirst ? (box.endsWith("attention") ? box : "") : "decoder.cross_attention";
+    this.#fillSaid(
+      this.#app.t("stage.word.of", numbers.row + 1, numbers.translated.outputTokens.length),
+      words(`stage.play.${key}${noPlace}`, box),
+      looks && words("", looks),
+      "",
+    );
+    this.#tellLine(pen);
+  }
+
+  /** Says what the act of a chapter shows. */
+  #tellAct(pen: Pen, act: Act) {
+    const said = guided(this.#app, act, pen.numbers, () => this.edit());
+    said.then(
+      ({ kicker, sentence, more, buttons }) => {
+        if (this.#pen !== pen || this.#act?.id !== act.id) return;
+        this.#fillSaid(kicker, sentence, more, "");
+        const hadFocus = this.#buttons.contains(document.activeElement);
+        refill(this.#buttons, buttons);
+        if (hadFocus) this.#buttons.querySelector("button")?.focus();
+        this.#tellLine(pen);
+        this.#fit(pen);
+        if (this.#told !== act.id && pen.geometry.narrow) this.#comeInto(act.box);
+        this.#told = act.id;
+      },
+      (error) => this.#app.complain(messageOf(error)),
+    );
+  }
+
+  /** Scrolls a narrow figure to the box that an act is about. */
+  #comeInto(name: string) {
+    const box = this.#svg.querySelector(`.gfs-box[data-box="${name.replace("positions", "embedding")}"]`);
+    box?.scrollIntoView({ block: "center" });
+  }
+
+  /** Leaves out what does not fit between the top and the figure. */
+  #fit({ geometry, isEarly }: Pen) {
+    const { encoder, narrow } = geometry;
+    const top = memoryTop(geometry, encoder.columns.at.length);
+    const room = (isEarly ? Math.min(encoder.card[0], top + 60) - 40 : top - 24) - this.#hero.offsetTop;
+    for (const level of ["", "tight", "tightest"]) {
+      this.#hero.dataset.fit = level;
+      if (narrow || this.#hero.offsetHeight <= room) return;
+    }
   }
 
   /** Says what a turned row makes the model write; null = nothing is turned any more. */
@@ -601,12 +676,17 @@ class StageView {
   }
 
   #write(worth: Worth | null) {
-    const { numbers, box, geometry } = this.#pen as Pen;
+    const { numbers, box } = this.#pen as Pen;
     const said = saidOf(this.#app, box, numbers, worth);
     const words = said.sentence.map(({ text, side }) =>
       side ? element("bdi", { className: `gfs-${side}` }, text) : text,
     );
     this.#fillSaid(said.kicker, words, said.more, said.paper);
+    this.#tellLine(this.#pen as Pen);
+  }
+
+  /** Writes the translation over a narrow figure, which has no room for it. */
+  #tellLine({ geometry, numbers }: Pen) {
     if (!geometry.narrow) return refill(this.#line);
     const t = (key: string) => this.#app.t(key);
     refill(
@@ -665,8 +745,7 @@ class StageView {
   /** Lights a word: one that is written or read above a step of the decoder, or a source word. */
   #chooseWord(kind: string, column: number) {
     const numbers = this.#pen?.numbers;
-    const { box } = this.#app.state;
-    const isEncoder = box.startsWith("encoder");
+    const isEncoder = this.#box.startsWith("encoder");
     if (kind !== "encoder")
       return this.#app.show({
         row: column,
@@ -697,7 +776,7 @@ class StageView {
 
   /** Lights a box; a lit box opens. */
   #openBox(box: string) {
-    if (box !== this.#app.state.box) return this.#app.show({ box });
+    if (box !== this.#app.state.box && !this.#act) return this.#app.show({ box });
     const numbers = this.#pen?.numbers;
     const name = numbers && fullName(box, numbers);
     if (!name || !viewOf(name)) return; // an address may name any box
@@ -724,7 +803,9 @@ class StageView {
     }
     const { state } = this.#app;
     const numbers = this.#pen?.numbers;
-    if (this.#playKey(event)) return event.preventDefault();
+    const isKept = !this.#act || /^(\d|Enter|F2)$/.test(event.key); // the other keys lead through the chapters
+    if (!isKept) return;
+    if (!this.#act && this.#playKey(event)) return event.preventDefault();
     if (!numbers || event.ctrlKey || event.metaKey || event.altKey) return;
     const [stack, id] = state.box.split(/\.(.*)/) as [Stack, string];
     const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
@@ -740,21 +821,31 @@ class StageView {
     else if (up) this.#moveBox(stack, id, up);
     else if (layer)
       this.#openLayer(stack, clamp(numbers.open[stack] + layer, layersOf(this.#app.config, { stack })));
-    else if (/^\d$/.test(event.key)) this.#chooseHead(familyOf(state.box), Number(event.key));
-    else if (event.key === "Enter") this.#openBox(state.box);
+    else if (/^\d$/.test(event.key)) this.#chooseHead(familyOf(this.#box), Number(event.key));
+    else if (event.key === "Enter") this.#openBox(this.#box);
     else if (event.key === "F2") this.edit();
     else return;
     event.preventDefault();
   }
 
+  /** Whether keys outside the figure lead through the acts of Play: while it plays, and in lecture mode. */
+  #playsOn({ key, target, defaultPrevented }: KeyboardEvent) {
+    const { chapter, lecture, view, zoom, sheet } = this.#app.state;
+    if (chapter || view !== "stage" || zoom || sheet || defaultPrevented) return false;
+    const isButton = key === " " && (target as Element).matches("button, summary, [role=button]");
+    return !isButton && (lecture || (this.#player.act !== null && key !== " "));
+  }
+
   /** Plays, stops and goes from act to act; returns whether the key meant something. */
   #playKey({ key }: KeyboardEvent) {
     const player = this.#player;
-    if (key === " ") return (player.play(), true);
-    if (!player.act) return false;
-    const step = Number(key === "ArrowRight") - Number(key === "ArrowLeft");
-    if (step) return (player.stop(), player.go(step), true);
-    return key === "Escape" && (player.leave(), true);
+    const { lecture } = this.#app.state;
+    if (key === " " && !lecture) return (player.play(), true);
+    if (!player.act && !lecture) return false;
+    const isOn = ["ArrowRight", ...(lecture ? [" ", "PageDown"] : [])].includes(key);
+    const step = Number(isOn) - Number(["ArrowLeft", ...(lecture ? ["PageUp"] : [])].includes(key));
+    if (step) return (player.step(step), true);
+    return key === "Escape" && player.act !== null && (player.leave(), true);
   }
 
   #moveBox(stack: Stack, id: string, up: number) {

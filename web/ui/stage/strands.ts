@@ -104,6 +104,14 @@ function split(parts: Span[], at: number): [Span[], Span[]] {
   return [parts.filter(([, to]) => to >= at), parts.filter(([from]) => from < at)];
 }
 
+/** Returns the way from a word that is read to the word that reads, through the box of self-attention. */
+export function arcPath(place: StackPlace, from: number, to: number) {
+  const [top, bottom] = boxOf(place, "self_attention").y;
+  const { at } = place.columns;
+  const y = (top + bottom) / 2;
+  return `M${at[from]} ${bottom - 1}C${at[from]} ${y} ${at[to]} ${y} ${at[to]} ${top + 1}`;
+}
+
 /** Returns the height at which the lit ribbon crosses the lit strand. */
 export function crossing({ geometry, numbers }: Pen, source: number) {
   return ribbonHeight(geometry, source, numbers.read.length);
@@ -127,7 +135,9 @@ export function drawWords(pen: Pen) {
     const name = tokenName(token, pen.t);
     const width = place.columns.width[column];
     const shown = place.columns.shown[column] || pill;
-    const wide = pen.measure(name, 13, 650) + 12;
+    const size = pen.wordSize;
+    const wide = pen.measure(name, size, 650) + 12;
+    const tall = size + 9;
     return drawing(
       "g",
       {
@@ -140,10 +150,17 @@ export function drawWords(pen: Pen) {
       },
       drawing("rect", { x: x - width / 2, y: y - 13, width, height: 26, fill: "transparent" }),
       pill &&
-        drawing("rect", { x: x - wide / 2, y: y - 11, width: wide, height: 22, rx: 11, fill: "var(--tgt)" }),
+        drawing("rect", {
+          x: x - wide / 2,
+          y: y - tall / 2,
+          width: wide,
+          height: tall,
+          rx: tall / 2,
+          fill: "var(--tgt)",
+        }),
       !shown && text(x, y, width > 14 ? "…" : "·", { anchor: "middle", fill: "var(--ink3)" }),
       shown &&
-        text(x, y, drawing("tspan", { direction: "auto" }, name), { anchor: "middle", size: 13, ...style }),
+        text(x, y, drawing("tspan", { direction: "auto" }, name), { anchor: "middle", size, ...style }),
     );
   };
   const quiet = (token: string) => (/^<.*>$/.test(token) ? "var(--ink3)" : "var(--ink)");
@@ -159,7 +176,7 @@ export function drawWords(pen: Pen) {
       ),
     ),
     ...translated.targetTokens
-      .slice(0, pen.written === null ? undefined : row + 1)
+      .slice(0, pen.written === null ? undefined : Math.min(row, pen.written) + 1)
       .map((token, at) =>
         word(
           "decoder",
@@ -176,7 +193,7 @@ export function drawWords(pen: Pen) {
   if (geometry.narrow)
     return made.filter((_, at) => at === source || at === translated.sourceTokens.length + row);
   const output = translated.outputTokens
-    .slice(0, pen.written ?? undefined)
+    .slice(0, pen.written === null ? undefined : Math.max(0, pen.written))
     .map((token, at) =>
       word(
         "output",

@@ -14,13 +14,14 @@ export interface Cells {
   group: number;
 }
 
+const SIZES = [4, 3, 2, 1]; // px of a cell
 const WIDEST = 14; // cells of 2 px side by side
 const MOST = 528; // numbers of a vector with a cell for each
 
-/** Returns the cells of a tile for vectors of this width in a column and a box of these sizes. */
-export function cellsOf(width: number, room: number, height: number): Cells {
+/** Returns the cells of a tile for vectors of this width in a column and a box of these sizes; `largest` in px. */
+export function cellsOf(width: number, room: number, height: number, largest = 2): Cells {
   const usual = width > MOST ? Math.ceil(width / MOST) : 1;
-  for (const size of room < 27 || height < 20 ? [1] : [2, 1]) {
+  for (const size of SIZES.filter((one) => one <= (room < 27 || height < 20 ? 1 : largest))) {
     const [tall, most] = [Math.floor((height - 2) / size), Math.floor((room - 3) / size)].map((one) =>
       Math.max(2, one),
     );
@@ -53,7 +54,7 @@ export interface Strip {
   height: number;
 }
 
-/** Returns the tiles of these columns as one picture in one colour; null if there are none. */
+/** Returns the tiles of these columns, of cells of at most `largest` px, as one picture in one colour; null if there are none. */
 export function strip(
   x: Tensor,
   columns: Columns,
@@ -61,10 +62,14 @@ export function strip(
   colour: string,
   places: number[],
   positive: boolean,
+  largest = 2,
 ): Strip | null {
   if (places.length === 0) return null;
   const width = widthOf(x);
-  const made = places.map((place) => ({ place, cells: cellsOf(width, columns.width[place], height) }));
+  const made = places.map((place) => ({
+    place,
+    cells: cellsOf(width, columns.width[place], height, largest),
+  }));
   const left = made.map(({ place, cells }) =>
     Math.round(columns.at[place] - (cells.across * cells.size) / 2),
   );

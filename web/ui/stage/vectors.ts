@@ -33,8 +33,8 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
   const lit = all.filter((column) => light(place.stack, numbers, column) > 0.05);
   const height = box.y[1] - box.y[0] - 4;
   const positive = box.id === "feed_forward";
-  const picture = (places: number[], colour: string, opacity: number) => {
-    const made = strip(vector, place.columns, height, colour, places, positive);
+  const picture = (places: number[], colour: string, opacity: number, largest = 2) => {
+    const made = strip(vector, place.columns, height, colour, places, positive, largest);
     if (!made) return [];
     const y = Math.round(middle(box.y) - made.height / 2);
     return [
@@ -44,7 +44,7 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
           place,
           box,
           column,
-          cellsOf(widthOf(vector), place.columns.width[column], height),
+          cellsOf(widthOf(vector), place.columns.width[column], height, largest),
           made.height,
         ),
       ),
@@ -68,7 +68,12 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
       0.22,
     ),
     ...lit.flatMap((column) =>
-      picture([column], colours(hue), Math.min(1, 0.25 + 0.9 * light(place.stack, numbers, column))),
+      picture(
+        [column],
+        colours(hue),
+        Math.min(1, 0.25 + 0.9 * light(place.stack, numbers, column)),
+        height < 36 ? 2 : 4,
+      ),
     ),
     shares &&
       !pen.geometry.narrow &&
@@ -136,8 +141,9 @@ export function drawWaves(pen: Pen) {
     const { at } = place.columns;
     const count = Math.min(at.length, reached(place, numbers), vector.shape[0]);
     const largest = Math.max(...waves.map((dimension) => peak(vector, dimension, count)), 1e-6);
+    const tall = Math.max(8, (box.y[1] - box.y[0]) / 2 - 8);
     const height = (column: number, dimension: number) =>
-      middle(box.y) - (8 * vector.data[column * vector.shape[1] + dimension]) / largest;
+      middle(box.y) - (tall * vector.data[column * vector.shape[1] + dimension]) / largest;
     return waves.flatMap((dimension) => [
       path(smooth(at.slice(0, count).map((x, column) => [x, height(column, dimension)])), "var(--ink3)", 1, {
         opacity: 0.5,

@@ -1,0 +1,305 @@
+"""The chapters: seven on one stage, each with a sentence of the model's own numbers, a button and something to try."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser.test_view import problems
+from browser.waiting import until
+from glassformer.watch.explorer.payload import recorded_payload
+
+SENTENCE = "the cat sees a big black dog ."
+PAIR = ["the big cat sleeps .", "the black dog sleeps ."]
+STORY = {"opens": "first", "pair": PAIR}
+ATTENTIONS = [
+    *(f"encoder.layers.{layer}.self_attention" for layer in (0, 1)),
+    *(f"decoder.layers.{layer}.{kind}" for kind in ("cross_attention", "self_attention") for layer in (0, 1)),
+]
+PLACE = "[glassformer.app.state.chapter, glassformer.app.state.act]"
+ACTS = {1: 2, 2: 3, 3: 2, 4: 3, 5: 3, 6: 1, 7: 4}
+"""The number of acts of each chapter on a page without snapshots."""
+STOPS = """() => [...document.querySelectorAll(
+    ".gf-stage-root :is(button, summary, select, input, [tabindex='0'])",
+  )].filter((one) => one.checkVisibility() && one.tabIndex >= 0 && !one.closest("[inert]")).length"""
+
+
+@pytest.fixture
+def opened(make_translator: Any, explore: Any) -> Any:
+    """Return a function that opens a chapter of a model's page, and returns the page once its sentence stands."""
+
+    def open_page(fragment: str = "chapter=2", size: tuple[int, int] = (1440, 900), **settings: Any) -> Any:
+        data = settings.pop("data", {})
+        more = {name: settings.pop(name) for name in ("story", "label_smoothing", "checkpoints") if name in settings}
+        page = explore(make_translator(**settings), SENTENCE, view="stage", fragment=fragment, **data, **more)
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        return page
+
+    return open_page
+
+
+def said(page: Any, act: str = "") -> str:
+    """Return the sentence of the present act, once the page shows it."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 250)))")
+    until(page, "!glassformer.app.state.busy && document.querySelector('.gfs-said-box h2').textContent")
+    text: str = page.locator(".gfs-said-box h2").inner_text()
+    return text
+
+
+def place(page: Any) -> list[int]:
+    found: list[int] = page.evaluate(PLACE)
+    return found
+
+
+def value(page: Any, name: str) -> Any:
+    found = page.evaluate(
+        "async (name) => { const { shape, data } = await glassformer.value(name); return [shape, [...data]]; }", name
+    )
+    return np.array(found[1]).reshape(found[0])
+
+
+def test_the_first_chapter_opens_at_the_first_visit(make_translator, explore):
+    page = explore(make_translator(), SENTENCE, view="stage", story=STORY)
+    assert place(page) == [1, 0]
+    page.reload()
+    page.evaluate("() => glassformer.ready.then(() => null)")
+    assert place(page) == [1, 0]  # the address has the state
+    page.goto(page.url.partition("#")[0])
+    page.evaluate("() => glassformer.ready.then(() => null)")
+    assert place(page) == [0, 0]
+
+
+def test_a_model_without_a_pair_begins_with_the_outline(opened):
+    page = opened("", story={"opens": "always", "pair": []})
+    page.get_by_role("heading", name="This is the Transformer.").wait_for()
+    page.get_by_role("button", name="Write the first word").click()
+    assert place(page) == [2, 0]
+    assert "is 24 numbers" in said(page)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("story=0", [0, 0]),
+        ("story=1", [5, 0]),
+        ("view=numbers&story=2", [4, 1]),
+        ("story=3", [7, 0]),
+        ("story=4", [7, 1]),
+        ("view=numbers&story=5", [7, 2]),
+    ],
+)
+def test_an_address_of_the_former_story_opens_the_matching_chapter(opened, address, expected):
+    page = opened(address)
+    assert place(page) == expected
+    assert page.locator(".gf-error:visible").count() == 0
+    assert page.locator(".gfs-figure-svg").is_visible()
+
+
+def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
+    page = opened("chapter=1")
+    keys = ["ArrowRight", "PageDown", " "]
+    ways = [[chapter, act] for chapter, acts in ACTS.items() for act in range(acts)]
+    for at, expected in enumerate(ways):
+        assert place(page) == expected
+        page.keyboard.press(keys[at % 3])
+    assert place(page) == ways[-1]  # the last act stays
+    page.keyboard.press("Escape")
+    assert place(page) == ways[-1]
+    for expected in reversed(ways[:-1]):
+        page.keyboard.press("ArrowLeft" if expected[1] else "PageUp")
+        assert place(page) == expected
+    page.get_by_role("button", name="Leave the chapter").click()
+    assert place(page) == [0, 0]
+
+
+def test_each_button_leads_to_the_next_act_and_the_last_to_the_readers_own_sentence(opened):
+    page = opened("chapter=2&act=0")
+    while place(page) != [7, 3]:
+        here = place(page)
+        said(page)
+        more = page.get_by_role("button", name="Make a mistake")
+        (more if more.count() else page.locator(".gfs-stage-buttons .gfs-dark")).click()
+        until(page, f"String([glassformer.app.state.chapter, glassformer.app.state.act]) !== '{here[0]},{here[1]}'")
+    said(page)
+    page.get_by_role("button", name="Type a sentence").click()
+    page.get_by_label("Source sentence").wait_for()
+    assert place(page) == [0, 0]
+    assert page.evaluate("glassformer.app.changed") is False
+
+
+def test_the_strip_is_one_stop_and_names_why_a_chapter_is_not_here(opened):
+    page = opened("chapter=3")
+    strip = page.locator(".gfs-plane .gfs-strip:visible [role=toolbar]")
+    assert strip.locator("button[tabindex='0']").count() == 1
+    strip.locator("[aria-current=step]").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert place(page) == [4, 0]
+    page.evaluate("glassformer.app.show({chapter: 6, act: 0})")
+    assert "no snapshots" in said(page)
+    assert strip.locator("[data-missing]").count() == 1
+    assert "no snapshots" in strip.locator("[data-missing]").get_attribute("title")
+
+
+def test_a_recording_keeps_the_chapters_that_need_no_model(opened):
+    page = opened("chapter=2", data={"data": recorded_payload})
+    strip = page.locator(".gfs-strip:visible [data-missing]")
+    assert [one.get_attribute("aria-label")[0] for one in strip.all()] == ["1", "6", "7"]
+    assert "24 numbers" in said(page)
+    page.evaluate("glassformer.app.show({chapter: 7, act: 0})")
+    assert "a recording" in said(page)
+    for chapter, acts in ((2, 2), (3, 2), (4, 3), (5, 2)):
+        for act in range(acts):
+            page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+            assert said(page)
+            assert page.locator(".gf-error:visible").count() == 0
+
+
+def test_the_sentences_have_the_models_numbers(opened):
+    page = opened("chapter=2&row=2")
+    state = page.evaluate(
+        "(({sourceIds, outputTokens, hypothesis}) => ({sourceIds, outputTokens, ids: hypothesis.ids}))"
+        "(glassformer.app.result.current)"
+    )
+    lit = page.locator(".gfs-word[data-word=encoder] text[style*='650']").text_content()
+    source = SENTENCE.split().index(lit)
+    assert f"{lit} is 24 numbers: row {state['sourceIds'][source]} of the" in said(page)
+    page.keyboard.press("ArrowRight")
+    assert f"I am word {source + 1}" in said(page)
+    page.evaluate("glassformer.app.show({chapter: 3, act: 0})")
+    heads = page.evaluate("glassformer.app.state.heads.encoder")
+    weights = value(page, f"encoder.layers.{heads['layer']}.self_attention.weights")[heads["head"], source]
+    assert f"{weights.max():.3f} of what this head gives {lit}" in said(page)
+    page.evaluate("glassformer.app.show({chapter: 4, act: 2})")
+    layer = page.evaluate("glassformer.app.state.heads.cross.layer")
+    units = value(page, f"decoder.layers.{layer}.feed_forward.activated")[2]
+    assert f"{(units > 0).sum()} of its {len(units)} units are active" in said(page)
+    page.evaluate("glassformer.app.show({chapter: 5, act: 0})")
+    chances = np.exp(value(page, "log_probs")[2])
+    rival = np.delete(chances, state["ids"][2]).max()
+    assert f"gets {chances[state['ids'][2]]:.3f}; its strongest rival" in said(page)
+    assert f"{rival:.3f}." in said(page)
+
+
+def test_the_temperature_divides_the_scores(opened):
+    page = opened("chapter=5&act=1&row=2")
+    page.get_by_label("Temperature").fill("0.5")
+    said(page)
+    scores = value(page, "logits")[2] / 0.5
+    expected = np.exp(scores - np.logaddexp.reduce(scores))
+    word = page.evaluate("glassformer.app.result.current.hypothesis.ids[2]")
+    assert "At temperature 0.5" in said(page)
+    assert f"has {expected[word]:.3f} instead of" in said(page)
+    bars = page.locator(".gfs-g-softmax text").all_text_contents()[::2]
+    np.testing.assert_allclose([float(bar) for bar in bars], np.sort(expected)[::-1][: len(bars)], atol=5e-4)
+
+
+def test_label_smoothing_is_named_where_the_training_had_it(opened):
+    said(opened("chapter=5", label_smoothing=0.1))
+    page = opened("chapter=5", label_smoothing=0.1)
+    said(page)
+    assert "label smoothing 0.1, the model aims at 0.9" in page.locator(".gfs-more-text").inner_text()
+    page = opened("chapter=5", label_smoothing=0)
+    said(page)
+    assert "label smoothing" not in page.locator(".gfs-more-text").inner_text()
+
+
+def test_an_act_makes_its_change_and_the_next_one_undoes_it(opened):
+    page = opened("chapter=2&act=1")
+    said(page)
+    page.get_by_role("button", name="Take the waves away").click()
+    until(page, "glassformer.app.changes.positions === false")
+    sentence = said(page)
+    assert page.evaluate("glassformer.app.result.current.text.slice(0, 80)") in sentence
+    page.keyboard.press("ArrowRight")
+    until(page, "glassformer.app.changed === false")
+    page = opened("chapter=7&act=2")  # by its address, too
+    until(page, "glassformer.app.changes.mistakes.length === 1")
+    sentence = said(page)
+    assert page.evaluate("glassformer.app.result.current.text.slice(0, 80)") in sentence
+    assert page.evaluate("glassformer.firstDifference") in page.locator(".gfs-more-text").inner_text()
+    other = page.get_by_label("Mistake").locator("option").nth(1).get_attribute("value")
+    page.get_by_label("Mistake").select_option(other)
+    until(page, f"glassformer.app.changes.mistakes[0] === '{other}'")
+
+
+def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
+    page = opened("chapter=7")
+    sentence = said(page)
+    page.get_by_role("button", name="Switch it off").click()
+    until(page, "Object.keys(glassformer.app.changes.ablated).length === 1")
+    [[attention, [head]]] = page.evaluate("Object.entries(glassformer.app.changes.ablated)")
+    word, row = page.evaluate(
+        "[glassformer.app.result.reference, glassformer.app.state.row].map((one, at) => at ? one : one.hypothesis.ids)"
+    )
+    word = word[row]
+    margins = page.evaluate(
+        """async ([names, heads, row, word]) => {
+          const { sourceIds, targetIds } = glassformer.app.result.reference;
+          const odds = async (ablated) => {
+            const { shape, data } = await (await glassformer.app.engine.trace(
+              { sourceIds, targetIds, changes: { ablated } })).get("log_probs");
+            return [...data.slice(row * shape[1], (row + 1) * shape[1])];
+          };
+          const found = {};
+          for (const name of names)
+            for (let head = 0; head < heads; head++) found[`${name} ${head}`] = await odds({ [name]: [head] });
+          return { found, plain: await odds({}) };
+        }""",
+        [ATTENTIONS, 4, row, word],
+    )
+    plain = np.array(margins["plain"])
+    plain[[0, 1, word]] = -np.inf  # searches write neither <pad> nor <bos>
+    rival = plain.argmax()
+    least = min(margins["found"], key=lambda name: margins["found"][name][word] - margins["found"][name][rival])
+    assert least == f"{attention} {head}"
+    assert f"to {np.exp(margins['found'][least][word]):.3f}" in sentence
+    more = page.get_by_role("button", name="Switch off the next, too")
+    said(page)
+    for count in range(2, 4):
+        if not more.count():
+            break
+        more.click()
+        until(page, f"Object.values(glassformer.app.changes.ablated).flat().length === {count}")
+        assert f"With {count} heads off" in said(page)
+    page.keyboard.press("ArrowLeft")
+    until(page, "glassformer.app.changed === false")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"norm": "pre"}, {"positions": "learned"}, {"positions": "none"}, {"encoder_layers": 6, "decoder_layers": 6}],
+    ids=str,
+)
+def test_the_chapters_of_any_model_have_a_sentence(opened, settings):
+    page = opened("chapter=1&act=1", **settings)
+    acts = ACTS | {2: 2 if settings.get("positions") == "none" else 3}
+    for chapter in range(2, 8):
+        for act in range(acts[chapter]):
+            page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+            sentence = said(page)
+            assert sentence
+            assert not {"{", "NaN", "undefined", "chapter."} & {*sentence, *sentence.split()}
+            assert page.locator(".gf-error:visible").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "language"), [((1440, 900), "en"), ((1280, 720), "en"), ((2560, 1440), "zh"), ((390, 844), "zh")]
+)
+def test_each_act_fits_has_few_stops_and_is_accessible(opened, size, language):
+    page = opened(f"chapter=1&act=1&language={language}", size)
+    for chapter, acts in ACTS.items():
+        for act in range(1 if chapter == 1 else 0, acts):
+            page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+            if chapter > 1:
+                said(page)
+            else:
+                page.wait_for_timeout(700)  # the camera draws back
+            assert page.evaluate(STOPS) <= 9, (chapter, act)
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+            if act in (0, 2):
+                assert problems(page) == []
+            if chapter > 1 and size[0] >= 1280:
+                bottom = page.locator(".gfs-said-box").evaluate("(one) => one.getBoundingClientRect().bottom")
+                heading = page.locator(".gfs-g-names text", has_text="Encoder" if language == "en" else "编码器").first
+                assert bottom <= heading.bounding_box()["y"], (chapter, act)

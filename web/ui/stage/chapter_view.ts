@@ -1,0 +1,253 @@
+// What the chapters show around the figure: the strip of seven, an act's sentence, its button and something to try.
+import { headEffects } from "../../engine/contest.ts";
+import { allHeads } from "../../engine/model.ts";
+import { NO_CHANGES } from "../../engine/changes.ts";
+import { largestAt } from "../../engine/tensor.ts";
+import { messageOf } from "../app.ts";
+import { button, chooser, element, refill } from "../dom.ts";
+import { slider } from "../figure.ts";
+import { gathered } from "../latest.ts";
+import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
+import { languageNames } from "./languages.ts";
+import { openingOf } from "./opening.ts";
+import { saidWith } from "./sentences.ts";
+
+import type { App } from "../app.ts";
+import type { Child } from "../types.ts";
+import type { Act, Found } from "./chapters.ts";
+import type { StageNumbers } from "./numbers.ts";
+
+const SEEN = "glassformer.story";
+const MOST_OFF = 8;
+
+/**
+ * Opens the first chapter if Python wants that: always, or at the reader's first visit, unless the address has a state.
+ * A model without a pair of sentences to turn begins with the outline.
+ */
+export function welcome(app: App) {
+  const { opens, pair } = app.payload.story;
+  if (app.engine.live === false || opens === "never" || location.hash) return;
+  if (opens === "always" || isFirstVisit()) app.show({ chapter: 1, act: Number(pair.length === 0) });
+}
+
+/** Returns whether this browser has not shown the chapters yet, and remembers that it has, where it may. */
+function isFirstVisit() {
+  try {
+    if (localStorage.getItem(SEEN)) return false;
+    localStorage.setItem(SEEN, "seen");
+  } catch {
+    // Sandboxed frames and some settings refuse storage: each visit is the first.
+  }
+  return true;
+}
+
+/** Opens an act; 0 = the figure. A forced word would be stronger than the look that the first chapter turns. */
+export async function openChapter(app: App, chapter: number, act = 0) {
+  if (chapter === 1 && app.changes.prefix) await app.set({ prefix: "" });
+  app.show({ chapter, act, zoom: null, sheet: false });
+}
+
+/** Goes to the next act or back; after the last act, to the figure. */
+export function goOn(app: App, by: 1 | -1) {
+  const place = placeAfter(app, by);
+  app.attempt(() => openChapter(app, place?.chapter ?? 0, place?.act));
+}
+
+/**
+ * Goes on or back by the keys of a clicker, wherever the focus is: not in a field, nor where a key has a meaning of its own,
+ * and not behind a zoom or a sheet.
+ */
+export function chapterKey(app: App, event: KeyboardEvent) {
+  const { chapter, view, zoom, sheet } = app.state;
+  const target = event.target as Element;
+  if (!chapter || view !== "stage" || zoom || sheet || event.defaultPrevented) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea")) return;
+  if (event.key === " " && target.matches("button, summary, [role=button]")) return;
+  const on = [" ", "ArrowRight", "PageDown"].includes(event.key);
+  if (!on && !["ArrowLeft", "PageUp"].includes(event.key)) return;
+  event.preventDefault();
+  if (on && chapter === CHAPTERS.length && !placeAfter(app, 1)) return; // the last act stays
+  goOn(app, on ? 1 : -1);
+}
+
+/** Makes the changes of each act while it is shown, and lights the word that it is about. */
+export function followChapters(app: App) {
+  let shown: Act | null = null;
+  const follow = async () => {
+    const [act, before] = [actOf(app), shown];
+    if (act?.id === before?.id) return;
+    shown = act;
+    const wanted = act?.changes && (await act.changes(app));
+    const row = act?.row && (await act.row(app));
+    if (actOf(app)?.id !== act?.id) return;
+    if (typeof row === "number") app.show({ row, sourceWord: null });
+    const { sentence } = app.state;
+    if (wanted && (app.changed || Object.keys(wanted).length > 0))
+      await app.turnTo({ sentence, changes: { ...NO_CHANGES, ...wanted } });
+    else if (before?.changes && !act?.changes) await app.reset();
+  };
+  const begin = () => void follow().catch((error) => app.complain(messageOf(error)));
+  app.on(["chapter", "act"], begin);
+  begin();
+}
+
+/** Returns the strip of the chapters: one stop of the Tab key, arrows between the chapters. */
+export function createStrip(app: App) {
+  const made = element("nav", { className: "gfs-strip" });
+  const steps = element("div", { role: "toolbar" });
+  const close = button("×", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });
+  const fill = () => {
+    const { chapter } = app.state;
+    const had = [...steps.children].indexOf(document.activeElement as Element);
+    steps.setAttribute("aria-label", app.t("chapter.strip"));
+    close.setAttribute("aria-label", app.t("chapter.close"));
+    close.hidden = chapter === 0;
+    made.toggleAttribute("data-open", chapter > 0);
+    refill(
+      steps,
+      CHAPTERS.map((one, at) => {
+        const reason = one.missing?.(app) ?? "";
+        const title = app.t(`chapter.${at + 1}`) + (reason && `. ${app.t(reason)}`);
+        const dot = button(
+          element("span", {}, app.t(`chapter.short.${at + 1}`)),
+          () => app.attempt(() => openChapter(app, at + 1)),
+          { title },
+        );
+        dot.tabIndex = at === Math.max(0, chapter - 1) ? 0 : -1;
+        dot.setAttribute("aria-label", `${at + 1}. ${title}`);
+        dot.toggleAttribute("data-missing", reason !== "");
+        if (at + 1 === chapter) dot.setAttribute("aria-current", "step");
+        return dot;
+      }),
+    );
+    if (had >= 0) (steps.children[Math.max(0, chapter - 1)] as HTMLElement).focus();
+  };
+  steps.addEventListener("keydown", (event) => {
+    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
+    const all = [...steps.children] as HTMLElement[];
+    const to = all[all.indexOf(document.activeElement as HTMLElement) + step];
+    if (step) event.stopPropagation();
+    if (!step || !to) return;
+    for (const one of all) one.tabIndex = one === to ? 0 : -1;
+    to.focus();
+    event.preventDefault();
+  });
+  fill();
+  app.on(["chapter", "language"], fill);
+  refill(made, steps, close);
+  return made;
+}
+
+/** What an act shows in the place of the stage's sentence. */
+export interface Guided {
+  kicker: Child;
+  sentence: Child;
+  more: Child;
+  buttons: Child;
+}
+
+/** Returns what an act says of these numbers, once it is known. */
+export async function guided(app: App, act: Act, numbers: StageNumbers, edit: () => void): Promise<Guided> {
+  const kicker = `${app.state.chapter} · ${app.t(`chapter.${app.state.chapter}`)}`;
+  if (act.made?.(numbers.translated.changes) === false)
+    return { kicker, sentence: "", more: "", buttons: app.t("page.busy") };
+  const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
+  const names = languageNames(app);
+  const values = { ...found.values, sourceLanguage: names.source, targetLanguage: names.target };
+  const key = `chapter.${act.id}`;
+  const exists = (one: string) => app.t(one) !== one;
+  const said = (one: string) =>
+    saidWith(app, one, act.box, numbers, values).map(({ text, side }) =>
+      side ? element("bdi", { className: `gfs-${side}` }, text) : text,
+    );
+  return {
+    kicker,
+    sentence: said(found.variant === OWN ? "" : found.variant ? `${key}.${found.variant}` : key),
+    more: [
+      found.more !== false && exists(`${key}.more`) && found.variant !== "unknown" && said(`${key}.more`),
+      " ",
+      exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
+    ],
+    buttons: [buttonsOf(app, act, found, edit), toolOf(app, act)],
+  };
+}
+
+/** Returns what the reader can set in an act. */
+function toolOf(app: App, { id }: Act): Child {
+  if (id === "temperature")
+    return slider(
+      app.t("chapter.temperature.name"),
+      { low: 0.2, high: 4, step: 0.1, value: app.state.temperature, written: (value) => value.toFixed(1) },
+      (temperature) => app.show({ temperature }),
+    );
+  if (id === "mistake")
+    return chooser(
+      app.t("chapter.mistake.name"),
+      mistakesOf(app).map((one) => [one, app.t(`mistake.${one}`)]),
+      app.changes.mistakes[0] ?? "",
+      (one) => app.attempt(() => app.set({ mistakes: [one] })),
+    );
+  const panel = (
+    {
+      search: "beam",
+      off: "changes",
+      trained: "training",
+      learning: "training",
+      beginning: "training",
+    } as const
+  )[id];
+  return (
+    panel &&
+    button(app.t(`chapter.${id}.open`), () => app.show({ sheet: true, panel }), {
+      className: "gfs-text-link",
+    })
+  );
+}
+
+/** Returns the button of an act: it goes on, or does what is left to do here. */
+function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit: () => void): Child {
+  const dark = (label: string, action: () => unknown) =>
+    button(label, () => app.attempt(action), { className: "gfs-pill gfs-dark" });
+  if (id === "yours")
+    return dark(app.t("chapter.yours.next"), async () => {
+      await openChapter(app, 0);
+      edit();
+    });
+  if (id === "off" && variant.startsWith("stays") && Number(values.count) < MOST_OFF)
+    return [
+      dark(app.t("chapter.off.more.next"), () => switchNextOff(app)),
+      button(app.t("chapter.off.next"), () => goOn(app, 1), { className: "gfs-pill" }),
+    ];
+  const next = placeAfter(app, 1);
+  const isLast = next !== null && next.chapter !== app.state.chapter;
+  return dark(isLast ? `${app.t(`chapter.${next.chapter}`)} →` : app.t(`chapter.${id}.next`), () =>
+    goOn(app, 1),
+  );
+}
+
+/** Switches off the head that now costs the word most, besides those that are off. */
+async function switchNextOff(app: App) {
+  const { reference } = app.result;
+  const opening = await openingOf(app, reference);
+  if (!opening) return;
+  const { row, rival, ids } = opening;
+  const contest = {
+    prefixIds: ids.slice(0, row),
+    cases: [{ sourceIds: reference.sourceIds, word: ids[row], rival }],
+  };
+  const off = Object.entries(app.changes.ablated).flatMap(([attention, heads]) =>
+    heads.map((head) => ({ attention, head })),
+  );
+  const found = await gathered(
+    headEffects(app.engine, contest, allHeads(app.config), off),
+    app.signal,
+    () => {},
+  );
+  const [least] = largestAt(
+    found.map(({ effect }) => -effect),
+    1,
+  );
+  const { attention, head } = found[least];
+  const { ablated } = app.changes;
+  await app.set({ ablated: { ...ablated, [attention]: [...(ablated[attention] ?? []), head] } });
+}

@@ -1,0 +1,463 @@
+// The chapters: what each act lights, how far the figure has risen, what it changes, and the numbers in its sentence.
+// Its texts are the strings `chapter.ACT`, with ".more", ".try" and ".next".
+import { isUnchanged } from "../../engine/changes.ts";
+import { ablatedHeads } from "../../engine/contest.ts";
+import { probabilityWords, tokenName } from "./words.ts";
+import { openingOf } from "./opening.ts";
+import { hidesLater } from "./sentences.ts";
+import { numberText } from "../../engine/number_text.ts";
+import { checkpointSteps, stepName } from "../training_panel.ts";
+
+import type { Changes } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Looks, SomeChanges } from "../types.ts";
+import type { StageNumbers } from "./numbers.ts";
+
+/** Up to which box each stack has risen; "" = not begun. */
+export interface Risen {
+  encoder: string;
+  decoder: string;
+}
+
+/** What an act says: numbers and words by their names in its texts, and which of its texts; [] = the usual ones. */
+export interface Found {
+  values: Record<string, string>;
+  variant?: string;
+  /** Whether there is a second part to say. */
+  more?: boolean;
+}
+
+export interface Act {
+  id: string;
+  /** The box with the ink border. */
+  box: string;
+  /** The boxes that are not quiet; [] = all. */
+  lit: string[];
+  risen: Risen;
+  /** The row that it lights, if it is not the reader's. */
+  row?(app: App): Promise<number | null>;
+  /** What is changed while it is shown; null = what the reader has changed. */
+  changes?(app: App): Promise<SomeChanges | null>;
+  /** Whether a result has the act's changes; nothing is said before. */
+  made?(changes: Changes): boolean;
+  found?(app: App, numbers: StageNumbers): Found | Promise<Found>;
+}
+
+interface Chapter {
+  acts(app: App): Act[];
+  /** Returns the key of the reason why this page cannot show the chapter; "" if it can. */
+  missing?(app: App): string;
+}
+
+/** The variant of an act that says what the stage says about its box. */
+export const OWN = "own";
+const WHOLE: Risen = { encoder: "all", decoder: "all" };
+const CROSS = "decoder.cross_attention";
+/** The mistakes whose effect is easy to see. */
+const PREFERRED = ["decoder_keys", "no_transpose", "no_scale"];
+const SNAPSHOTS = 3;
+const LONGEST = 90; // letters of a translation in a sentence
+
+const needsModel = ({ engine }: App) => (engine.live === false ? "chapter.recorded" : "");
+
+export const CHAPTERS: Chapter[] = [
+  {
+    acts: () => [
+      { id: "turn", box: CROSS, lit: [], risen: WHOLE },
+      { id: "outline", box: "", lit: [], risen: WHOLE },
+    ],
+    missing: needsModel,
+  },
+  {
+    acts: ({ config, engine }) => [
+      {
+        id: "embedding",
+        box: "encoder.embedding",
+        lit: ["encoder.embedding"],
+        risen: { encoder: "embedding", decoder: "" },
+        found: ({ config, result }, { source }) => {
+          const id = result.current.sourceIds[source] ?? 0;
+          return {
+            values: { width: String(config.d_model), id: String(id), all: String(config.source_vocab_size) },
+          };
+        },
+      },
+      {
+        id: "positions",
+        box: "encoder.positions",
+        lit: ["encoder.positions"],
+        risen: { encoder: "positions", decoder: "" },
+        found: ({ config: { positions } }, { source }) => ({
+          values: { place: String(source + 1) },
+          variant: positions === "interleaved" || positions === "halves" ? "" : positions,
+        }),
+      },
+      ...(config.positions === "none" || engine.live === false ? [] : [withoutPositions]),
+    ],
+  },
+  {
+    acts: () => [
+      {
+        id: "mixing",
+        box: "encoder.self_attention",
+        lit: ["encoder.self_attention"],
+        risen: { encoder: "self_attention", decoder: "" },
+        found: ({ config }) => ({ values: { heads: String(config.heads) } }),
+      },
+      {
+        id: "adding",
+        box: "encoder.self_attention.add",
+        lit: ["encoder.self_attention.add"],
+        risen: { encoder: "self_attention.add", decoder: "" },
+        found: (_, { shares, source }) => ({
+          values: { share: probabilityWords(shares.get("encoder.self_attention.add")?.[source] ?? 0) },
+        }),
+      },
+    ],
+  },
+  {
+    acts: () => [
+      {
+        id: "mask",
+        box: "decoder.self_attention",
+        lit: ["decoder.self_attention"],
+        risen: { encoder: "all", decoder: "self_attention" },
+        found: (app, numbers) => {
+          const { row, translated } = numbers;
+          const count = String(row + 1);
+          return {
+            values: { count, place: count, all: String(translated.outputTokens.length) },
+            variant: !hidesLater(app, numbers) ? OWN : row ? "" : "first",
+            more: hidesLater(app, numbers),
+          };
+        },
+      },
+      {
+        id: "reading",
+        box: CROSS,
+        lit: [CROSS],
+        risen: { encoder: "all", decoder: "cross_attention" },
+        found: () => ({ values: {}, variant: OWN }),
+      },
+      {
+        id: "units",
+        box: "decoder.feed_forward",
+        lit: ["decoder.feed_forward", "decoder.feed_forward.add"],
+        risen: { encoder: "all", decoder: "feed_forward.add" },
+        found: unitsOf,
+      },
+    ],
+  },
+  {
+    acts: ({ engine }) => [
+      {
+        id: "chances",
+        box: "decoder.softmax",
+        lit: ["decoder.softmax", "decoder.linear"],
+        risen: WHOLE,
+        found: chancesOf,
+      },
+      ...(engine.live === true
+        ? [
+            {
+              id: "temperature",
+              box: "decoder.softmax",
+              lit: ["decoder.softmax"],
+              risen: WHOLE,
+              found: temperatureOf,
+            },
+          ]
+        : []),
+      { id: "search", box: "decoder.softmax", lit: ["decoder.softmax"], risen: WHOLE, found: searchOf },
+    ],
+  },
+  {
+    acts: (app) => snapshotsOf(app).map((step, at) => snapshot(step, at)),
+    missing: (app) => needsModel(app) || (checkpointSteps(app.payload).length < 2 ? "chapter.snapshots" : ""),
+  },
+  {
+    acts: () => [
+      {
+        id: "deciding",
+        box: CROSS,
+        lit: [],
+        risen: WHOLE,
+        row: decidedRow,
+        changes: async () => ({}),
+        made: isUnchanged,
+        found: decidingOf,
+      },
+      {
+        id: "off",
+        box: CROSS,
+        lit: [],
+        risen: WHOLE,
+        row: decidedRow,
+        changes: firstOff,
+        made: ({ ablated }) => Object.keys(ablated).length > 0,
+        found: offOf,
+      },
+      {
+        id: "mistake",
+        box: CROSS,
+        lit: [],
+        risen: WHOLE,
+        changes: firstMistake,
+        made: ({ mistakes }) => mistakes.length > 0,
+        found: mistakeOf,
+      },
+      { id: "yours", box: CROSS, lit: [], risen: WHOLE },
+    ],
+    missing: needsModel,
+  },
+];
+
+/** Returns the acts of a chapter, from 1; a chapter that this page cannot show has one, which says why. */
+export function actsOf(app: App, chapter: number): Act[] {
+  const { acts, missing } = CHAPTERS[chapter - 1];
+  const reason = missing?.(app);
+  return reason && chapter > 1
+    ? [{ id: reason.replace("chapter.", ""), box: CROSS, lit: [], risen: WHOLE }]
+    : acts(app);
+}
+
+/** Returns the act that is shown; null on the figure. */
+export function actOf(app: App) {
+  const { chapter, act } = app.state;
+  if (!chapter) return null;
+  const acts = actsOf(app, chapter);
+  return acts[Math.min(act, acts.length - 1)];
+}
+
+/** Returns the place of the act that follows or precedes; null = the figure after the last act. */
+export function placeAfter(app: App, by: 1 | -1): { chapter: number; act: number } | null {
+  const { chapter, act } = app.state;
+  const next = Math.min(act, actsOf(app, chapter).length - 1) + by;
+  if (next < 0)
+    return chapter > 1
+      ? { chapter: chapter - 1, act: actsOf(app, chapter - 1).length - 1 }
+      : { chapter, act: 0 };
+  if (next < actsOf(app, chapter).length) return { chapter, act: next };
+  return chapter < CHAPTERS.length ? { chapter: chapter + 1, act: 0 } : null;
+}
+
+/** Returns where the stage shows what a scene of the former story showed; a page that opened no scene, 0, has none. */
+export function chapterOfScene(scene: number): Partial<Looks> {
+  const places = [[5, 0], [4, 1], [7, 0], [7, 1], [7, 2]]; // prettier-ignore
+  if (scene === 0) return {};
+  const [chapter, act] = places[scene - 1];
+  return { view: "stage", chapter, act };
+}
+
+// Acts that compute
+
+/** Returns the beginning of a text that is too long for a sentence. */
+function cut({ state }: App, text: string) {
+  const longest = state.lecture ? LONGEST / 2 : LONGEST;
+  return text.length > longest ? `${text.slice(0, longest)} …` : text;
+}
+
+function nameOf(app: App, token = "") {
+  return tokenName(token, (key) => app.t(key));
+}
+
+const withoutPositions: Act = {
+  id: "unplaced",
+  box: "encoder.positions",
+  lit: [],
+  risen: WHOLE,
+  changes: async () => ({ positions: false }),
+  made: ({ positions }) => !positions,
+  found: ({ result: { reference, current } }) => ({
+    values: { text: current.text },
+    variant: current.text === reference.text ? "same" : "",
+  }),
+};
+
+function unitsOf(app: App, { vectors, row, guesses }: StageNumbers): Found {
+  const units = vectors.get("decoder.feed_forward");
+  const [from, to] = ["cross_attention.add", "feed_forward.add"].map((at) =>
+    guesses.find((one) => one.at === at),
+  );
+  const width = units?.shape[1] ?? app.config.d_ff;
+  const active =
+    units?.data.subarray(row * width, (row + 1) * width).filter((value) => value > 0).length ?? 0;
+  const said = (guess: typeof from) =>
+    guess ? `${nameOf(app, guess.token)} (${probabilityWords(guess.probability)})` : "";
+  return {
+    values: { active: String(active), units: String(width), before: said(from), after: said(to) },
+    variant: app.config.activation === "relu" ? "" : "smooth",
+    more: Boolean(from && to),
+  };
+}
+
+function chancesOf(app: App, { candidates, translated, row, probability }: StageNumbers): Found {
+  const written = translated.hypothesis.ids[row];
+  const never = [written, app.config.bos_id, app.config.pad_id]; // searches never write the last two
+  const rival = candidates.find(({ id }) => !never.includes(id));
+  const smoothing = app.payload.label_smoothing;
+  return {
+    values: {
+      all: app.config.target_vocab_size.toLocaleString("en"),
+      probability: probabilityWords(probability),
+      rival: nameOf(app, rival?.token),
+      rivalProbability: probabilityWords(rival?.probability ?? 0),
+      smoothing: String(smoothing),
+      aim: String(Number((1 - smoothing).toFixed(4))),
+    },
+    variant: rival ? "" : "alone",
+    more: smoothing > 0,
+  };
+}
+
+function temperatureOf(
+  { state: { temperature } }: App,
+  { translated, candidates, row, probability }: StageNumbers,
+): Found {
+  const written = translated.hypothesis.ids[row];
+  const shown = candidates.find(({ id }) => id === written);
+  return {
+    values: {
+      temperature: temperature.toFixed(1),
+      usual: probabilityWords(probability),
+      probability: probabilityWords(shown?.probability ?? 0),
+    },
+    variant: shown ? "" : "lost",
+  };
+}
+
+function searchOf(app: App): Found {
+  const { state, result } = app;
+  const [best, second] = result.current.search.hypotheses;
+  return {
+    values: {
+      beam: String(state.search.beamSize),
+      logp: numberText(best.logProb, 2),
+      second: cut(app, second?.text ?? ""),
+      secondLogp: second ? numberText(second.logProb, 2) : "",
+    },
+    variant: state.search.beamSize > 1 ? "" : "one",
+    more: Boolean(second),
+  };
+}
+
+/** Returns the first snapshot, one from the middle, and the trained model. */
+function snapshotsOf(app: App) {
+  const steps = checkpointSteps(app.payload);
+  if (steps.length <= SNAPSHOTS) return steps;
+  return [steps[0], steps[Math.floor((steps.length - 1) / 2)], null];
+}
+
+function snapshot(step: number | null, at: number): Act {
+  return {
+    id: step === null ? "trained" : at ? "learning" : "beginning",
+    box: CROSS,
+    lit: [],
+    risen: WHOLE,
+    changes: async () => ({ checkpoint: step }),
+    made: ({ checkpoint }) => checkpoint === step,
+    found: (app) => {
+      const { payload, result } = app;
+      const { loss } = payload.curve;
+      const here = loss.findLast(([one]) => one <= (step ?? Infinity));
+      return {
+        values: {
+          step: stepName(app, step ?? payload.step),
+          text: cut(app, result.current.text) || app.t("chapter.nothing"),
+          loss: here ? numberText(here[1], 2) : "",
+        },
+        more: Boolean(here),
+      };
+    },
+  };
+}
+
+async function deciding(app: App) {
+  const opening = await openingOf(app, app.result.reference);
+  if (!opening) return null;
+  const all = Object.entries(opening.without).flatMap(([attention, heads]) =>
+    heads.map((left, head) => ({ attention, head, ...left })),
+  );
+  return { opening, head: all.reduce((best, one) => (one.margin < best.margin ? one : best)) };
+}
+
+async function decidedRow(app: App) {
+  return (await deciding(app))?.opening.row ?? null;
+}
+
+async function decidingOf(app: App): Promise<Found> {
+  const found = await deciding(app);
+  if (!found) return { values: {}, variant: "unknown" };
+  const { opening, head } = found;
+  const { reference } = app.result;
+  const [rival] = app.engine.tokens("target", [opening.rival]);
+  return {
+    values: {
+      ...headNames(app, head),
+      target: nameOf(app, reference.outputTokens[opening.row]),
+      rival: nameOf(app, rival),
+      from: probabilityWords(Math.exp(reference.hypothesis.tokenLogProbs[opening.row])),
+      to: probabilityWords(head.probability),
+      count: String(Object.values(opening.without).flat().length),
+    },
+    more: true,
+  };
+}
+
+function headNames(app: App, { attention, head }: { attention: string; head: number }) {
+  const [stack, , layer, kind] = attention.split(".");
+  return { head: String(head), layer, where: app.t(`chapter.where.${stack}.${kind}`) };
+}
+
+async function firstOff(app: App) {
+  if (Object.keys(app.changes.ablated).length > 0) return null;
+  const found = await deciding(app);
+  return found && { ablated: ablatedHeads([found.head]) };
+}
+
+async function offOf(app: App): Promise<Found> {
+  const found = await deciding(app);
+  const { reference, current } = app.result;
+  const row = found?.opening.row ?? 0;
+  const [before, now] = [reference, current].map(({ outputTokens }) => nameOf(app, outputTokens[row]));
+  const count = Object.values(app.changes.ablated).flat().length;
+  const stays = reference.hypothesis.ids[row] === current.hypothesis.ids[row];
+  return {
+    values: {
+      count: String(count),
+      target: before,
+      now,
+      probability: probabilityWords(Math.exp(current.hypothesis.tokenLogProbs[row] ?? NaN)),
+    },
+    variant: `${stays ? "stays" : "turns"}${count > 1 ? "" : ".one"}`,
+  };
+}
+
+/** Returns the mistakes whose effect shows in one sentence. */
+export function mistakesOf({ config }: App) {
+  return config.mistakes
+    .filter(({ first, one_length: oneLength }) => first && !oneLength)
+    .map(({ id }) => id);
+}
+
+async function firstMistake(app: App) {
+  if (app.changes.mistakes.length > 0) return null;
+  const ids = mistakesOf(app);
+  return { mistakes: [PREFERRED.find((id) => ids.includes(id)) ?? ids[0]] };
+}
+
+async function mistakeOf(app: App): Promise<Found> {
+  const { reference, current, firstDifference, logProbOfReference } = app.result;
+  const [id] = app.changes.mistakes;
+  return {
+    values: {
+      mistake: id ? app.t(`mistake.${id}`) : "",
+      text: cut(app, current.text) || app.t("chapter.nothing"),
+      first: firstDifference ?? "",
+      from: numberText(reference.hypothesis.logProb, 2),
+      to: numberText(logProbOfReference, 2),
+    },
+    variant: current.text === reference.text ? "same" : "",
+    more: firstDifference !== null,
+  };
+}

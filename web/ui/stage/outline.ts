@@ -1,0 +1,334 @@
+// The outline: Figure 1 as the paper draws it, with the names in the middle. Its button lets the same boxes widen into
+// the stage.
+import { button, element, refill } from "../dom.ts";
+import { drawing } from "../figure.ts";
+import { NARROW, planeOf } from "./geometry.ts";
+import { createStrip, goOn } from "./chapter_view.ts";
+import { languageNames } from "./languages.ts";
+import { path, rectangle, text } from "./pen.ts";
+
+import type { ModelConfig, Stack } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Child } from "../types.ts";
+import type { Kind, Span } from "./geometry.ts";
+
+/** A rectangle of the figure's plane. */
+export interface Area {
+  x: Span;
+  y: Span;
+}
+
+interface OutlineBox extends Area {
+  id: string;
+  stack: Stack;
+  kind: Kind;
+}
+
+interface OutlinePlan {
+  width: number;
+  height: number;
+  narrow: boolean;
+  boxes: OutlineBox[];
+  x: Record<Stack, Span>;
+  card: Record<Stack, Span>;
+}
+
+const CENTRE = (span: Span) => (span[0] + span[1]) / 2;
+const HEIGHTS: Record<Kind, number> = { emb: 33, att: 54, add: 26, ffn: 40, lin: 34, sof: 34 };
+
+/** Returns the boxes of the outline: each stack once, as the norm orders it. */
+export function outlinePlan({ norm }: ModelConfig, width: number, height: number): OutlinePlan {
+  const narrow = width < NARROW;
+  const wide = Math.min(228, (width - 110) / 2);
+  const half = narrow ? (wide < 228 ? 25 : 88) : 88;
+  const middle = narrow ? width / 2 : width * 0.643;
+  const x: Record<Stack, Span> = {
+    encoder: [middle - half - wide, middle - half],
+    decoder: [middle + half, middle + half + wide],
+  };
+  const floor = 741;
+  const stacked = (stack: Stack) => {
+    let y = floor;
+    const put = (id: string, kind: Kind, gap: number): OutlineBox => {
+      const span: Span = [y - gap - HEIGHTS[kind], y - gap];
+      y = span[0];
+      return { id, stack, kind, x: x[stack], y: span };
+    };
+    const kinds = ["self_attention", ...(stack === "decoder" ? ["cross_attention"] : []), "feed_forward"];
+    const boxes = [put("embedding", "emb", 0)];
+    kinds.forEach((id, at) => {
+      const gap = at ? (norm === "pre" ? 22 : 34) : 84;
+      if (norm === "pre") boxes.push(put(`${id}.norm`, "add", gap));
+      boxes.push(
+        put(id, id === "feed_forward" ? "ffn" : "att", norm === "pre" ? 3 : gap),
+        put(`${id}.add`, "add", 3),
+      );
+    });
+    const card: Span = [y - 40, floor - HEIGHTS.emb - 34];
+    y = card[0];
+    if (stack === "decoder") boxes.push(put("linear", "lin", 30), put("softmax", "sof", 28));
+    return { boxes, card };
+  };
+  const [encoder, decoder] = [stacked("encoder"), stacked("decoder")];
+  const top = Math.min(...decoder.boxes.map(({ y }) => y[0])) - 70;
+  const room: Span = narrow ? [0, Math.min(640, height * 0.8)] : [(66 * height) / 900, (812 * height) / 900];
+  const share = Math.min(1, (room[1] - room[0]) / (812 - top));
+  const moved = (y: number) => Math.round(room[1] - (812 - y) * share);
+  const span = ([from, to]: Span): Span => [moved(from), moved(to)];
+  return {
+    width,
+    height: narrow ? room[1] + 30 : height,
+    narrow,
+    x,
+    boxes: [...encoder.boxes, ...decoder.boxes].map((box) => ({ ...box, y: span(box.y) })),
+    card: { encoder: span(encoder.card), decoder: span(decoder.card) },
+  };
+}
+
+/** Returns the outline as an element, empty while another act is shown. */
+export function createOutline(app: App) {
+  const title = element("h2");
+  const lead = element("p", { className: "gfs-outline-lead" });
+  const act = button("", () => goOn(app, 1), { className: "gfs-pill gfs-dark" });
+  const picture = element("div", { className: "gfs-outline-picture" });
+  const strip = createStrip(app);
+  const plane = element(
+    "div",
+    { className: "gfs-plane" },
+    element("p", { className: "gfs-name gfs-outline-name" }, "glassformer"),
+    picture,
+    element("div", { className: "gfs-outline-said" }, title, lead, act),
+    strip,
+  );
+  const made = element("section", { className: "gf-stage-root gfs-outline" }, plane);
+  const isShown = () => {
+    const { view, chapter, act } = app.state;
+    return view === "stage" && chapter === 1 && act > 0;
+  };
+  function draw() {
+    if (!isShown() || !app.state.result) return;
+    const { width, height, scale, css } = planeOf(
+      made.parentElement?.clientWidth || NARROW,
+      app.state.lecture,
+    );
+    plane.style.cssText = css;
+    made.style.height = width < NARROW ? "" : `${Math.ceil(height * scale)}px`;
+    const plan = outlinePlan(app.config, width, height);
+    strip.style.cssText = plan.narrow
+      ? ""
+      : `left:${width * 0.4765}px;top:${height - 66}px;width:${width * 0.5235 - 38}px`;
+    plane.classList.toggle("gfs-narrow", width < NARROW);
+    const names = languageNames(app);
+    title.textContent = app.t("outline.title");
+    lead.textContent = app.t("outline.lead", names.source, names.target);
+    act.textContent = app.t("outline.act");
+    refill(picture, pictureOf(app, plan));
+  }
+  app.on(["result", "chapter", "act", "view", "language", "theme", "layout"], () => {
+    const wasShown = made.contains(document.activeElement);
+    draw();
+    if (isShown() && !wasShown && document.activeElement === document.body)
+      act.focus({ preventScroll: true });
+  });
+  window.addEventListener("resize", draw, { signal: app.signal });
+  return made;
+}
+
+function pictureOf(app: App, plan: OutlinePlan) {
+  const { width, height, boxes, x, card, narrow } = plan;
+  const { config } = app;
+  const stacks = ["encoder", "decoder"] as const;
+  const about = { role: "img", "aria-label": app.t("outline.label") };
+  return drawing(
+    "svg",
+    { width, height, viewBox: `0 0 ${width} ${height}`, class: "gfs-outline-svg", ...about },
+    stacks.map((stack) => cardOf(app, plan, stack, config[`${stack}_layers`])),
+    boxes.map((box) => boxIn(app, box, narrow)),
+    stacks.map((stack) => flowOf(plan, stack)),
+    memoryOf(plan),
+    sentenceOf(app, plan),
+    drawing("rect", {
+      x: CENTRE(x.decoder) - 40,
+      y: boxOf(boxes, "decoder", "softmax").y[0] - 66,
+      width: 80,
+      height: 28,
+      rx: 14,
+      fill: "none",
+      stroke: "var(--tgt)",
+      "stroke-dasharray": "4 4",
+    }),
+    text(CENTRE(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52, "?", {
+      anchor: "middle",
+      size: 15,
+      weight: 650,
+      fill: "var(--tgt)",
+    }),
+    stacks.map((stack) =>
+      text(x[stack][0] - (narrow ? 14 : 28), card[stack][0] - 14, app.t(`stage.${stack}`), {
+        size: 15,
+        weight: 650,
+        fill: "var(--ink)",
+      }),
+    ),
+  );
+}
+
+function boxOf(boxes: OutlineBox[], stack: Stack, id: string) {
+  return boxes.find((box) => box.stack === stack && box.id === id) as OutlineBox;
+}
+
+/** Draws the card of a stack's layer, with a second one behind it if there are more, and their number. */
+function cardOf(app: App, { x, card, narrow }: OutlinePlan, stack: Stack, layers: number): Child[] {
+  const out = narrow ? 14 : 30;
+  const span: Span = [x[stack][0] - out, x[stack][1] + out];
+  const look = { rx: 12, fill: "var(--card)", stroke: "var(--card-line)" };
+  const [left, top] = stack === "encoder" ? [span[0] - 14, "end"] : [span[1] + 14, "start"];
+  return [
+    layers > 1 && rectangle([span[0] + 8, span[1] - 8], [card[stack][0] + 10, card[stack][1] + 10], look),
+    rectangle(span, card[stack], look),
+    narrow
+      ? text(span[1] - 8, card[stack][0] + 13, `${layers} ×`, { anchor: "end" })
+      : text(left, CENTRE(card[stack]), `${layers} ×`, { size: 15, anchor: top as "start" | "end" }),
+  ];
+}
+
+function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean) {
+  const adds = id.endsWith(".add") && app.config.norm === "pre";
+  const key = adds ? "stage.box.add" : id === "embedding" ? "outline.embedding" : `stage.box.${stack}.${id}`;
+  const named = app.t(key).split("|");
+  const fits = y[1] - y[0] >= (narrow ? 30 : 34) ? 2 : 1;
+  const space = app.state.language === "zh" ? "" : " ";
+  const shown =
+    fits === 1 || named.length < 2 || kind === "ffn" || (named.length === 2 && !narrow)
+      ? [named.join(space)]
+      : [named[0], named.slice(1).join(space)];
+  return drawing(
+    "g",
+    {},
+    rectangle(x, y, { rx: 6, fill: `var(--${kind})`, stroke: `var(--${kind}-l)` }),
+    shown.map((one, at) =>
+      text(CENTRE(x), CENTRE(y) + (at - (shown.length - 1) / 2) * 16, one, {
+        anchor: "middle",
+        size: narrow ? 12 : 14,
+        fill: "var(--ink)",
+      }),
+    ),
+  );
+}
+
+/** Draws the arrows of a stack: from box to box, into each attention three times, and around each sub-layer. */
+function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
+  const own = boxes.filter((box) => box.stack === stack);
+  const middle = CENTRE(x[stack]);
+  const out = stack === "encoder" ? x[stack][0] - (narrow ? 8 : 15) : x[stack][1] + (narrow ? 8 : 15);
+  const edge = stack === "encoder" ? x[stack][0] : x[stack][1];
+  const way = stack === "encoder" ? -1 : 1;
+  const line = (d: string) => path(d, "var(--loop)", 1.5);
+  const head = (at: number, y: number) => line(`M${at - 4} ${y + 6}L${at} ${y}L${at + 4} ${y + 6}`);
+  const made: Child[] = [];
+  own.forEach((box, at) => {
+    const below = own[at - 1];
+    const from = below ? below.y[0] : box.y[1] + 28;
+    const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // the memory draws its arrows
+    if (from - box.y[1] > 8 && !isAsked)
+      made.push(line(`M${middle} ${from}V${box.y[1]}`), head(middle, box.y[1]));
+    if (!box.id.endsWith("attention") && box.id !== "feed_forward") return;
+    const start = own.find(({ id }) => id === `${box.id}.norm`) ?? box;
+    const joint = isAsked ? from - 4 : start.y[1] + Math.min(22, (from - start.y[1]) * 0.6);
+    const add = boxOf(own, stack, `${box.id}.add`);
+    const r = way * 8;
+    made.push(
+      line(
+        `M${middle} ${joint}H${out - r}Q${out} ${joint} ${out} ${joint - 8}V${CENTRE(add.y) + 8}Q${out} ${CENTRE(add.y)} ${out - r} ${CENTRE(add.y)}H${edge}`,
+      ),
+      line(
+        `M${edge + way * 6} ${CENTRE(add.y) - 4}L${edge} ${CENTRE(add.y)}L${edge + way * 6} ${CENTRE(add.y) + 4}`,
+      ),
+    );
+    if (box.id !== "self_attention" || start !== box) return;
+    const fork = box.y[1] + 13;
+    made.push(
+      line(
+        `M${middle - 46} ${box.y[1]}V${fork - 6}Q${middle - 46} ${fork} ${middle - 40} ${fork}H${middle + 40}Q${middle + 46} ${fork} ${middle + 46} ${fork - 6}V${box.y[1]}`,
+      ),
+      head(middle - 46, box.y[1]),
+      head(middle + 46, box.y[1]),
+    );
+  });
+  const last = own[own.length - 1];
+  if (stack === "decoder")
+    made.push(line(`M${middle} ${last.y[0]}V${last.y[0] - 34}`), head(middle, last.y[0] - 34));
+  return made;
+}
+
+/** Draws the memory: from the encoder's last box into cross-attention, where it is read. */
+function memoryOf({ boxes, x, card }: OutlinePlan) {
+  const [top, cross] = [
+    boxOf(boxes, "encoder", "feed_forward.add"),
+    boxOf(boxes, "decoder", "cross_attention"),
+  ];
+  const [from, to] = [CENTRE(x.encoder), CENTRE(x.decoder)];
+  const [up, bus] = [card.encoder[0] - 28, (x.encoder[1] + x.decoder[0]) / 2];
+  const self = boxOf(boxes, "decoder", "self_attention.add");
+  const [under, asks] = [0.36, 0.62].map((share) =>
+    Math.round(cross.y[1] + share * (self.y[0] - cross.y[1])),
+  );
+  const r = 10;
+  const arrow = (at: number, colour: string) =>
+    path(`M${at - 4} ${cross.y[1] + 6}L${at} ${cross.y[1]}L${at + 4} ${cross.y[1] + 6}`, colour, 2);
+  return [
+    path(
+      `M${from} ${top.y[0]}V${up + r}Q${from} ${up} ${from + r} ${up}H${bus - r}Q${bus} ${up} ${bus} ${up + r}V${under - r}Q${bus} ${under} ${bus + r} ${under}H${to - r}Q${to} ${under} ${to} ${cross.y[1]}M${to - 46} ${under}V${cross.y[1]}`,
+      "var(--src)",
+      2.5,
+    ),
+    arrow(to, "var(--src)"),
+    arrow(to - 46, "var(--src)"),
+    path(
+      `M${to} ${self.y[0]}V${asks + 6}Q${to} ${asks} ${to + 6} ${asks}H${to + 40}Q${to + 46} ${asks} ${to + 46} ${asks - 6}V${cross.y[1]}`,
+      "var(--tgt)",
+      2,
+    ),
+    arrow(to + 46, "var(--tgt)"),
+  ];
+}
+
+/** Draws the sentence under the encoder, and what the decoder has written so far. */
+function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan): Child[] {
+  const bottom = boxOf(boxes, "encoder", "embedding").y[1] + 28;
+  const middle = CENTRE(x.encoder);
+  const sentence = app.state.sentence;
+  const fits = narrow ? Math.floor(((x.encoder[1] - x.encoder[0]) / 12) * 1.9) : 66;
+  const shown = sentence.length > fits ? `${sentence.slice(0, fits - 1)}…` : sentence;
+  const size = narrow ? 12 : 16;
+  const half = narrow
+    ? CENTRE(x.encoder) - 8
+    : Math.max(CENTRE(x.encoder) - x.encoder[0], (shown.length * size * 0.5) / 2 + 20);
+  return [
+    rectangle([Math.max(4, middle - half), Math.min(width, middle + half)], [bottom, bottom + 34], {
+      rx: 6,
+      fill: "var(--card)",
+      stroke: "var(--src)",
+      "stroke-width": 1.5,
+    }),
+    text(middle, bottom + 17, shown, { anchor: "middle", size, fill: "var(--ink)" }),
+    text(CENTRE(x.decoder), bottom + 17, app.t("outline.nothing", languageNames(app).target), {
+      anchor: "middle",
+      size: narrow ? 12 : 14,
+      fill: "var(--ink3)",
+    }),
+  ];
+}
+
+/** Returns the boxes of the outline by their names on the stage. */
+export function outlineAreas(app: App, width: number, height: number): Map<string, Area> {
+  const { boxes, narrow } = outlinePlan(app.config, width, height);
+  if (narrow) return new Map();
+  return new Map(
+    boxes.flatMap((box): [string, Area][] => {
+      const area = { x: box.x, y: box.y };
+      const named: [string, Area] = [`${box.stack}.${box.id}`, area];
+      return box.id === "embedding" ? [named, [`${box.stack}.positions`, area]] : [named];
+    }),
+  );
+}
