@@ -221,6 +221,9 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
     page.locator(".gfz-rows th button").first.wait_for()  # the head's own box
     assert "cross_attention" in page.evaluate("glassformer.app.state.zoom.box")
     page.go_back()
+    page.locator(".gfz-panel .gf-link", has_text="feed-forward 0").click()
+    until(page, "glassformer.app.state.zoom.box === 'decoder.layers.0.feed_forward'")
+    page.go_back()
     page.get_by_role("button", name="Beam", exact=True).click()
     page.locator(".gfz-panel .gf-node").first.wait_for()
     assert page.evaluate(SMALL) == []
@@ -301,6 +304,8 @@ def test_nothing_scrolls_on_a_desk_and_axe_finds_nothing(opened, size, box):
     for part in (".gfz-scroll", ".gf-zoom"):
         until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
     assert page.evaluate(SMALL) == []
+    grounds = "(all) => [...new Set(all.map((one) => getComputedStyle(one).backgroundColor))].length"
+    assert page.locator(".gfz-step:not([aria-current]) i").evaluate_all(grounds) == 1  # no bar's ground
     page.locator("[data-stop^='word ']").nth(3).click()  # a word that is not written
     for theme in ("light", "dark"):
         page.evaluate("(theme) => glassformer.app.show({theme})", theme)

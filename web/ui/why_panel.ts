@@ -298,11 +298,21 @@ function drawParts(
   if (focused instanceof HTMLElement && holder.contains(focused)) focused.focus();
 }
 
+/** Opens a sub-layer's box on the stage, or a point of it on the page of all numbers. */
+function openPoint(app: App, box: string, name: string, head: number) {
+  const { view, heads } = app.state;
+  app.show(
+    view === "stage"
+      ? { zoom: { box, key: null }, heads: headsWith(heads, name, head) }
+      : { stage: "point", point: { name, head } },
+  );
+}
+
 /** Returns the name of a part that is not a head; the name of a network opens its output. */
 function partLabel(app: App, name: string) {
   const layer = name.match(/^decoder\.layers\.(\d+)\.feed_forward$/)?.[1];
   if (layer === undefined) return hint(app.t(`why.part.${name}`), app.t(`why.part.${name}.about`));
-  const open = () => app.show({ stage: "point", point: { name: `${name}.output`, head: 0 } });
+  const open = () => openPoint(app, name, `${name}.output`, 0);
   const opener = button(app.t("why.part.network", layer), open, { className: "gf-link" });
   return element("span", { className: "gf-head" }, opener);
 }
@@ -344,13 +354,7 @@ export function collected<Made>(
 /** Returns a head's name, which opens the head, and the button that switches it off. */
 function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
   const { attention, head } = one;
-  const point = { name: `${attention}.weights`, head };
-  const open = () =>
-    app.show(
-      app.state.view === "stage"
-        ? { zoom: { box: attention, key: null }, heads: headsWith(app.state.heads, point.name, head) }
-        : { stage: "point", point },
-    );
+  const open = () => openPoint(app, attention, `${attention}.weights`, head);
   const off = () => app.attempt(() => app.set(alsoAblated(app.changes, one)));
   const switchOff = button("✕", off, { title: app.t("why.off") });
   switchOff.setAttribute("aria-label", `${app.t("why.off")}: ${headName(app, one)}`);
