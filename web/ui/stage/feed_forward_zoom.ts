@@ -298,7 +298,7 @@ class Panel {
     sum.dataset.stop = `hidden ${at}`;
     const labels = isOpen && hasMatrices;
     const bar = element("i", {
-      style: `width: ${Math.max(1, (70 * Math.max(0, activation)) / largestSize(numbers.activated))}px`,
+      style: `width: ${Math.max(1, (56 * Math.max(0, activation)) / largestSize(numbers.activated))}px`,
     });
     const made = button([bar, fixedText(activation)], () => this.#openUnit(unit));
     made.dataset.stop = `activated ${at}`;
