@@ -34,8 +34,8 @@ FRAMES = """(duration) => new Promise((done) => {
   const step = () => (performance.now() < end ? (count++, requestAnimationFrame(step)) : done(count));
   requestAnimationFrame(step);
 })"""
-TASK = "RunTask"
-"""Chromium's name of a task of a thread in its trace."""
+FRAME, TASK = "Commit", "RunTask"
+"""Chromium's names, in its trace, of the end of a frame and of a task of a thread."""
 READY = "() => glassformer.ready.then(() => new Promise((done) => setTimeout(done, 300)))"
 
 
@@ -82,7 +82,7 @@ def frames_of_play(browser: Any, page: Path, seconds: float) -> tuple[list[float
 
 def work_between_frames(events: Sequence[dict[str, Any]]) -> list[float]:
     """Return the milliseconds of the main thread's tasks of each frame, from the events of a trace."""
-    begun = [event for event in events if event["name"] == "BeginMainThreadFrame"]
+    begun = [event for event in events if event["name"] == FRAME]
     thread = {(event["pid"], event["tid"]) for event in begun}
     starts = sorted(event["ts"] for event in begun)
     work = [0.0] * len(starts)
@@ -108,7 +108,7 @@ def main() -> None:
         painted = sorted(first_visit(browser, page) for _ in range(options.visits))
         print(f"the first chapter, ms: {painted[0]:.0f}, {painted[len(painted) // 2]:.0f}, {painted[-1]:.0f}")
         tab = browser.new_page(viewport={"width": 1280, "height": 800})
-        tab.goto(f"{page.as_uri()}#new")  # an address with a state opens no chapter
+        tab.goto(f"{page.as_uri()}#view=numbers")
         tab.evaluate(READY)
         frames = tab.evaluate(HOVER)["frame"]
         print(f"hover, ms: median {sorted(frames)[len(frames) // 2]:.1f}, worst {max(frames):.1f}")
