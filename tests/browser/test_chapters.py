@@ -169,7 +169,7 @@ def test_the_sentences_have_the_models_numbers(opened):
     page.evaluate("glassformer.app.show({chapter: 3, act: 0})")
     heads = page.evaluate("glassformer.app.state.heads.encoder")
     weights = value(page, f"encoder.layers.{heads['layer']}.self_attention.weights")[heads["head"], source]
-    assert f"{weights.max():.3f} of what this head gives {lit}" in said(page)
+    assert f"{weights.max():.3f} of its attention." in said(page)
     page.evaluate("glassformer.app.show({chapter: 4, act: 2})")
     layer = page.evaluate("glassformer.app.state.heads.cross.layer")
     units = value(page, f"decoder.layers.{layer}.feed_forward.activated")[2]

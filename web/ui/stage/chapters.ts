@@ -391,12 +391,14 @@ async function decidingOf(app: App): Promise<Found> {
   const { opening, head } = found;
   const { reference } = app.result;
   const [rival] = app.engine.tokens("target", [opening.rival]);
+  const before = Math.exp(reference.hypothesis.tokenLogProbs[opening.row]);
   return {
+    variant: head.probability < before ? undefined : "lead", // it loses against the rival alone
     values: {
       ...headNames(app, head),
       target: nameOf(app, reference.outputTokens[opening.row]),
       rival: nameOf(app, rival),
-      from: probabilityWords(Math.exp(reference.hypothesis.tokenLogProbs[opening.row])),
+      from: probabilityWords(before),
       to: probabilityWords(head.probability),
       count: String(Object.values(opening.without).flat().length),
     },
