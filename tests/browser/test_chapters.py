@@ -302,4 +302,9 @@ def test_each_act_fits_has_few_stops_and_is_accessible(opened, size, language):
             if chapter > 1 and size[0] >= 1280:
                 bottom = page.locator(".gfs-said-box").evaluate("(one) => one.getBoundingClientRect().bottom")
                 heading = page.locator(".gfs-g-names text", has_text="Encoder" if language == "en" else "编码器").first
+                until(page, "document.getAnimations().every((one) => one.playState !== 'running')")  # boxes glide
+                tops = page.locator(".gfs-box rect, .gfs-g-names text").evaluate_all(
+                    "(all) => all.map((one) => one.getBoundingClientRect().top)"
+                )
+                assert min(tops) >= 0, (chapter, act)
                 assert bottom <= heading.bounding_box()["y"], (chapter, act)

@@ -130,7 +130,7 @@ function layerRows(stack: Stack, { norm, lit }: Plan, scale = 1): Row[] {
   return kinds.flatMap((id): Row[] => {
     const tall = lit === "decoder.self_attention" ? "self_attention" : "cross_attention";
     const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
-    const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
+    const [usual, least] = id === "feed_forward" ? [48, 28] : isTall ? [178, 96] : [84, 52];
     const kind = id === "feed_forward" ? "ffn" : "att";
     const own = { id, kind, usual: usual * scale, least: least * scale } as const;
     return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
@@ -211,7 +211,7 @@ function wide(plan: Plan): Geometry {
     const isLit = plan.lit.endsWith(`coder.${id}`);
     return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
   });
-  const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM + 30 : Infinity);
+  const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM : Infinity);
   const first = stacked(embeddings, heightsBelow, words[0] - 10);
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder),
