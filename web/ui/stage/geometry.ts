@@ -130,7 +130,7 @@ function layerRows(stack: Stack, { norm, lit }: Plan, scale = 1): Row[] {
   return kinds.flatMap((id): Row[] => {
     const tall = lit === "decoder.self_attention" ? "self_attention" : "cross_attention";
     const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
-    const [usual, least] = id === "feed_forward" ? [48, 28] : isTall ? [178, 96] : [84, 52];
+    const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
     const kind = id === "feed_forward" ? "ffn" : "att";
     const own = { id, kind, usual: usual * scale, least: least * scale } as const;
     return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
@@ -194,8 +194,8 @@ export function columnsOf(
 }
 
 /** Returns the edges of the closed layers below and above the open one, from the lowest up, with their heights. */
-function edgeHeights(layers: number, open: number) {
-  const height = layers > 2 ? EDGE.slim : EDGE.usual;
+function edgeHeights(layers: number, open: number, isTight = false) {
+  const height = layers > 2 || isTight ? EDGE.slim : EDGE.usual;
   const span = (count: number) => count * height + (count ? 5 : 0);
   return { height, below: span(open), above: span(layers - 1 - open) };
 }
@@ -213,9 +213,10 @@ function wide(plan: Plan): Geometry {
   });
   const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM : Infinity);
   const first = stacked(embeddings, heightsBelow, words[0] - 10);
+  const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1; // edges below and above
   const edges = {
-    encoder: edgeHeights(layers.encoder, open.encoder),
-    decoder: edgeHeights(layers.decoder, open.decoder),
+    encoder: edgeHeights(layers.encoder, open.encoder, isTight),
+    decoder: edgeHeights(layers.decoder, open.decoder, isTight),
   };
   const below = Math.max(edges.encoder.below, edges.decoder.below);
   const floor = first.top - 11 - below - GAP; // where the open layers begin: level on both sides
