@@ -394,6 +394,29 @@ def test_a_new_sentence_is_typed_into_the_words(stage):
     assert shown(page, '.gfs-word[data-word="encoder"]') == ["the", "dog", "sleeps", ".", "end"]
 
 
+def test_what_the_mask_no_longer_hides_is_drawn(stage):
+    page = stage()
+    page.evaluate("glassformer.app.show({ box: 'decoder.self_attention', row: 2 })")
+    settled(page)
+    hatched = page.locator(".gfs-g-arcs rect[fill='url(#gfs-hatch)']")
+    assert hatched.count() == 1
+    page.evaluate("glassformer.set({ mistakes: ['no_causal_mask'] }).then(() => null)")
+    settled(page)
+    assert hatched.count() == 0
+    drawn = page.locator(".gfs-arcs[data-stack=decoder]").evaluate_all("(all) => all.map((one) => +one.dataset.column)")
+    assert max(drawn) > page.evaluate("glassformer.app.state.row")
+
+
+def test_examples_are_told_apart_by_their_ends(make_translator, explore):
+    pair = [
+        "the black cat sees a big dog because it was so very tired .",
+        "the black cat sees a dog because it was wide .",
+    ]
+    page = explore(make_translator(), SENTENCE, view="stage", examples=pair)
+    page.locator(".gfs-chip").first.wait_for()
+    assert shown(page, ".gfs-chip") == ["… so very tired .", "… it was wide ."]
+
+
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])
 def test_an_empty_text_is_refused_where_the_reader_looks_and_nothing_moves(stage, size):
     page = stage(size)

@@ -169,13 +169,13 @@ def test_the_keyboard_moves_keeps_and_lets_go(explore, turnable):
 def test_the_button_plays_the_drag_and_then_leads_on(explore, turnable):
     page = opened(explore, turnable)
     turn = opening(page)["turn"]
-    page.get_by_role("button", name="Drag the beam").click()
+    page.get_by_role("button", name="Drag it for me").click()
     page.get_by_role("button", name="See the whole figure").wait_for()
     until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
     rest(page)
     assert shown(page) == pytest.approx([turn["word"], turn["rival"]], abs=1e-4)
     page.get_by_role("button", name="Let go").click()
-    page.get_by_role("button", name="Drag the beam").wait_for()
+    page.get_by_role("button", name="Drag it for me").wait_for()
     until(page, "Object.keys(glassformer.app.changes.overrides).length === 0")
 
 
@@ -188,7 +188,7 @@ def test_with_reduced_motion_the_beam_does_not_travel(page, explore, turnable):
       const dot = document.querySelector(".gf-ray-dot");
       new MutationObserver(() => seen.add(dot.getAttribute("aria-valuenow"))).observe(dot, { attributes: true });
     }""")
-    page.get_by_role("button", name="Drag the beam").click()
+    page.get_by_role("button", name="Drag it for me").click()
     until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
     rest(page)
     assert set(page.evaluate("[...seen]")) <= {str(turn["from"]), str(turn["to"])}

@@ -20,15 +20,18 @@ export function drawArcs(pen: Pen) {
   const self = boxOf(decoder, "self_attention").y;
   const next = columns.at[numbers.row + 1];
   const from = next === undefined ? decoder.room[1] : (columns.at[numbers.row] + next) / 2;
+  const rows = rowsOf(numbers.weights.decoder, numbers.heads.decoder);
+  const seesLater = rows.some((row, at) => row.some((weight, key) => key > at && weight > 0)); // the mask is changed
   return [
     ...arcs(encoder, rowsOf(numbers.weights.encoder, numbers.heads.encoder), numbers.source, Infinity),
-    from < decoder.room[1] &&
+    !seesLater &&
+      from < decoder.room[1] &&
       rectangle([Math.min(from, decoder.room[1]), decoder.room[1]], [self[0] + 1, self[1] - 1], {
         fill: "url(#gfs-hatch)",
         opacity: 0.7,
         stroke: "none",
       }),
-    ...arcs(decoder, rowsOf(numbers.weights.decoder, numbers.heads.decoder), numbers.row, numbers.row + 1),
+    ...arcs(decoder, rows, numbers.row, seesLater ? Infinity : numbers.row + 1),
   ];
 }
 

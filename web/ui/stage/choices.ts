@@ -83,10 +83,15 @@ export function writtenIn(act: Pick<Act, "row" | "risen"> | null) {
   return act && act.row + Number(act.risen.decoder === "all");
 }
 
+/** The number of letters that a chip has room for. */
+const LONGEST_CHIP = 16;
+
 /** Returns the end of a sentence, which tells examples apart. */
 export function shortened(sentence: string) {
   const words = sentence.split(" ");
-  return words.length > 6 ? `… ${words.slice(-4).join(" ")}` : sentence;
+  let from = words.length - 1;
+  while (from > 0 && words.slice(from - 1).join(" ").length <= LONGEST_CHIP) from--;
+  return from > 0 ? `… ${words.slice(from).join(" ")}` : sentence;
 }
 
 export function parityText(app: App) {
