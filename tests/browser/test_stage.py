@@ -415,6 +415,10 @@ def test_examples_are_told_apart_by_their_ends(make_translator, explore):
     page = explore(make_translator(), SENTENCE, view="stage", examples=pair)
     page.locator(".gfs-chip").first.wait_for()
     assert shown(page, ".gfs-chip") == ["… so very tired .", "… it was wide ."]
+    page.locator(".gfs-chip").first.focus()
+    page.keyboard.press("ArrowRight")  # the examples are one stop of the Tab key
+    assert page.evaluate("document.activeElement.title") == pair[1]
+    assert page.locator(".gfs-chip").evaluate_all("(all) => all.map((one) => one.tabIndex)") == [-1, 0]
 
 
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])

@@ -64,6 +64,20 @@ export function chooser<Value extends string>(
   return made;
 }
 
+/** Lets ← and → move the focus along a row of buttons, of which one is a stop of the Tab key. */
+export function letArrowsMove(row: HTMLElement) {
+  row.addEventListener("keydown", (event) => {
+    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
+    const all = [...row.children] as HTMLElement[];
+    const to = all[all.indexOf(event.target as HTMLElement) + step];
+    if (step) event.stopPropagation();
+    if (!step || !to) return;
+    for (const one of all) one.tabIndex = one === to ? 0 : -1;
+    to.focus();
+    event.preventDefault();
+  });
+}
+
 /** Returns a token's element, isolated, so that right-to-left words do not disturb their neighbours. */
 export function tokenElement(text: string, properties: Properties = {}) {
   return element("bdi", { className: "gf-token", ...properties }, text);

@@ -4,7 +4,7 @@ import { allHeads } from "../../engine/model.ts";
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
-import { button, chooser, element, refill } from "../dom.ts";
+import { button, chooser, element, letArrowsMove, refill } from "../dom.ts";
 import { slider } from "../figure.ts";
 import { gathered } from "../latest.ts";
 import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
@@ -122,16 +122,7 @@ export function createStrip(app: App) {
     );
     if (had >= 0) (steps.children[Math.max(0, chapter - 1)] as HTMLElement).focus();
   };
-  steps.addEventListener("keydown", (event) => {
-    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
-    const all = [...steps.children] as HTMLElement[];
-    const to = all[all.indexOf(document.activeElement as HTMLElement) + step];
-    if (step) event.stopPropagation();
-    if (!step || !to) return;
-    for (const one of all) one.tabIndex = one === to ? 0 : -1;
-    to.focus();
-    event.preventDefault();
-  });
+  letArrowsMove(steps);
   fill();
   app.on(["chapter", "language"], fill);
   refill(made, steps, close);

@@ -3,7 +3,7 @@
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
-import { button, element, menu, refill } from "../dom.ts";
+import { button, element, letArrowsMove, menu, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
@@ -178,6 +178,7 @@ class StageView {
     this.#zoom = createZoom(app, () => this.#pen?.numbers ?? null);
     this.#plane.append(createSheet(app), this.#zoom.element);
     this.element.append(this.#plane);
+    letArrowsMove(this.#chips);
     this.#listen();
   }
 
@@ -474,15 +475,17 @@ class StageView {
         app.changed &&
           button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
       );
+    const examples = payload.examples.slice(0, 4);
+    const stop = Math.max(0, examples.indexOf(app.state.sentence));
     refill(
       this.#chips,
-      payload.examples.slice(0, 4).map((sentence) =>
-        button(shortened(sentence), () => app.attempt(() => this.#openSentence(sentence)), {
-          className: "gfs-chip",
-          title: sentence,
-          pressed: sentence === app.state.sentence,
-        }),
-      ),
+      examples.map((sentence, at) => {
+        const open = () => app.attempt(() => this.#openSentence(sentence));
+        const pressed = sentence === (app.changes.source ?? app.state.sentence);
+        const chip = button(shortened(sentence), open, { className: "gfs-chip", title: sentence, pressed });
+        chip.tabIndex = at === stop ? 0 : -1;
+        return chip;
+      }),
     );
     this.#fillField();
     const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = app.config;
