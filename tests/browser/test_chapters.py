@@ -181,6 +181,15 @@ def test_the_sentences_have_the_models_numbers(opened):
     assert f"{rival:.3f}." in said(page)
 
 
+def test_arrows_go_on_after_a_click_on_a_chapter(opened):
+    page = opened("chapter=2")
+    page.locator(".gfs-strip:visible").get_by_role("button", name="3. Words mix").click()
+    until(page, "glassformer.app.state.chapter === 3")
+    page.keyboard.press("ArrowRight")
+    until(page, "glassformer.app.state.act === 1")
+    assert page.evaluate("glassformer.app.state.chapter") == 3
+
+
 def test_the_temperature_divides_the_scores(opened):
     page = opened("chapter=5&act=1&row=2")
     page.get_by_label("Temperature").fill("0.5")
@@ -253,7 +262,7 @@ def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     rival = plain.argmax()
     least = min(margins["found"], key=lambda name: margins["found"][name][word] - margins["found"][name][rival])
     assert least == f"{attention} {head}"
-    assert f"to {np.exp(margins['found'][least][word]):.3f}" in sentence
+    assert "counts most for" in sentence
     more = page.get_by_role("button", name="Switch off the next, too")
     said(page)
     for count in range(2, 4):

@@ -407,6 +407,23 @@ def test_what_the_mask_no_longer_hides_is_drawn(stage):
     assert max(drawn) > page.evaluate("glassformer.app.state.row")
 
 
+def test_a_head_that_is_off_looks_off(stage):
+    page = stage()
+    page.evaluate("glassformer.app.show({ box: 'decoder.cross_attention', row: 2 })")
+    settled(page)
+    layer, head = page.evaluate("(({ layer, head }) => [layer, head])(glassformer.app.state.heads.cross)")
+    ribbon = page.locator(".gfs-lit-ribbon").first
+    assert ribbon.get_attribute("stroke-dasharray") is None
+    assert page.locator(".gfs-off").count() == 0
+    off = {f"decoder.layers.{layer}.cross_attention": [head]}
+    page.evaluate("(ablated) => glassformer.set({ ablated }).then(() => null)", off)
+    settled(page)
+    assert ribbon.get_attribute("stroke-dasharray") == "3 6"
+    assert page.locator(f".gfs-head[data-head='{head}'] .gfs-off").count() == 1
+    assert page.locator(".gfs-off").count() == 1
+    assert "off" in page.locator(".gfs-knot").get_attribute("aria-valuetext")
+
+
 def test_examples_are_told_apart_by_their_ends(make_translator, explore):
     pair = [
         "the black cat sees a big dog because it was so very tired .",

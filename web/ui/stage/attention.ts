@@ -1,5 +1,6 @@
 // The attentions: arcs between words of one side, ribbons of the memory that cross the strands of the other.
 import { drawing } from "../figure.ts";
+import { FAMILIES, attentionName } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
 import { rowOfHead } from "./numbers.ts";
 import { HUES, path, rectangle, text } from "./pen.ts";
@@ -9,6 +10,7 @@ import { probabilityWords, tokenName } from "./words.ts";
 import type { Stack, Tensor } from "../../engine/types.ts";
 import type { FamilyId } from "../types.ts";
 import type { StackPlace } from "./geometry.ts";
+import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
 
 // Self-attention: arcs from the words that are read, below, to the word that reads, above
@@ -126,6 +128,7 @@ export function drawLook(pen: Pen) {
   const count = numbers.read.length;
   const x = decoder.columns.at[numbers.row];
   const y = crossing(pen, numbers.source);
+  const isOff = isHeadOff(numbers, "cross", numbers.heads.cross);
   const ribbons = [...numbers.read].flatMap((weight, source) =>
     weight <= 0.02
       ? []
@@ -134,7 +137,11 @@ export function drawLook(pen: Pen) {
             `${ribbonPath(geometry, source, count)}H${x}`,
             "var(--src)",
             1 + (geometry.narrow ? 2.5 : 3.5) * weight,
-            { "stroke-linejoin": "round", class: "gfs-lit-ribbon" },
+            {
+              "stroke-linejoin": "round",
+              class: "gfs-lit-ribbon",
+              ...(isOff && { "stroke-dasharray": "3 6", opacity: 0.6 }),
+            },
           ),
         ],
   );
@@ -153,9 +160,10 @@ export function drawLook(pen: Pen) {
   );
   const cross = boxOf(decoder, "cross_attention").y;
   const token = tokenName(numbers.translated.sourceTokens[numbers.source] ?? "", pen.t);
-  const said = geometry.narrow
-    ? probabilityWords(numbers.read[numbers.source])
-    : `${token} ${probabilityWords(numbers.read[numbers.source])}`;
+  const weight = probabilityWords(numbers.read[numbers.source]);
+  const said = [!geometry.narrow && token, weight, isOff && `· ${pen.t("stage.off")}`]
+    .filter(Boolean)
+    .join(" ");
   const roomy = x < decoder.room[1] - 110;
   const label = text(x + (roomy ? 13 : -13), y + (roomy ? 0 : y - cross[0] < 30 ? 14 : -13), said, {
     fill: "var(--src)",
@@ -194,6 +202,15 @@ export function drawLook(pen: Pen) {
     ),
     label,
   ];
+}
+
+/** Returns whether the reader has switched off a head of the open layer: its weights stand, but it adds nothing. */
+function isHeadOff({ translated, open }: StageNumbers, id: FamilyId, head: number) {
+  const family = FAMILIES.find((one) => one.id === id);
+  return (
+    family !== undefined &&
+    (translated.changes.ablated[attentionName(family, open[family.stack])]?.includes(head) ?? false)
+  );
 }
 
 function tag(pen: Pen, x: number, y: number, content: string, colour: string) {
@@ -288,6 +305,8 @@ function headPicture(
       "stroke-width": chosen ? 2 : 1,
     }),
     dots,
+    isHeadOff(pen.numbers, family, head) &&
+      path(`M${x + 3} ${y + height - 3}L${x + width - 3} ${y + 3}`, "var(--ink)", 1.5, { class: "gfs-off" }),
     number,
   );
 }

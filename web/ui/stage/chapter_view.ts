@@ -123,6 +123,7 @@ export function createStrip(app: App) {
     if (had >= 0) (steps.children[Math.max(0, chapter - 1)] as HTMLElement).focus();
   };
   letArrowsMove(steps);
+  steps.addEventListener("mousedown", (event) => event.preventDefault()); // no focus: arrows go on from act to act
   fill();
   app.on(["chapter", "language"], fill);
   refill(made, steps, close);

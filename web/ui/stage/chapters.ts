@@ -393,13 +393,11 @@ async function decidingOf(app: App): Promise<Found> {
   const [rival] = app.engine.tokens("target", [opening.rival]);
   const before = Math.exp(reference.hypothesis.tokenLogProbs[opening.row]);
   return {
-    variant: head.probability < before ? undefined : "lead", // it loses against the rival alone
     values: {
       ...headNames(app, head),
       target: nameOf(app, reference.outputTokens[opening.row]),
       rival: nameOf(app, rival),
       from: probabilityWords(before),
-      to: probabilityWords(head.probability),
       count: String(Object.values(opening.without).flat().length),
     },
     more: true,
@@ -435,10 +433,10 @@ async function offOf(app: App): Promise<Found> {
   };
 }
 
-/** Returns the mistakes whose effect shows in one sentence. */
+/** Returns the mistakes whose effect shows in one sentence, and which the figure can draw: ribbons come from the source. */
 export function mistakesOf({ config }: App) {
   return config.mistakes
-    .filter(({ first, one_length: oneLength }) => first && !oneLength)
+    .filter(({ id, first, one_length: oneLength }) => first && !oneLength && id !== "decoder_keys")
     .map(({ id }) => id);
 }
 
