@@ -121,7 +121,10 @@ class Panel {
       { className: "gfz-made" },
       element("strong", {}, fixedText(numbers[open.at], decimalsOf([numbers[open.at]]))),
     );
-    said.style.left = `${Math.min(stripX(width, numbers.length, open.at) - LABELS + 8, width - LABELS - MARGIN - 70)}px`;
+    const x = stripX(width, numbers.length, open.at) - LABELS;
+    const isFar = x + 70 > this.#frame.waves.right - LABELS; // the nearest words begin there
+    if (isFar) said.style.right = `${width - LABELS - MARGIN - x + 8}px`;
+    else said.style.left = `${x + 8}px`;
     const strip = {
       stop: step,
       name: this.#t(`zoom.embedding.strip.${step}`, words[row], row),
@@ -234,35 +237,29 @@ class Panel {
           x: x + (isLast ? -10 : 10),
           y: y(number) + (number < 0 ? 14 : -6),
           "text-anchor": isLast ? "end" : "start",
+          class: "gfs-halo",
+          style: "stroke: var(--emb)",
         },
         fixedText(number, decimalsOf([number])),
       ),
     );
   }
 
-  /** Returns the words below the waves, as many as there is room for, and the chosen one. */
+  /** Returns the words below the waves in two lines, as many as there is room for, and the chosen one. */
   #words() {
     const { words, row } = this.#reading;
     const { waves } = this.#frame;
     const half = (at: number) => (words[at].length + 1) * 3.6;
-    const taken: [number, number][] = [];
-    const fits = (at: number) => {
+    const lines: [number, number][][] = [[], []];
+    return [...new Set([row, ...words.keys()])].map((at) => {
       const [left, right] = [this.#positionX(at) - half(at), this.#positionX(at) + half(at)];
-      if (taken.some(([from, to]) => left < to && right > from)) return false;
-      return taken.push([left, right]) > 0;
-    };
-    return [row, ...words.keys()].filter(fits).map((at) =>
-      drawing(
-        "text",
-        {
-          class: at === row ? KEYED : "",
-          x: this.#positionX(at),
-          y: waves.y + waves.height + 15,
-          "text-anchor": "middle",
-        },
-        words[at],
-      ),
-    );
+      const line = lines.findIndex((taken) => !taken.some(([from, to]) => left < to && right > from));
+      if (line < 0) return null;
+      lines[line].push([left, right]);
+      const y = waves.y + waves.height + 14 + 13 * line;
+      const look = { class: at === row ? KEYED : "", "text-anchor": "middle" };
+      return drawing("text", { ...look, x: this.#positionX(at), y }, words[at]);
+    });
   }
 
   #nearest() {
