@@ -9,6 +9,7 @@ import torch
 from benchmarks.truth.claims import ROUNDING, differs, expected, first
 from benchmarks.truth.seen import Check, Seen
 from glassformer.text.vocabulary import UNK_ID
+from glassformer.watch.inspection.edits import attentions
 
 __all__ = ["CHECKS", "GENERAL", "lit"]
 
@@ -134,6 +135,14 @@ def mostly_independent(seen: Seen, _: Mapping[str, str]) -> str:
     return "" if before / 2 - ROUNDING < after < before else f"{after:.4f} of {before:.4f} is left"
 
 
+def costs_most(seen: Seen, _: Mapping[str, str]) -> str:
+    id, after = seen.output[seen.row], worth(seen)[1]
+    heads = range(seen.model.config.heads)
+    places = [(name, head) for name in attentions(seen.model.transformer) for head in heads]
+    least = min(float(seen.without(*place)[id].exp()) for place in places if place != (seen.box, seen.head))
+    return "" if after < least + ROUNDING else f"without another head, {least:.4f} is left, not {after:.4f}"
+
+
 def is_off(seen: Seen, *, wanted: bool) -> str:
     is_so = seen.head in seen.changes.get("ablated", {}).get(seen.box, [])
     return "" if is_so == wanted else f"the head is {'on' if wanted else 'off'}"
@@ -240,6 +249,7 @@ CHECKS: dict[str, Check] = {
     "stage.more.same": hardly_depends,
     "stage.more.falls": depends(falls=True),
     "stage.more.rises": depends(falls=False),
+    "stage.more.most": costs_most,
     "stage.more.others": mostly_independent,
     "stage.more.mask": hides_later,
     "stage.more.unknown": unknown_words,

@@ -177,7 +177,8 @@ class Visit:
 
     def forced(self) -> None:
         """Force one of the likeliest words at a place, and look at it."""
-        seen, row = self.seen(), self.row()
+        seen = self.seen()
+        row = max(0, min(self.row(), len(seen.output) - 2))  # an output needs room to end
         tokenizer = self.model.bundle.target_tokenizer
         rivals = seen.trace["log_probs"][row].topk(8).indices.tolist()
         self.chance.shuffle(rivals)

@@ -40,6 +40,23 @@ export async function openingOf(
   return found;
 }
 
+/**
+ * Returns whether the loss of no other head leaves a written word less than this probability; false where this has not
+ * been measured.
+ */
+export async function costsMost(
+  translated: Translated,
+  row: number,
+  { attention, head }: HeadPlace,
+  probability: number,
+) {
+  const opening = await known.get(translated)?.catch(() => null);
+  if (opening?.row !== row) return false;
+  return Object.entries(opening.without).every(([name, heads]) =>
+    heads.every((one, at) => (name === attention && at === head) || one.probability > probability),
+  );
+}
+
 /** Returns the head of an attention whose loss lowers the margin most. */
 export function strongestHead({ without }: Opening, attention: string) {
   return largestAt(

@@ -24,6 +24,8 @@ export interface Said {
 export interface Worth {
   before: number;
   after: number;
+  /** Whether it is known that no other head's loss costs the word more. */
+  isMost: boolean;
 }
 
 const PAPER: Record<string, string> = {
@@ -167,14 +169,15 @@ function moreOf(
   if (ablated[attentionName(family, open[family.stack])]?.includes(heads[family.id]))
     return `${gives} ${app.t("stage.more.off")}`;
   if (!worth) return gives;
-  const { before, after } = worth;
+  const { before, after, isMost } = worth;
   const [was, is] = [before, after].map(probabilityWords);
   const change = Math.abs(before - after);
   if (was === is || (change < 0.01 && change < 0.1 * Math.max(before, after)))
     return `${gives} ${app.t("stage.more.same", target)}`;
   if (after > before) return `${gives} ${app.t("stage.more.rises", target, was, is)}`;
-  const others = after > before / 2 ? ` ${app.t("stage.more.others")}` : "";
-  return `${gives} ${app.t("stage.more.falls", target, was, is)}${others}`;
+  const most = isMost && ` ${app.t("stage.more.most")}`;
+  const others = after > before / 2 && ` ${app.t("stage.more.others")}`;
+  return [gives, " ", app.t("stage.more.falls", target, was, is), most, others].filter(Boolean).join("");
 }
 
 /** Returns whether the decoder's lit row reads no later word in any head. */

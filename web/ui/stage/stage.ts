@@ -31,6 +31,7 @@ import { fly } from "./flight.ts";
 import { geometryOf, memoryTop, planeOf } from "./geometry.ts";
 import { areasIn, glide } from "./glide.ts";
 import { largestPlace, rowOfHead, stageNumbers, warmed } from "./numbers.ts";
+import { costsMost } from "./opening.ts";
 import { outlineAreas } from "./outline.ts";
 import { Player, clipOf } from "./play.ts";
 import { veilOf } from "./veil.ts";
@@ -723,7 +724,9 @@ class StageView {
       const { shape, data } = await one.get("log_probs");
       return Math.exp(data[row * shape[1] + hypothesis.ids[row]]);
     };
-    return { before: await probability(translated.trace), after: await probability(trace) };
+    const [before, after] = await Promise.all([translated.trace, trace].map(probability));
+    const place = { attention, head: heads[family.id] };
+    return { before, after, isMost: await costsMost(translated, row, place, after) };
   }
 
   // The reader's actions

@@ -256,7 +256,7 @@ class Panel {
   }
 
   #row({ id, word, logit, probability }: Rival) {
-    const { open, written, isForced, rivals } = this.#reading;
+    const { open, written, isForced, isLikeliest } = this.#reading;
     const isOpen = id === open.id;
     const number = (content: Child, name: string, stop: string) => {
       const made = button(content, () => this.#openWord(id, name));
@@ -273,7 +273,7 @@ class Panel {
     const bar = element("i", { style: `width: ${Math.max(1, this.#full() * chance)}px` });
     const shown = number([bar, probabilityWords(chance)], "log_probs", "share");
     shown.toggleAttribute("data-first", isOpen);
-    const isUnlikely = id === written && rivals[0].id !== id;
+    const isUnlikely = id === written && !isLikeliest;
     const cells: Child[] = [
       number(this.#text(logit), "logits", "logit"),
       element("bdi", {}, this.#sampling.temperature > 0 && this.#text(scaled(id))),

@@ -48,6 +48,8 @@ export interface WordsReading extends NextWord {
   /** The id of the word that was written, and whether the reader has forced it. */
   written: number;
   isForced: boolean;
+  /** Whether no word that searches write is likelier than the written one. */
+  isLikeliest: boolean;
   /** Likeliest first; the written word and the open word are among them. */
   rivals: Rival[];
   open: Rival;
@@ -120,6 +122,8 @@ export async function readWords(app: App, box: string, row: number, count: numbe
     read: tokenName(targetTokens[at] ?? "", (key) => app.t(key)),
     written,
     isForced: at < prefixIds.length,
+    isLikeliest:
+      rivals.find((one) => one.id !== app.config.bos_id && one.id !== app.config.pad_id)?.id === written,
     rivals,
     open,
     vector,

@@ -62,9 +62,8 @@ export function sentenceOf({ open, part, logits, vector }: WordsReading, isLogit
 }
 
 function remarksOn(app: App, reading: WordsReading, word: string): Child[] {
-  const { made, part, isForced, rivals, written, closest } = reading;
+  const { made, part, isForced, isLikeliest, rivals, written, closest } = reading;
   const chance = rivals.find(({ id }) => id === written)?.probability ?? NaN;
-  const isLikeliest = rivals[0].id === written;
   const name = (token: string) => tokenName(token, (key) => app.t(key));
   const go = () =>
     closest && app.show({ row: closest.row, selected: null, zoom: { box: reading.box, key: null } });
