@@ -1,6 +1,5 @@
 """The picture of the model and attention as lines: they show the model's own numbers, and lead to them."""
 
-import re
 from typing import Any
 
 import pytest
@@ -62,7 +61,7 @@ def test_the_map_draws_all_three_attentions_as_lines(make_translator, explore):
     assert "face" not in page.url
 
 
-def test_the_picture_of_the_model_leads_to_each_part_and_lights_the_step(make_translator, explore):
+def test_the_picture_of_the_model_leads_to_each_part(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     flow = page.get_by_role("region", name="The model at a glance")
     names = [one.get_attribute("aria-label") for one in flow.get_by_role("button").all()]
@@ -74,8 +73,6 @@ def test_the_picture_of_the_model_leads_to_each_part_and_lights_the_step(make_tr
     flow.get_by_role("button", name="decoder, layer 1: cross-attention").press("Enter")
     assert page.evaluate("glassformer.app.state.point.name") == CROSS
     assert [one.get_attribute("aria-label") for one in lit.all()] == ["decoder, layer 1: cross-attention"]
-    page.get_by_role("button", name=re.compile("add & norm")).click()
-    assert lit.count() == 1
     flow.get_by_role("button", name="memory").click()
     assert page.evaluate("glassformer.app.state.point.name") == "encoder.output"
 

@@ -220,6 +220,7 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
     page.locator(".gfz-panel .gf-why .gf-head .gf-link", has_text="cross-attention").first.click()
     page.locator(".gfz-rows th button").first.wait_for()  # the head's own box
     assert "cross_attention" in page.evaluate("glassformer.app.state.zoom.box")
+    page.wait_for_function("location.hash.includes('cross_attention')")  # a state at rest is an entry of the history
     page.go_back()
     page.locator(".gfz-panel .gf-link", has_text="feed-forward 0").click()
     until(page, "glassformer.app.state.zoom.box === 'decoder.layers.0.feed_forward'")

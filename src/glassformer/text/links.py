@@ -149,7 +149,8 @@ def link_words(
     of_source, sources = _distinct(membership(source_words, len(source_spans)))
     of_target, targets = _distinct(membership(target_words, len(target_spans)))
     rows = np.array([row[: len(source_words)] for row in weights], np.float32).reshape(len(target_words), -1)
-    sums = of_target.T @ rows @ of_source[: rows.shape[1]]
+    with np.errstate(invalid="ignore"):  # all numbers are finite; BLAS may compute in unused lanes of its vectors
+        sums = of_target.T @ rows @ of_source[: rows.shape[1]]
     if not sums.any():
         return ()
     links = {(place, word) for place, word in enumerate(word_path(sums)) if sums[place].any()}
