@@ -259,8 +259,9 @@ class StageView {
     this.#lighting = new AbortController();
     const { signal } = this.#lighting;
     const light = () => void (signal.aborted || lightOpening(this.#app, current, signal).catch(() => {}));
-    if (this.#app.state.sentence in this.#app.payload.openings) light();
-    else setTimeout(light, REST); // measuring takes seconds
+    if (this.#app.state.sentence in this.#app.payload.openings) return light();
+    const timer = setTimeout(light, REST); // measuring takes seconds
+    signal.addEventListener("abort", () => clearTimeout(timer)); // it would hold the sentence's trace
   }
 
   /** Returns where the boxes of the outline stand on the plane. */
