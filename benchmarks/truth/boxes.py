@@ -75,7 +75,7 @@ def side(seen: Seen) -> str:
 
 
 def id_of(seen: Seen) -> int:
-    ids = seen.source if side(seen) == "source" else [seen.model.config.bos_id, *seen.output[:-1]]
+    ids = seen.source if side(seen) == "source" else seen.written
     return ids[seen.query]
 
 
@@ -104,7 +104,7 @@ def entry(point: str, kinds: tuple[str, ...], place: str, at: str, number: str, 
 
 
 def name_only(_: Seen, values: Mapping[str, str]) -> str:
-    """Check a name, such as that of a box: it claims nothing."""
+    """Check a name, such as a box's, which makes no claim."""
     return "" if not values else "it has places"
 
 

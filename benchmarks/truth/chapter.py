@@ -111,9 +111,8 @@ def destination(seen: Seen, values: Mapping[str, str]) -> str:
     places = [place for place, one in enumerate(seen.read_words) if one == values["0"]]
     for place in places:
         row = [at, found["row"], [*[0.0] * place, 1.0]]
-        log_probs = seen.model.trace(seen.source, found["ids"], {"overrides": {name: [row]}})["log_probs"].clone()
-        log_probs[:, [seen.model.config.bos_id, seen.model.config.pad_id]] = float("-inf")
-        if int(log_probs[found["row"]].argmax()) == found["rival"]:
+        log_probs = seen.model.trace(seen.source, found["ids"], {"overrides": {name: [row]}})["log_probs"]
+        if seen.model.likeliest(log_probs[found["row"]]) == found["rival"]:
             return ""
     return "the rival does not win there"
 
@@ -193,9 +192,8 @@ def greedy(seen: Seen, values: Mapping[str, str]) -> str:
     config = seen.model.config
     ids = list(opening(seen)["ids"][: opening(seen)["row"]])
     while len(ids) < len(seen.source) + 100 and (not ids or ids[-1] != config.eos_id):
-        log_probs = seen.model.trace(seen.source, [*ids, config.eos_id], seen.changes)["log_probs"][-1].clone()
-        log_probs[[config.bos_id, config.pad_id]] = float("-inf")
-        ids.append(int(log_probs.argmax()))
+        trace = seen.model.trace(seen.source, [*ids, config.eos_id], seen.changes)
+        ids.append(seen.model.likeliest(trace["log_probs"][-1]))
     text = seen.model.bundle.target_tokenizer.decode(ids)
     return first(expected("output", values["0"], text), "the search finds the same" if ids == seen.output else "")
 

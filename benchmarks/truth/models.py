@@ -78,8 +78,8 @@ class TutorialTransformer(nn.Module):
                 nn.init.xavier_uniform_(parameter)
 
     def embedded(self, table: nn.Module, ids: Tensor) -> Tensor:
-        positions: Tensor = self.positional_encoding.pos_embedding[: ids.shape[1], 0]  # type: ignore[index]
-        found: Tensor = table.embedding(ids) * math.sqrt(WIDTH) + positions  # type: ignore[operator]
+        positions = self.positional_encoding.get_buffer("pos_embedding")[: ids.shape[1], 0]
+        found: Tensor = table.get_submodule("embedding")(ids) * math.sqrt(WIDTH) + positions
         return found
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

@@ -69,6 +69,12 @@ class Model:
         best: dict[str, Any] = self._keep(["search", source, prefix, changes], make)
         return best
 
+    def likeliest(self, log_probs: Tensor) -> int:
+        """Return the likeliest word of those that searches write, from the log probabilities of all words, (V)."""
+        log_probs = log_probs.clone()
+        log_probs[[self.config.bos_id, self.config.pad_id]] = -torch.inf
+        return int(log_probs.argmax())
+
     def opening(self, sentence: str) -> dict[str, Any]:
         """Return what the page lights at first in a sentence."""
         found: dict[str, Any] = self._keep(
@@ -129,7 +135,7 @@ class Seen:
 
     @cached_property
     def row(self) -> int:
-        """The place of the lit word: the reader's, or that of the sentence's opening."""
+        """The place of the lit word: the one that the reader chose, or the one with which the sentence opens."""
         row = self.state["row"]
         wanted = self.model.opening(self.state["sentence"])["row"] if row is None else row
         return min(int(wanted), len(self.output) - 1)
@@ -149,7 +155,7 @@ class Seen:
 
     @property
     def family(self) -> str:
-        return "encoder" if self.box.startswith("encoder") else "cross" if "cross" in self.box else "decoder"
+        return family_of(self.box)
 
     @property
     def head(self) -> int:
@@ -189,9 +195,7 @@ class Seen:
     @property
     def best(self) -> int:
         """The likeliest word of those that searches write."""
-        log_probs = self.log_probs.clone()
-        log_probs[[self.model.config.bos_id, self.model.config.pad_id]] = -torch.inf
-        return int(log_probs.argmax())
+        return self.model.likeliest(self.log_probs)
 
     def probability(self, id: int) -> float:
         return float(self.log_probs[id].exp())
@@ -201,6 +205,11 @@ class Seen:
         ablated = dict(self.changes.get("ablated", {}))
         ablated[name] = sorted({*ablated.get(name, []), head})
         return self.model.trace(self.source, self.output, self.changes | {"ablated": ablated})["log_probs"][self.row]
+
+    @property
+    def heads(self) -> list[tuple[str, int]]:
+        """All heads, each as its attention and its number."""
+        return [(name, head) for name in attentions(self.model.transformer) for head in range(self.model.config.heads)]
 
     def hidden(self, position: int) -> Tensor:
         """Return the log probabilities of the lit row when nobody may attend to a source position, (V)."""
@@ -229,10 +238,15 @@ class Seen:
         """The names of the source's words."""
         return [self.name(id, "source") for id in self.source]
 
+    @property
+    def written(self) -> list[int]:
+        """The ids that the decoder reads, which begin with `<bos>`."""
+        return [self.model.config.bos_id, *self.output[:-1]]
+
     @cached_property
     def written_words(self) -> list[str]:
         """The names of the words that the decoder reads."""
-        return [self.name(id, "target") for id in (self.model.config.bos_id, *self.output[:-1])]
+        return [self.name(id, "target") for id in self.written]
 
     @property
     def keys(self) -> list[str]:
@@ -247,6 +261,11 @@ class Seen:
     @property
     def is_forced(self) -> bool:
         return self.row < len(self.prefix)
+
+
+def family_of(box: str) -> str:
+    """Return the family of an attention, or of the attention whose head is lit beside another box."""
+    return "encoder" if box.startswith("encoder") else "cross" if "cross" in box else "decoder"
 
 
 Check = Callable[[Seen, Mapping[str, str]], str]

@@ -9,7 +9,6 @@ import torch
 from benchmarks.truth.claims import ROUNDING, differs, expected, first
 from benchmarks.truth.seen import Check, Seen
 from glassformer.text.vocabulary import UNK_ID
-from glassformer.watch.inspection.edits import attentions
 
 __all__ = ["CHECKS", "GENERAL", "lit"]
 
@@ -137,9 +136,8 @@ def mostly_independent(seen: Seen, _: Mapping[str, str]) -> str:
 
 def costs_most(seen: Seen, _: Mapping[str, str]) -> str:
     id, after = seen.output[seen.row], worth(seen)[1]
-    heads = range(seen.model.config.heads)
-    places = [(name, head) for name in attentions(seen.model.transformer) for head in heads]
-    least = min(float(seen.without(*place)[id].exp()) for place in places if place != (seen.box, seen.head))
+    others = (head for head in seen.heads if head != (seen.box, seen.head))
+    least = min(float(seen.without(*head)[id].exp()) for head in others)
     return "" if after < least + ROUNDING else f"without another head, {least:.4f} is left, not {after:.4f}"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.truth import chapter
 from benchmarks.truth.checks import problems
 from benchmarks.truth.claims import Problem
-from benchmarks.truth.seen import Model, Seen
+from benchmarks.truth.seen import Model, Seen, family_of
 from glassformer.translator import Translator
 from glassformer.watch.explorer.module import strings
 from glassformer.watch.explorer.payload import payload
@@ -204,8 +204,7 @@ class Visit:
         """Switch a head off, and look at it."""
         heads, box = self.heads(), self.chance.choice(self.attentions)
         stack, kind = box.split(".")
-        family = "encoder" if stack == "encoder" else "cross" if kind == "cross_attention" else "decoder"
-        layer, head = heads[family]["layer"], heads[family]["head"]
+        layer, head = heads[family_of(box)]["layer"], heads[family_of(box)]["head"]
         self.call("set", {"ablated": {f"{stack}.layers.{layer}.{kind}": [head]}})
         self.show(row=self.row(), sourceWord=None, box=box, heads=heads)
 
@@ -379,7 +378,7 @@ class Visit:
         return [box for box in self.boxes if box.endswith("attention")]
 
     def heads(self) -> dict[str, dict[str, int]]:
-        """Return a head of each family, by chance; those of the decoder are in one layer."""
+        """Return a random head of each family; both of the decoder's are in the same layer."""
         config, pick = self.model.config, self.chance.randrange
         decoder = pick(config.decoder_layers)
         layers = {"encoder": pick(config.encoder_layers), "cross": decoder, "decoder": decoder}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.truth.claims import differs, differs_in_times, expected, first, read
-from benchmarks.truth.seen import Check, Seen
+from benchmarks.truth.seen import Check, Seen, family_of
 
 __all__ = ["CHECKS"]
 
@@ -47,7 +47,7 @@ def then(seen: Seen, text: str, left: float) -> str:
     """Check which word is then how many times as probable; `left`: the margin that is left."""
     found = read(text, seen.state["language"], ["why.then"])
     if not found or len(found) != 1:
-        return f"{text} is no comparison"
+        return f"{text} does not compare two words"
     values = found[0].values
     pair = [seen.token(id, "target") for id in (seen.output[seen.row], rival(seen))]
     words = [values["0"], values["1"]]
@@ -76,17 +76,8 @@ def needs(seen: Seen, values: Mapping[str, str]) -> str:
 def margins_without(seen: Seen) -> dict[tuple[str, int], float]:
     """Return the margin without each head that is not off."""
     off = seen.changes.get("ablated", {})
-    found = {}
-    for name in seen.trace:
-        if attention := re.fullmatch(r"(.*_attention)\.weights", name):
-            for head in range(seen.model.config.heads):
-                if head not in off.get(attention[1], []):
-                    found[attention[1], head] = margin(seen, seen.without(attention[1], head))
-    return found
-
-
-def family(name: str) -> str:
-    return "encoder" if name.startswith("encoder") else "cross" if name.endswith("cross_attention") else "decoder"
+    on = ((name, head) for name, head in seen.heads if head not in off.get(name, []))
+    return {(name, head): margin(seen, seen.without(name, head)) for name, head in on}
 
 
 def head(seen: Seen, values: Mapping[str, str]) -> str:
@@ -94,7 +85,7 @@ def head(seen: Seen, values: Mapping[str, str]) -> str:
     for name, at in strongest(usual, left):
         layer, number = re.findall(r"\d+", values["0"])
         is_named = (layer, number) == (name.split(".")[2], str(at))
-        if is_named and seen.words[f"family.{family(name)}"].lower() in values["0"]:
+        if is_named and seen.words[f"family.{family_of(name)}"].lower() in values["0"]:
             return then(seen, values["1"], left[name, at])
     return "a different head matters most"
 
@@ -108,7 +99,7 @@ def reads(shared: bool) -> Check:
         for name, at in strongest(usual, left):
             weights = seen.weights(name, at, seen.row)
             is_cross = name.endswith("cross_attention")
-            ids = seen.source if is_cross else [seen.model.config.bos_id, *seen.output[:-1]]
+            ids = seen.source if is_cross else seen.written
             place = int(weights.argmax())
             most = float(weights[place])
             percent = float(values["1"].removesuffix(" %"))
@@ -125,10 +116,9 @@ def reads(shared: bool) -> Check:
 
 
 def row(seen: Seen, values: Mapping[str, str]) -> str:
-    read_id = [seen.model.config.bos_id, *seen.output][seen.row]
     return first(
         expected("row", values["0"], str(seen.row)),
-        expected("word that is read", values["1"], seen.token(read_id, "target")),
+        expected("word that is read", values["1"], seen.token(seen.written[seen.row], "target")),
         expected("next word", values["2"], seen.token(seen.output[seen.row], "target")),
     )
 

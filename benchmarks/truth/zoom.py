@@ -98,7 +98,7 @@ def given(seen: Seen, values: Mapping[str, str]) -> str:
 
 def rests(seen: Seen, values: Mapping[str, str]) -> str:
     side = "target" if seen.family == "decoder" else "source"
-    ids = [seen.model.config.bos_id, *seen.output[:-1]] if side == "target" else seen.source
+    ids = seen.written if side == "target" else seen.source
     tokens = [seen.token(id, side) for id in ids]
     weights = seen.lit_weights.tolist()
     places = [at for at, token in enumerate(tokens) if RESTING.fullmatch(token) and weights[at] >= LEAST]
@@ -107,7 +107,7 @@ def rests(seen: Seen, values: Mapping[str, str]) -> str:
     return first(
         differs(values["0"], share, "their share"),
         expected("words", values["1"], seen.words["word.comma"].join(words)),
-        "" if share > 0.5 else "it is no half",
+        "" if share > 0.5 else "they get no more than half",
     )
 
 

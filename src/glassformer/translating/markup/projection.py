@@ -190,8 +190,9 @@ def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk] | 
 def projected(plain: Plain, target: str, *ways: Callable[[], Iterable[AlignedPiece]]) -> list[Chunk] | None:
     """Return the chunks of a target: its text, with the tags of the source.
 
-    Each of the ways to align the target returns its pieces. The first counts by which placeholders that programs fill
-    by their order have that of the source, in the tags, too; None if there is none.
+    Each of the ways to align the target returns its pieces. The first way counts that keeps the placeholders which
+    programs fill by their order, in the text and in the tags, as they follow each other in the source. None if no way
+    keeps them.
     """
     found = (_projected(plain, target, list(way())) for way in ways)
     return next((chunks for chunks in found if not plain.order or _order(chunks) == plain.order), None)
