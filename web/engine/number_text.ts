@@ -28,6 +28,11 @@ export function decimalsOf(numbers: Iterable<number>) {
   return largest === 0 ? 2 : Math.max(2, Math.min(6, 2 - Math.floor(Math.log10(largest))));
 }
 
+/** Returns a number with at least three digits, of which at least two are decimals. */
+export function digitsText(value: number) {
+  return fixedText(value, decimalsOf([value]));
+}
+
 /** Returns a probability as a percentage with two decimals, or with one digit if it is smaller. */
 export function percentText(probability: number) {
   return `${numberText(100 * probability, 2)} %`;

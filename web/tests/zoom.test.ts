@@ -75,7 +75,8 @@ test("the parts of an opened feed-forward network never overlap, and all its uni
       for (const hasMatrices of [true, false])
         for (const listed of [1, 12]) {
           const frame = networkFrame(room, { units, listed, hasMatrices, hasScores: hasMatrices });
-          const { output, grid, rows, row, read, columns, width, height } = frame;
+          const { output, grid, rows, row, read, widths, width, height } = frame;
+          const columns = widths.map((_, at) => widths.slice(0, at + 1).reduce((sum, one) => sum + one));
           assert.ok(grid.rows * grid.columns >= units && (grid.rows - 1) * grid.columns < units);
           assert.ok(grid.columns * grid.cell <= frame.wide.width + 1e-6);
           const end = rows + (listed + (hasMatrices ? 2 : 0)) * row;

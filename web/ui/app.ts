@@ -96,11 +96,11 @@ export class App implements Explained {
   }
 
   /** Returns a string of the interface in the reader's language; {0}, {1} … are filled in. */
-  t(key: string, ...values: (string | number)[]) {
+  t = (key: string, ...values: (string | number)[]) => {
     const { strings } = this.payload;
     const text = strings[this.state.language][key] ?? strings.en[key] ?? key;
     return text.replace(/\{(\d)\}/g, (whole, place) => String(values[Number(place)] ?? whole));
-  }
+  };
 
   /** Returns the value of a point for the current sentence under the current changes. */
   async value(name: string) {

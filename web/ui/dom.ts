@@ -64,6 +64,12 @@ export function chooser<Value extends string>(
   return made;
 }
 
+/** Returns whether a key is for the page: not typed into a field, nor a shortcut of the browser, nor used already. */
+export function isForPage({ target, ctrlKey, metaKey, altKey, defaultPrevented }: KeyboardEvent) {
+  const isTyped = (target as Element).matches("input, select, textarea");
+  return !(isTyped || ctrlKey || metaKey || altKey || defaultPrevented);
+}
+
 /** Lets ← and → move the focus along a row of buttons, of which one is a stop of the Tab key. */
 export function letArrowsMove(row: HTMLElement) {
   row.addEventListener("keydown", (event) => {

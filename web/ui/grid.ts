@@ -153,7 +153,6 @@ function paint(sheet: Sheet) {
   };
   const small = pixelled(data.columns, data.rows, (pixels) => {
     for (let row = 0; row < data.rows; row++) {
-      if (data.hidden(row)) continue;
       for (let column = 0; column < data.columns; column++)
         pixels[row * data.columns + column] = colourAt(row, column);
     }
@@ -175,7 +174,6 @@ function paintBlocked({ brush, data, colours, left, top, width, height }: Sheet)
   brush.strokeStyle = colours("--hatching");
   brush.lineWidth = 1;
   for (let row = 0; row < data.rows; row++) {
-    if (data.hidden(row)) continue;
     for (let column = 0; column < data.columns; column++) {
       if (!data.blocked(row, column)) continue;
       const x = left + column * width,
@@ -200,7 +198,6 @@ function paintNumbers(
 ) {
   if (width < NUMBERS_FROM || height < 14) return;
   for (let row = 0; row < data.rows; row++) {
-    if (data.hidden(row)) continue;
     for (let column = 0; column < data.columns; column++) {
       if (data.blocked(row, column) || data.missing?.(row, column)) continue;
       const [x, y] = [left + (column + 0.5) * width, top + (row + 0.5) * height];
@@ -233,7 +230,6 @@ function paintDiffering({ brush, data, colours, left, top, width, height }: Shee
   if (!differs) return;
   const line = Math.max(1, Math.min(2, width / 8));
   for (let row = 0; row < data.rows; row++) {
-    if (data.hidden(row)) continue;
     for (let column = 0; column < data.columns; column++) {
       if (!differs(row, column)) continue;
       ["--ink", "--paper"].forEach((colour, at) => {
@@ -262,7 +258,7 @@ function paintLabels({ brush, data, colours, left, top, width, height }: Sheet, 
   const [rowStep, columnStep] = [Math.ceil(rowLabel / height), Math.ceil(columnLabel / width)];
   data.rowLabels.forEach((label, row) => {
     const on = lit.rows.includes(row);
-    if (!on && (row % rowStep || data.hidden(row))) return;
+    if (!on && row % rowStep) return;
     const middle = top + (row + 0.5) * height;
     if (on) clear(0, middle - 8, left - 2, 16);
     ink(

@@ -9,7 +9,7 @@ import type { Picture } from "./types.ts";
 /** The part of a picture that lines show. */
 type Woven = Pick<
   Picture,
-  "values" | "offset" | "rows" | "columns" | "rowLabels" | "columnLabels" | "hidden" | "blocked"
+  "values" | "offset" | "rows" | "columns" | "rowLabels" | "columnLabels" | "blocked"
 >;
 
 interface Line {
@@ -31,12 +31,10 @@ export function linesOf({
   offset,
   rows,
   columns,
-  hidden,
   blocked,
 }: Omit<Woven, "rowLabels" | "columnLabels">): Line[] {
   const found: Line[] = [];
   for (let row = 0; row < rows; row++) {
-    if (hidden(row)) continue;
     for (let column = 0; column < columns; column++) {
       const weight = values[offset + row * columns + column];
       if (weight >= LEAST && !blocked(row, column)) found.push({ row, column, weight });
@@ -130,7 +128,6 @@ export class Lines {
       const lines = this.#lines.filter((line) => line[own] === place);
       const weights = lines.map((line) => `${others[line[other]]} ${numberText(line.weight, 2)}`);
       const made = wordOf(axis, place, label, said.word(label, weights.join(", ") || "–"), this.#layout);
-      if (axis === "rows" && picture.hidden(place)) made.classList.add("gf-lines-hidden");
       this.#listen(made, axis, place, lines[0]);
       return made;
     });

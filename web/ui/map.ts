@@ -276,7 +276,6 @@ export function attentionPicture(
     ...(changes && { differs }),
     scale: signed ? "signed" : "probability",
     largest: 1,
-    hidden: () => false,
     label: app.t("grid.label", name, head, rows, columns),
     chosen:
       selected?.name === name && selected.index[0] === head ? [selected.index[1], selected.index[2]] : null,

@@ -43,7 +43,6 @@ export function matrixSvg(
   const height = top + down + said.flat().length * CAPTION + 20;
   const cells = [];
   for (let row = 0; row < rows; row++) {
-    if (picture.hidden(row)) continue;
     for (let column = 0; column < columns; column++)
       cells.push(
         ...cell(picture, row, column, { x: left + side * column, y: top + side * row, side, numbered, inks }),

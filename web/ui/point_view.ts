@@ -272,7 +272,6 @@ function tensorPicture(
     rowLabels: labels.rows,
     blocked: () => false,
     missing,
-    hidden: () => false,
     scale: probabilities ? "probability" : "signed",
     largest: probabilities ? 1 : largestSize(values, start, rows * columns),
     label: app.t("grid.label", name, head, rows, columns),

@@ -285,7 +285,6 @@ export interface Picture {
   missing?(row: number, column: number): boolean;
   /** Whether a number differs much from another translation's; the cell has an outline. */
   differs?(row: number, column: number): boolean;
-  hidden(row: number): boolean;
   describe(row: number, column: number): string;
   label: string;
   chosen: [row: number, column: number] | null;

@@ -7,9 +7,8 @@ import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/rea
 import { largestAt, rowOf } from "../engine/tensor.ts";
 import { messageOf } from "./app.ts";
 import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.ts";
-import { headsWith } from "./heads.ts";
+import { headName, headsWith, shortHeadName } from "./heads.ts";
 import { gathered } from "./latest.ts";
-import { headName, shortHeadName } from "./heads.ts";
 
 import type { HeadEffect } from "../engine/contest.ts";
 import type { DirectPart } from "../engine/direct.ts";

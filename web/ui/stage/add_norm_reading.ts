@@ -4,7 +4,7 @@ import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { logitLens, readOutWeights, sideOf, streamName } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { digitsText } from "../../engine/number_text.ts";
 import { momentsOf, normWeights } from "../../engine/norms.ts";
 import { Run } from "../../engine/run.ts";
 import { largestAt, rowOf, tensor } from "../../engine/tensor.ts";
@@ -149,15 +149,12 @@ async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32
     const ids = largestAt(logs, WORDS);
     const tokens = engine.tokens(sideOf(stack), ids);
     return ids.map((id, i) => ({
-      word: tokenName(tokens[i], (key) => app.t(key)),
+      word: tokenName(tokens[i], app.t),
       probability: Math.exp(logs[id]),
     }));
   };
   return [guess(vectors[0]), guess(vectors[1])] as [Guess[], Guess[]];
 }
-
-/** Returns a number with at least three digits. */
-export const written = (value: number) => fixedText(value, decimalsOf([value]));
 
 /** Returns the angle of a cosine in whole degrees. */
 export const degrees = (cosine: number) =>
@@ -176,10 +173,10 @@ export function sentenceOf({ lines, at, isChosen, word, side, cosine, guesses, s
     const values = (adds ? (["input", "output", "added"] as const) : (["input"] as const)).map(number);
     const ends = last.kind === "normed" ? [...values, number("normed")] : values;
     const key = `${adds ? "sum" : "one"}${last.kind === "normed" ? ".norm" : ""}`;
-    return say(key, at, ...ends.map(written));
+    return say(key, at, ...ends.map(digitsText));
   }
   if (!adds)
-    return say("length", own, ...[first, last].map(({ numbers }) => written(Math.hypot(...numbers))));
+    return say("length", own, ...[first, last].map(({ numbers }) => digitsText(Math.hypot(...numbers))));
   const turn = degrees(cosine);
   if (!guesses || stack === "encoder") return say("turned", own, turn);
   const [before, after] = guesses.map(([best]) => ({ word: best.word, side: "target" as const }));

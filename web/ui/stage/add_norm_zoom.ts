@@ -1,8 +1,8 @@
 // Add & norm opened where it stands: rows of numbers one above the other, each column a sum and its norm.
-import { fixedText } from "../../engine/number_text.ts";
+import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";
-import { degrees, readAddNorm, sentenceOf, written } from "./add_norm_reading.ts";
+import { degrees, readAddNorm, sentenceOf } from "./add_norm_reading.ts";
 import { receiptTable } from "./receipt.ts";
 import { createStrip, largestSize } from "./strips.ts";
 import { probabilityWords } from "./words.ts";
@@ -104,7 +104,7 @@ function receipt(app: App, reading: Reading, most: number): Child {
     ...(made ? [[app.t("zoom.result"), made.result] as [string, number]] : []),
   ];
   const rows = stages.map(([label, value], place): Line => {
-    return [label, written(value), place === stages.length - 1 ? ASKED : ""];
+    return [label, digitsText(value), place === stages.length - 1 ? ASKED : ""];
   });
   const headings = [[app.t("numbers.dimension", at)], [""]] as const;
   return receiptTable(app, parts, [...headings], rows, most);
@@ -147,7 +147,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     );
     made.toggleAttribute("data-first", place === last);
     const ends = place === 0 || place === last ? "gfz-query" : "";
-    const value = written(numbers[at]);
+    const value = digitsText(numbers[at]);
     const sign = value.startsWith("−") && SIGNS[kind] === "+" ? "" : `${SIGNS[kind] ?? ""} `;
     const text = drawing("text", { x: side[0], y: y - 7, "text-anchor": side[1] }, sign + value);
     const step = stepButton(place + 1, name, kind, false, () => open(at));
@@ -212,11 +212,11 @@ function factsOf(app: App, reading: Reading, kind: Kind, place: number): Child[]
   if (kind === "gain" || kind === "bias") return [];
   if (kind === "scaled" && moments)
     return [
-      line("zoom.add.mean", written(moments.mean)),
-      line("zoom.add.variance", written(moments.variance)),
-      element("p", {}, `${symbols.divisor} ${written(moments.divisor)}`),
+      line("zoom.add.mean", digitsText(moments.mean)),
+      line("zoom.add.variance", digitsText(moments.variance)),
+      element("p", {}, `${symbols.divisor} ${digitsText(moments.divisor)}`),
     ];
-  const said = [line("zoom.add.norm", written(length(place)))];
+  const said = [line("zoom.add.norm", digitsText(length(place)))];
   if (kind === "output") {
     said.push(line("zoom.add.share", probabilityWords(length(place) / (length(0) + length(place)))));
     return said;

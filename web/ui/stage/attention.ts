@@ -1,8 +1,7 @@
 // The attentions: arcs between words of one side, ribbons of the memory that cross the strands of the other.
 import { drawing } from "../figure.ts";
-import { FAMILIES, attentionName } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
-import { rowOfHead } from "./numbers.ts";
+import { isHeadOff, rowOfHead } from "./numbers.ts";
 import { HUES, path, rectangle, text } from "./pen.ts";
 import { arcPath, crossing } from "./strands.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -10,7 +9,6 @@ import { probabilityWords, tokenName } from "./words.ts";
 import type { Stack, Tensor } from "../../engine/types.ts";
 import type { FamilyId } from "../types.ts";
 import type { StackPlace } from "./geometry.ts";
-import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
 
 // Self-attention: arcs from the words that are read, below, to the word that reads, above
@@ -202,15 +200,6 @@ export function drawLook(pen: Pen) {
     ),
     label,
   ];
-}
-
-/** Returns whether the reader has switched off a head of the open layer: its weights stand, but it adds nothing. */
-function isHeadOff({ translated, open }: StageNumbers, id: FamilyId, head: number) {
-  const family = FAMILIES.find((one) => one.id === id);
-  return (
-    family !== undefined &&
-    (translated.changes.ablated[attentionName(family, open[family.stack])]?.includes(head) ?? false)
-  );
 }
 
 function tag(pen: Pen, x: number, y: number, content: string, colour: string) {

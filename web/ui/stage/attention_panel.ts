@@ -20,6 +20,8 @@ import {
   stepButton,
   sumBox,
   turner,
+  rowsTable,
+  tableRow,
 } from "./zoom_parts.ts";
 
 import type { App } from "../app.ts";
@@ -257,31 +259,8 @@ class Panel {
       this.#step("weights"),
       this.#step("value"),
     ];
-    const table = element(
-      "table",
-      { className: "gfz-rows", style: `--rh: ${row}px` },
-      element("caption", { className: HIDDEN }, this.#app.t("zoom.table", query)),
-      element(
-        "colgroup",
-        {},
-        widths.map((one) => element("col", { style: `width: ${one}px` })),
-      ),
-      element(
-        "thead",
-        {},
-        element(
-          "tr",
-          {},
-          heads.map((head) => element("th", { scope: "col" }, head)),
-        ),
-      ),
-      element(
-        "tbody",
-        {},
-        this.#reading.keys.map((key, at) => this.#keyRow(key, at)),
-      ),
-    );
-    return put(table, { x: 0, y: rows - 34, width });
+    const drawn = this.#reading.keys.map((key, at) => this.#keyRow(key, at));
+    return rowsTable(this.#app.t("zoom.table", query), { widths, row, y: rows }, heads, drawn);
   }
 
   #keyRow(key: Key, at: number) {
@@ -302,12 +281,7 @@ class Panel {
       this.#weight(key, at, isOpen),
       this.#value(key, at, { width: values.cell * valueWidth, height: row, className: lit }),
     ];
-    return element(
-      "tr",
-      { "aria-current": isOpen ? "true" : null },
-      element("th", { scope: "row" }, word),
-      cells.map((cell) => element("td", {}, cell)),
-    );
+    return tableRow(word, cells, isOpen);
   }
 
   /** Opens the row of another key. */

@@ -2,7 +2,7 @@
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { digitsText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -89,7 +89,7 @@ export async function readAttention(app: App, lit: Lit | null): Promise<Reading 
   const head = Math.min(places[found.family.id].head, heads - 1);
   const row = openRow(app, found.family.stack, lit, rows.length);
   const mask = app.mask(box);
-  const named = (token: string) => tokenName(token, (key) => app.t(key));
+  const named = (token: string) => tokenName(token, app.t);
   const [scores, weights] = [tensors.scores, tensors.weights].map((one) => rowAt(one, [head, row]));
   const keys = (columns ?? []).map((token, at) => ({
     word: named(token),
@@ -173,7 +173,7 @@ export function sentenceOf(reading: Reading): Sentence {
   const { open, heads } = reading;
   const { made, at, kind } = open;
   if (kind === "weights") return weightSentence(reading);
-  const number = fixedText(made.result, decimalsOf([made.result]));
+  const number = digitsText(made.result);
   if (made.parts.length === 0 && made.notes.length > 0)
     return { key: "zoom.about.given", values: [number], section: "3.2" };
   const key = { word: reading.keys[reading.key].word, side: reading.keySide };

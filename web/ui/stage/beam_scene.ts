@@ -8,6 +8,7 @@ import { button, element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
 import { createStrip } from "./chapter_view.ts";
+import { wantsStillness } from "./glide.ts";
 import { Hand } from "./hand.ts";
 import { languageNames } from "./languages.ts";
 import { openingOf } from "./opening.ts";
@@ -213,7 +214,7 @@ class BeamScene {
   #glide(to: number, duration: number) {
     const from = this.#position;
     const begun = performance.now();
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const still = wantsStillness();
     cancelAnimationFrame(this.#frame);
     return new Promise<void>((arrived) => {
       const step = (now: number) => {
@@ -393,7 +394,7 @@ class BeamScene {
   }
 
   #name(token: string) {
-    return tokenName(token, (key) => this.#app.t(key));
+    return tokenName(token, this.#app.t);
   }
 
   /** Returns the written words; where they differ from the model's own, the old ones are struck. */

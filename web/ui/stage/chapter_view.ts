@@ -4,13 +4,12 @@ import { allHeads } from "../../engine/model.ts";
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
-import { button, chooser, element, letArrowsMove, refill } from "../dom.ts";
+import { button, chooser, element, isForPage, letArrowsMove, refill } from "../dom.ts";
 import { slider } from "../figure.ts";
 import { gathered } from "../latest.ts";
 import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
-import { languageNames } from "./languages.ts";
 import { openingOf } from "./opening.ts";
-import { saidWith } from "./sentences.ts";
+import { saidWith, spoken } from "./sentences.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -60,8 +59,7 @@ export function goOn(app: App, by: 1 | -1) {
 export function chapterKey(app: App, event: KeyboardEvent) {
   const { chapter, view, zoom, sheet } = app.state;
   const target = event.target as Element;
-  if (!chapter || view !== "stage" || zoom || sheet || event.defaultPrevented) return;
-  if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea")) return;
+  if (!chapter || view !== "stage" || zoom || sheet || !isForPage(event)) return;
   if (event.key === " " && target.matches("button, summary, [role=button]")) return;
   const on = [" ", "ArrowRight", "PageDown"].includes(event.key);
   if (!on && !["ArrowLeft", "PageUp"].includes(event.key)) return;
@@ -144,14 +142,9 @@ export async function guided(app: App, act: Act, numbers: StageNumbers, edit: ()
   if (act.made?.(numbers.translated.changes) === false)
     return { kicker, sentence: "", more: "", buttons: app.t("page.busy") };
   const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
-  const names = languageNames(app);
-  const values = { ...found.values, sourceLanguage: names.source, targetLanguage: names.target };
   const key = `chapter.${act.id}`;
   const exists = (one: string) => app.t(one) !== one;
-  const said = (one: string) =>
-    saidWith(app, one, act.box, numbers, values).map(({ text, side }) =>
-      side ? element("bdi", { className: `gfs-${side}` }, text) : text,
-    );
+  const said = (one: string) => spoken(saidWith(app, one, act.box, numbers, found.values));
   return {
     kicker,
     sentence: said(found.variant === OWN ? "" : found.variant ? `${key}.${found.variant}` : key),

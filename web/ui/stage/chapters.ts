@@ -19,7 +19,7 @@ export interface Risen {
   decoder: string;
 }
 
-/** What an act says: numbers and words by their names in its texts, and which of its texts; [] = the usual ones. */
+/** What an act says: numbers and words by their names in its texts, and which of its texts, if not the usual one. */
 export interface Found {
   values: Record<string, string>;
   variant?: string;
@@ -54,7 +54,7 @@ export const OWN = "own";
 const WHOLE: Risen = { encoder: "all", decoder: "all" };
 const CROSS = "decoder.cross_attention";
 /** The mistakes whose effect is easy to see. */
-const PREFERRED = ["decoder_keys", "no_transpose", "no_scale"];
+const PREFERRED = ["no_transpose", "no_scale"];
 const SNAPSHOTS = 3;
 const LONGEST = 90; // letters of a translation in a sentence
 
@@ -258,7 +258,7 @@ function cut({ state }: App, text: string) {
 }
 
 function nameOf(app: App, token = "") {
-  return tokenName(token, (key) => app.t(key));
+  return tokenName(token, app.t);
 }
 
 const withoutPositions: Act = {
@@ -391,13 +391,12 @@ async function decidingOf(app: App): Promise<Found> {
   const { opening, head } = found;
   const { reference } = app.result;
   const [rival] = app.engine.tokens("target", [opening.rival]);
-  const before = Math.exp(reference.hypothesis.tokenLogProbs[opening.row]);
   return {
     values: {
       ...headNames(app, head),
       target: nameOf(app, reference.outputTokens[opening.row]),
       rival: nameOf(app, rival),
-      from: probabilityWords(before),
+      from: probabilityWords(Math.exp(reference.hypothesis.tokenLogProbs[opening.row])),
       count: String(Object.values(opening.without).flat().length),
     },
     more: true,
@@ -448,10 +447,8 @@ async function firstMistake(app: App) {
 
 async function mistakeOf(app: App): Promise<Found> {
   const { reference, current, firstDifference, logProbOfReference } = app.result;
-  const [id] = app.changes.mistakes;
   return {
     values: {
-      mistake: id ? app.t(`mistake.${id}`) : "",
       text: cut(app, current.text) || app.t("chapter.nothing"),
       first: firstDifference ?? "",
       from: numberText(reference.hypothesis.logProb, 2),

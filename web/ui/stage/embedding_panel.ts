@@ -1,5 +1,5 @@
 // The panel of an opened embedding: a word's row of the table, scaled, plus a number of each position's wave.
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { button, element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { largestSize } from "./strips.ts";
@@ -116,11 +116,7 @@ class Panel {
     const { open, id, row, scale, words } = this.#reading;
     const { width } = this.#frame;
     const values = { sum: [], position: [row], scaled: [scale.symbol], entry: [id] }[step];
-    const said = element(
-      "p",
-      { className: "gfz-made" },
-      element("strong", {}, fixedText(numbers[open.at], decimalsOf([numbers[open.at]]))),
-    );
+    const said = element("p", { className: "gfz-made" }, element("strong", {}, digitsText(numbers[open.at])));
     const x = stripX(width, numbers.length, open.at) - LABELS;
     const isFar = x + 70 > this.#frame.waves.right - LABELS; // the nearest words begin there
     if (isFar) said.style.right = `${width - LABELS - MARGIN - x + 8}px`;
@@ -240,7 +236,7 @@ class Panel {
           class: "gfs-halo",
           style: "stroke: var(--emb)",
         },
-        fixedText(number, decimalsOf([number])),
+        digitsText(number),
       ),
     );
   }

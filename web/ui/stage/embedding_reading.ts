@@ -81,7 +81,7 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
     box,
     side,
     row: at,
-    words: words.map((token) => tokenName(token, (key) => app.t(key))),
+    words: words.map((token) => tokenName(token, app.t)),
     id,
     entry,
     scale: embeddingScale.symbol
@@ -117,7 +117,7 @@ async function neighbours(app: App, table: string, side: Side, id: number): Prom
     side,
     found.map((one) => one.id),
   );
-  return found.map((one, at) => ({ ...one, word: tokenName(tokens[at], (key) => app.t(key)) }));
+  return found.map((one, at) => ({ ...one, word: tokenName(tokens[at], app.t) }));
 }
 
 /** Returns the rows of a table with the largest cosine with one of them, without this one. */

@@ -1,5 +1,5 @@
 // An embedding with its positions opened where it stands.
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { embeddingPanel } from "./embedding_panel.ts";
 import { readEmbedding } from "./embedding_reading.ts";
@@ -43,7 +43,7 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
 export function sentenceOf({ open, words, row, side, vectors, positions, id }: EmbeddingReading): Sentence {
   const { kind, at } = open;
   const word = { word: words[row], side };
-  const number = fixedText(vectors[kind][at], decimalsOf([vectors[kind][at]]));
+  const number = digitsText(vectors[kind][at]);
   const say = (key: string, section: string, ...values: Sentence["values"]) => {
     return { key: `zoom.embedding.about.${key}`, values, section };
   };

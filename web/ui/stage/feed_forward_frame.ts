@@ -13,8 +13,8 @@ export interface Frame {
   rows: number;
   row: number;
   read: Band;
-  /** The right edges of the table's columns: unit, row of W₁, sum, activation, column of W₂, score, words. */
-  columns: number[];
+  /** The widths of the table's columns: unit, row of W₁, sum, activation, column of W₂, score, words. */
+  widths: number[];
   /** The width of a unit's strips. */
   strip: number;
 }
@@ -50,7 +50,6 @@ export function frameOf(
   const strip = count.hasMatrices ? (wide - SUM - ACTIVATION - GAP - score - WORDS) / 2 : 0;
   const widths = [LABELS, strip, SUM, ACTIVATION, strip + GAP, score, WORDS + MARGIN];
   const end = rows + listed * row;
-  let right = 0;
   return {
     width,
     height: end + below,
@@ -60,7 +59,7 @@ export function frameOf(
     rows,
     row,
     read: { y: end + gaps.gap, height: gaps.read },
-    columns: widths.map((one) => (right += one)),
+    widths,
     strip,
   };
 }

@@ -5,7 +5,7 @@ import { isUnchanged } from "../../engine/changes.ts";
 import { directParts, unitParts } from "../../engine/direct.ts";
 import { readOutWeights, sideOf, unitWords } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { fixedText, decimalsOf } from "../../engine/number_text.ts";
+import { digitsText } from "../../engine/number_text.ts";
 import { rivalsOf } from "../../engine/reasons.ts";
 import { Run } from "../../engine/run.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
@@ -106,7 +106,7 @@ export async function readFeedForward(app: App, lit: Lit | null): Promise<Readin
     open: { ...open, made: await madeOf(cell(open.kind, open.at)) },
     hidden: await madeOf(cell("hidden", unit)),
     output: shown,
-    products: contract && Array.from(activated, (value, i) => value * rowOf(contract, shown)[i]),
+    products: contract && Array.from(rowOf(contract, shown), (value, i) => value * activated[i]),
     notes: isUnchanged(changes) ? [] : await notesOn(app, [...firsts, cell("output", shown)]),
   };
 }
@@ -154,7 +154,7 @@ async function wordsOf(app: App, stack: Stack, units: number[], contract: Tensor
   const run = new Run(await engine.modelWith(readOutWeights(config, stack), changes.checkpoint), changes);
   return units.map((unit) => {
     const tokens = engine.tokens(sideOf(stack), unitWords(run, stack, contract, unit, WORDS));
-    return tokens.map((token) => tokenName(token, (key) => app.t(key)));
+    return tokens.map((token) => tokenName(token, app.t));
   });
 }
 
@@ -174,7 +174,7 @@ async function directOf(app: App, box: string, row: number, contract: Tensor, ac
   if (!direction) return null;
   const [own, other] = engine
     .tokens("target", [word.id, rivals[0].id])
-    .map((token) => tokenName(token, (key) => app.t(key)));
+    .map((token) => tokenName(token, app.t));
   const each = unitParts(direction, contract, activated);
   return { word: own, rival: other, parts: each, sum: each.reduce((sum, value) => sum + value, 0) };
 }
@@ -188,21 +188,22 @@ export function sentenceOf(
 ): Sentence {
   const { kind, at, made, isChosen } = open;
   const own = { word, side };
-  const written = (value: number) => fixedText(value, decimalsOf([value]));
   const say = (name: string, ...values: Sentence["values"]): Sentence => {
     return { key: `zoom.units.${name}`, values, section: "3.3" };
   };
   const count = numbers.activated.length;
-  if (kind === "read") return say("read", own, at, written(made.result));
-  if (kind === "output") return say("output", count, at, written(made.result));
+  if (kind === "read") return say("read", own, at, digitsText(made.result));
+  if (kind === "output") return say("output", count, at, digitsText(made.result));
   const [before, after] = [numbers.hidden[unit], numbers.activated[unit]];
   const speaks = after > 0 && words?.[units.indexOf(unit)].slice(0, 2).join(comma);
   if (isChosen || unit !== units[0]) {
-    if (!(after > 0)) return say("silent", unit, own, written(before), written(after));
-    return speaks ? say("pushes", unit, own, written(after), speaks) : say("unit", unit, own, written(after));
+    if (!(after > 0)) return say("silent", unit, own, digitsText(before), digitsText(after));
+    return speaks
+      ? say("pushes", unit, own, digitsText(after), speaks)
+      : say("unit", unit, own, digitsText(after));
   }
   if (active === 0) return say("none", count, own);
   return speaks
     ? say("said", active, count, own, unit, speaks)
-    : say("most", active, count, own, unit, written(after));
+    : say("most", active, count, own, unit, digitsText(after));
 }

@@ -16,8 +16,10 @@ import {
   outerLine,
   panelIn,
   put,
+  rowsTable,
   stepButton,
   sumBox,
+  tableRow,
   turner,
 } from "./zoom_parts.ts";
 
@@ -241,8 +243,8 @@ class Panel {
   // The table
 
   #table() {
-    const { rows, row, columns, strip } = this.#frame;
-    const { direct, words, word, units, matrices } = this.#reading;
+    const { rows, row, widths, strip } = this.#frame;
+    const { direct, words, word, units } = this.#reading;
     const heads: Child[] = [
       element("span", { className: HIDDEN }, this.#t("zoom.units.one")),
       strip > 0 && this.#step(2, this.#t("zoom.units.rows"), "hidden"),
@@ -258,34 +260,12 @@ class Panel {
         ),
       words && this.#t("zoom.units.words"),
     ];
-    const table = element(
-      "table",
-      { className: "gfz-rows", style: `--rh: ${row}px` },
-      element("caption", { className: HIDDEN }, this.#t("zoom.units.table", word)),
-      element(
-        "colgroup",
-        {},
-        columns.map((right, at) => element("col", { style: `width: ${right - (columns[at - 1] ?? 0)}px` })),
-      ),
-      element(
-        "thead",
-        {},
-        element(
-          "tr",
-          {},
-          heads.map((head) => element("th", { scope: "col" }, head)),
-        ),
-      ),
-      element(
-        "tbody",
-        {},
-        units.map((unit, at) => this.#unitRow(unit, at, matrices !== null)),
-      ),
-    );
-    return put(table, { x: 0, y: rows - 34, width: columns[columns.length - 1] });
+    const largest = this.#largest();
+    const drawn = units.map((unit, at) => this.#unitRow(unit, at, largest));
+    return rowsTable(this.#t("zoom.units.table", word), { widths, row, y: rows }, heads, drawn);
   }
 
-  #unitRow(unit: number, at: number, hasMatrices: boolean) {
+  #unitRow(unit: number, at: number, largest: Record<"row" | "column" | "unit", number>) {
     const { numbers, matrices, words, direct, unit: chosen } = this.#reading;
     const { strip, row } = this.#frame;
     const isOpen = unit === chosen;
@@ -296,15 +276,15 @@ class Panel {
     name.dataset.stop = `unit ${at}`;
     const sum = button(fixedText(numbers.hidden[unit]), () => this.#open("hidden", unit, unit));
     sum.dataset.stop = `hidden ${at}`;
-    const labels = isOpen && hasMatrices;
+    const labels = isOpen && matrices !== null;
     const bar = element("i", {
-      style: `width: ${Math.max(1, (56 * Math.max(0, activation)) / largestSize(numbers.activated))}px`,
+      style: `width: ${Math.max(1, (56 * Math.max(0, activation)) / largest.unit)}px`,
     });
     const made = button([bar, fixedText(activation)], () => this.#openUnit(unit));
     made.dataset.stop = `activated ${at}`;
     made.toggleAttribute("data-first", isOpen);
     const cells: Child[] = [
-      matrices && this.#reads(unit, at, matrices.rows[at], size),
+      matrices && this.#reads(unit, at, matrices.rows[at], largest.row, size),
       [
         labels && element("span", { className: ASKED }, "x"),
         labels && element("span", { className: KEYED }, "w"),
@@ -317,7 +297,7 @@ class Panel {
           stop: `column ${at}`,
           name: this.#t("zoom.strip.column", unit),
           numbers: matrices.columns[at].map((value) => value * activation),
-          largest: this.#largestColumn(),
+          largest: largest.column,
           open: (d) => this.#open("output", d, unit),
           ...size,
         }),
@@ -329,19 +309,20 @@ class Panel {
           words[at].slice(0, isOpen ? 5 : 3).join(this.#t("word.comma")),
         ),
     ];
-    return element(
-      "tr",
-      { "aria-current": isOpen ? "true" : null },
-      element("th", { scope: "row" }, name),
-      cells.map((cell) => element("td", {}, cell)),
-    );
+    return tableRow(name, cells, isOpen);
   }
 
-  #largestColumn() {
+  /** Returns the sizes that fill a cell of the rows of W₁ and of the columns of W₂, and the bar of a unit. */
+  #largest() {
     const { matrices, units, numbers } = this.#reading;
-    return largestSize(
-      ...units.map((unit, at) => (matrices?.columns[at] ?? []).map((one) => one * numbers.activated[unit])),
+    const columns = units.map((unit, at) =>
+      (matrices?.columns[at] ?? []).map((one) => one * numbers.activated[unit]),
     );
+    return {
+      row: largestSize(...(matrices?.rows ?? [])),
+      column: largestSize(...columns),
+      unit: largestSize(numbers.activated),
+    };
   }
 
   /** Returns a unit's row of W₁; of the open unit, below x and above their products, number by number. */
@@ -349,14 +330,15 @@ class Panel {
     unit: number,
     at: number,
     weights: Float32Array,
+    largest: number,
     size: { width: number; height: number; className: string },
   ) {
-    const { matrices, numbers, unit: chosen } = this.#reading;
+    const { numbers, unit: chosen } = this.#reading;
     const row = this.#strip({
       stop: `row ${at}`,
       name: this.#t("zoom.strip.row", unit),
       numbers: weights,
-      largest: largestSize(...(matrices?.rows ?? [])),
+      largest,
       open: () => this.#open("hidden", unit, unit),
       ...size,
     });

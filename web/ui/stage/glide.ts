@@ -1,10 +1,8 @@
 // Boxes that change their places glide there, with their names; what is in them comes after.
 import type { Area } from "./outline.ts";
 
-const STILL = "(prefers-reduced-motion: reduce)";
-
 /** Returns whether the reader wants no motion. */
-export const wantsStillness = () => matchMedia(STILL).matches;
+export const wantsStillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** Returns the places of the drawn boxes, by their names. */
 export function areasIn(svg: SVGElement) {

@@ -1,4 +1,6 @@
 // Lecture mode: the stage on the whole screen, in type that is read from the last row.
+import { isForPage } from "../dom.ts";
+
 import type { App } from "../app.ts";
 
 /** Follows the state into lecture mode and out of it; F, and Escape, do the same from the keyboard. */
@@ -22,16 +24,7 @@ export function followLecture(app: App, root: HTMLElement) {
   document.addEventListener("fullscreenchange", left, { signal });
   const key = (event: KeyboardEvent) => {
     const { view, zoom, sheet, lecture } = app.state;
-    const isField = (event.target as Element).matches("input, textarea, select");
-    if (
-      view !== "stage" ||
-      event.defaultPrevented ||
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      isField
-    )
-      return;
+    if (view !== "stage" || !isForPage(event)) return;
     if (event.key.toLowerCase() === "f") app.show({ lecture: !lecture });
     else if (event.key === "Escape" && lecture && !zoom && !sheet) app.show({ lecture: false });
     else return;

@@ -1,13 +1,13 @@
 // The numbers that the figure shows for one written word, gathered from the trace of a translation.
 import { logitLens, readOutWeights } from "../../engine/lens.ts";
 import { Run } from "../../engine/run.ts";
-import { largestAt, rowOf, tensor } from "../../engine/tensor.ts";
+import { largestAt, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { actOf } from "./chapters.ts";
 
 import type { Stack, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { FamilyId, Translated } from "../types.ts";
+import type { Family, FamilyId, Translated } from "../types.ts";
 
 /** A word with its probability. */
 export interface Candidate {
@@ -205,16 +205,18 @@ async function guesses(
 export function warmed(app: App, numbers: StageNumbers): StageNumbers {
   const { temperature } = app.state;
   if (actOf(app)?.id !== "temperature" || numbers.logits.length === 0) return numbers;
+  const warm = tensor(
+    [1, numbers.logits.length],
+    numbers.logits.map((one) => one / temperature),
+  );
   return {
     ...numbers,
-    candidates: candidatesIn(app, logSoftmaxAt(numbers.logits, temperature), numbers.candidates.length),
+    candidates: candidatesIn(app, logSoftmax(warm).data, numbers.candidates.length),
   };
 }
 
-/** Returns log softmax(scores / temperature). */
-export function logSoftmaxAt(scores: Float32Array, temperature: number) {
-  const most = scores.reduce((best, one) => Math.max(best, one), -Infinity);
-  const scaled = scores.map((one) => (one - most) / temperature);
-  const total = Math.log(scaled.reduce((sum, one) => sum + Math.exp(one), 0));
-  return scaled.map((one) => one - total);
+/** Returns whether the reader has switched off a head of the open layer: its weights stand, but it adds nothing. */
+export function isHeadOff({ translated, open }: StageNumbers, id: FamilyId, head: number) {
+  const family = FAMILIES.find((one) => one.id === id) as Family;
+  return translated.changes.ablated[attentionName(family, open[family.stack])]?.includes(head) ?? false;
 }

@@ -1,6 +1,7 @@
 // Play: the figure computes act by act. The encoder rises once, for all words together; then the decoder writes word by
 // word: the first word in six acts, every later word in one.
 import { boxOf, middle } from "./geometry.ts";
+import { wantsStillness } from "./glide.ts";
 
 import type { App } from "../app.ts";
 import type { Geometry, StackPlace } from "./geometry.ts";
@@ -90,7 +91,7 @@ export class Player {
   play() {
     if (this.playing) return this.stop();
     this.#prepare();
-    this.playing = !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    this.playing = !wantsStillness();
     this.go(1);
   }
 

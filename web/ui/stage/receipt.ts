@@ -33,16 +33,7 @@ export function receiptTable(app: App, parts: Part[], headings: Heading[], lines
     element(
       "tr",
       { className: part.own ? "gfz-own" : "" },
-      labelled &&
-        element(
-          "th",
-          { scope: "row" },
-          element(
-            "bdi",
-            {},
-            tokenName(part.label, (key) => app.t(key)),
-          ),
-        ),
+      labelled && element("th", { scope: "row" }, element("bdi", {}, tokenName(part.label, app.t))),
       sides.map((side) => element("td", {}, part[side] !== undefined && numberOf(part, side))),
     );
   const below = ([label, text, className = ""]: Line) =>

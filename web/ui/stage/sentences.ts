@@ -1,14 +1,15 @@
 // The sentence that says what is lit. Each claim is a number of the trace or of a measurement; what is not known is not
 // said. `python -m benchmarks.truth` checks each against PyTorch.
 import { stepsUnder } from "../../engine/mistakes.ts";
+import { element } from "../dom.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { familyOf } from "./choices.ts";
-import { largestPlace, rowOfHead } from "./numbers.ts";
+import { isHeadOff, largestPlace, rowOfHead } from "./numbers.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
 import type { Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Family } from "../types.ts";
+import type { Child, Family } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 
 /** What the stage says: a large sentence with the words in their colours, a smaller one, and the paper's section. */
@@ -41,7 +42,7 @@ const PAPER: Record<string, string> = {
 /** The numbers and words that sentences about a box name, and the side whose colour each word has. */
 function namedIn(app: App, box: string, numbers: StageNumbers) {
   const { translated, row, source, open, heads } = numbers;
-  const t = (key: string, ...values: (string | number)[]) => app.t(key, ...values);
+  const { t } = app;
   const [stack, id = ""] = box.split(/\.(.*)/);
   const family = FAMILIES.find((one) => one.id === familyOf(box)) as Family;
   const named = (tokens: string[]) => tokens.map((token) => tokenName(token, t));
@@ -98,10 +99,15 @@ export function saidWith(
   return parts(app.t(key || own), { ...values, ...more }, sides);
 }
 
+/** Returns texts and words as they are drawn: words in the colours of their sides. */
+export function spoken(sentence: Said["sentence"]): Child[] {
+  return sentence.map(({ text, side }) => (side ? element("bdi", { className: `gfs-${side}` }, text) : text));
+}
+
 /** Returns what the stage says about its lit box. */
 export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
   const { translated, row } = numbers;
-  const t = (key: string, ...values: (string | number)[]) => app.t(key, ...values);
+  const { t } = app;
   const { id, family, values, sides, isAttention, key } = namedIn(app, box, numbers);
   const isSum = id.endsWith(".add");
   const paper = isSum || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
@@ -158,16 +164,14 @@ function choice(app: App, { translated, row, candidates, probability }: StageNum
 
 function moreOf(
   app: App,
-  { translated, open, heads }: StageNumbers,
+  numbers: StageNumbers,
   family: Family,
   values: Record<string, string>,
   worth: Worth | null,
 ) {
   const { target } = values;
-  const { ablated } = translated.changes;
   const gives = values.weight === probabilityWords(0) ? "" : filled(app.t("stage.more.weight"), values);
-  if (ablated[attentionName(family, open[family.stack])]?.includes(heads[family.id]))
-    return `${gives} ${app.t("stage.more.off")}`;
+  if (isHeadOff(numbers, family.id, numbers.heads[family.id])) return `${gives} ${app.t("stage.more.off")}`;
   if (!worth) return gives;
   const { before, after, isMost } = worth;
   const [was, is] = [before, after].map(probabilityWords);

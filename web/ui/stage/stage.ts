@@ -35,7 +35,7 @@ import { costsMost } from "./opening.ts";
 import { outlineAreas } from "./outline.ts";
 import { Player, clipOf } from "./play.ts";
 import { veilOf } from "./veil.ts";
-import { saidOf, saidWith } from "./sentences.ts";
+import { saidOf, saidWith, spoken } from "./sentences.ts";
 import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -383,7 +383,7 @@ class StageView {
   #geometry(numbers: StageNumbers, width: number, height: number) {
     const { config } = this.#app;
     const { translated, row, source, read } = numbers;
-    const t = (key: string) => this.#app.t(key);
+    const { t } = this.#app;
     const name = (token: string | undefined) => (token === undefined ? "" : tokenName(token, t));
     return geometryOf({
       width,
@@ -420,7 +420,7 @@ class StageView {
       box: this.#box,
       colours: coloursAt(this.element),
       measure: this.#measure,
-      t: (key, ...values) => app.t(key, ...values),
+      t: app.t,
       languages: languageNames(app),
       pictured: picturedHeads(app, numbers),
       waves: wavesOf(app, numbers.vectors.get("source.positions")),
@@ -589,10 +589,7 @@ class StageView {
     const { numbers, box } = pen;
     const key = isFirst ? act?.box : "next";
     const noPlace = key === "encoder.embedding" && !pen.waves ? ".none" : "";
-    const words = (one: string, of: string) =>
-      saidWith(this.#app, one, of, numbers).map(({ text, side }) =>
-        side ? element("bdi", { className: `gfs-${side}` }, text) : text,
-      );
+    const words = (one: string, of: string) => spoken(saidWith(this.#app, one, of, numbers));
     const looks = isFirst ? (box.endsWith("attention") ? box : "") : "decoder.cross_attention";
     this.#fillSaid(
       this.#app.t("stage.word.of", numbers.row + 1, numbers.translated.outputTokens.length),
@@ -643,7 +640,7 @@ class StageView {
   #tellTurned(words: string[] | null) {
     if (!words || !this.#pen) return this.#tell();
     const { numbers } = this.#pen;
-    const t = (key: string) => this.#app.t(key);
+    const { t } = this.#app;
     const { sourceTokens } = numbers.translated;
     const read = [...numbers.read.keys()].filter((at) => numbers.read[at] > 0);
     const looked = read.map((at) => [sourceTokens[at], probabilityWords(numbers.read[at])]).flat();
@@ -683,17 +680,14 @@ class StageView {
   #write(worth: Worth | null) {
     const { numbers, box } = this.#pen as Pen;
     const said = saidOf(this.#app, box, numbers, worth);
-    const words = said.sentence.map(({ text, side }) =>
-      side ? element("bdi", { className: `gfs-${side}` }, text) : text,
-    );
-    this.#fillSaid(said.kicker, words, said.more, said.paper);
+    this.#fillSaid(said.kicker, spoken(said.sentence), said.more, said.paper);
     this.#tellLine(this.#pen as Pen);
   }
 
   /** Writes the translation over a narrow figure, which has no room for it. */
   #tellLine({ geometry, numbers }: Pen) {
     if (!geometry.narrow) return refill(this.#line);
-    const t = (key: string) => this.#app.t(key);
+    const { t } = this.#app;
     refill(
       this.#line,
       numbers.translated.outputTokens.map((token, at) => [

@@ -1,5 +1,5 @@
 // Tokens and numbers as the stage writes them.
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { digitsText } from "../../engine/number_text.ts";
 
 type Texts = (key: string, ...values: (string | number)[]) => string;
 
@@ -24,5 +24,5 @@ export function groupedText(value: number) {
 /** Returns a power of e: in groups of three digits, or a small one with at least three digits; "" if it is not known. */
 export function powerText(value: number) {
   if (!Number.isFinite(value)) return "";
-  return value < 1000 ? fixedText(value, decimalsOf([value])) : groupedText(value);
+  return value < 1000 ? digitsText(value) : groupedText(value);
 }

@@ -8,7 +8,7 @@ import { largestSize } from "./strips.ts";
 import { groupedText, powerText, probabilityWords, tokenName } from "./words.ts";
 import { largestOfParts, PLAIN, rankOf, sampledWords } from "./words_reading.ts";
 import { LABELS, MARGIN, stripX, vectorBand } from "./zoom_band.ts";
-import { HIDDEN, KEYED, outerLine, panelIn, put, stepButton } from "./zoom_parts.ts";
+import { fanOf, HIDDEN, KEYED, outerLine, panelIn, put, stepButton, tableRow } from "./zoom_parts.ts";
 
 import type { Sampling } from "../../engine/sampling.ts";
 import type { App } from "../app.ts";
@@ -48,8 +48,6 @@ const DRAWN = 170;
 const ROOMY = { top: 24, result: 38, gap: 12, head: 34, rise: 46, logits: 64, fan: 62, strip: 30, foot: 34 };
 const TIGHT = { top: 12, result: 34, gap: 6, head: 30, rise: 32, logits: 44, fan: 38, strip: 22, foot: 14 };
 const [ROOMY_FROM, LEAST, MOST, FLAT] = [740, 18, 28, 20];
-/** Products below this share of the largest one are not drawn as lines. */
-const FAINTEST = 0.04;
 const HIGHEST_TOP_K = 50;
 
 /** What the reader has set, which is no part of the address: it changes no translation. */
@@ -281,12 +279,7 @@ class Panel {
       [shown, isUnlikely && element("small", {}, this.#t(`zoom.words.${isForced ? "forced" : "beam"}`))],
       element("bdi", {}, this.#drawn(id)),
     ];
-    return element(
-      "tr",
-      { "aria-current": isOpen ? "true" : null, className: id === written ? KEYED : "" },
-      element("th", { scope: "row" }, name),
-      cells.map((cell) => element("td", {}, cell)),
-    );
+    return tableRow(name, cells, isOpen, id === written ? KEYED : "");
   }
 
   #full() {
@@ -383,7 +376,7 @@ class Panel {
   }
 
   #nameOf(id: number) {
-    return tokenName(this.#app.engine.tokens("target", [id])[0], (key) => this.#app.t(key));
+    return tokenName(this.#app.engine.tokens("target", [id])[0], this.#app.t);
   }
 
   /** Returns the field that finds a word of the vocabulary, and opens it. */
@@ -457,19 +450,9 @@ class Panel {
     const { width, height, logits: band, products: from, rows, row } = this.#frame;
     const { open, written, vector, rivals } = this.#reading;
     const products = this.#reading.products ?? [];
-    const largest = largestSize(products);
     const tickX = (id: number) => stripX(width, this.#ticks.length, this.#tickOf(id));
-    const [bottom, to] = [band.y + band.height, tickX(open.id)];
-    const bend = (from.y - bottom) / 2;
-    const fan = [...products].flatMap((product, i) => {
-      const share = Math.abs(product) / largest;
-      if (share < FAINTEST) return [];
-      const x = stripX(width, vector.length, i);
-      return drawing("path", {
-        d: `M${x} ${from.y - 1}C${x} ${from.y - bend} ${to} ${bottom + bend} ${to} ${bottom}`,
-        "stroke-width": 0.6 + 2 * share,
-        opacity: 0.25 + 0.5 * share,
-      });
+    const fan = fanOf([...products], [tickX(open.id), band.y + band.height], (i) => {
+      return [stripX(width, vector.length, i), from.y, ""];
     });
     const end = rows + (rivals.length + 2) * row;
     const rise = (band.y - end) / 2;

@@ -105,7 +105,7 @@ export async function readWords(app: App, box: string, row: number, count: numbe
   const tokens = app.engine.tokens("target", ids);
   const rivals = ids.map((one, place) => ({
     id: one,
-    word: tokenName(tokens[place], (key) => app.t(key)),
+    word: tokenName(tokens[place], app.t),
     logit: next.logits[one],
     probability: Math.exp(next.logProbs[one]),
     rank: rankOf(next.logProbs, one),
@@ -119,7 +119,7 @@ export async function readWords(app: App, box: string, row: number, count: numbe
     box,
     row: at,
     rows: outputTokens.length,
-    read: tokenName(targetTokens[at] ?? "", (key) => app.t(key)),
+    read: tokenName(targetTokens[at] ?? "", app.t),
     written,
     isForced: at < prefixIds.length,
     isLikeliest:

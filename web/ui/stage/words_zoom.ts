@@ -1,5 +1,5 @@
 // Linear and Softmax opened where they stand: the words that compete, why the written one won, and the beam.
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
 import { groupedText, powerText, probabilityWords, tokenName } from "./words.ts";
@@ -54,17 +54,16 @@ export function sentenceOf({ open, part, logits, vector }: WordsReading, isLogit
     values,
     section: "3.4",
   });
-  const number = (value: number) => fixedText(value, decimalsOf([value]));
-  if (part) return say("vector", vector.length, part.at, number(part.made.result));
+  if (part) return say("vector", vector.length, part.at, digitsText(part.made.result));
   if (!isLogit || Number.isNaN(open.logit))
     return say("probability", logits.length, word, probabilityWords(open.probability));
-  return say(open.rank === 1 ? "best" : "logit", logits.length, word, number(open.logit), open.rank);
+  return say(open.rank === 1 ? "best" : "logit", logits.length, word, digitsText(open.logit), open.rank);
 }
 
 function remarksOn(app: App, reading: WordsReading, word: string): Child[] {
   const { made, part, isForced, isLikeliest, rivals, written, closest } = reading;
   const chance = rivals.find(({ id }) => id === written)?.probability ?? NaN;
-  const name = (token: string) => tokenName(token, (key) => app.t(key));
+  const name = (token: string) => tokenName(token, app.t);
   const go = () =>
     closest && app.show({ row: closest.row, selected: null, zoom: { box: reading.box, key: null } });
   return [

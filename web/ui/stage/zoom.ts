@@ -2,6 +2,7 @@
 import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { boxOf, middle } from "./geometry.ts";
+import { wantsStillness } from "./glide.ts";
 import { boxName, placeOfBox } from "./zoom_box.ts";
 import { createZoomFrame } from "./zoom_frame.ts";
 import { viewOf } from "./zoom_views.ts";
@@ -25,7 +26,7 @@ export function createZoom(app: App, lit: () => Lit | null) {
     made.hidden = app.state.zoom === null;
     if (made.hidden || !app.state.zoom) return;
     refill(map, mapOf(app, pen));
-    if (!wasHidden || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    if (!wasHidden || wantsStillness()) return;
     const { stack, id } = placeOfBox(app.state.zoom.box);
     const place = pen.geometry[stack];
     const y = place.boxes.find((box) => box.id === id)?.y ?? place.card; // a narrow figure lacks some

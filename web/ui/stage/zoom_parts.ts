@@ -1,7 +1,7 @@
 // The parts that panels of opened boxes share: the scrolling panel, its numbered steps, and what stands below its rows.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { digitsText } from "../../engine/number_text.ts";
 import { button, element, nodesOf } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { MOST_SQUARES, largestSize } from "./strips.ts";
@@ -43,7 +43,7 @@ export function openWord(app: App, box: string, point: string, lit: Lit | null) 
   const { stack, layer, id } = placeOfBox(box);
   const { rows: tokens, rowSide: side } = app.labels(point);
   const row = openRow(app, stack, lit, tokens.length);
-  const word = tokenName(tokens[row], (key) => app.t(key));
+  const word = tokenName(tokens[row], app.t);
   return { stack, layer: layer ?? 0, id, row, rows: tokens.length, word, side };
 }
 
@@ -134,11 +134,45 @@ export function sumBox(
     "p",
     { className: "gfz-made" },
     products && app.t("zoom.products", products.length),
-    element("strong", {}, fixedText(numbers[at], decimalsOf([numbers[at]]))),
+    element("strong", {}, digitsText(numbers[at])),
   );
   const x = ((at + 0.5) * place.width) / numbers.length;
   said.style.cssText = x > 230 ? `right: ${place.width - x + 14}px` : `left: ${x + 14}px`;
   return put(element("div", { className: "gfz-box" }, strip, said), place);
+}
+
+/** Returns the table of a panel's rows at its place. `widths`: of its columns, in px. */
+export function rowsTable(
+  caption: string,
+  { widths, row, y }: { widths: number[]; row: number; y: number },
+  heads: Child[],
+  rows: Child[],
+) {
+  const names = element(
+    "tr",
+    {},
+    heads.map((head) => element("th", { scope: "col" }, head)),
+  );
+  const columns = widths.map((width) => element("col", { style: `width: ${width}px` }));
+  const table = element(
+    "table",
+    { className: "gfz-rows", style: `--rh: ${row}px` },
+    element("caption", { className: HIDDEN }, caption),
+    element("colgroup", {}, columns),
+    element("thead", {}, names),
+    element("tbody", {}, rows),
+  );
+  return put(table, { x: 0, y: y - 34, width: widths.reduce((sum, width) => sum + width, 0) });
+}
+
+/** Returns a row of a panel's table. */
+export function tableRow(name: Child, cells: Child[], isOpen: boolean, className = "") {
+  return element(
+    "tr",
+    { "aria-current": isOpen ? "true" : null, className },
+    element("th", { scope: "row" }, name),
+    cells.map((cell) => element("td", {}, cell)),
+  );
 }
 
 /** Returns a line outside a panel with its label. */
