@@ -8,10 +8,10 @@ import pytest
 
 from browser.test_view import problems
 from browser.waiting import until
+from browser.zooms import FRAMES, SENTENCE, SMALL, check_on_a_phone, notes, number, open_box, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload
-from traces import python_trace, rounded
+from traces import rounded
 
-SENTENCE = "the big black dog sees a cat ."
 PREFIX = "le grand chien noir et dort"
 ENCODER, MASKED, CROSS = (
     "encoder.layers.1.self_attention",
@@ -20,12 +20,6 @@ ENCODER, MASKED, CROSS = (
 )
 FAMILIES = {ENCODER: "encoder", MASKED: "decoder", CROSS: "cross"}
 ROWS = ".gfz-rows tbody tr"
-FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-SHOW = """([looks, heads]) => {
-  const { app } = glassformer;
-  app.show({ ...looks, heads: { ...app.state.heads, ...heads } });
-}"""
-STILL = "() => Promise.all(document.getAnimations().map((one) => one.finished)).then(() => null)"
 SCORE, MASK, WEIGHT = (f"td:nth-child({column})" for column in (3, 4, 5))
 
 
@@ -35,21 +29,11 @@ def opened(make_translator, explore) -> Callable[..., Any]:
 
     def show(box: str, *, row: int = 2, key: int | None = None, head: int = 1, page: Any = None, **changes: Any) -> Any:
         page = page or explore(make_translator(), SENTENCE, view="stage")
-        page.set_viewport_size({"width": 1440, "height": 900})
-        if changes:
-            page.evaluate("(changes) => glassformer.set(changes)", changes)
-        layer = int(box.split(".")[2])
         looks = {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}
-        page.evaluate(SHOW, [looks, {FAMILIES[box]: {"layer": layer, "head": head}}])
-        page.locator(".gf-zoom h2").wait_for()
-        page.evaluate(STILL)
-        return page
+        heads = {FAMILIES[box]: {"layer": int(box.split(".")[2]), "head": head}}
+        return open_box(page, looks, changes, heads)
 
     return show
-
-
-def number(text: str) -> float:
-    return float(text.replace("\u2212", "-").replace("–∞", "-inf").removeprefix("< "))
 
 
 def numbers(page: Any, column: str) -> list[float]:
@@ -57,24 +41,6 @@ def numbers(page: Any, column: str) -> list[float]:
     cells = page.locator(f"{ROWS} {column}").all()
     texts = [cell.locator("button").all_inner_texts() for cell in cells]
     return [number(text[0]) if text else float("nan") for text in texts]
-
-
-def trace_of(page: Any, translator: Any) -> dict[str, np.ndarray]:
-    """Return what PyTorch computes for the page's sentence and translation."""
-    ids = page.evaluate("(({sourceIds, targetIds}) => [sourceIds, targetIds])(glassformer.app.result.current)")
-    return {name: value.numpy() for name, value in python_trace(rounded(translator.model), *ids).items()}
-
-
-def value(page: Any, name: str) -> np.ndarray:
-    """Return a point of the page's own trace, which other tests compare with PyTorch's."""
-    shape, data = page.evaluate(
-        "async (name) => { const v = await glassformer.value(name); return [v.shape, [...v.data]] }", name
-    )
-    return np.array(data, np.float32).reshape(shape)
-
-
-def notes(page: Any) -> list[str]:
-    return page.locator(".gfz-note").all_inner_texts()
 
 
 @pytest.mark.parametrize("box", [ENCODER, MASKED, CROSS])
@@ -301,20 +267,12 @@ def test_nothing_scrolls_and_no_text_is_small_on_a_desk(make_translator, explore
     over = "((one) => one.scrollWidth - one.clientWidth + one.scrollHeight - one.clientHeight)"
     for part in (".gfz-scroll", ".gfz-about", ".gf-zoom"):
         until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
-    small = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
-      one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
-    assert page.evaluate(small) == []
+    assert page.evaluate(SMALL) == []
 
 
 def test_on_a_phone_the_explanation_comes_first_and_the_panel_scrolls_inside_itself(opened):
     page = opened(CROSS)
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.evaluate(FRAMES)
-    page.evaluate(STILL)
-    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
-    assert about["y"] + about["height"] <= scroll["y"]
-    assert scroll["x"] >= 0
-    assert scroll["x"] + scroll["width"] <= 390
+    check_on_a_phone(page)
     assert page.locator(".gfz-scroll").evaluate("(one) => one.scrollWidth > one.clientWidth")
     table, query = (page.locator(one).bounding_box() for one in (".gfz-rows", ".gfz-query"))
     assert table["y"] + table["height"] <= query["y"]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from browser.test_attention_zoom import FRAMES, PREFIX, STILL, notes, number, trace_of, value
+from browser.test_attention_zoom import PREFIX
 from browser.test_layers_panel import Read
 from browser.test_view import problems
 from browser.waiting import until
+from browser.zooms import SENTENCE, check_on_a_phone, notes, number, open_box, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 
-SENTENCE = "the big black dog sees a cat ."
 NETWORK = "decoder.layers.1.feed_forward"
 NETWORKS = [NETWORK, "encoder.layers.0.feed_forward"]
 SUMS = ["encoder.layers.1.self_attention", "decoder.layers.0.cross_attention", NETWORK]
@@ -27,14 +27,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
 
     def show(box: str, *, row: int = 2, key: int | None = None, page: Any = None, **changes: Any) -> Any:
         page = page or explore(make_translator(), SENTENCE, view="stage")
-        page.set_viewport_size({"width": 1440, "height": 900})
-        if changes:
-            page.evaluate("(changes) => glassformer.set(changes)", changes)
-        looks = {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}
-        page.evaluate("(looks) => glassformer.app.show(looks)", looks)
-        page.locator(".gf-zoom h2").wait_for()
-        page.evaluate(STILL)
-        return page
+        return open_box(page, {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}, changes)
 
     return show
 
@@ -427,13 +420,7 @@ def test_nothing_scrolls_overlaps_or_is_small_on_a_desk(opened, size, language, 
 @pytest.mark.parametrize("box", ["decoder.layers.1.cross_attention", NETWORK, f"{NETWORK}.add"])
 def test_on_a_phone_the_panel_keeps_its_measures_and_scrolls_inside_itself(opened, box):
     page = opened(box)
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.evaluate(FRAMES)
-    page.evaluate(STILL)
-    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
-    assert about["y"] + about["height"] <= scroll["y"]
-    assert scroll["x"] >= 0
-    assert scroll["x"] + scroll["width"] <= 390
+    check_on_a_phone(page)
     assert page.locator(".gfz-scroll").evaluate("(one) => one.scrollHeight <= one.clientHeight")
     ends = page.locator(".gfz-rows, .gfz-query").evaluate_all(
         "(all) => all.map((one) => one.getBoundingClientRect().y)"

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.test_attention_zoom import FRAMES, STILL, number, trace_of
 from browser.test_view import problems
 from browser.waiting import until
+from browser.zooms import FRAMES, SENTENCE, STILL, number, open_box, trace_of
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 
-SENTENCE = "the big black dog sees a cat ."
 ENCODER, DECODER = "encoder.embedding", "decoder.positions"
 ROW = 2
 
@@ -22,14 +21,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
 
     def show(box: str = ENCODER, *, row: int = ROW, page: Any = None, **changes: Any) -> Any:
         page = page or explore(make_translator(), SENTENCE, view="stage")
-        page.set_viewport_size({"width": 1440, "height": 900})
-        if changes:
-            page.evaluate("(changes) => glassformer.set(changes)", changes)
-        looks = {"zoom": {"box": box, "key": None}, "row": row, "sourceWord": row}
-        page.evaluate("(looks) => glassformer.app.show(looks)", looks)
-        page.locator(".gf-zoom h2").wait_for()
-        page.evaluate(STILL)
-        return page
+        return open_box(page, {"zoom": {"box": box, "key": None}, "row": row, "sourceWord": row}, changes)
 
     return show
 

@@ -34,7 +34,8 @@ def stage(make_translator: Any, explore: Any) -> Any:
     def opened(size: tuple[int, int] = SIZES[0], sentence: str = SENTENCE, **settings: Any) -> Any:
         page = explore(make_translator(**settings), sentence, view="stage")
         page.set_viewport_size({"width": size[0], "height": size[1]})
-        page.locator(".gfs-knot").wait_for(state="attached")
+        narrow = ".gfs-narrow" if size[0] < 700 else ":not(.gfs-narrow)"
+        page.locator(f".gfs-plane{narrow} .gfs-knot").wait_for(state="attached")
         return page
 
     return opened

@@ -7,20 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from browser.test_attention_zoom import FRAMES, STILL, number, trace_of
 from browser.test_view import problems
 from browser.waiting import until
+from browser.zooms import FRAMES, SENTENCE, SMALL, check_on_a_phone, number, open_box, trace_of
 from glassformer.watch.explorer.payload import recorded_payload
 
-SENTENCE = "the big black dog sees a cat ."
 SOFTMAX, LINEAR = "decoder.softmax", "decoder.linear"
 ROWS = ".gfz-words tbody tr:not(.gfz-sums)"
 ROW = 1
 SLIDER = "([name, value]) => { const one = document.querySelector(`[aria-label='${name}']`); one.value = value; \
 one.dispatchEvent(new Event('input')); }"
-
-SMALL = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
-  one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
 
 
 @pytest.fixture
@@ -29,13 +25,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
 
     def show(box: str = SOFTMAX, *, row: int = ROW, key: int | None = None, page: Any = None, **changes: Any) -> Any:
         page = page or explore(make_translator(), SENTENCE, view="stage")
-        page.set_viewport_size({"width": 1440, "height": 900})
-        if changes:
-            page.evaluate("(changes) => glassformer.set(changes)", changes)
-        page.evaluate("(looks) => glassformer.app.show(looks)", {"zoom": {"box": box, "key": key}, "row": row})
-        page.locator(".gf-zoom h2").wait_for()
-        page.evaluate(STILL)
-        return page
+        return open_box(page, {"zoom": {"box": box, "key": key}, "row": row}, changes)
 
     return show
 
@@ -217,13 +207,15 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
     page.get_by_role("button", name="The word after").click()
     after = page.evaluate("glassformer.app.result.current.outputTokens[2]").replace("▁", "")
     page.locator(".gfz-panel .gf-why h3", has_text=f"Why {after}?").wait_for()
+    until(page, "/row=2.*panel=why|panel=why.*row=2/.test(location.hash)")  # a state at rest is one of the history
     page.locator(".gfz-panel .gf-why .gf-head .gf-link", has_text="cross-attention").first.click()
     page.locator(".gfz-rows th button").first.wait_for()  # the head's own box
     assert "cross_attention" in page.evaluate("glassformer.app.state.zoom.box")
-    page.wait_for_function("location.hash.includes('cross_attention')")  # a state at rest is an entry of the history
+    until(page, "location.hash.includes('cross_attention')")
     page.go_back()
     page.locator(".gfz-panel .gf-link", has_text="feed-forward 0").click()
     until(page, "glassformer.app.state.zoom.box === 'decoder.layers.0.feed_forward'")
+    until(page, "location.hash.includes('layers.0.feed_forward')")
     page.go_back()
     page.get_by_role("button", name="Beam", exact=True).click()
     page.locator(".gfz-panel .gf-node").first.wait_for()
@@ -320,12 +312,7 @@ def test_on_a_phone_the_panel_scrolls_inside_itself(opened, panel):
     page.set_viewport_size({"width": 390, "height": 844})
     page.evaluate("(panel) => glassformer.app.show({panel})", panel)
     page.locator({"numbers": ROWS, "why": ".gfz-panel h3", "beam": ".gfz-panel svg"}[panel]).first.wait_for()
-    page.evaluate(FRAMES)
-    page.evaluate(STILL)
-    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
-    assert about["y"] + about["height"] <= scroll["y"]
-    assert scroll["x"] >= 0
-    assert scroll["x"] + scroll["width"] <= 390
+    check_on_a_phone(page)
     if panel == "numbers":
         table, strip = (page.locator(one).bounding_box() for one in (".gfz-words", ".gfz-box:has([data-stop='ticks'])"))
         assert table["y"] + table["height"] <= strip["y"]

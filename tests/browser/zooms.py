@@ -1,0 +1,65 @@
+"""Boxes of the stage opened where they stand, as the tests of their views open and read them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from traces import python_trace, rounded
+
+SENTENCE = "the big black dog sees a cat ."
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SHOW = """([looks, heads]) => {
+  const { app } = glassformer;
+  app.show({ ...looks, heads: { ...app.state.heads, ...heads } });
+}"""
+SMALL = """[...document.querySelectorAll(".gf-zoom *")].filter((one) =>
+  one.textContent.trim() && parseFloat(getComputedStyle(one).fontSize) < 12).map((one) => one.outerHTML)"""
+STILL = "() => Promise.all(document.getAnimations().map((one) => one.finished)).then(() => null)"
+
+
+def open_box(
+    page: Any, looks: Mapping[str, Any], changes: Mapping[str, Any], heads: Mapping[str, Any] | None = None
+) -> Any:
+    """Open a box in a window of 1440 × 900 under the reader's changes, and return the page once nothing moves."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    if changes:
+        page.evaluate("(changes) => glassformer.set(changes)", changes)
+    page.evaluate(SHOW, [looks, heads or {}])
+    page.locator(".gf-zoom h2").wait_for()
+    page.evaluate(STILL)
+    return page
+
+
+def check_on_a_phone(page: Any) -> None:
+    """Check that an opened box on a phone has its explanation first, and scrolls inside itself."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate(FRAMES)
+    page.evaluate(STILL)
+    about, scroll = (page.locator(one).bounding_box() for one in (".gfz-about", ".gfz-scroll"))
+    assert about["y"] + about["height"] <= scroll["y"]
+    assert scroll["x"] >= 0
+    assert scroll["x"] + scroll["width"] <= 390
+
+
+def number(text: str) -> float:
+    return float(text.replace("\u2212", "-").replace("–∞", "-inf").removeprefix("< "))
+
+
+def trace_of(page: Any, translator: Any) -> dict[str, np.ndarray]:
+    """Return what PyTorch computes for the page's sentence and translation."""
+    ids = page.evaluate("(({sourceIds, targetIds}) => [sourceIds, targetIds])(glassformer.app.result.current)")
+    return {name: value.numpy() for name, value in python_trace(rounded(translator.model), *ids).items()}
+
+
+def value(page: Any, name: str) -> np.ndarray:
+    """Return a point of the page's own trace, which other tests compare with PyTorch's."""
+    shape, data = page.evaluate(
+        "async (name) => { const v = await glassformer.value(name); return [v.shape, [...v.data]] }", name
+    )
+    return np.array(data, np.float32).reshape(shape)
+
+
+def notes(page: Any) -> list[str]:
+    texts: list[str] = page.locator(".gfz-note").all_inner_texts()
+    return texts
