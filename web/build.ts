@@ -51,8 +51,8 @@ const page = bundled("translate/page.ts", {
 
 const SHEETS = [
   "ui/styles.css",
-  "ui/flow.css",
   ...["stage", "beam", "zoom", "chapters"].map((name) => `ui/stage/${name}.css`),
+  "ui/numbers/numbers.css",
 ];
 for (const [name, text] of [
   ["watch/explorer/explorer.js", await explorer],

@@ -1,5 +1,6 @@
 """Models and pages for the tests of the explorer, which drive a real browser."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -54,7 +55,7 @@ def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
         path = tmp_path / "page.html"
         path.write_bytes(page_html(data(translator, sentence) | more).encode("utf-8", "replace"))
         state = fragment.removeprefix("#")
-        if view == "numbers" and "view=" not in state:
+        if view == "numbers" and not re.search("(view|panel)=", state):
             state = f"{state}&view=numbers".removeprefix("&")
         page.goto("about:blank")  # the same address with a fragment would not be loaded again
         page.goto(f"{path.as_uri()}#{state}" if state else path.as_uri())

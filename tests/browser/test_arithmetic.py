@@ -1,4 +1,4 @@
-"""The panel that explains a number; `web/tests/arithmetic.test.ts` checks the explanations."""
+"""The arithmetic of the chosen number; `web/tests/arithmetic.test.ts` checks the explanations."""
 
 import json
 from typing import Any
@@ -15,13 +15,17 @@ SELF, CROSS = "encoder.layers.0.self_attention", "decoder.layers.1.cross_attenti
 
 def select(page: Any, name: str, index: list[int]) -> None:
     """Open the arithmetic of a cell and wait until it is shown."""
-    page.evaluate("([name, index]) => glassformer.app.select(name, index)", [name, index])
+    page.evaluate("(selected) => glassformer.app.show({ view: 'numbers', selected })", {"name": name, "index": index})
     shown(page, name, index)
 
 
 def shown(page: Any, name: str, index: list[int]) -> None:
-    title = f"{name.rpartition('.')[2]}[{', '.join(map(str, index))}]"
-    page.locator(".gf-numbers h3 code").get_by_text(title, exact=True).wait_for(timeout=5000)
+    title = f"{name.rpartition('.')[2]}[{', '.join(map(str, index))}] ="
+    page.locator(".gfn-sum .gfn-quiet code").get_by_text(title).wait_for(timeout=5000)
+
+
+def result(page: Any) -> float:
+    return number(page.locator(".gfn-sum .gfn-quiet code").first.inner_text().partition("= ")[2])
 
 
 def number(text: str) -> float:
@@ -29,20 +33,22 @@ def number(text: str) -> float:
 
 
 def test_the_shown_products_add_up_to_the_shown_score(make_translator, explore):
-    page = explore(make_translator(d_k=17), SENTENCE)
+    page = explore(make_translator(d_k=20), SENTENCE)
     page.evaluate("(prefix) => glassformer.set({prefix})", PREFIX)
+    rows, button = page.locator(".gfz-receipt tbody tr td:last-child"), page.get_by_role("button", name="Show all")
     for index in ([0, 1, 2], [3, 4, 4], [2, 0, 5]):
         select(page, f"{CROSS}.scores", index)
-        products = page.locator(".gf-terms:not(.gf-steps) tbody tr td:nth-last-child(2)").all_inner_texts()
-        total = page.locator(".gf-terms tfoot tr td:nth-last-child(2)").inner_text()
-        score = page.locator(".gf-numbers .gf-result").inner_text()
-        assert len(products) == 13  # the twelve largest, and all others together
-        assert sum(map(number, products)) == pytest.approx(number(total), abs=13 * 0.5e-5 + 0.5e-4)
-        assert number(total) / 17**0.5 == pytest.approx(number(score), abs=1e-4)
-        page.get_by_role("button", name="Show all").click()
-        products = page.locator(".gf-terms:not(.gf-steps) tbody tr td:nth-last-child(2)").all_inner_texts()
-        assert sum(map(number, products)) == pytest.approx(number(total), abs=17 * 0.5e-5 + 0.5e-4)
-        page.get_by_role("button", name="Show all").click()
+        products = rows.all_inner_texts()
+        total = number(page.locator(".gfz-receipt tfoot td").first.inner_text())
+        digits = 0.51 * 10 ** -min(len(text.partition(".")[2]) for text in products)
+        assert len(products) == 17  # the sixteen largest, and all others together
+        assert sum(map(number, products)) == pytest.approx(total, abs=17 * digits)
+        assert total / 20**0.5 == pytest.approx(result(page), abs=1e-4)
+        button.click()
+        rows.nth(19).wait_for()
+        assert sum(map(number, rows.all_inner_texts())) == pytest.approx(total, abs=20 * digits)
+        button.click()
+        rows.nth(19).wait_for(state="detached")
 
 
 def test_an_explanation_says_what_was_changed(make_translator, explore):
@@ -50,17 +56,17 @@ def test_an_explanation_says_what_was_changed(make_translator, explore):
     patch = {"point": "logits", "sentence": OTHER, "positions": [[0, 0]]}
     page.evaluate("(changes) => glassformer.set(changes)", {"mistakes": ["no_scale"], "patches": [patch]})
     select(page, f"{SELF}.scores", [0, 0, 0])
-    assert page.locator(".gf-numbers .gf-change").all_inner_texts() == ["Changed here: No √d_k"]
+    assert page.locator(".gfn-sum .gfn-note").all_inner_texts() == ["Changed here: No √d_k"]
     select(page, "logits", [0, 5])
-    assert f"“{OTHER}”, position 0" in page.locator(".gf-numbers .gf-change").inner_text()
+    assert f"“{OTHER}”, position 0" in page.locator(".gfn-sum .gfn-note").inner_text()
 
 
 def test_a_mistaken_softmax_shows_the_queries_of_a_key(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.evaluate("(prefix) => glassformer.set({prefix, mistakes: ['softmax_over_queries']})", PREFIX)
     select(page, f"{CROSS}.weights", [0, 1, 2])
-    assert page.locator(".gf-terms thead th").first.inner_text() == "query"
-    assert page.locator(".gf-own th").inner_text() == PREFIX.split()[0]
+    assert page.locator(".gfz-receipt thead th").first.inner_text() == "query"
+    assert page.locator(".gfz-own th").inner_text() == PREFIX.split()[0]
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -71,7 +77,7 @@ def test_clicking_operands_leads_from_a_logit_to_the_embedding(make_translator, 
     select(page, "logits", [2, 5])
     passed = []
     for _ in range(60):
-        links = page.locator(".gf-terms .gf-link")
+        links = page.locator(".gfz-receipt .gfz-link")
         cells = links.evaluate_all("(all) => all.map((one) => one.title)")
         if not cells:
             break
@@ -85,44 +91,26 @@ def test_clicking_operands_leads_from_a_logit_to_the_embedding(make_translator, 
     assert {name.rpartition(".")[2] for name in passed} >= {"heads", "joined", "value", "added"}
 
 
-def test_back_and_forward_visit_the_same_cells(make_translator, explore):
+def test_the_way_to_a_number_is_in_the_order_of_the_computation(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
-    visited = [("logits", [0, 4]), (f"{CROSS}.weights", [1, 0, 2]), (f"{SELF}.scores", [2, 1, 0])]
-    for name, index in visited:
-        select(page, name, index)
-    back, forward = page.get_by_role("button", name="← Back"), page.get_by_role("button", name="Forward →")
-    assert forward.is_disabled()
-    for name, index in visited[1::-1]:
-        back.click()
-        shown(page, name, index)
-    forward.click()
-    shown(page, *visited[1])
-    back.click()
-    back.click()  # from the first cell, to the questions
-    page.locator(".gf-numbers .gf-example").first.wait_for()
-    assert back.count() == 0
-
-
-def test_without_a_cell_the_panel_asks_two_questions(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
-    assert "Click any cell" in page.locator(".gf-numbers").inner_text()
-    page.get_by_role("button", name="Why does the model look at").click()
-    page.wait_for_selector(".gf-own")
-    name, index = page.evaluate("Object.values(glassformer.app.state.selected)")
-    largest = page.evaluate("async (name) => Math.max(...(await glassformer.value(name)).data)", name)
-    assert "cross_attention.weights" in name
-    assert (
-        page.evaluate("async ([name, index]) => (await glassformer.explain(name, index)).result", [name, index])
-        <= largest
-    )
-
-
-def test_the_question_about_a_word_leads_to_its_logit(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
-    page.get_by_role("button", name="Where does the word").click()
-    page.wait_for_selector(".gf-terms")
-    name, (row, word) = page.evaluate("Object.values(glassformer.app.state.selected)")
-    assert (name, word) == ("logits", page.evaluate("(row) => glassformer.app.result.current.hypothesis.ids[row]", row))
+    order = page.evaluate("glassformer.points()")
+    select(page, f"{CROSS}.output", [1, 4])
+    for _ in range(3):
+        page.locator(".gfz-receipt .gfz-link").first.click()
+        page.wait_for_timeout(300)
+    way = page.locator(".gfn-trail button")
+    cells = way.evaluate_all("(all) => all.map((one) => one.title)")
+    names = [cell.partition("[")[0] for cell in cells]
+    assert len(names) == 4
+    assert names == sorted(names, key=order.index)
+    assert names[-1] == f"{CROSS}.output"
+    assert way.first.get_attribute("aria-current") == "step"
+    way.last.click()
+    shown(page, f"{CROSS}.output", [1, 4])
+    assert way.last.get_attribute("aria-current") == "step"
+    assert way.evaluate_all("(all) => all.map((one) => one.title)") == cells  # the way stays
+    select(page, f"{SELF}.scores", [2, 1, 0])
+    assert way.count() == 0  # a number that is not an operand of the last one ends its way
 
 
 def test_copied_code_runs(make_translator, explore):
@@ -130,7 +118,7 @@ def test_copied_code_runs(make_translator, explore):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     select(page, f"{CROSS}.scores", [0, 1, 2])
     page.get_by_role("button", name="Copy as PyTorch").click()
-    page.get_by_role("status").get_by_text("Copied: PyTorch").wait_for(timeout=5000)
+    page.locator(".gfn-copy").get_by_text("Copied: PyTorch").wait_for(timeout=5000)
     assert page.evaluate("navigator.clipboard.readText()").startswith(f"# {CROSS}.scores[0, 1, 2]\n")
 
 
@@ -139,16 +127,23 @@ def test_a_snippet_that_cannot_be_copied_is_shown_and_selected(make_translator, 
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     select(page, f"{CROSS}.scores", [0, 1, 2])
     page.get_by_role("button", name="Copy as NumPy").click()
-    page.wait_for_selector(".gf-copy textarea:not([hidden])")
+    page.wait_for_selector(".gfn-copy textarea:not([hidden])")
     assert "import numpy as np" in page.evaluate("getSelection().toString() || document.activeElement.value")
 
 
-def test_a_cell_beyond_a_shorter_sentence_is_reported(make_translator, explore):
+def test_a_cell_beyond_a_shorter_sentence_is_the_nearest_one(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     select(page, f"{SELF}.scores", [0, 8, 8])
     page.evaluate("(text) => glassformer.set({source: text})", OTHER)
-    page.wait_for_selector(".gf-numbers .gf-error")
-    assert page.locator(".gf-numbers .gf-example").count() == 2
+    shown(page, f"{SELF}.scores", [0, 4, 4])
+
+
+def test_the_formula_of_an_activation_has_its_number(make_translator, explore):
+    page = explore(make_translator(), SENTENCE)
+    select(page, "encoder.layers.0.feed_forward.activated", [1, 2])
+    formula = page.locator(".gfn-formula code").all_inner_texts()
+    assert formula[0] == "max(0, x)"
+    assert formula[1].startswith("= max(0, ")
 
 
 def test_words_in_the_arithmetic_stay_text(make_translator, explore):
@@ -156,15 +151,15 @@ def test_words_in_the_arithmetic_stay_text(make_translator, explore):
     page = explore(make_translator(" ".join(hostile), " ".join(hostile)), " ".join(hostile))
     for name, index in ((f"{CROSS}.heads", [0, 0, 0]), (f"{SELF}.weights", [0, 1, 2]), ("log_probs", [0, 5])):
         select(page, name, index)
-        assert hostile[0] in page.locator(".gf-numbers").inner_text()
-    assert page.locator(".gf-numbers img, .gf-numbers b").count() == 0
+        assert hostile[0] in page.locator(".gfn-sum").inner_text()
+    assert page.locator(".gfn img, .gfn b").count() == 0
 
 
 def test_a_recorded_page_says_what_needs_the_model_and_explains_the_rest(make_translator, explore):
     page = explore(make_translator(), SENTENCE, data=recorded_payload)
     assert page.evaluate("glassformer.app.engine.live") is False
     select(page, f"{SELF}.query", [0, 1, 2])
-    assert "needs the model: glassformer explore RUN" in page.locator(".gf-numbers").inner_text()
-    assert page.locator(".gf-terms thead th").all_inner_texts() == ["i", "x"]
+    assert "needs the model: glassformer explore RUN" in page.locator(".gfn-sum").inner_text()
+    assert page.locator(".gfz-receipt thead th").all_inner_texts() == ["i", "x"]
     select(page, f"{SELF}.scores", [0, 1, 2])
-    assert page.locator(".gf-terms tfoot").count() == 1
+    assert page.locator(".gfz-receipt tfoot").count() == 1

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from browser.test_attention_zoom import PREFIX
-from browser.test_layers_panel import Read
+from browser.test_segments import Read
 from browser.test_view import problems
-from browser.waiting import until
-from browser.zooms import SENTENCE, check_on_a_phone, notes, number, open_box, trace_of, value
+from browser.waiting import rest, until
+from browser.zooms import SENTENCE, check_on_a_phone, notes, number, open_box, shown, strip, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 
 NETWORK = "decoder.layers.1.feed_forward"
@@ -30,23 +30,6 @@ def opened(make_translator, explore) -> Callable[..., Any]:
         return open_box(page, {"zoom": {"box": box, "key": key}, "row": row, "sourceWord": row}, changes)
 
     return show
-
-
-def strip(page: Any, stop: str) -> np.ndarray:
-    """Return the numbers of a row, as its slider says them."""
-    slider = page.locator(f".gfz-room [data-stop='{stop}']")
-    slider.focus()
-    page.keyboard.press("Home")
-    texts = [slider.get_attribute("aria-valuetext")]
-    for _ in range(int(slider.get_attribute("aria-valuemax"))):
-        page.keyboard.press("ArrowRight")
-        texts.append(slider.get_attribute("aria-valuetext"))
-    return np.array([number(text.partition(": ")[2]) for text in texts])
-
-
-def shown(token: str) -> str:
-    """Return a token as the stage writes it."""
-    return {"<bos>": "start", "<eos>": "end"}.get(token, token.replace("▁", "").strip() or "␣")
 
 
 def column(page: Any, place: int) -> list[str]:
@@ -85,7 +68,7 @@ def test_the_networks_numbers_are_pytorchs(make_translator, explore, opened, net
     words = page.locator(f"{ROWS}[aria-current] td bdi").inner_text().split(", ")
     said = page.locator(".gf-zoom h2").inner_text()
     assert said.startswith(f"{above} of {len(activated)} units answer to ")
-    assert said.endswith(f"the strongest, unit {units[0]}, pushes toward {words[0]}, {words[1]}.")
+    assert said.endswith(f"the strongest, unit {units[0]}, pushes toward “{words[0]}”, “{words[1]}”.")
     for theme in ("light", "dark"):
         page.evaluate("(theme) => glassformer.app.show({theme})", theme)
         assert problems(page) == []
@@ -158,7 +141,7 @@ def test_a_unit_and_every_number_open_their_arithmetic(make_translator, explore,
     assert receipt(page)["Σ"] == pytest.approx(output[last], abs=0.0051)
     assert page.evaluate("document.activeElement.dataset.stop") == "output"
     page.get_by_role("button", name="All numbers").click()
-    looks = page.evaluate("(({view, point}) => [view, point.name])(glassformer.app.state)")
+    looks = page.evaluate("(({view, selected}) => [view, selected.name])(glassformer.app.state)")
     assert looks == ["numbers", f"{NETWORK}.output"]
 
 
@@ -232,9 +215,9 @@ def test_the_guesses_are_those_of_the_output_matrix(make_translator, explore, op
         guesses.append(lines[0][0])
     sentence = page.locator(".gf-zoom h2").inner_text()
     assert sentence.endswith(
-        f"the guess goes from {guesses[0]} to {guesses[1]}."
+        f"the guess goes from “{guesses[0]}” to “{guesses[1]}”."
         if guesses[0] != guesses[1]
-        else f"the guess stays {guesses[0]}."
+        else f"the guess stays “{guesses[0]}”."
     )
 
 
@@ -341,12 +324,12 @@ def test_a_box_opens_by_two_clicks_and_closes_by_escape_back_and_the_map(make_tr
     name = f"decoder.layers.1.{kind}"
     box.click(position={"x": 5, "y": 5})
     page.get_by_role("button", name="Open this box").wait_for()
-    page.wait_for_timeout(450)  # states that follow sooner are one entry
+    rest(page)
     box.click(position={"x": 5, "y": 5})
     page.locator(".gf-zoom h2").wait_for()
     assert page.evaluate("glassformer.app.state.zoom.box") == name
     address = page.evaluate("location.href")
-    page.wait_for_timeout(450)
+    rest(page)
     page.keyboard.press("Escape")
     until(page, "glassformer.app.state.zoom === null")
     page.go_back()
@@ -374,9 +357,12 @@ def test_the_panel_is_one_stop_of_the_tab_key(opened, box, first):
     page.keyboard.press("ArrowDown")
     assert page.evaluate(active) == ("activated 1" if box == NETWORK else "bias")
     page.keyboard.press("ArrowUp")
+    seen = [page.evaluate(active)]
     for _ in range(40):
         page.keyboard.press("ArrowUp")
-    assert page.evaluate(active) == ("output" if box == NETWORK else "normed")
+        seen.append(page.evaluate(active))
+    assert ("output" if box == NETWORK else "normed") in seen
+    assert seen[-1].startswith("segment ")
     assert page.locator(".gfz-room [tabindex='0']").count() == 1
     page.get_by_role("button", name="The word after").click()
     until(page, "glassformer.app.state.row === 3")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
+from browser.waiting import open_panel, translate
 from glassformer.watch.inspection import MISTAKES
 
 SENTENCE = "the black cat sleeps ."
@@ -16,7 +17,7 @@ SECTIONS = ["Words", "Heads", "Mask", "Attention by hand", "Patch", "Leave somet
 
 def shown(page: Any, section: str = "") -> Any:
     """Return the tab with the panel in front, and one of its sections open."""
-    page.get_by_role("tab", name="What if?").click()
+    open_panel(page, "changes")
     if section not in ("", "Words"):
         page.locator("summary", has_text=section).click()
     return page
@@ -27,7 +28,7 @@ def expect(page: Any, what: str, value: Any) -> None:
     page.evaluate(
         f"""async (value) => {{
           const app = glassformer.app, wanted = JSON.stringify(value), end = Date.now() + 5000;
-          const busy = () => document.querySelector(".gf-outcome").getAttribute("aria-busy") === "true";
+          const busy = () => app.state.busy;
           const got = () => JSON.stringify({what});
           while (busy() || got() !== wanted) {{
             if (Date.now() > end) throw new Error(`expected ${{wanted}}, got ${{got()}}`);
@@ -41,7 +42,8 @@ def expect(page: Any, what: str, value: Any) -> None:
 def expect_first(page: Any, name: str | None) -> None:
     """Wait until this is the first tensor that differs, for scripts and for readers."""
     expect(page, "app.result.firstDifference", name)
-    page.locator(".gf-outcome", has_text=name or "no tensor differs").wait_for()
+    first = page.locator(".gfs-sheet-turned .gf-link")
+    first.get_by_text(name, exact=True).wait_for() if name else first.wait_for(state="detached")
 
 
 def key(page: Any, name: str) -> Any:
@@ -58,9 +60,7 @@ def test_a_word_is_replaced_by_the_typed_text(make_translator, explore):
     page.keyboard.press("Enter")
     expect(page, "app.changes.source", "the black dog sleeps .")
     expect_first(page, "source.embedding")
-    outcome = page.locator(".gf-outcome")
-    assert outcome.get_by_text("log p").count() >= 2
-    assert page.evaluate("glassformer.app.result.reference.text") in outcome.text_content()
+    assert page.evaluate("glassformer.app.result.reference.text") in page.locator(".gfs-sheet-turned").text_content()
 
 
 @pytest.mark.parametrize(("sentence", "said"), [(0, "“tired” for “wide”"), (1, "“wide” for “tired”"), (None, "")])
@@ -68,10 +68,9 @@ def test_only_a_sentence_of_the_pair_is_offered_the_others_word(make_translator,
     pair = ["the tired cat sleeps .", "the wide cat sleeps ."]
     shown_sentence = "a tired dog sleeps ." if sentence is None else pair[sentence]
     page = shown(explore(make_translator(), shown_sentence, story={"opens": "never", "pair": pair}))
-    about = page.locator("details", has_text="Change the words").locator("p.gf-note").first.inner_text()
-    assert about.startswith("Change the words")
-    assert said in about
-    assert ("swap" in about) == bool(said)
+    page.get_by_text("Change the words, and see").wait_for()
+    swaps = page.get_by_role("button", name="Swap").all_inner_texts()
+    assert swaps == ([f"Swap {said}"] if said else [])
 
 
 def test_words_that_begin_with_the_typed_text_are_offered(make_translator, explore):
@@ -200,6 +199,7 @@ def test_a_cell_of_a_mask_is_blocked_by_the_names_of_its_words(make_translator, 
 def test_the_future_can_be_unmasked(make_translator, explore):
     page = shown(explore(make_translator(), SENTENCE), "Mask")
     page.get_by_label("Attention", exact=True).select_option(MASKED.removesuffix(".weights"))
+    page.get_by_label("Who looks (query)").select_option("0")
     page.get_by_label("At what (key)").select_option("1")
     page.get_by_text("“<bos>” may not look at").wait_for()
     page.get_by_role("button", name="Let it look").click()
@@ -231,7 +231,7 @@ def test_a_row_without_visible_keys_has_a_note(make_translator, explore):
     assert page.evaluate(weights) == [0] * 6
 
 
-def test_the_cell_clicked_on_the_map_is_the_cell_to_change(make_translator, explore):
+def test_the_cell_chosen_among_all_numbers_is_the_cell_to_change(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
     page.evaluate(f"glassformer.app.select('{FIRST}.weights', [2, 3, 1])")
     shown(page, "Mask").get_by_text("“sleeps” may look at “black”.").wait_for()
@@ -262,6 +262,7 @@ def test_the_sliders_start_at_the_models_own_weights(make_translator, explore):
     page.get_by_role("slider").first.wait_for()
     row = page.evaluate(f"async () => Array.from((await glassformer.value('{CROSS}.weights')).data.slice(0, 6))")
     page.get_by_label("Head", exact=True).select_option("0")
+    page.get_by_label("Who looks (query)").select_option("0")
     told = "[...document.querySelectorAll('.gf-weight output')].map((one) => one.textContent)"
     expect(page, told, [f"{weight:.2f}" for weight in row])
 
@@ -327,6 +328,17 @@ def test_a_mistake_shows_the_tensor_at_which_it_begins(make_translator, explore)
         assert told.get_by_role("button").text_content() == first
         page.get_by_role("button", name=f"Undo: {name}", exact=True).click()
         expect(page, "app.changed", False)
+
+
+def test_the_sheet_of_the_figure_names_the_first_tensor_that_differs_and_opens_it(make_translator, explore):
+    opened = ["numbers", f"{FIRST}.scores"]
+    for place in (".gfs-sheet-turned", ".gf-switch"):
+        state = '#view=stage&sheet=true&panel=changes&mistakes=["no_scale"]'
+        page = explore(make_translator(), SENTENCE, fragment=state)
+        if place == ".gf-switch":
+            page.locator(".gfs-sheet summary", has_text="Classic mistakes").click()
+        page.locator(f".gfs-sheet {place} button", has_text=f"{FIRST}.scores").first.click()
+        assert page.evaluate("(({ view, selected }) => [view, selected.name])(glassformer.app.state)") == opened
 
 
 def test_several_mistakes_can_be_on_together(make_translator, explore):
@@ -403,9 +415,7 @@ def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, 
         page.keyboard.press("Space")
         expect(page, "document.activeElement.ariaPressed", "true")
     assert page.get_by_role("button", name="Pin all").first.get_attribute("aria-pressed") == "false"
-    field = page.get_by_role("textbox", name="Source sentence")
-    field.fill("a cat .")
-    field.press("Enter")
+    translate(page, "a cat .")
     expect(page, "[app.state.sentence, app.changes.mistakes, app.changes.masks]", ["a cat .", ["no_scale"], {}])
     expect(page, "[app.changes.ablated, app.changes.prefix ?? '']", [{}, ""])
     banner = page.locator(".gf-turned")
@@ -454,7 +464,7 @@ def test_a_change_that_cannot_be_computed_is_reported_and_undone(make_translator
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_128_tokens_need_few_elements(make_translator, explore, language):
     page = explore(make_translator(), " ".join(["the cat"] * 63 + ["."]))
-    page.evaluate("(language) => glassformer.app.show({panel: 'changes', language})", language)
+    open_panel(page, "changes").evaluate("(language) => glassformer.app.show({language})", language)
     for place in range(len(SECTIONS)):
         page.evaluate("(at) => { document.querySelectorAll('.gf-changes details')[at].open = true; }", place)
         body = page.locator(".gf-changes details").nth(place).locator(":scope > div > *")
@@ -465,7 +475,7 @@ def test_128_tokens_need_few_elements(make_translator, explore, language):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious_in_any_section(make_translator, explore, theme):
     page = explore(make_translator(), SENTENCE, examples=["the black dog sleeps ."])
-    page.evaluate("(theme) => glassformer.app.show({panel: 'changes', theme})", theme)
+    open_panel(page, "changes").evaluate("(theme) => glassformer.app.show({theme})", theme)
     page.evaluate(f"glassformer.set({{masks: {{'{FIRST}': [[0, 0, false]]}}, mistakes: ['no_scale']}})")
     key(page, "word 1").click()
     for place in range(len(SECTIONS)):

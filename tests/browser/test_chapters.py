@@ -163,9 +163,9 @@ def test_the_sentences_have_the_models_numbers(opened):
     )
     lit = page.locator(".gfs-word[data-word=encoder] text[style*='650']").text_content()
     source = SENTENCE.split().index(lit)
-    assert f"{lit} is 24 numbers: row {state['sourceIds'][source]} of the" in said(page)
+    assert f"“{lit}” is 24 numbers: row {state['sourceIds'][source]} of the" in said(page)
     page.keyboard.press("ArrowRight")
-    assert f"I am word {source + 1}" in said(page)
+    assert f"I stand at position {source}" in said(page)
     page.evaluate("glassformer.app.show({chapter: 3, act: 0})")
     heads = page.evaluate("glassformer.app.state.heads.encoder")
     weights = value(page, f"encoder.layers.{heads['layer']}.self_attention.weights")[heads["head"], source]
@@ -317,3 +317,52 @@ def test_each_act_fits_has_few_stops_and_is_accessible(opened, size, language):
                 )
                 assert min(tops) >= 0, (chapter, act)
                 assert bottom <= heading.bounding_box()["y"], (chapter, act)
+
+
+def test_the_button_of_each_act_stands_at_one_place(opened):
+    page = opened("chapter=2")
+    places = set()
+    for chapter, acts in ACTS.items():
+        for act in range(acts):
+            page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+            if chapter > 1:
+                said(page)
+            button = page.locator(".gf-ray-buttons, .gfs-outline-act, .gfs-stage-buttons").locator(".gfs-dark:visible")
+            if button.count():
+                box = button.bounding_box()
+                places.add((round(box["x"]), round(box["y"])))
+    assert len(places) == 1
+
+
+def test_an_act_about_the_encoder_fills_the_width(opened):
+    page = opened("chapter=3")
+    said(page)
+    box = page.locator(".gfs-box[data-box='encoder.self_attention'] rect").bounding_box()
+    assert box["width"] > 1300
+    words = page.locator(".gfs-word[data-word=encoder] text").all()
+    assert max(one.bounding_box()["x"] for one in words) > 1200
+    page.evaluate("glassformer.app.show({chapter: 4, act: 0})")
+    said(page)
+    until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
+    box = page.locator(".gfs-box[data-box='encoder.self_attention'] rect").bounding_box()
+    assert box["width"] < 700
+
+
+def test_lecture_mode_begins_at_the_strip_and_shows_whole_sentences(opened):
+    page = opened("chapter=4&act=1")
+    said(page)
+    page.locator(".gfs-strip:visible").get_by_role("button", name="Larger").click()
+    until(page, "glassformer.app.state.lecture")
+    said(page)
+    size = "(one) => parseFloat(getComputedStyle(one).fontSize)"
+    assert page.locator(".gfs-said-box h2").evaluate(size) >= 40
+    whole = page.locator(".gfs-field-text")
+    assert (whole.inner_text(), whole.evaluate(size)) == (SENTENCE, 20)
+    written = page.evaluate("glassformer.app.result.current.outputTokens.length")
+    line = page.locator(".gfs-written-line")
+    assert line.locator("span").count() == written
+    assert line.evaluate(size) == 20
+    labels = page.locator(".gfs-g-names text, .gfs-g-softmax text").all()
+    assert min(one.evaluate(size) for one in labels) >= 14
+    page.locator(".gfs-strip:visible").get_by_role("button", name="Larger").click()
+    until(page, "!glassformer.app.state.lecture")

@@ -35,6 +35,7 @@ HOSTILE = [
     "مرحبا",
     "👩‍👩‍👧",
 ]
+SHOW = "(looks) => glassformer.app.show(looks)"
 READY = "() => glassformer.ready.then(() => null)"
 FORBIDDEN = """async () => {
   const refused = [];
@@ -239,11 +240,14 @@ def test_hostile_words_are_shown_and_nothing_runs(make_translator, request, host
     translator = make_translator(words, words, name="<b onclick=pwned()>run")
     frame = request.getfixturevalue(host)(translator, words)
     frame.evaluate("() => { globalThis.pwned = () => { globalThis.harm = true; }; }")
+    frame.evaluate("glassformer.app.show({chapter: 0})")
+    frame.locator(".gfs-foot", has_text="<b onclick=pwned()>run").wait_for()
     frame.evaluate("glassformer.app.show({view: 'numbers'})")
-    frame.evaluate("glassformer.set({source: document.querySelector('.gf-form input').value})")
-    shown = frame.locator(".gf-outcome [data-side=source]").all_inner_texts()
+    frame.evaluate("glassformer.set({source: document.querySelector('.gfn-said bdi').textContent})")
+    shown = frame.evaluate("glassformer.app.result.current.sourceTokens")
     assert shown == [*translator.bundle.source_tokenizer.split(words), "<eos>"]
-    assert "<b onclick=pwned()>run" in frame.locator(".gf-brand").inner_text()
+    frame.get_by_role("button", name="Table").click()
+    assert frame.locator(".gfn-table thead th").count() == len(shown)
     assert frame.locator(".glassformer img, .glassformer script, .glassformer b").count() == 0
     assert frame.evaluate("globalThis.harm ?? null") is None
 
@@ -258,11 +262,21 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
         for name in ("encoder.output", f"{CROSS}.weights", "logits"):
             np.testing.assert_allclose(numbers(frame, name), expected(translator, name, changes), atol=1e-4)
     frame.evaluate("glassformer.reset()")
-    frame.evaluate("glassformer.app.show({view: 'numbers', panel: 'layers'})")
-    last = frame.locator(".gf-layers td:last-child data")
+    box = f"decoder.layers.{translator.model.config.decoder_layers - 1}.feed_forward.add"
+    looks = {"view": "stage", "chapter": 0, "zoom": {"box": box, "key": None}, "panel": "guesses"}
+    frame.evaluate("(looks) => glassformer.app.show(looks)", looks)
+    last = frame.locator(".gfz-guesses tbody tr:first-child small")
     last.first.wait_for()  # Python has sent the output matrix
-    found = last.evaluate_all("(all) => all.map((one) => Number(one.value))")
-    np.testing.assert_allclose(found, np.exp(expected(translator, "log_probs", {}).max(-1)), atol=1e-4)
+    found = [float(text) for text in last.all_inner_texts()]
+    np.testing.assert_allclose(found, np.exp(expected(translator, "log_probs", {}).max(-1)), atol=5.1e-4)
+    looks |= {"zoom": {"box": CROSS, "key": None}, "panel": "weights"}
+    frame.evaluate("(looks) => glassformer.app.show(looks)", looks)
+    frame.locator(".gfz-pixels").nth(3).wait_for()
+    said = frame.locator(".gfz-receipt tfoot td").last.inner_text().replace("\N{MINUS SIGN}", "-")
+    query = expected(translator, f"{CROSS}.query", {})[frame.evaluate("glassformer.app.state.heads.cross.head")]
+    query = np.asarray(query)
+    largest = query[np.arange(len(query)), np.abs(query).argmax(-1)]  # one of them, with its arithmetic, is open
+    assert np.abs(largest - float(said)).min() <= 0.0051
 
 
 def test_a_served_model_opens_the_words_that_its_search_has_weighed(make_translator, served):
@@ -314,7 +328,8 @@ def test_the_words_of_a_large_models_units_are_fetched_when_asked_for(make_trans
 def test_python_behind_the_page_adds_gradients_to_the_reasons_for_a_word(make_translator, request, host, settings):
     translator = make_translator(**settings)
     frame, word = request.getfixturevalue(host)(translator), Word(translator, SENTENCE)
-    frame.evaluate("(word) => glassformer.app.show({view: 'numbers', panel: 'why', word})", PLACE)
+    zoom = {"box": "decoder.softmax", "key": None}
+    frame.evaluate(SHOW, {"chapter": 0, "row": PLACE, "zoom": zoom, "panel": "why"})
     frame.get_by_text("gradient × input", exact=True).wait_for()
     frame.locator(".gf-measured:empty").wait_for(state="attached")  # the table of heads changes until then
     [rival] = [id for id in word.row({}).argsort(descending=True).tolist() if id != word.word][:1]
@@ -342,8 +357,8 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
     failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
     assert "needs the model (glassformer explore RUN)" in frame.evaluate(failed)
     frame.evaluate("glassformer.app.show({view: 'numbers'})")
-    assert "Changes and other sentences need the model" in frame.locator(".gf-header").inner_text()
-    assert frame.get_by_role("tab").all_inner_texts() == ["Arithmetic", "Why?", "Layers", "Beam", "Positions"]
+    frame.locator(".gfn-said", has_text="Changes and other sentences need the model").wait_for()
+    frame.locator(".gfn-sum h3").wait_for()
     assert {url.partition(":")[0] for url in requests} <= {"file", "blob", "data", "about"}
 
 
@@ -355,7 +370,7 @@ def test_snapshots_are_fetched_when_they_are_chosen(make_translator, request, ho
     frame.evaluate("glassformer.set({checkpoint: 16})")
     early.model.half().float()
     np.testing.assert_allclose(numbers(frame, "logits"), expected(early, "logits", {}), atol=1e-4)
-    frame.evaluate("glassformer.app.show({view: 'numbers', panel: 'training'})")
+    frame.evaluate("glassformer.app.show({sheet: true, chapter: 0, panel: 'training'})")
     frame.get_by_role("row", name="step 16").wait_for()
     assert "8 bits" not in frame.locator(".gf-training").inner_text()
 
@@ -364,6 +379,21 @@ def test_the_badge_of_a_written_page_says_that_weights_are_rounded(make_translat
     page = written(make_translator())
     page.evaluate("glassformer.app.show({chapter: 0})")
     page.locator(".gfs-foot", has_text="both with weights in half precision").wait_for()
+
+
+def test_a_model_stored_in_half_precision_agrees_with_its_trace(make_translator, written):
+    translator = make_translator()
+    in_float32 = expected(translator, "logits", {})
+    translator.model.half().float()
+    page = written(translator)
+    exact = expected_trace(translator, {})
+    for name in page.evaluate("glassformer.points()"):
+        value = unbatched(exact[name]).numpy()
+        np.testing.assert_allclose(numbers(page, name), value, atol=1e-5, err_msg=name)
+    assert np.abs(numbers(page, "logits") - in_float32).max() > 1e-4  # weights of float32 would be noticed
+    page.evaluate("glassformer.app.show({chapter: 0})")
+    page.locator(".gfs-foot", has_text="equals PyTorch to").wait_for()
+    assert page.evaluate("glassformer.app.parity") <= 1e-5
 
 
 def test_a_closed_cell_leaves_nothing_behind(make_translator, cell):

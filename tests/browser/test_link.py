@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from browser.test_view import problems
+from browser.waiting import open_panel, rest, translate, until
 from glassformer.watch.explorer.module import explorer_module
 from glassformer.watch.explorer.payload import payload
 from glassformer.watch.explorer.standalone import page_html
@@ -25,9 +25,9 @@ CHANGES: dict[str, Any] = {
 }
 SEEN = """() => {
   const { app } = glassformer, { current, firstDifference, logProbOfReference } = app.result;
-  const { sentence, changes, search, language, theme, stage, point, heads, panel, selected } = app.state;
+  const { sentence, changes, search, language, theme, view, heads, selected } = app.state;
   return { sentence, changes, search, text: current.text, firstDifference, logProb: current.hypothesis.logProb,
-    logProbOfReference, language, theme, stage, point, heads, panel, selected };
+    logProbOfReference, language, theme, view, heads, selected };
 }"""
 BAD = [
     "#foo",
@@ -92,7 +92,7 @@ def test_a_link_restores_all_changes_and_the_whole_view(make_translator, explore
     page.evaluate("(changes) => glassformer.set(changes)", CHANGES)
     page.evaluate("glassformer.app.searchWith({beamSize: 2, lengthPenalty: 0})")
     page.evaluate(
-        """glassformer.app.show({language: "zh", theme: "dark", stage: "point", point: {name: "logits", head: 1},
+        """glassformer.app.show({language: "zh", theme: "dark",
           heads: {...glassformer.app.state.heads, cross: {layer: 0, head: 3}}})"""
     )
     page.evaluate("glassformer.app.select('encoder.layers.1.self_attention.weights', [1, 2, 0])")
@@ -114,11 +114,13 @@ def test_a_link_contains_only_differences(make_translator, explore):
     page.evaluate("glassformer.reset()")
     assert address(page) == ""
     page.evaluate("glassformer.app.show({panel: 'beam', contrast: true})")
-    assert address(page) == "#view=stage&panel=beam"
+    assert address(page) == ""  # no panel is open
+    page.evaluate("glassformer.app.show({panel: 'changes', sheet: true})")
+    assert address(page) == "#sheet=true&panel=changes"
 
 
 def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
+    page = explore(make_translator(), SENTENCE, view="stage")
     page.evaluate("(masks) => glassformer.set({masks})", {CROSS: [[query, 2, False] for query in range(400)]})
     assert len(address(page)) < 120
 
@@ -126,14 +128,14 @@ def test_a_word_hidden_from_everyone_makes_a_short_link(make_translator, explore
 def test_states_that_follow_at_once_are_one_entry_of_the_history(make_translator, explore):
     page = explore(make_translator(), SENTENCE, view="stage")
     before = page.evaluate("history.length")
-    page.wait_for_timeout(450)
+    rest(page)
     page.evaluate("() => { for (const row of [1, 2, 3]) glassformer.app.show({ row }); }")
     assert page.evaluate("history.length") == before + 1
     assert address(page) == "#row=3"
 
 
 def test_an_invalid_link_is_reported_and_leaves_the_page_unchanged(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
+    page = explore(make_translator(), SENTENCE, view="stage")
     file, alert = page.url, page.get_by_role("alert")
     for fragment in BAD:
         page.goto("about:blank")
@@ -142,7 +144,7 @@ def test_an_invalid_link_is_reported_and_leaves_the_page_unchanged(make_translat
         assert "the link is ignored" in alert.text_content(), fragment
         assert alert.is_visible(), fragment
         seen = page.evaluate(SEEN)
-        untouched = {"sentence": SENTENCE, "firstDifference": None, "panel": "numbers", "stage": "map"}
+        untouched = {"sentence": SENTENCE, "firstDifference": None, "view": "stage"}
         assert {key: seen[key] for key in untouched} == untouched, fragment
         assert page.evaluate("({}).polluted") is None, fragment
         page.evaluate("glassformer.set({positions: false})")
@@ -193,11 +195,9 @@ def test_a_page_in_a_frame_works_without_an_address(page, tmp_path, make_transla
     text = page_html(payload(make_translator(), SENTENCE)).encode("utf-8", "replace").decode()
     page.evaluate("(text) => { document.querySelector('iframe').srcdoc = text; }", text)
     frame = page.frame_locator("iframe")
-    frame.locator(".gfs-more summary").click()
-    frame.get_by_role("button", name="All numbers").click()
-    frame.get_by_role("tab", name="What if?").click()
+    frame.locator(".gfs-stage-buttons").get_by_role("button", name="What if?").click()
     frame.get_by_role("button", name="No positions").click()
-    frame.locator(".gf-outcome", has_text="source.positions").wait_for()
+    frame.locator(".gfs-sheet-turned", has_text="source.positions").wait_for()
     assert frame.get_by_role("button", name="Copy link").count() == 0
 
 
@@ -217,88 +217,57 @@ def test_a_notebooks_address_is_left_alone(page, tmp_path, make_translator):
 
 
 def test_the_link_is_copied_or_shown(make_translator, explore):
-    page = explore(make_translator(), SENTENCE, fragment="#positions=false&view=numbers&panel=changes")
+    page = explore(make_translator(), SENTENCE, fragment="#positions=false&sheet=true&panel=changes")
     page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
     page.get_by_role("button", name="Copy link").click()
     link = page.get_by_role("textbox", name="Copy link")
     link.wait_for()
     assert link.input_value() == page.url
+    assert "The text is selected: press Ctrl+C" in page.locator(".gf-copied:visible").inner_text()
+    assert link.evaluate("(one) => one.value.slice(one.selectionStart, one.selectionEnd)") == page.url
     page.evaluate("() => { navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }; }")
     page.get_by_role("button", name="Copy link").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("copied") == page.url
 
 
-def test_a_link_restores_the_explained_word_until_there_is_a_new_sentence(make_translator, explore):
+def test_a_link_restores_the_explained_word(make_translator, explore):
     translator = make_translator()
-    page = explore(translator, SENTENCE)
-    page.locator("[data-side=output]").nth(1).click()
+    page = open_panel(explore(translator, SENTENCE), "why")
+    page.evaluate("glassformer.app.show({ row: 1 })")
+    page.locator(".gf-why h3").wait_for()
     fragment = address(page)
-    assert fragment == "#view=numbers&panel=why&word=1"
+    assert "row=1" in fragment
+    assert "panel=why" in fragment
     page.goto("about:blank")
     page = explore(translator, SENTENCE, fragment=fragment)
     page.get_by_role("heading", name="Why").wait_for()
-    assert page.evaluate("[glassformer.app.state.panel, glassformer.app.state.word]") == ["why", 1]
+    assert page.evaluate("[glassformer.app.state.panel, glassformer.app.state.row]") == ["why", 1]
     page.evaluate("glassformer.set({positions: false})")
-    assert "word=1" in address(page)
-    page.evaluate("glassformer.app.open('a big dog sleeps .')")
-    assert "word" not in address(page)
-    page.get_by_text("Choose a word of the translation above.").wait_for()
-    page.evaluate("history.back()")
-    until(page, "glassformer.app.state.word === 1 && document.querySelector('.gf-why h3')")
-
-
-def until(page: Any, condition: str) -> None:
-    """Wait until an expression is true; the page's policy forbids Playwright's own way of waiting."""
-    page.evaluate(
-        f"""async () => {{ const end = Date.now() + 5000; while (!({condition})) {{
-          if (Date.now() > end) throw new Error("nothing came"); await new Promise(requestAnimationFrame); }} }}"""
-    )
+    assert "row=1" in address(page)
 
 
 def test_back_returns_to_the_previous_sentence_with_its_changes(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
+    page = explore(make_translator(), SENTENCE, fragment="#chapter=0", view="stage")
     page.evaluate("glassformer.set({positions: false})")
-    field = page.get_by_role("textbox", name="Source sentence")
     state = "[glassformer.app.state.sentence, glassformer.app.changes.positions].join()"
     banner = page.locator(".gf-turned")
 
-    def translate(text: str, after: bool) -> None:
-        field.fill(text)
-        field.press("Enter")
+    def opened(text: str, after: bool) -> None:
+        translate(page, text)
         until(page, f"{state} === {json.dumps(f'{text},{str(after).lower()}')}")
 
-    translate("a big dog sleeps .", True)
+    opened("a big dog sleeps .", True)
     until(page, "document.querySelector('.gf-turned').textContent")
     assert "Dropped: No positions." in banner.text_content()
     banner.get_by_role("button").click()
     until(page, f"{state} === '{SENTENCE},false'")
     until(page, "!document.querySelector('.gf-turned').textContent")
-    page.get_by_role("button", name="Pin all").first.click()
-    translate("a small dog sleeps .", False)
+    open_panel(page, "changes").get_by_role("button", name="Pin all").click()
+    opened("a small dog sleeps .", False)
     until(page, "document.querySelector('.gf-turned').textContent")
     assert "Kept: No positions." in banner.text_content()
     page.evaluate("history.back()")
-    until(page, f"{state} === '{SENTENCE},false' && document.querySelector('.gf-outcome[aria-busy=false]')")
-    page.get_by_role("tab", name="What if?").click()
+    until(page, f"{state} === '{SENTENCE},false' && !glassformer.app.state.busy")
     page.get_by_role("button", name="↶ Undo", exact=True).click()
     until(page, f"{state} === 'a small dog sleeps .,false'")
-
-
-def test_a_second_sentence_is_compared_word_by_word_and_linked(make_translator, explore):
-    page = explore(make_translator(), SENTENCE)
-    page.locator("summary", has_text="Compare two translations").click()
-    page.get_by_role("textbox", name="Second sentence").fill("the big cat sleeps .")
-    page.keyboard.press("Enter")
-    until(page, "document.querySelectorAll('.gf-pair mark').length >= 2")
-    marked = page.locator(".gf-pair > div > p:nth-child(2) mark").all_text_contents()
-    assert marked == ["black", "big"]
-    assert problems(page) == []
-    assert "beside=the+big+cat+sleeps+." in address(page)
-    page.locator(".gf-beside [role=status] button").first.click()
-    until(page, "glassformer.app.state.selected && glassformer.app.state.stage === 'map'")
-    page.reload()
-    until(page, "globalThis.glassformer && document.querySelectorAll('.gf-pair mark').length >= 2")
-    page.evaluate("() => { glassformer.app.show({beside: ''}); glassformer.set({positions: false}); }")
-    until(page, "document.querySelector('.gf-pair h3')?.textContent === 'before'")
-    assert page.locator(".gf-beside [role=status] button").count() == 3

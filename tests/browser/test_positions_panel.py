@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import glassformer as gf
+from browser.waiting import open_panel
 
 SENTENCE = "the big black dog sees a cat and sleeps ."
 SLIDERS = {"Position pos": "position", "Shift k": "shift", "Pair i": "pair"}
@@ -16,7 +17,7 @@ def positions(make_translator, explore):
 
     def show(**model: Any) -> Any:
         page = explore(make_translator(**model), SENTENCE)
-        page.evaluate("glassformer.app.show({ panel: 'positions' })")
+        open_panel(page, "positions")
         return page
 
     return show
@@ -93,11 +94,11 @@ def test_no_matrix_fits_the_doubled_exponent(positions):
 
 def test_a_click_on_the_picture_chooses_position_and_pair(positions):
     page = positions(positions="halves")
-    page.evaluate("glassformer.app.show({ stage: 'map' })")
     canvas = page.locator(".gf-positions canvas")
+    canvas.hover()  # waits until the box has grown to its size
     box = canvas.bounding_box()
     canvas.click(position={"x": box["width"] * 17.5 / 24, "y": box["height"] * 4.5 / 11})
-    assert "Pair 5: dimensions 5 (sine) and 17 (cosine)" in page.locator(".gf-positions").inner_text()
+    page.locator(".gf-positions", has_text="Pair 5: dimensions 5 (sine) and 17 (cosine)").wait_for()
     assert "PE[4]" in matrices(page)
     assert page.get_by_label("Pair i").input_value() == "5"
 

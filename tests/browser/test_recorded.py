@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from browser.test_view import problems
+from browser.waiting import open_panel, until
+from browser.zooms import STILL
 from glassformer.watch.explorer.payload import recorded_payload
 
 MANY_WORDS = " ".join(f"w{number}" for number in range(300))
-PANELS = ("numbers", "beam", "positions")
+PANELS = ("beam", "positions")
 SHOW = "(looks) => glassformer.app.show(looks)"
+OPEN = "(selected) => glassformer.app.show({ view: 'numbers', selected })"
+KEY = {"name": "encoder.layers.0.self_attention.query", "index": [0, 1, 2]}
 
 
 @pytest.fixture
@@ -24,58 +28,51 @@ def recorded(make_translator, explore) -> Any:
 
 
 def test_only_controls_that_work_are_shown(recorded):
-    header = recorded.locator(".gf-header")
-    assert "Changes and other sentences need the model: glassformer explore RUN" in header.inner_text()
-    assert "PyTorch's numbers, rounded to half precision" in header.inner_text()
-    assert header.locator("input").count() == 0
-    assert [one.get_attribute("aria-label") for one in header.locator("select").all()] == ["Sort heads by"]
-    assert header.locator("option[value=ablation]").count() == 0
-    for panel in PANELS:
-        recorded.evaluate(SHOW, {"panel": panel})
+    said = recorded.locator(".gfn-said", has_text="Changes and other sentences need the model: glassformer explore RUN")
+    said.wait_for()
+    assert recorded.locator(".gfn option[value=ablation]").count() == 0
+    open_panel(recorded, "beam").locator(".gf-beam label").wait_for()
     assert recorded.locator(".gf-beam label").count() == 1  # α, which sorts what was found
     assert recorded.get_by_role("button", name="Search again").count() == 0
 
 
 @pytest.mark.parametrize("point", ["logits", "log_probs"])
 def test_a_view_of_words_says_how_many_are_recorded(recorded, point):
-    recorded.evaluate(SHOW, {"stage": "point", "point": {"name": point, "head": 0}})
-    recorded.get_by_text("Recorded are 100 words of each position").wait_for()
     written = recorded.evaluate("glassformer.app.result.current.hypothesis.ids[0]")
-    recorded.evaluate("([name, id]) => glassformer.app.select(name, [0, id])", [point, written])
-    panel = recorded.locator(".gf-numbers")
-    panel.locator(".gf-formula").wait_for()
+    recorded.evaluate(OPEN, {"name": point, "index": [0, written]})
+    recorded.get_by_text("Recorded are 100 words of each position").wait_for()
+    panel = recorded.locator(".gfn-sum")
     said = "over 304 words: 100 are recorded" if point == "log_probs" else "needs the model"
-    assert said in panel.inner_text()
-    [missing] = recorded.evaluate(
-        """async (name) => {
-          const { data } = await glassformer.value(name);
-          return [data.findIndex(Number.isNaN)];
-        }""",
-        point,
-    )
-    recorded.evaluate("([name, id]) => glassformer.app.select(name, [0, id])", [point, missing])
+    panel.get_by_text(said).wait_for()
+    missing = recorded.evaluate("async (name) => (await glassformer.value(name)).data.findIndex(Number.isNaN)", point)
+    recorded.evaluate(OPEN, {"name": point, "index": [0, missing]})
     panel.get_by_text("not among the 100 words").wait_for()
-    assert panel.locator(".gf-example").count() == 2
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_serious(recorded, theme):
+    recorded.evaluate(SHOW, {"theme": theme})
+    for selected in (KEY, {"name": "log_probs", "index": [0, 5]}):
+        recorded.evaluate(OPEN, selected)
+        until(recorded, f"document.querySelector('.gfn h2 code')?.textContent === '{selected['name']}'")
+        assert problems(recorded) == []
     for panel in PANELS:
-        recorded.evaluate(SHOW, {"panel": panel, "theme": theme})
+        open_panel(recorded, panel).locator(f".gf-{panel}").wait_for()
+        recorded.evaluate(STILL)
         assert problems(recorded) == [], panel
-    recorded.evaluate(SHOW, {"stage": "point", "point": {"name": "log_probs", "head": 0}})
-    recorded.evaluate("glassformer.app.select('encoder.layers.0.self_attention.query', [0, 1, 2])")
-    assert problems(recorded) == []
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_phone_shows_everything_without_scrolling_sideways(recorded, language):
     recorded.set_viewport_size({"width": 360, "height": 740})
+    recorded.evaluate(SHOW, {"language": language})
+    width = "document.documentElement.scrollWidth"
+    recorded.evaluate(OPEN, KEY)
+    recorded.locator(".gfn-sum h3").wait_for()
+    assert recorded.evaluate(width) <= 360
     for panel in PANELS:
-        for stage in ("map", "point"):
-            recorded.evaluate(SHOW, {"panel": panel, "stage": stage, "language": language})
-            recorded.evaluate("() => new Promise(requestAnimationFrame)")
-            assert recorded.evaluate("document.documentElement.scrollWidth") <= 360, (panel, stage)
+        open_panel(recorded, panel).locator(f".gf-{panel}").wait_for()
+        assert recorded.evaluate(width) <= 360, panel
 
 
 def test_a_link_to_something_that_is_not_recorded_says_so(make_translator, explore):

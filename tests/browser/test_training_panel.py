@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from browser.waiting import open_panel
 from glassformer.watch.explorer.module import explorer_module
 from glassformer.watch.explorer.packing import as_base64, dequantised, pack, quantised
 from glassformer.watch.explorer.payload import payload, rounded
@@ -40,9 +41,7 @@ def translation(make_translator: Any, seed: int, *, shrunk: bool = True) -> str:
 
 
 def played(page: Any) -> Any:
-    page.evaluate("glassformer.app.show({view: 'numbers', chapter: 0})")
-    page.get_by_role("tab", name="Training").click()
-    return page
+    return open_panel(page, "training")
 
 
 def rows(page: Any) -> list[list[str]]:
@@ -140,7 +139,7 @@ def test_playing_can_be_stopped(stopped, ending):
     if ending == "pause":
         panel.get_by_role("button", name="Pause").click()
     elif ending == "other panel":
-        stopped.get_by_role("tab", name="Beam").click()
+        open_panel(stopped, "beam")
     else:
         stopped.evaluate("glassformer.close()")
     stopped.clock.run_for(10_000)
@@ -246,17 +245,19 @@ def test_weights_that_cannot_be_fetched_are_an_error_message(make_translator, ex
     assert page.get_by_role("slider", name="Checkpoint").input_value() == "1"
 
 
-def test_two_checkpoints_stand_beside_each_other(make_translator, explore):
-    page = explore(make_translator(seed=SEEDS[512]), SENTENCE, **checkpoints(make_translator))
-    page.locator(".gf-beside summary").click()
+def test_two_checkpoints_stand_on_one_figure(make_translator, explore):
+    page = explore(
+        make_translator(seed=SEEDS[512]), SENTENCE, view="stage", fragment="chapter=0", **checkpoints(make_translator)
+    )
+    page.locator(".gfs-knot").wait_for(state="attached")
+    page.locator(".gfs-more summary").click()
+    page.get_by_role("button", name="Compare with").click()
     page.get_by_label("Weights of the second translation").select_option(label="step 8")
-    shown = page.locator(".gf-pair [role=group]")
-    shown.nth(1).wait_for()
-    for side, text in (
-        (0, translation(make_translator, SEEDS[512], shrunk=False)),
-        (1, translation(make_translator, SEEDS[8])),
-    ):
-        tokens = shown.nth(side).locator("p").last.locator(".gf-token").all_inner_texts()
-        assert " ".join(tokens) == f"{text} <eos>".strip()
+    second = page.locator(".gfs-second-text")
+    second.wait_for(state="attached")
+    shown = page.evaluate("glassformer.app.result.current.text")
+    assert shown == translation(make_translator, SEEDS[512], shrunk=False)
+    text = second.text_content().partition("):")[2].strip()
+    assert text == f"{translation(make_translator, SEEDS[8])} end".strip()
     page.get_by_label("Weights of the second translation").select_option(label="same weights")
-    shown.first.wait_for(state="detached")
+    second.wait_for(state="detached")

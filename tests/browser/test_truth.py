@@ -1,16 +1,21 @@
 """Each sentence of the explorer's page is true of the model that it shows: PyTorch computes what it claims."""
 
 import random
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from benchmarks.truth.checks import CHECKS, GENERAL
 from benchmarks.truth.claims import Claim, differs, differs_in_times, read
-from benchmarks.truth.visit import visited
+from benchmarks.truth.seen import Model
+from benchmarks.truth.visit import KINDS, Visit, opened
 
 import glassformer as gf
 from cuts import trained
+from glassformer.training.snapshots import Snapshots
 from glassformer.watch.explorer.module import strings
+from glassformer.watch.inspection import MISTAKES
 
 WORDS = ["the", "cat", "sees", "a", "big", "black", "dog", "and", "sleeps", "."]
 
@@ -27,8 +32,16 @@ def of_pieces(make: Callable[..., gf.Translator]) -> gf.Translator:
     return make(tokenizers=(tokenizer, tokenizer), tie_embeddings=True, norm="pre", extra_length=3)
 
 
+def with_snapshots(make: Callable[..., gf.Translator]) -> gf.Translator:
+    translator = make(seed=6, extra_length=3)
+    for step in (8, 16):
+        early = make(seed=step, name=f"early-{step}").model
+        Snapshots(translator.bundle.folder / "snapshots", keep=3).save(early, step)
+    return translator
+
+
 MODELS: dict[str, Callable[[Callable[..., gf.Translator]], gf.Translator]] = {
-    "post-norm, words": lambda make: make(seed=6, extra_length=3),
+    "post-norm, words, snapshots": with_snapshots,
     "pre-norm, pieces": of_pieces,
     "learned positions": lambda make: make(positions="learned", extra_length=3),
 }
@@ -38,15 +51,104 @@ MODELS: dict[str, Callable[[Callable[..., gf.Translator]], gf.Translator]] = {
 @pytest.mark.parametrize("model", MODELS)
 def test_every_sentence_is_true(make_translator, page, tmp_path, model):
     translator = MODELS[model](make_translator)
-    tally = visited(page, translator, tmp_path / "page.html", sentences(10))
+    some = sentences(10)
+    visit = opened(page, translator, tmp_path / "page.html", some[0])
+    visit.sentences(some)
+    tally = visit.tally
     assert tally.false == []
     assert sum(tally.claims.values()) > 500
+    assert tally.claims.keys() >= {"zoom.rollout", "zoom.guess.encoder", "zoom.guess.decoder", "stage.turned.self.two"}
+    acts = {key.split(".")[1] for key in tally.claims if key.startswith("chapter.")}
+    learning = {"beginning", "trained"} if "snapshots" in model else {"snapshots"}
+    assert acts >= learning | {
+        "embedding",
+        "positions",
+        "mixing",
+        "adding",
+        "units",
+        "chances",
+        "search",
+        "deciding",
+        "yours",
+    }
+
+
+def visit_of(translator: gf.Translator, page: Any, sentence: str) -> Visit:
+    """Return a visit to the open page of a translator, at the first box of cross-attention."""
+    visit = Visit(page, Model(translator))
+    visit.open(sentence)
+    return visit
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_stage_is_true_under_each_mistake(make_translator, explore, norm):
+    translator = make_translator(seed=6, norm=norm, extra_length=3)
+    visit = visit_of(translator, explore(translator, view="stage"), "the big black dog sees a cat .")
+    for mistake in MISTAKES:
+        visit.set(mistakes=[mistake])
+        for box in ("decoder.cross_attention", "decoder.self_attention", "encoder.self_attention.add"):
+            visit.show(box=box, row=1, sourceWord=5)
+            visit.stage()
+    assert visit.tally.false == []
+
+
+@pytest.mark.slow
+def test_the_segments_are_true_under_each_mistake(make_translator, explore):
+    translator = make_translator(seed=6, extra_length=3)
+    visit = visit_of(translator, explore(translator, view="stage"), "the big black dog sees a cat .")
+    for mistake in MISTAKES:
+        visit.set(mistakes=[mistake])
+        visit.show(box="decoder.cross_attention", row=1, sourceWord=2)
+        visit.stage()
+        for box in ("decoder.cross_attention", "decoder.self_attention", "encoder.feed_forward.add"):
+            visit.segment(box)
+    assert visit.tally.false == []
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_norm_that_ends_a_stack_of_norms_is_read_from_the_norm_before(make_translator, explore, stack):
+    translator = make_translator(norm="post", final_norm=True, extra_length=3)
+    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    visit.show(zoom={"box": f"{stack}.norm", "key": 2}, row=1, sourceWord=1, selected=None)
+    visit.check(visit.seen("zoom", "§3"), KINDS["zoom"])
+    assert visit.tally.claims["zoom.add.one.norm"] == 1
+    assert visit.tally.false == []
+
+
+@pytest.mark.parametrize(("positions", "stays"), [("learned", True), ("none", True), ("interleaved", False)])
+def test_the_chapter_of_numbers_speaks_of_waves_only_where_waves_are_added(make_translator, explore, positions, stays):
+    translator = make_translator(positions=positions, extra_length=3)
+    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    visit.set(positions=stays)
+    visit.show(chapter=2, act=1)
+    said = visit.act(2)[0].state["texts"]
+    assert visit.tally.false == []
+    assert "wave" not in f"{said['said']} {said['more']}".lower()
+
+
+def test_a_turned_look_that_changes_the_beginning_is_told(make_translator, explore):
+    sentence = "the cat sees a big black dog ."
+    translator = make_translator(seed=13, extra_length=3)
+    visit = visit_of(translator, explore(translator, sentence, view="stage"), sentence)
+    visit.chapter()
+    assert visit.tally.claims["beam.scene.begins"] > 0
+    assert visit.tally.false == []
 
 
 def test_each_template_has_a_check() -> None:
     """Labels and buttons claim nothing."""
-    kinds = ("stage.said.", "stage.more.", "stage.turned", "zoom.about.", "beam.scene.looks", "beam.scene.writes")
-    templates = {key for key in strings()["en"] if key.startswith(kinds)}
+    kinds = (
+        "stage.said.",
+        "stage.more.",
+        "stage.turned",
+        "zoom.about.",
+        "zoom.guess.",
+        "beam.scene.looks",
+        "beam.scene.writes",
+        "beam.scene.begins",
+    )
+    templates = {key for key in strings()["en"] if key.startswith(kinds) or is_of_act(key)}
     planted = {
         "zoom.about.late",
         "zoom.about.columns",
@@ -54,13 +156,42 @@ def test_each_template_has_a_check() -> None:
     assert templates - planted - {*CHECKS, *GENERAL} == set()
 
 
+def is_of_act(key: str) -> bool:
+    """Return whether a text is a sentence of an act: no name, button or reason why nothing is known."""
+    labels = r"chapter\.(\d|short\.|where\.|strip|close|nothing|recorded)|.*\.(next|open|name|unknown)$"
+    return key.startswith("chapter.") and not re.match(labels, key)
+
+
 def test_a_sentence_is_read_as_its_template() -> None:
     key = "stage.said.decoder.cross_attention"
     for language, text, target, source in (
-        ("en", "When . is written, this head looks at end.", ".", "end"),
-        ("zh", "写 il 时，这个头看着 rue。", "il", "rue"),
+        ("en", "When “.” is written, this head looks at “end”.", ".", "end"),
+        ("zh", "写“il”时，这个头看着“rue”。", "il", "rue"),
     ):
         assert read(text, language, [key]) == [Claim(key, {"target": target, "source": source})]
+
+
+def test_a_full_stop_in_a_sentence_may_be_a_word() -> None:
+    unlikely = "“chien” is not the likeliest word here (0.105): the search chose it for what follows."
+    turned = "Turned by hand: head 0 of layer 0, from “.” to “a”."
+    assert read(f"{unlikely} {turned} Then the sum is normalised.", "en", ["stage.more."]) == [
+        Claim("stage.more.beam", {"0": "chien", "1": "0.105"}),
+        Claim("stage.more.turned", {"0": "head 0 of layer 0, from “.” to “a”"}),
+        Claim("stage.more.norm", {}),
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_sentences_that_follow_each_other_are_read_apart(language: str) -> None:
+    """The first two would also be one longer sentence, in which a word falls."""
+    values = {"rises": ["il", "0.829", "0.899"], "needs": ["il", "elle", "0.829", "rue", "0.210"]}
+    words = strings()[language]
+    text = " ".join(
+        re.sub(r"\{(\d)\}", lambda place, filled=filled: filled[int(place[1])], words[f"stage.more.{key}"])
+        for key, filled in values.items()
+    )
+    found = read(text, language, ["stage.more."])
+    assert [claim.key for claim in found or []] == ["stage.more.rises", "stage.more.needs"]
 
 
 def test_a_text_without_a_template_is_none() -> None:

@@ -123,7 +123,7 @@ def test_dragging_the_dot_makes_the_model_write_the_other_word(explore, turnable
     assert now == page.evaluate("glassformer.app.result.current.outputTokens.filter((one) => one !== '<eos>')")
     said = page.locator(".gf-ray-said").inner_text()
     assert said.startswith("One head now looks at ")
-    assert f"the model writes {rival} ({numbers[1]:.3f}) instead of {word}" in said.replace("\u2068", "")
+    assert f"the model writes “{rival}” ({numbers[1]:.3f}) instead of “{word}”" in said.replace("\u2068", "")
 
 
 def test_between_two_words_the_weight_is_split(explore, turnable):
@@ -177,6 +177,20 @@ def test_the_button_plays_the_drag_and_then_leads_on(explore, turnable):
     page.get_by_role("button", name="Let go").click()
     page.get_by_role("button", name="Drag it for me").wait_for()
     until(page, "Object.keys(glassformer.app.changes.overrides).length === 0")
+
+
+def test_no_word_of_the_tug_is_bold_where_a_third_one_is_likelier(explore, make_translator):
+    translator = make_translator(seed=34, extra_length=1)
+    page = opened(explore, translator)
+    drag(page, 2)
+    page.mouse.up()
+    until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
+    rest(page)
+    shape, numbers = page.evaluate("glassformer.value('log_probs').then(({ shape, data }) => [shape, [...data]])")
+    row = torch.tensor(numbers).view(shape)[opening(page)["row"]]
+    row[: translator.bundle.model_config.eos_id] = -torch.inf  # <pad> and <bos> are never written
+    assert row.argmax() not in {opening(page)["ids"][opening(page)["row"]], opening(page)["rival"]}
+    assert page.locator(".gf-ray-won").count() == 0
 
 
 def test_with_reduced_motion_the_beam_does_not_travel(page, explore, turnable):
@@ -240,7 +254,7 @@ def test_a_click_on_a_word_turns_the_look_to_it(explore, turnable):
 
 def test_another_sentence_asks_about_its_closest_word(explore, turnable):
     page = opened(explore, turnable)
-    assert page.get_by_role("heading").first.inner_text() == f"Why {pill(page)}?"
+    assert page.get_by_role("heading").first.inner_text() == f"Why “{pill(page)}”?"
     assert page.locator(".gf-ray-words button").count() == 0
 
 

@@ -2,9 +2,16 @@
 
 import pytest
 
+from browser.waiting import until
+
 WORDS = " ".join(f"w{number}" for number in range(4000))
-LOOK = "(name) => glassformer.app.show({ stage: 'point', point: { name, head: 0 } })"
-HEADERS = "[...document.querySelectorAll('.gf-point th[scope=col]')].map((one) => one.textContent).filter(Boolean)"
+LOOK = """async (name) => {
+  const { data } = await glassformer.value(name);
+  const first = [...data.keys()].reduce((best, at) => data[at] > data[best] ? at : best);
+  const width = data.length / glassformer.app.result.current.targetTokens.length;
+  glassformer.app.show({ view: "numbers", selected: { name, index: [Math.floor(first / width), first % width] } });
+}"""
+HEADERS = "[...document.querySelectorAll('.gfn-table th[scope=col]')].map((one) => one.textContent).filter(Boolean)"
 BEST_FIRST = """async (name) => {
   const { app } = glassformer, { shape: [rows, width], data } = await app.value(name);
   const best = (id) => Math.max(...Array.from({ length: rows }, (_, row) => data[row * width + id]));
@@ -18,13 +25,13 @@ def point(make_translator, explore):
     """Return the view of a point of the vocabulary, as a table."""
     page = explore(make_translator(target=WORDS))
     page.evaluate(LOOK, "logits")
-    page.get_by_role("button", name="As a table").click()
+    page.get_by_role("button", name="Table").click()
     return page
 
 
 def shown(page, count):
     """Return the words of the columns."""
-    page.wait_for_function(f"{HEADERS}.length === {count}")
+    until(page, f"{HEADERS}.length === {count}")
     return page.evaluate(HEADERS)
 
 
@@ -34,7 +41,7 @@ def test_a_vocabulary_is_shown_in_windows_best_first(point, name):
     best = point.evaluate(BEST_FIRST, name)
     assert len(best) == 4004
     assert shown(point, 16) == best[:16]
-    place = point.locator(".gf-point [role=status]")
+    place = point.locator(".gfn-tensor > .gfn-tools [role=status]")
     assert place.text_content() == "words 1 to 16 of 4004, likeliest first"
     assert point.get_by_role("button", name="More likely words").is_disabled()
     point.get_by_role("button", name="Less likely words").click()
@@ -51,7 +58,7 @@ def test_a_word_is_found_by_its_letters(point):
     assert shown(point, 1) == ["w3990"]
     field.fill("nothing like it")
     shown(point, 0)
-    assert point.locator(".gf-point .gf-grid").is_hidden()
+    assert point.locator(".gfn-grid").is_hidden()
     field.fill("")
     shown(point, 16)
 
@@ -60,8 +67,8 @@ def test_a_cell_of_a_later_window_opens_its_own_number(point):
     best = point.evaluate(BEST_FIRST, "logits")
     point.get_by_role("button", name="Less likely words").click()
     shown(point, 16)
-    point.get_by_role("button", name="As a table").click()
-    canvas = point.locator(".gf-point canvas")
+    point.get_by_role("button", name="Table").click()
+    canvas = point.locator(".gfn-grid canvas")
     canvas.wait_for(state="visible")
     box = canvas.bounding_box()
     canvas.click(position={"x": box["width"] - 9, "y": box["height"] - 9})

@@ -11,6 +11,7 @@ import torch
 import glassformer as gf
 from browser.test_chapters import ATTENTIONS, SENTENCE
 from browser.test_view import problems
+from browser.waiting import open_panel, until
 from glassformer.watch.explorer.payload import fits_page, recorded_payload, rounded
 from glassformer.watch.inspection import without_heads
 from traces import direct_parts
@@ -25,9 +26,15 @@ FIRST = """(word) => new Promise((done) => {
     done(rows.map((row) => [row.cells[2], row.cells[4]].map((cell) => cell.textContent)));
   });
   observer.observe(holder, { childList: true, subtree: true });
-  glassformer.app.show({ panel: "why", word });
+  glassformer.app.show({ row: word });
 })"""
 """Returns the numbers of the table of parts as it first appears."""
+
+
+def explained(page: Any, place: int) -> Any:
+    """Open the panel for a word of the translation."""
+    page.evaluate("(row) => glassformer.app.show({ row })", place)
+    return open_panel(page, "why")
 
 
 def numbers(page: Any, table: int) -> list[list[float | None]]:
@@ -89,7 +96,7 @@ class Word:
 def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_translator, explore):
     translator = make_translator()
     page, word = explore(translator, SENTENCE), Word(translator)
-    page.locator("[data-side=output]").nth(PLACE).press("Enter")
+    explained(page, PLACE)
     page.locator(".gf-why table").nth(2).wait_for()
     page.locator(".gf-measured:empty").wait_for(state="attached")
     assert page.evaluate("glassformer.app.state.panel") == "why"
@@ -115,30 +122,30 @@ def test_a_word_shows_the_rivals_heads_and_source_words_that_python_finds(make_t
     assert [one for [one] in numbers(page, 2)] == pytest.approx(sorted(hidden), abs=1e-4)
     said = page.locator(".gf-why [role=status]").inner_text()
     tokens = [*translator.bundle.source_tokenizer.tokens(word.source[0].tolist())]
-    assert f"depends most on “{tokens[hidden.index(max(hidden, key=abs))]}” in the source: without it, " in said
+    assert f"depends most on “{tokens[hidden.index(min(hidden))]}” in the source: without it, " in said
     assert f"The head that matters most is {max(ablated, key=lambda one: abs(ablated[one]))}: without it, " in said
     leading = f"is {math.exp(abs(margin(plain))):.2g} times as probable as"
     assert said.startswith("Here ")
     assert leading in said
     assert problems(page) == []
     page.locator(".gf-why .gf-link[title*=head]").first.click()
-    assert page.evaluate("glassformer.app.state.point.name").endswith(".weights")
-    page.get_by_role("button", name="feed-forward 1").click()
-    assert page.evaluate("glassformer.app.state.point.name") == "decoder.layers.1.feed_forward.output"
-    page.get_by_role("button", name="Switch it off").first.click()
-    page.locator(".gf-change").wait_for()
+    assert page.evaluate("glassformer.app.state.zoom.box").endswith("attention")
+    explained(page, PLACE).get_by_role("button", name="feed-forward 1").click()
+    assert page.evaluate("glassformer.app.state.zoom.box") == "decoder.layers.1.feed_forward"
+    explained(page, PLACE).get_by_role("button", name="Switch it off").first.click()
+    until(page, "glassformer.app.changed")
     assert len(page.evaluate("Object.values(glassformer.app.changes.ablated).flat()")) == 1
 
 
 def test_a_click_on_a_rival_makes_the_model_write_it(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
-    before = page.locator("[data-side=output]").all_inner_texts()
-    page.locator("[data-side=output]").nth(PLACE).click()
+    before = page.evaluate("glassformer.app.result.current.outputTokens")
+    explained(page, PLACE)
     rivals = page.get_by_title(re.compile("^Write .* here"))
     rival = rivals.first.inner_text()
     rivals.first.click()
-    page.locator(".gf-change").wait_for()
-    after = page.locator("[data-side=output]").all_inner_texts()
+    until(page, "glassformer.app.changed && !glassformer.app.state.busy")
+    after = page.evaluate("glassformer.app.result.current.outputTokens")
     assert after[: PLACE + 1] == [*before[:PLACE], rival]
     page.get_by_text(f"“{rival}”, which was given").wait_for()
     assert problems(page) == []
@@ -146,14 +153,14 @@ def test_a_click_on_a_rival_makes_the_model_write_it(make_translator, explore):
 
 def test_a_recorded_page_says_what_it_cannot_explain(make_translator, explore):
     page = explore(make_translator(), SENTENCE, data=recorded_payload)
-    page.locator("[data-side=output]").first.click()
-    page.get_by_text("glassformer explore RUN").last.wait_for()
+    explained(page, 0).locator(".gf-why").get_by_text("glassformer explore RUN").wait_for()
     assert page.locator(".gf-why table").count() == 1
     assert page.locator(".gf-error:visible").count() == 0
 
 
 def test_the_quick_guess_comes_first_and_is_left_out_where_it_would_be_wrong(make_translator, explore):
     page = explore(make_translator(), SENTENCE)
+    explained(page, 0).locator(".gf-why h3").wait_for()
     rows = page.evaluate(FIRST, PLACE)
     assert len(rows) == len(ATTENTIONS) * 4 + 5
     assert {exact for _, exact in rows} == {"–"}

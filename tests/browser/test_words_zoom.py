@@ -1,5 +1,7 @@
 """Linear and Softmax opened where they stand: their numbers are PyTorch's, and no slider changes the translation."""
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 import torch
 
 from browser.test_view import problems
-from browser.waiting import until
+from browser.waiting import rest, until
 from browser.zooms import FRAMES, SENTENCE, SMALL, check_on_a_phone, number, open_box, trace_of
 from glassformer.watch.explorer.payload import recorded_payload
 
@@ -149,7 +151,7 @@ def test_every_word_of_the_vocabulary_has_a_tick_and_is_found(make_translator, e
 def test_a_forced_word_is_said_to_be_forced(opened):
     page = opened(row=0, prefix="dort")
     assert "forced by you" in column(page, 5)[column(page, 1).index("dort")]
-    page.locator(".gfz-note", has_text="You forced dort; the model itself gives it").wait_for()
+    page.locator(".gfz-note", has_text="You forced “dort”; the model itself gives it").wait_for()
     assert page.locator(".gfz-result").inner_text().split() [1] == "dort"  # fmt: skip
 
 
@@ -203,28 +205,27 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
     page = opened()
     page.get_by_role("button", name="Why?", exact=True).click()
     word = page.evaluate("glassformer.app.result.current.outputTokens[1]").replace("▁", "")
-    page.locator(".gfz-panel .gf-why h3", has_text=f"Why {word}?").wait_for()
+    page.locator(".gfz-panel .gf-why h3", has_text=f"Why “{word}”?").wait_for()
+    rest(page)
     page.get_by_role("button", name="The word after").click()
     after = page.evaluate("glassformer.app.result.current.outputTokens[2]").replace("▁", "")
-    page.locator(".gfz-panel .gf-why h3", has_text=f"Why {after}?").wait_for()
-    until(page, "/row=2.*panel=why|panel=why.*row=2/.test(location.hash)")  # a state at rest is one of the history
+    page.locator(".gfz-panel .gf-why h3", has_text=f"Why “{after}”?").wait_for()
+    rest(page)
     page.locator(".gfz-panel .gf-why .gf-head .gf-link", has_text="cross-attention").first.click()
     page.locator(".gfz-rows th button").first.wait_for()  # the head's own box
     assert "cross_attention" in page.evaluate("glassformer.app.state.zoom.box")
     until(page, "location.hash.includes('cross_attention')")
+    rest(page)
     page.go_back()
     page.locator(".gfz-panel .gf-link", has_text="feed-forward 0").click()
     until(page, "glassformer.app.state.zoom.box === 'decoder.layers.0.feed_forward'")
     until(page, "location.hash.includes('layers.0.feed_forward')")
+    rest(page)
     page.go_back()
     page.get_by_role("button", name="Beam", exact=True).click()
     page.locator(".gfz-panel .gf-node").first.wait_for()
     assert page.evaluate(SMALL) == []
     assert problems(page) == []
-    page.evaluate("glassformer.app.show({view: 'numbers'})")
-    page.locator(".gf-panels .gf-beam").wait_for()
-    page.evaluate("glassformer.app.show({view: 'stage'})")
-    page.locator(".gfz-panel .gf-beam").wait_for()
     page.get_by_role("button", name="Next word", exact=True).click()
     page.locator(ROWS).first.wait_for()
 
@@ -321,3 +322,40 @@ def test_on_a_phone_the_panel_scrolls_inside_itself(opened, panel):
         box = button.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
+
+
+def as_shown(value: float, text: str) -> bool:
+    """Return whether a number, rounded to the digits of a text, is the text's number."""
+    decimals = len(text.partition(".")[2])
+    return abs(round(value, decimals) - number(text.replace("\u202f", ""))) < 10.0**-decimals / 4
+
+
+@pytest.mark.parametrize("temperature", ["1", "0.7"])
+def test_a_reader_with_a_calculator_gets_the_powers_that_are_shown(opened, temperature):
+    page = opened()
+    page.evaluate(SLIDER, ["Temperature", temperature])
+    for scaled, power in zip(numbers(page, 3), column(page, 4), strict=True):
+        assert as_shown(math.exp(scaled), power)
+    lines = receipt(page)
+    [(name, power)] = [line for line in lines if line[0].startswith("e^")]
+    assert as_shown(math.exp(number(name.removeprefix("e^"))), power)
+    assert "rounded" in page.locator(".gfz-receipt caption").inner_text()
+    open_box(page, {"zoom": {"box": "decoder.layers.0.cross_attention", "key": None}, "row": ROW}, {})
+    small = page.locator(".gfz-rows tr[aria-current] small").all_inner_texts()
+    [(score, power)] = [re.findall(r"^e(\S+) = (\S+)$", text)[0] for text in small if text.startswith("e")]
+    assert as_shown(math.exp(number(score)), power)
+    total, share = next(re.findall(r"[−\d.]+", text) for text in small if text.startswith("Σ"))
+    shown = page.locator(".gfz-rows tr[aria-current] [data-stop^=scores]").first.inner_text()
+    assert as_shown(number(total) / math.sqrt(number(share)), shown)
+
+
+def test_a_reader_with_a_calculator_gets_the_sums_that_are_shown(opened):
+    page = opened("encoder.embedding")
+    (_, entry), (scale, scaled), (_, position), (_, total) = receipt(page)
+    assert as_shown(number(entry) * math.sqrt(number(scale.split("√")[1])), scaled)
+    assert as_shown(number(scaled) + number(position), total)
+    for at in range(8):
+        open_box(page, {"zoom": {"box": "encoder.layers.0.self_attention.add", "key": at}}, {})
+        page.locator(".gf-zoom h2", has_text=f"Number {at}:").wait_for()
+        one, other, total = re.findall(r"[−\d.]*\d", said(page).partition(":")[2])[:3]
+        assert as_shown(number(one) + number(other), total)

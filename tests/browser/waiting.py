@@ -1,4 +1,4 @@
-"""Waiting for a page of the explorer."""
+"""Waiting for a page of the explorer, and opening its panels."""
 
 from typing import Any
 
@@ -17,3 +17,24 @@ def until(page: Any, condition: str) -> None:
     })""".replace("CONDITION", condition),
         condition,
     )
+
+
+def rest(page: Any) -> None:
+    """Wait until the present state is an entry of the history; a state that follows within 400 ms would replace it."""
+    page.wait_for_timeout(450)
+
+
+def translate(page: Any, text: str) -> None:
+    """Type a sentence into the field that the pencil opens."""
+    page.locator(".gfs-edit").click()
+    field = page.get_by_role("combobox", name="Source sentence")
+    field.fill(text)
+    field.press("Enter")
+
+
+def open_panel(page: Any, panel: str) -> Any:
+    """Open a panel where it stands: in a box, or in the sheet of the figure; return the page."""
+    box = {"why": "decoder.softmax", "beam": "decoder.softmax", "positions": "encoder.positions"}.get(panel)
+    looks = {"zoom": {"box": box, "key": None}, "sheet": False} if box else {"zoom": None, "sheet": True}
+    page.evaluate("(looks) => glassformer.app.show(looks)", {"view": "stage", "chapter": 0, "panel": panel, **looks})
+    return page

@@ -63,3 +63,20 @@ def value(page: Any, name: str) -> np.ndarray:
 def notes(page: Any) -> list[str]:
     texts: list[str] = page.locator(".gfz-note").all_inner_texts()
     return texts
+
+
+def strip(page: Any, stop: str) -> np.ndarray:
+    """Return the numbers of a row, as its slider says them."""
+    slider = page.locator(f".gfz-room [data-stop='{stop}']")
+    slider.focus()
+    page.keyboard.press("Home")
+    texts = [slider.get_attribute("aria-valuetext")]
+    for _ in range(int(slider.get_attribute("aria-valuemax"))):
+        page.keyboard.press("ArrowRight")
+        texts.append(slider.get_attribute("aria-valuetext"))
+    return np.array([number(text.partition(": ")[2]) for text in texts])
+
+
+def shown(token: str) -> str:
+    """Return a token as the stage writes it."""
+    return {"<bos>": "start", "<eos>": "end"}.get(token, token.replace("▁", "").strip() or "␣")

@@ -86,7 +86,7 @@ async function openCell(app: Explained, name: string, index: number[]) {
     kind: kindOf(name),
     shape,
     result,
-    weights: app.engine.model ? await app.engine.model(changes.checkpoint) : null,
+    weights: await app.engine.model(changes.checkpoint),
     preNorm: steps.preNorm(app.config),
   };
 }
@@ -157,7 +157,7 @@ function numbersIn({ shape, data }: Tensor, lead: number[]) {
 
 /** Returns a row of a weight; pages of large models have no weights, and recordings only the norms'. */
 function weightRow({ app, weights }: OpenCell, name: string, ...lead: number[]) {
-  const weight = weights?.find(name);
+  const weight = weights.find(name);
   if (!weight) throw new NotHere(noWeights(app));
   return numbersIn(weight, lead);
 }
@@ -245,7 +245,7 @@ async function product(
   const x = await numbersOf(cell, from, t);
   const formula = `Σᵢ xᵢ · ${symbol}[${row}, i]${bias ? ` + b[${row}]` : ""}`;
   const name = (i: number) => ({ label: String(i), from: [cellAt(from, t, i)] });
-  if (!cell.weights?.find(`${matrix}.weight`)) {
+  if (!cell.weights.find(`${matrix}.weight`)) {
     const parts = x.map((left, i) => ({ ...name(i), left }));
     return { formula, parts, columns: ["i", "x"], notes: [noWeights(cell.app)] };
   }
@@ -469,7 +469,7 @@ async function activated(cell: OpenCell) {
   }[activation];
   return {
     ...given(formula, ACTIVATIONS[activation](x)),
-    numbers: formula.replaceAll(/x(?!p)/g, factor(x)),
+    numbers: formula.replaceAll(/\bx\b/g, factor(x)),
     parts: cellParts([[`${part}.hidden`, x]], [t, c]),
     code: { inputs: { x }, lines: [`result = ${line}`] },
   };

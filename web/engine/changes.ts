@@ -121,6 +121,17 @@ export function checkChanges<AnyPatch>(
   return { ...NO_CHANGES, ...changes };
 }
 
+/** Returns whether a point or an attention is the encoder's. */
+export const isOfEncoder = (name: string) => /^(source|encoder)\./.test(name);
+
+/** Returns the changes that can touch the encoder, as a key: under the same ones, it computes the same from a source. */
+export function encoderKey({ ablated, masks, overrides, patches, ...rest }: Changes) {
+  const lists = [ablated, masks, overrides].map((one) =>
+    Object.entries(one).filter(([name]) => isOfEncoder(name)),
+  );
+  return JSON.stringify([lists, patches.filter(({ point }) => isOfEncoder(point)), rest]);
+}
+
 /** Returns whether these changes leave the model as it is; a changed sentence does not count. */
 export function isUnchanged(changes: Partial<ChangesWith<unknown>>) {
   const { positions, scale, checkpoint, mistakes, patches, ...rest } = { ...NO_CHANGES, ...changes };
@@ -174,6 +185,6 @@ export function isCausal(changes: Changes, { mistakes }: ModelConfig) {
     mistakes.every(({ id, causal }) => causal || !changes.mistakes.includes(id)) &&
     cells.every(([query, key, allowed]) => !allowed || key <= query) &&
     rows.every(([, query, weights]) => weights.slice(query + 1).every((weight) => weight === 0)) &&
-    changes.patches.every(({ point }) => point.startsWith("source.") || point.startsWith("encoder."))
+    changes.patches.every(({ point }) => isOfEncoder(point))
   );
 }

@@ -24,7 +24,7 @@ interface Odds {
   margin: number;
 }
 
-/** What is left without a head: each case's log p and margin, and by how much the sum of the margins changes. */
+/** The effect of removing a head: each case's log p and margin, and the change of the sum of the margins. */
 export interface HeadEffect {
   attention: string;
   head: number;

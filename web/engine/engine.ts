@@ -1,10 +1,10 @@
 // The engines: this page computes (LocalEngine), Python behind it (RemoteEngine), or nothing does (RecordedEngine).
 // All three have the same asynchronous interface.
 
-import { NO_CHANGES, checkChanges, isUnchanged } from "./changes.ts";
+import { NO_CHANGES, checkChanges, encoderKey, isOfEncoder, isUnchanged } from "./changes.ts";
 import { forward } from "./forward.ts";
 import { beamSearch } from "./search.ts";
-import { bytesOf, floatsOf, rowOf, tensor } from "./tensor.ts";
+import { bytesOf, floatsOf, isSame, rowOf, tensor } from "./tensor.ts";
 import { Model, makeModel, makeShrunkModel, pointNames, recordedPoints, slices } from "./model.ts";
 import { Run } from "./run.ts";
 import { makeTokenizer } from "./tokenizers.ts";
@@ -134,6 +134,8 @@ class LocalEngine extends Engine {
   live = true as const;
   #models: Map<number | null, Promise<Model>> = new Map();
   #donors: Map<string, Points> = new Map();
+  /** The encoder's points of the last traces, by their source and the changes that can touch them. */
+  #encoded: Map<string, Points> = new Map();
 
   /** Returns the model of a checkpoint, or of the run for null. */
   model(step: number | null = null) {
@@ -174,7 +176,13 @@ class LocalEngine extends Engine {
   async #points(changes: Changes, sourceIds: number[], targetIds: number[], signal: AbortSignal | null) {
     const model = await this.model(changes.checkpoint);
     const donors = await this.#donorsOf(changes, signal);
-    return forward(new Run(model, changes, donors, signal), sourceIds, targetIds);
+    const run = new Run(model, changes, donors, signal);
+    const read = run.steps.readIds(sourceIds, targetIds, this.config.pad_id);
+    const key = `${read.sourceIds} ${encoderKey(changes)}`;
+    const points = await forward(run, read, this.#encoded.get(key));
+    if (this.#encoded.size > 3 && !this.#encoded.has(key)) this.#encoded.clear();
+    this.#encoded.set(key, new Map([...points].filter(([name]) => isOfEncoder(name))));
+    return points;
   }
 
   /** Returns the points of the sentences from which rows are patched in, computed by the unchanged model. */
@@ -263,10 +271,16 @@ class RemoteEngine extends Engine {
     };
   }
 
-  /** Returns a model with these weights at least; each is fetched once. */
-  async modelWith(names: string[], step: number | null) {
+  /** Returns the model of a checkpoint, or of the run for null, with the weights that are fetched. */
+  async model(step: number | null = null) {
     const model = this.#fetched.get(step) ?? new Model(this.config, new Map());
     this.#fetched.set(step, model);
+    return model;
+  }
+
+  /** Returns a model with these weights at least; each is fetched once. */
+  async modelWith(names: string[], step: number | null) {
+    const model = await this.model(step);
     const missing = names.filter((name) => !model.tensors.has(name));
     if (missing.length > 0) {
       const tensors = await this.#parameters({ names: missing, rows: null, checkpoint: step });
@@ -439,13 +453,6 @@ export async function parity(engine: EngineOfPage, payload: Payload, own: Trace 
     }
   }
   return largest;
-}
-
-/** Returns whether two rows of numbers are equal. */
-function isSame(a: ArrayLike<number>, b: ArrayLike<number>) {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !Object.is(a[i], b[i])) return false;
-  return true;
 }
 
 /** Returns the bytes of a checkpoint's weights, from the host. */

@@ -5,18 +5,21 @@
 // it. A classic mistake replaces some of the steps at the end, `run.steps` (mistakes.ts). A step also has the
 // text with which arithmetic.ts explains it.
 
-import { ACTIVATIONS, add, dot, linear, logSoftmax, softmax, tensor } from "./tensor.ts";
+import { ACTIVATIONS, add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
 import { layerNames } from "./model.ts";
 import { DEVIATION, norm } from "./norms.ts";
 
-import type { Run } from "./run.ts";
-import type { Changes, KeyValue, Mask, Sentence, Side, Stack, Steps, Tensor } from "./types.ts";
+import type { Products, Run } from "./run.ts";
+import type { Changes, KeyValue, Mask, Points, Sentence, Side, Stack, Steps, Tensor } from "./types.ts";
 
-/** Returns all points by name, for a source (with eos) and a target (with bos). */
-export async function forward(run: Run, sourceIds: number[], targetIds: number[]) {
-  const read = run.steps.readIds(sourceIds, targetIds, run.config.pad_id);
-  const memory = await encode(run, read.sourceIds);
-  await decode(run, read.targetIds, memoryKeys(run, memory), read.sourceIds);
+/**
+ * Returns all points by name, for a source (with eos) and a target (with bos), as the model reads them. `encoded`: the
+ * points of an encoder that has read the same source under changes that are the same to the encoder, if there is one.
+ */
+export async function forward(run: Run, { sourceIds, targetIds }: Sentence, encoded: Points | null = null) {
+  for (const [name, value] of encoded ?? []) run.points.set(name, value);
+  const memory = encoded?.get("encoder.output") ?? (await encode(run, sourceIds));
+  await decode(run, targetIds, memoryKeys(run, memory), sourceIds);
   return run.points;
 }
 
@@ -74,6 +77,38 @@ export async function decode(
   sourceIds: number[],
   past: LayerCache[] | null = null,
 ) {
+  const { x, cache } = await readTarget(run, targetIds, memories, sourceIds, past, memories.length);
+  const output = run.tap("decoder.output", finalNorm(run, "decoder", x));
+  const bias = run.config.output_bias ? run.weight("output.bias") : null;
+  const logits = run.tap("logits", linear(output, run.weight("output.weight"), bias));
+  const logProbs = run.tap("log_probs", logSoftmax(run.steps.wordScores.of(logits)));
+  return { logProbs, cache };
+}
+
+/** Returns the cache of a target; of the last layer, only keys and values are computed. */
+export async function targetCache(
+  run: Run,
+  targetIds: number[],
+  memories: KeyValue[],
+  sourceIds: number[],
+  past: LayerCache[] | null,
+) {
+  const last = memories.length - 1;
+  const { x, cache } = await readTarget(run, targetIds, memories, sourceIds, past, last);
+  const name = `decoder.layers.${last}.self_attention`;
+  cache[last].extend(keyValue(run, name, run.preNorm ? norm(run, `${name}_residual.norm`, x) : x));
+  return cache;
+}
+
+/** Returns the stream [T, D] of a target after so many of the decoder's layers, and their cache. */
+async function readTarget(
+  run: Run,
+  targetIds: number[],
+  memories: KeyValue[],
+  sourceIds: number[],
+  past: LayerCache[] | null,
+  layers: number,
+) {
   const start = past ? past[0].length : 0;
   const padId = run.config.pad_id;
   const rows = targetIds.length - start;
@@ -81,7 +116,7 @@ export async function decode(
   const memoryMask = run.steps.memoryMask(sourceIds, targetIds, rows, padId, start);
   const cache = memories.map((_, i) => new LayerCache(past?.[i].known ?? null));
   let x = embed(run, "target", targetIds.slice(start), start);
-  for (const [i, layer] of layerNames("decoder", run.config.decoder_layers).entries()) {
+  for (const [i, layer] of layerNames("decoder", layers).entries()) {
     const kinds = ["self_attention", "cross_attention", "feed_forward"];
     const [self, cross, feed] = kinds.map((kind) => `${layer}.${kind}`);
     x = residual(run, self, x, (y) => selfAttention(run, self, y, mask, cache[i]));
@@ -89,11 +124,7 @@ export async function decode(
     x = residual(run, feed, x, (y) => feedForward(run, feed, y));
     await run.pause();
   }
-  const output = run.tap("decoder.output", finalNorm(run, "decoder", x));
-  const bias = run.config.output_bias ? run.weight("output.bias") : null;
-  const logits = run.tap("logits", linear(output, run.weight("output.weight"), bias));
-  const logProbs = run.tap("log_probs", logSoftmax(run.steps.wordScores.of(logits)));
-  return { logProbs, cache };
+  return { x, cache };
 }
 
 // Embedding and positions
@@ -227,7 +258,23 @@ function feedForward(run: Run, name: string, x: Tensor) {
 
 /** Returns x Wᵀ + b, with the weights of this name. */
 function affine(run: Run, name: string, x: Tensor, from?: number, to?: number) {
-  return linear(x, run.weight(`${name}.weight`), run.weight(`${name}.bias`), from, to);
+  const multiply = (rows: Tensor) =>
+    linear(rows, run.weight(`${name}.weight`), run.weight(`${name}.bias`), from, to);
+  return run.products ? multiplied(run.products, `${name} ${from}`, x, multiply) : multiply(x);
+}
+
+/** Returns the product of x, of which rows that have not changed since the last one of this key are taken from it. */
+function multiplied(products: Products, key: string, x: Tensor, multiply: (rows: Tensor) => Tensor) {
+  const last = products.get(key);
+  const [length, width] = x.shape;
+  const rows = Array.from({ length }, (_, t) => rowOf(x, t));
+  const known = rows.map((row, t) => last && isSame(row, rowOf(last.x, t)) && rowOf(last.out, t));
+  const isReused = last && known.some(Boolean);
+  const out = isReused ? tensor([length, last.out.shape[1]]) : multiply(x);
+  if (isReused)
+    rows.forEach((row, t) => rowOf(out, t).set(known[t] || multiply(tensor([1, width], row)).data));
+  products.set(key, { x, out });
+  return out;
 }
 
 // Attention. Paper: §3.2

@@ -4,10 +4,11 @@ import { marginsOf } from "./contest.ts";
 import { finalNorm } from "./forward.ts";
 import { stepsUnder } from "./mistakes.ts";
 import { normWeights } from "./norms.ts";
+import { Run } from "./run.ts";
 import { dot, largestAt, linear, logSoftmax, tensor } from "./tensor.ts";
 
 import type { Contest } from "./contest.ts";
-import type { Run } from "./run.ts";
+import type { Model } from "./model.ts";
 import type { Changes, Engine, ModelConfig, Sentence, Stack, Tensor } from "./types.ts";
 
 /** Returns the name of the point that holds the residual stream after a layer; −1 = before the first. */
@@ -27,12 +28,16 @@ export function sideOf(stack: Stack) {
  */
 const tableOf = (stack: Stack) => (stack === "encoder" ? "source.tokens.weight" : "output.weight");
 
-/** Returns the names of the weights that read a stack's stream. */
-export function readOutWeights(config: ModelConfig, stack: Stack) {
+/** Returns a run of the model under changes that has the weights which read a stack's stream. */
+export async function readOutRun(
+  engine: { config: ModelConfig; modelWith(names: string[], step: number | null): Promise<Model> },
+  stack: Stack,
+  changes: Changes,
+) {
   const names = [tableOf(stack)];
-  if (stack === "decoder" && config.output_bias) names.push("output.bias");
-  if (config.final_norm) names.push(...normWeights(`${stack}.norm`));
-  return names;
+  if (stack === "decoder" && engine.config.output_bias) names.push("output.bias");
+  if (engine.config.final_norm) names.push(...normWeights(`${stack}.norm`));
+  return new Run(await engine.modelWith(names, changes.checkpoint), changes);
 }
 
 /**
@@ -61,13 +66,13 @@ export function rollout(layers: Tensor[]) {
 }
 
 /**
- * Returns the mean [T, S] over the layers and heads of cross-attention, followed back through the encoder. `cross`: [H,
- * T, S]. `encoder`: [H, S, S].
+ * Returns the mean [T, S] over the layers and heads of cross-attention, followed back through the
+ * self-attention of the words that it reads. `cross`: [H, T, S]. `own`: [H, S, S].
  */
-export function crossRollout(cross: Tensor[], encoder: Tensor[]) {
+export function crossRollout(cross: Tensor[], own: Tensor[]) {
   const means = cross.map(meanOfHeads);
   const mean = means[0].data.map((_, i) => means.reduce((sum, { data }) => sum + data[i], 0) / means.length);
-  return product(tensor(means[0].shape, mean), rollout(encoder));
+  return product(tensor(means[0].shape, mean), rollout(own));
 }
 
 function meanOfHeads({ shape: [heads, rows, columns], data }: Tensor) {

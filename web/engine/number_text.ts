@@ -28,6 +28,17 @@ export function decimalsOf(numbers: Iterable<number>) {
   return largest === 0 ? 2 : Math.max(2, Math.min(6, 2 - Math.floor(Math.log10(largest))));
 }
 
+/**
+ * Returns the decimals with which a reader who computes `shown` from the rounded numbers gets the same text as from the
+ * exact ones: at least those of `decimalsOf`.
+ */
+export function decimalsFor(numbers: number[], shown: (...rounded: number[]) => string) {
+  let decimals = decimalsOf(numbers);
+  const gives = () => shown(...numbers.map((value) => Number(value.toFixed(decimals))));
+  while (decimals < 8 && gives() !== shown(...numbers)) decimals++;
+  return decimals;
+}
+
 /** Returns a number with at least three digits, of which at least two are decimals. */
 export function digitsText(value: number) {
   return fixedText(value, decimalsOf([value]));

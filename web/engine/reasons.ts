@@ -1,6 +1,6 @@
 // The reasons for one word of a translation: its rivals, the heads and the source words that it depends on.
 import { allHeads, attentionNames } from "./model.ts";
-import { headEffects, marginsOf } from "./contest.ts";
+import { headEffects, oddsOf } from "./contest.ts";
 import { largestAt, rowOf } from "./tensor.ts";
 
 import type { Changes, Engine, Sentence, Tensor } from "./types.ts";
@@ -9,6 +9,13 @@ import type { HeadEffect } from "./contest.ts";
 /** A word by its id and its log p. */
 interface Candidate {
   id: number;
+  logProb: number;
+}
+
+/** The effect of hiding a source position: the change of the margin, and the word's new log p. */
+interface SourceReason {
+  position: number;
+  effect: number;
   logProb: number;
 }
 
@@ -74,17 +81,26 @@ export async function* sourceReasons(
   engine: Engine,
   { sourceIds, ids, place, changes = {} }: Place,
   rival: number,
-): AsyncGenerator<{ position: number; effect: number }> {
+): AsyncGenerator<SourceReason> {
   const prefixIds = ids.slice(0, place);
   const targetIds = [engine.config.bos_id, ...prefixIds];
   const contest = { prefixIds, cases: [{ sourceIds, word: ids[place], rival }] };
-  const [plain] = await marginsOf(engine, contest, changes);
+  const [plain] = await oddsOf(engine, contest, changes);
   const attentions = attentionNames(engine.config);
   for (const position of sourceIds.keys()) {
     const under = withoutSource(attentions, { sourceIds, targetIds }, position, changes);
-    const [margin] = await marginsOf(engine, contest, under);
-    yield { position, effect: margin - plain };
+    const [{ margin, logProb }] = await oddsOf(engine, contest, under);
+    yield { position, effect: margin - plain.margin, logProb };
   }
+}
+
+/**
+ * Returns the source words on which a choice depends: first the one without which the margin falls most, and then the
+ * next one, if the word loses half of its probability without it. `logProb`: of the word with all source words.
+ */
+export function neededOf(reasons: SourceReason[], logProb: number) {
+  const falls = reasons.filter(({ effect }) => effect < 0).sort((a, b) => a.effect - b.effect);
+  return falls.slice(0, 2).filter((one, at) => at === 0 || one.logProb <= logProb - Math.LN2);
 }
 
 /** Returns the changes with one more head ablated. */

@@ -9,6 +9,9 @@ import type { Changes, ModelConfig, Patch, Points, Steps, Tensor } from "./types
 
 const PAUSE_AFTER = 12; // milliseconds
 
+/** The last input and output of each linear map, by its weights. */
+export type Products = Map<string, { x: Tensor; out: Tensor }>;
+
 /** One run of a model: its weights, the changes, and the points computed so far. */
 export class Run {
   model: Model;
@@ -16,6 +19,8 @@ export class Run {
   donors: Points[];
   signal: AbortSignal | null;
   points: Points;
+  /** The products of an earlier run by their weights, if rows that have not changed need not be multiplied again. */
+  products: Products | null = null;
   /** The time at which the page last handled its events. */
   paused: number;
   config: ModelConfig;
@@ -73,7 +78,7 @@ function nextTask() {
   return turn.finally(() => port1.close());
 }
 
-/** Returns x with rows (of its last but one axis) from the same point of another sentence. */
+/** Returns x with some rows (its second-to-last axis) replaced by rows of another sentence at the same point. */
 function patched(x: Tensor, donor: Tensor, { point, positions, heads }: Patch) {
   const [length, width] = x.shape.slice(-2);
   const [there, wide] = donor.shape.slice(-2);

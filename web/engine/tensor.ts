@@ -58,6 +58,13 @@ export function rowOf({ shape: [, width], data }: Tensor, row: number) {
   return data.subarray(row * width, (row + 1) * width);
 }
 
+/** Returns whether two rows of numbers are equal. */
+export function isSame(a: ArrayLike<number>, b: ArrayLike<number>) {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !Object.is(a[i], b[i])) return false;
+  return true;
+}
+
 /** Returns Σ a[i + n] · b[j + n] over n < length, in four partial sums, which is faster. */
 export function dot(a: Float32Array | Float64Array, i: number, b: Float32Array, j: number, length: number) {
   let s0 = 0,

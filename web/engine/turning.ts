@@ -1,11 +1,12 @@
-// What the model writes while a reader turns the look: rows of attention weights are set by hand, and the model is
-// computed again at each move.
+// Computes the model's output while a reader turns the look: rows of attention weights are set by hand, and the model
+// is computed again at each move.
 
 import { beamSearch } from "./search.ts";
 import { Writer } from "./writer.ts";
 
 import type { LayerCache } from "./forward.ts";
 import type { Model } from "./model.ts";
+import type { Products } from "./run.ts";
 import type { Changes, Decoding, Points, TurnedRow, WeightRow } from "./types.ts";
 
 /** The writer under turned rows, and the rows before the watched one as its cache. */
@@ -24,6 +25,8 @@ export class Turning {
   #unturned: Writer;
   #ids: number[];
   #decoding: Decoding;
+  /** What the encoder and the decoder's rows multiplied under the rows that were turned last. */
+  #products: Products = new Map();
   /** The caches of the unturned rows, by their number. */
   #before: Map<number, Promise<LayerCache[]>> = new Map();
   #last: { key: string; begun: Promise<Begun>; ending: AbortController } | null = null;
@@ -89,19 +92,18 @@ export class Turning {
     const changed = { ...changes, overrides: withRows(changes.overrides, turned) };
     const writer = new Writer(model, changed, donors, sourceIds, signal);
     const isInEncoder = turned.some(({ attention }) => attention.startsWith("encoder."));
-    if (!isInEncoder) writer.memories = memories;
+    if (isInEncoder) writer.products = this.#products;
+    else writer.memories = memories;
     const first = isInEncoder ? 0 : Math.min(at, ...turned.map(({ query }) => query));
     if (at === 0 || !writer.cached) return { writer, past: null };
     const before = first > 0 ? await this.#unturnedRows(first) : null;
     if (first === at) return { writer, past: before };
-    return { writer, past: (await writer.next(this.#written(at - 1), before)).cache };
+    return { writer, past: await writer.cacheOf(this.#written(at - 1), before) };
   }
 
   /** Returns the cache of the first rows, on which no turned row has an effect. */
   #unturnedRows(count: number) {
-    const known =
-      this.#before.get(count) ??
-      this.#unturned.next(this.#written(count - 1), null).then(({ cache }) => cache);
+    const known = this.#before.get(count) ?? this.#unturned.cacheOf(this.#written(count - 1), null);
     this.#before.set(count, known);
     return known;
   }

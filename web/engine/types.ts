@@ -321,12 +321,13 @@ interface AnyEngine {
   trace(request: TraceRequest): Promise<Trace>;
   search(request: SearchRequest): Promise<SearchResult>;
   gradients(request: TraceRequest, asked: RowWords): Promise<number[] | null>;
+  /** Returns the weights that the page has: all, those that it has fetched, or a recording's layer norms. */
+  model(step?: number | null): Promise<Model>;
 }
 
 /** An engine that computes on this page, which has the weights. */
 export interface LiveEngine extends AnyEngine {
   live: true;
-  model(step?: number | null): Promise<Model>;
   modelWith(names: string[], step: number | null): Promise<Model>;
   rowsOf(name: string, rows: number[], step: number | null): Promise<Tensor>;
   turning(request: TurningRequest): Promise<Turning>;
@@ -335,15 +336,13 @@ export interface LiveEngine extends AnyEngine {
 /** An engine that asks Python. */
 export interface DistantEngine extends AnyEngine {
   live: "remote";
-  model?: undefined;
   modelWith(names: string[], step: number | null): Promise<Model>;
   rowsOf(name: string, rows: number[], step: number | null): Promise<Tensor>;
 }
 
-/** An engine that shows a recording; its model has only the layer norms. */
+/** An engine that shows a recording. */
 interface RecordedEngine extends AnyEngine {
   live: false;
-  model(): Promise<Model>;
 }
 export type Engine = LiveEngine | DistantEngine | RecordedEngine;
 
@@ -473,7 +472,7 @@ export interface StoryData {
   pair: string[];
 }
 
-/** What the stage lights in a sentence: the step of a word, its rival, and what each head is worth to it. */
+/** The word that the stage lights first in a sentence, its rival, and the effect of each head on the word. */
 export interface Opening {
   /** The output, with <eos>, in which this was measured. */
   ids: number[];
@@ -507,7 +506,7 @@ export interface Payload {
   /** The sentence that is translated first. */
   sentence: string;
   examples: string[];
-  /** What the stage lights at first in the page's sentence and in the examples, if Python has measured it. */
+  /** The openings of the page's sentence and of the examples, as far as Python has measured them. */
   openings: Record<string, Opening>;
   /** The languages of source and target as BCP 47 tags; "" if unknown. */
   languages: Record<Side, string>;

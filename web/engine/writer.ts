@@ -1,11 +1,12 @@
 // The decoder as it writes: a model that has read a source, and returns the probabilities of each next token.
 
 import { isCausal } from "./changes.ts";
-import { decode, encode, memoryKeys } from "./forward.ts";
+import { decode, encode, memoryKeys, targetCache } from "./forward.ts";
 import { Run } from "./run.ts";
 
 import type { LayerCache } from "./forward.ts";
 import type { Model } from "./model.ts";
+import type { Products } from "./run.ts";
 import type { Changes, KeyValue, Points } from "./types.ts";
 
 /** A model that has read a source; `next` returns the probabilities of the token after a target. */
@@ -18,6 +19,8 @@ export class Writer {
   signal: AbortSignal | null;
   /** Each decoder layer's keys and values of the source, by the source's length. */
   memories: Map<number, KeyValue[]> = new Map();
+  /** Products of another writer's rows, which need not be computed again. */
+  products: Products | null = null;
   /** Whether decoding may use a cache. */
   cached: boolean;
   run: Run;
@@ -35,19 +38,20 @@ export class Writer {
     this.sourceIds = sourceIds;
     this.signal = signal;
     this.cached = isCausal(changes, model.config);
-    this.run = this.newRun();
+    this.run = this.#newRun();
   }
 
-  /** Returns a run; `paused` is the time at which the page last handled its events. */
-  newRun(paused = performance.now()) {
+  /** Returns a run, which pauses as the last one would have; `products`: those that it reuses. */
+  #newRun(products: Products | null = null) {
     const run = new Run(this.model, this.changes, this.donors, this.signal);
-    run.paused = paused;
+    run.paused = this.run?.paused ?? run.paused;
+    run.products = products;
     return run;
   }
 
   /** Returns {logProbs [V], cache} after these target ids with bos; `past` is the cache before the last id. */
   async next(targetIds: number[], past: LayerCache[] | null) {
-    this.run = this.newRun(this.run.paused);
+    this.run = this.#newRun();
     const { sourceIds, targetIds: fed } = this.run.steps.readIds(
       this.sourceIds,
       targetIds,
@@ -60,11 +64,18 @@ export class Writer {
     return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
   }
 
+  /** Returns the cache after these target ids with bos; decoding may use one. */
+  async cacheOf(targetIds: number[], past: LayerCache[] | null) {
+    const run = this.#newRun(this.products);
+    const { sourceIds } = run.steps.readIds(this.sourceIds, targetIds, this.model.config.pad_id);
+    return targetCache(run, targetIds, await this.memoriesOf(sourceIds), sourceIds, past);
+  }
+
   /** Returns each decoder layer's keys and values of the source, which is encoded once. */
   async memoriesOf(sourceIds: number[]) {
     const known = this.memories.get(sourceIds.length);
     if (known) return known;
-    const run = this.newRun(this.run.paused);
+    const run = this.#newRun(this.products);
     const memories = memoryKeys(run, await encode(run, sourceIds));
     this.memories.set(sourceIds.length, memories);
     return memories;

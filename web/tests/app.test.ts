@@ -70,21 +70,10 @@ test("a later question replaces one that is being computed, and contains its cha
   assert.deepEqual([app.changes.positions, app.result.current.changes.positions], [false, false]);
 });
 
-test("choosing a cell of attention weights shows its head on the map", async () => {
+test("choosing a cell of attention weights lights its head", async () => {
   const { app } = await opened();
   app.select(`${CROSS}.weights`, [2, 0, 1]);
   assert.deepEqual(app.state.heads.cross, { layer: 0, head: 2 });
   assert.deepEqual(app.state.selected, { name: `${CROSS}.weights`, index: [2, 0, 1] });
   assert.equal(app.state.panel, "numbers");
-});
-
-test("a comparison ends with the result that it is of", async () => {
-  const { app, told } = await opened("compared");
-  const compared = { of: app.result.current, label: "", text: "", changes: new Map() };
-  app.compareWith(compared);
-  app.compareWith(compared);
-  assert.equal(told.length, 1);
-  assert.equal(app.compared, compared);
-  await app.set({ positions: false });
-  assert.equal(app.compared, null);
 });

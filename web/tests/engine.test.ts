@@ -7,7 +7,7 @@ import { bytesOf, erf, floatsOf, floatsOfHalves } from "../engine/tensor.ts";
 import { assertSamePoints } from "./points.ts";
 import { traces } from "./traces.ts";
 
-import type { Payload, TraceRequest } from "../engine/types.ts";
+import type { Changes, Payload, TraceRequest } from "../engine/types.ts";
 
 const sentences = await traces("sentences");
 const payload: Payload = (await traces("forward")).paper;
@@ -30,6 +30,45 @@ test("a source of padding only gets no attention", async () => {
   const trace = await engine.trace({ sourceIds: [0, 0], targetIds: [1, 4] });
   const { data } = await trace.get("decoder.layers.0.cross_attention.weights");
   assert.ok(data.every((weight) => weight === 0));
+});
+
+test("the encoder is computed once under changes that cannot touch it, with the same numbers to the bit", async () => {
+  const [encoder, cross] = ["encoder.layers.0.self_attention", "decoder.layers.0.cross_attention"];
+  const other = { sourceIds: SENTENCE.sourceIds.slice(1), targetIds: SENTENCE.targetIds };
+  const patch = { ...other, positions: [[1, 0] as [number, number]] };
+  const kept: Partial<Changes>[] = [
+    {},
+    { ablated: { [cross]: [0] } },
+    { overrides: { [cross]: [[1, 0, [0, 1]]] } },
+    { masks: { [cross]: [[0, 1, false]] } },
+    { patches: [{ ...patch, point: `${cross}.key` }] },
+  ];
+  const touching: Partial<Changes>[] = [
+    { ablated: { [encoder]: [0] } },
+    { overrides: { [encoder]: [[1, 0, [0, 1]]] } },
+    { masks: { [encoder]: [[0, 1, false]] } },
+    { patches: [{ ...patch, point: `${encoder}.added` }] },
+    { positions: false },
+    { mistakes: ["target_padding_mask"] },
+    { mistakes: ["norm_order"] },
+  ];
+  const engine = await createEngine(payload);
+  const memory = await (await engine.trace(SENTENCE)).get("encoder.output");
+  for (const changes of [...kept, ...touching, ...kept]) {
+    const trace = await engine.trace({ ...SENTENCE, changes });
+    const fresh = await (await createEngine(payload)).trace({ ...SENTENCE, changes });
+    assert.deepEqual(trace.names, fresh.names);
+    for (const name of trace.names) assert.deepEqual(await trace.get(name), await fresh.get(name), name);
+    if (touching.includes(changes)) assert.notEqual(await trace.get("encoder.output"), memory);
+  }
+  const traces = [{ ablated: { [cross]: [0] } }, { ablated: { [cross]: [1] } }];
+  const [one, two] = await Promise.all(traces.map((changes) => engine.trace({ ...SENTENCE, changes })));
+  assert.equal(await one.get("encoder.output"), await two.get("encoder.output"));
+  const shorter = await engine.trace(other);
+  assert.deepEqual((await shorter.get("encoder.output")).shape, [
+    other.sourceIds.length,
+    payload.config.d_model,
+  ]);
 });
 
 test("a checkpoint has its own weights, and null means the model's", async () => {
@@ -57,7 +96,7 @@ test("an engine measures its difference from PyTorch", async () => {
   assert.ok(engine.live === true);
   assert.ok(Number(await parity(engine, payload)) <= 1e-5);
   const model = await engine.model();
-  model.weight("encoder.layers.1.feed_forward.contract.bias").data[3]++;
+  model.weight("decoder.layers.1.feed_forward.contract.bias").data[3]++;
   assert.ok(Number(await parity(engine, payload)) > 0.01);
   model.weight("output.weight").data[3] = NaN;
   assert.equal(await parity(engine, payload), Infinity);

@@ -27,7 +27,7 @@ function luminance(hex: string) {
 }
 
 test("both themes have the same colours", () => {
-  assert.ok(THEMES.light.size > 20);
+  assert.ok(THEMES.light.size > 15); // or else the sheet was not read
   assert.deepEqual([...THEMES.light.keys()], [...THEMES.dark.keys()]);
 });
 
@@ -37,8 +37,8 @@ test("both themes of the stage have the same colours, and its parts write none",
   const names = blocks.map(([, block]) => [...block.matchAll(/--([\w-]+): #/g)].map(([, name]) => name));
   assert.ok(names[0].length > 20);
   assert.deepEqual(names[0], names[1]);
-  for (const name of ["stage", "beam", "zoom", "chapters"]) {
-    const sheet = readFileSync(new URL(`stage/${name}.css`, UI), "utf8");
+  for (const name of ["stage/stage", "stage/beam", "stage/zoom", "stage/chapters", "numbers/numbers"]) {
+    const sheet = readFileSync(new URL(`${name}.css`, UI), "utf8");
     assert.doesNotMatch(sheet.replaceAll(/--[\w-]+: #\w+;/g, ""), COLOUR, name);
   }
 });
@@ -74,7 +74,7 @@ test("colours are written only as variables in styles.css", () => {
 });
 
 for (const [theme, colours] of Object.entries(THEMES)) {
-  for (const name of ["encoder", "cross", "decoder", "plus", "minus", "bar", "lit", "bad"]) {
+  for (const name of ["plus", "minus", "bar", "lit", "bad"]) {
     test(`${name} stands out from the page in the ${theme} theme`, () => {
       const [low, high] = [name, "paper"]
         .map((one) => luminance(colours.get(one) ?? ""))

@@ -12,7 +12,7 @@ export async function traces(name: string): Promise<Record<string, any>> {
   return JSON.parse(await readFile(join(FOLDER, `${name}.json`), "utf8"));
 }
 
-/** Returns changes that Python wrote as the engine takes them. */
+/** Converts changes that Python wrote into the engine's format. */
 export function asked({ patches = [], ...changes }: Partial<WireChanges>): Partial<Changes> {
   const renamed = patches.map(({ source_ids: sourceIds, target_ids: targetIds, ...patch }) => {
     return { ...patch, sourceIds, targetIds };

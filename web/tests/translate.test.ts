@@ -28,6 +28,14 @@ test("a word's probability is the product of its tokens', whatever the tokens ar
   assert.deepEqual(probabilities("le chat", ["▁", "le", "▁ch", "at", "<eos>"]), found);
 });
 
+test("the least probable token of a word stands for it", () => {
+  const tokens = ["▁qu'", "il", "▁ch", "at", "<eos>"];
+  const least = (logProbs: (number | null)[]) =>
+    wordsOf("qu'il chat", tokens, logProbs).map(({ token }) => token);
+  assert.deepEqual(least([-0.1, -0.4, -2, -0.3, 0]), [1, 2]);
+  assert.deepEqual(least([-0.1, -0.4, null, -0.3, 0]), [null, null]);
+});
+
 test("a token may be a byte of a character", () => {
   assert.deepEqual(probabilities("😀 é", ["<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "▁é"]), [
     ["😀", 0.0625],
@@ -54,7 +62,8 @@ test("offsets count characters, not code units", () => {
 });
 
 test("a word is unsure below one half", () => {
-  const sure = (probability: number | null) => !isUnsure({ begin: 0, end: 1, text: "a", probability });
+  const sure = (probability: number | null) =>
+    !isUnsure({ begin: 0, end: 1, text: "a", probability, token: null });
   assert.deepEqual([0.49, 0.5, null].map(sure), [false, true, true]);
 });
 

@@ -120,6 +120,29 @@ test("the rows before the turned one are computed once", async () => {
   assert.equal(read, 3); // the encoder's output is another one
 });
 
+test("what a turned row of the encoder leaves as it was is not computed again", async () => {
+  const engine = await opened(found.paper.payload);
+  const model = await engine.model();
+  const read = new Map<string, number>();
+  const weight = model.weight.bind(model);
+  model.weight = (name) => {
+    read.set(name, (read.get(name) ?? 0) + 1);
+    return weight(name);
+  };
+  const turning = await engine.turning({ sourceIds: SOURCE, ids: IDS });
+  const turn = (position: number) => turning.row([row(LAST_ENCODER, 0, 3, splitWeights(6, position))], 4);
+  const times = (name: string) => read.get(`${name}.weight`) ?? 0;
+  await turn(0);
+  const whole = ["encoder.layers.0.feed_forward.expand", "encoder.layers.1.self_attention.input_projection"];
+  const before = whole.map(times);
+  const rows = "encoder.layers.1.feed_forward.expand";
+  const [output, one] = [times("output"), times(rows)];
+  assert.equal(output, 1); // of the rows before the watched one, the cache is enough
+  await turn(1);
+  assert.deepEqual(whole.map(times), before);
+  assert.deepEqual([times("output"), times(rows)], [output + 1, one + 1]); // one row of the encoder, and the watched one
+});
+
 test("a turned row replaces an override of the same row, and is let go alone", () => {
   const before: Changes["overrides"] = { [CROSS]: [[0, 3, [1]], [1, 3, [1]]], [MASKED]: [[0, 4, [1]]] }; // prettier-ignore
   const turned = [row(CROSS, 1, 3, [0, 1]), row(FIRST_CROSS, 0, 2, [1])];

@@ -187,6 +187,6 @@ test("a box of the figure has an address, and no other name has", () => {
     "decoder.layers.0.feed_forward_residual",
   ])
     assert.ok(!isBox(config, name), name);
-  const post = { ...config, norm: "post" } as ModelConfig;
+  const post = { ...config, norm: "post", final_norm: false } as ModelConfig;
   assert.ok(!isBox(post, "decoder.norm") && !isBox(post, "decoder.layers.0.feed_forward.norm"));
 });

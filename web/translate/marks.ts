@@ -7,7 +7,8 @@ const UNSURE = 0.5;
 
 /**
  * Returns the words of a sentence, runs of characters without white space, each with the product of its tokens'
- * probabilities; null where the tokens are not those of the text, as in a wording that the reader has chosen.
+ * probabilities and its least probable token; null where the tokens are not those of the text, as in a wording that the
+ * reader has chosen.
  */
 export function wordsOf(
   text: string,
@@ -15,12 +16,13 @@ export function wordsOf(
   logProbs: readonly (number | null)[],
 ): Word[] {
   const words = spansOf(text);
-  const sums = sumsOf(words, tokens, logProbs);
-  return words.map(({ begin, end, text }, at) => ({
-    begin,
-    end,
-    text,
-    probability: sums ? Math.exp(sums[at]) : null,
+  const places = tokensOf(words, tokens);
+  const known = places?.flat().every((token) => typeof logProbs[token] === "number") ? places : null;
+  const given = (token: number) => logProbs[token] ?? 0;
+  return words.map((word, at) => ({
+    ...word,
+    probability: known && Math.exp(known[at].reduce((sum, token) => sum + given(token), 0)),
+    token: known && known[at].reduce((least, token) => (given(token) < given(least) ? token : least)),
   }));
 }
 
@@ -58,25 +60,18 @@ function spansOf(text: string) {
   });
 }
 
-/**
- * Returns the sum of log probabilities of each word, or null if the tokens do not spell the words. A token may be a
- * byte of a character.
- */
-function sumsOf(
-  words: readonly { text: string }[],
-  tokens: readonly string[],
-  logProbs: readonly (number | null)[],
-) {
+/** Returns the tokens of each word, or null if the tokens do not spell the words. A token may be a byte of a character. */
+function tokensOf(words: readonly { text: string }[], tokens: readonly string[]) {
   const encoder = new TextEncoder();
   const bytes = words.flatMap(({ text }, word) => [...encoder.encode(text)].map((byte) => ({ byte, word })));
-  const sums = words.map(() => 0);
+  const places: number[][] = words.map(() => []);
   let at = 0;
   for (const [index, token] of tokens.entries()) {
     if (token === "<eos>") continue;
     const single = BYTE.exec(token);
     const spelt = single ? [parseInt(single[1], 16)] : encoder.encode(token.replace(/[▁\s]/gu, ""));
-    if (spelt.length > 0 && at < bytes.length) sums[bytes[at].word] += logProbs[index] ?? NaN;
+    if (spelt.length > 0 && at < bytes.length) places[bytes[at].word].push(index);
     for (const byte of spelt) if (bytes[at++]?.byte !== byte) return null;
   }
-  return at === bytes.length && sums.every((sum) => !Number.isNaN(sum)) ? sums : null;
+  return at === bytes.length ? places : null;
 }

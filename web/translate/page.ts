@@ -26,6 +26,8 @@ const state = {
   /** The translation of the text as it is now; null if there is none yet */
   shown: null as Shown | null,
   selected: 0,
+  /** The token that was clicked in the chosen sentence; null if there is none. */
+  token: null as number | null,
   /** Wordings that the reader has chosen, by their source sentences */
   chosen: new Map<string, Wording>(),
   /** Returns what is said under the boxes, in the reader's language */
@@ -223,7 +225,7 @@ const question = asksLatest(
     return { points: [...text], from, to, model, explorer, translated: translations[0] };
   },
   (shown) => {
-    Object.assign(state, { shown, selected: 0, detected: shown.from });
+    Object.assign(state, { shown, selected: 0, token: null, detected: shown.from });
     if (state.to === shown.to) drawDetected();
     else {
       state.to = shown.to;
@@ -337,7 +339,8 @@ function drawn(sentence: Sentence, at: number) {
       tabindex: "-1",
       title,
     };
-    return [between, element("span", { ...looks, "data-sentence": at, "data-begin": word.begin }, word.text)];
+    const place = { "data-sentence": at, "data-begin": word.begin, "data-token": word.token };
+    return [between, element("span", { ...looks, ...place }, word.text)];
   });
   return element("span", { className: "sentence", "data-sentence": at }, children, remarksOn("small", said));
 }
@@ -407,7 +410,7 @@ function drawAbout(wordings: string[]) {
       "p",
       { className: "bar" },
       data.alternatives > 0 && button(t("others"), () => showOthers(selected)),
-      why(shown, text),
+      why(shown, text, wording),
     ),
     wordings.length > 0 &&
       element(
@@ -434,15 +437,25 @@ function drawAbout(wordings: string[]) {
   );
 }
 
-/** Returns a link to the explorer of a sentence or, if the model has none, a text that says so. */
-function why({ model, explorer }: Shown, text: string) {
+/**
+ * Returns a link to the explorer, at what speaks for the clicked word or else at the sentence, or, if the model has no
+ * explorer, a text that says so. A wording that the reader has chosen is forced there.
+ */
+function why({ model, explorer }: Shown, text: string, wording: Wording) {
   if (explorer !== 200)
     return element(
       "span",
       { className: "soft" },
       t(hasText(`why.${explorer}`) ? `why.${explorer}` : "why.none"),
     );
-  const href = `explore?${new URLSearchParams({ run: model, text })}`;
+  const shown = new URLSearchParams({ view: "stage" });
+  if (state.chosen.has(text)) shown.set("prefix", wording.text);
+  if (state.token !== null) {
+    const zoom = JSON.stringify({ box: "decoder.softmax", key: null });
+    for (const [key, value] of Object.entries({ row: `${state.token}`, zoom, panel: "why" }))
+      shown.set(key, value);
+  }
+  const href = `explore?${new URLSearchParams({ run: model, text })}#${shown}`;
   const looks = { className: "button", target: "_blank", rel: "noopener", title: t("why.title") };
   return element("a", { ...looks, href }, t("why"));
 }
@@ -479,6 +492,7 @@ const directionOf = ({ from, to }: Shown) => ({ source: from, target: to });
 async function choose(sentence: Sentence, text: string) {
   const { shown, selected } = state;
   if (!shown) return;
+  state.token = null;
   const from = sourceOf(sentence);
   if (text === sentence.text) state.chosen.delete(from);
   else state.chosen.set(from, await worded(shown, from, text));
@@ -565,7 +579,10 @@ for (const type of ["mouseleave", "focusout"]) target.addEventListener(type, () 
 target.addEventListener("click", (event) => {
   const at =
     event.target instanceof Element && event.target.closest(".sentence")?.getAttribute("data-sentence");
-  if (at) showOthers(Number(at));
+  if (!at) return;
+  const token = wordAt(event)?.getAttribute("data-token");
+  state.token = token ? Number(token) : null;
+  showOthers(Number(at));
 });
 target.addEventListener("keydown", (event) => {
   const word = wordAt(event);

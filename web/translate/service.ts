@@ -29,7 +29,7 @@ export class UnservedLanguageError extends Error {
   }
 }
 
-/** Returns in words why there is no answer. The service gives its reasons in English, so Chinese goes by the status. */
+/** Returns in words why there is no answer. The service's reasons are English; Chinese reasons follow from the status. */
 export function inWords(error: unknown) {
   if (error instanceof UnservedLanguageError) return t("unserved", nameOf(error.language));
   if (!(error instanceof RefusedError)) return t("unreachable");

@@ -12,6 +12,8 @@ export interface Word {
   text: string;
   /** The product of its tokens' probabilities; null if it is unknown. */
   probability: number | null;
+  /** The index of its least probable token; null if its tokens are unknown. */
+  token: number | null;
 }
 
 /** A translation of a sentence, and what the model says about it. */

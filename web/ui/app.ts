@@ -9,10 +9,10 @@ import { Store } from "./store.ts";
 import type { Changes, Engine, Explained, Host, Payload } from "../engine/types.ts";
 import type { Asked, State } from "./state.ts";
 import type { Listener } from "./store.ts";
-import type { Compared, Looks, PanelName, Search, Situation, SomeChanges, Token, Turned } from "./types.ts";
+import type { Looks, PanelName, Search, Situation, SomeChanges, Turned } from "./types.ts";
 
-const PANELS: PanelName[] = ["numbers", "why", "layers", "changes", "beam", "positions", "training"];
-const RECORDED_PANELS: PanelName[] = ["numbers", "why", "layers", "beam", "positions"];
+const PANELS: PanelName[] = ["numbers", "why", "changes", "beam", "positions", "training", "vocabulary"];
+const RECORDED_PANELS: PanelName[] = ["numbers", "why", "beam", "positions", "vocabulary"];
 
 /** Returns the app of one view; `signal` ends everything that the app starts. */
 export async function createApp(payload: Payload, host: Host | null, signal: AbortSignal) {
@@ -74,12 +74,6 @@ export class App implements Explained {
     return result;
   }
 
-  /** What the map's attentions are compared with; null while nothing is compared with the present result. */
-  get compared() {
-    const { compared, result } = this.state;
-    return compared?.of === result?.current ? compared : null;
-  }
-
   /** Whether anything differs from the unchanged sentence. */
   get changed() {
     return isChanged(this.state);
@@ -128,15 +122,6 @@ export class App implements Explained {
   select(name: string, index: number[]) {
     const heads = headsWith(this.state.heads, name, index[0]);
     this.show({ selected: { name, index: [...index] }, panel: "numbers", heads });
-  }
-
-  /** Highlights tokens in all grids. */
-  light(lit: Token[]) {
-    this.#store.set({ lit });
-  }
-
-  compareWith(compared: Compared | null) {
-    if (this.state.compared !== compared) this.#store.set({ compared });
   }
 
   /** Has the pictures drawn anew, because the room for them has changed. */

@@ -1,7 +1,7 @@
 // The beam tree: every candidate of the search, whether it was kept, and how the length penalty ranks
 // the finished ones.
 import { numberText } from "../engine/number_text.ts";
-import { button, chooser, element, refill, tokenElement } from "./dom.ts";
+import { button, chooser, element, named, note, refill, tokenElement } from "./dom.ts";
 import { remark, slider } from "./figure.ts";
 import { SCORE_FORMULA, scoreOf, scoreText } from "../engine/search.ts";
 import { BeamTree, pathTo } from "./beam_tree.ts";
@@ -24,22 +24,22 @@ const LARGEST_BEAM = 8;
 /** Returns the panel as an element. */
 export function createBeamPanel(app: App) {
   const state: State = { alpha: app.state.search.lengthPenalty, pruned: 2, looked: null };
-  const bar = element("div", { className: "gf-controls" });
-  const about = element("p", { className: "gf-note" });
+  const bar = element("div", { class: "gf-controls" });
+  const about = note();
   const tree = new BeamTree(app, look);
-  const details = element("div", { className: "gf-path" });
+  const details = element("div", { class: "gf-path" });
   const ranking = element("div");
   const again = button("", () => searchAgain(app, { lengthPenalty: state.alpha }));
-  const list = element("div", { className: "gf-scroll" });
+  const list = element("div", { class: "gf-scroll" });
   const body = element("div", {}, bar, about, tree.element, details, ranking);
   const dialog = element("dialog", {
-    className: "gf-dialog",
+    class: "gf-dialog",
     onclose: () => {
       panel.prepend(body);
       draw();
     },
   });
-  const panel = element("div", { className: "gf-beam" }, body, dialog);
+  const panel = element("div", { class: "gf-beam" }, body, dialog);
 
   const decoding = () => ({ ...app.engine.decoding, length_penalty: state.alpha });
   const ended = () => rankedEnds(app.result.current.search.tree, decoding());
@@ -66,8 +66,7 @@ export function createBeamPanel(app: App) {
       ["2", app.t("beam.pruned.best")],
       ["Infinity", app.t("beam.pruned.all")],
     ];
-    const larger = button("⤢", enlarge, { className: "gf-larger", title: app.t("beam.larger") });
-    larger.setAttribute("aria-label", larger.title);
+    const larger = named(button("⤢", enlarge, { className: "gf-larger" }), app.t("beam.larger"));
     refill(
       bar,
       app.engine.live !== false && element("label", {}, app.t("beam.size"), size),
@@ -110,7 +109,7 @@ export function createBeamPanel(app: App) {
   }
 
   function enlarge() {
-    dialog.setAttribute("aria-label", app.t("panel.beam"));
+    dialog.ariaLabel = app.t("panel.beam");
     refill(
       dialog,
       button(app.t("word.close"), () => dialog.close(), { className: "gf-close" }),
@@ -125,7 +124,7 @@ export function createBeamPanel(app: App) {
     state.looked = null;
     fill();
   });
-  app.on(["busy"], ({ busy }) => panel.setAttribute("aria-busy", String(busy)));
+  app.on(["busy"], ({ busy }) => (panel.ariaBusy = String(busy)));
   app.on(["layout"], draw);
   app.on(["language"], fill);
   app.on(["panel"], () => queueMicrotask(draw)); // once it is no longer hidden
@@ -173,14 +172,14 @@ function pathDetails(app: App, nodes: TreeNode[], id: number, decoding: Decoding
     ),
     element(
       "p",
-      { className: "gf-sum" },
+      { class: "gf-sum" },
       "log p = ",
       ...terms.flatMap((term) => [term, " "]),
       "= ",
       element("b", {}, sum),
     ),
     node.state === "finished"
-      ? element("p", { className: "gf-mono" }, formula, element("b", {}, score))
+      ? element("p", { class: "gf-mono" }, formula, element("b", {}, score))
       : remark(app.t(`beam.${node.state}.about`)),
   ];
 }
@@ -207,7 +206,7 @@ function rankingTable(app: App, ends: End[], look: (id: number) => void) {
   );
   return element(
     "table",
-    { className: "gf-table gf-ranking" },
+    { class: "gf-table gf-ranking" },
     element("thead", {}, element("tr", {}, heads)),
     element("tbody", {}, rows),
   );

@@ -1,6 +1,6 @@
 // The tree of a search, drawn: a box for each candidate, and a line from it to its parent.
 import { numberText } from "../engine/number_text.ts";
-import { element, refill } from "./dom.ts";
+import { element, note, refill } from "./dom.ts";
 import { drawing } from "./figure.ts";
 
 import type { TreeNode } from "../engine/types.ts";
@@ -32,16 +32,15 @@ export class BeamTree {
   #sideways = false;
   #lines = drawing("svg", { "aria-hidden": "true" });
   #looked = drawing("path", { class: "gf-edge gf-edge-looked" });
-  #holder = element("div", { className: "gf-tree", role: "tree" });
-  #note = element("p", { className: "gf-note" });
-  element = element("div", {}, element("div", { className: "gf-treebox" }, this.#holder), this.#note);
+  #holder = element("div", { class: "gf-tree", role: "tree" });
+  #note = note();
+  element = element("div", {}, element("div", { class: "gf-treebox" }, this.#holder), this.#note);
 
   constructor(app: App, look: (id: number) => void) {
     this.#app = app;
     this.#look = look;
     this.#holder.addEventListener("pointerover", (event) => this.#visit(event));
     this.#holder.addEventListener("focusin", (event) => this.#visit(event));
-    for (const type of ["pointerleave", "focusout"]) this.#holder.addEventListener(type, () => app.light([]));
     this.#holder.addEventListener("keydown", (event) => this.#move(event));
   }
 
@@ -55,7 +54,7 @@ export class BeamTree {
     const best = new Set(pathTo(nodes, ends[0].node.id));
     const scores = new Map(ends.map(({ node, score }) => [node.id, score]));
     refill(this.#lines, this.#edges(drawn, best), this.#looked);
-    this.#holder.setAttribute("aria-label", this.#app.t("panel.beam"));
+    this.#holder.ariaLabel = this.#app.t("panel.beam");
     const boxes = drawn.map((node) => this.#box(node, best.has(node), scores.get(node.id)));
     refill(this.#holder, this.#lines, boxes);
     this.#note.textContent = left ? this.#app.t("beam.left", drawn.length, left) : "";
@@ -72,7 +71,7 @@ export class BeamTree {
     for (const one of this.#boxes()) {
       const here = Number(one.dataset.node) === id;
       one.tabIndex = here ? 0 : -1;
-      one.setAttribute("aria-selected", String(here));
+      one.ariaSelected = String(here);
     }
   }
 
@@ -117,7 +116,7 @@ export class BeamTree {
       "div",
       {
         role: "treeitem",
-        className: `gf-node gf-${node.state}${best ? " gf-best" : ""}`,
+        class: `gf-node gf-${node.state}${best ? " gf-best" : ""}`,
         "data-node": node.id,
         tabindex: "-1",
         "aria-level": node.position + 2,
@@ -136,7 +135,6 @@ export class BeamTree {
     const node = this.#nodeAt(event);
     if (!node) return;
     this.#look(node.id);
-    this.#app.light([{ side: "output", position: node.position }]);
   }
 
   /** Moves the focus by a key. */

@@ -1,7 +1,6 @@
-// Colours of numbers. Probabilities: one hue, monotonic lightness, zero = the background. Signed
-// values: one hue below zero and one above, equally strong for equal sizes. styles.css defines the colours.
+// Colours of numbers, along a scale of a few that a style sheet names.
 import { brushOf, element } from "./dom.ts";
-import type { Colours, Scale } from "./types.ts";
+import type { Colours } from "./types.ts";
 
 const SHADES = 256;
 const tables: Map<string, Uint32Array> = new Map();
@@ -12,27 +11,17 @@ export function coloursAt(place: Element): Colours {
   return (name) => style.getPropertyValue(name).trim();
 }
 
-/** Returns the 256 colours of a scale, packed as in a canvas's pixels. */
-export function colourTable(scale: Scale, colours: Colours) {
-  const stops = colours(`--${scale}`);
+/** Returns 256 colours from the first of these to the last, packed as in a canvas's pixels. `stops`: as in CSS. */
+export function colourTable(stops: string) {
   const table = tables.get(stops) ?? blend(stops.split(/,(?![^(]*\))/).map(partsOf));
   tables.set(stops, table);
   return table;
 }
 
-/** Returns the index of a value's colour: of a probability in [0, 1], or of a signed value in [−largest, largest]. */
-export function colourPlace(scale: Scale, value: number, largest = 1) {
-  const share = scale === "signed" ? (value / (largest || 1) + 1) / 2 : value / (largest || 1);
+/** Returns the index of the colour of a value in [least, largest]. */
+export function colourPlace(value: number, largest: number, least = -largest) {
+  const share = (value - least) / (largest - least || 1);
   return Math.max(0, Math.min(SHADES - 1, Math.round(share * (SHADES - 1))));
-}
-
-/** Returns black or white, whichever is readable on this packed colour. */
-export function inkOn(packed: number) {
-  const [red, green, blue] = [packed & 255, (packed >> 8) & 255, (packed >> 16) & 255].map((part) => {
-    const share = part / 255;
-    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "black" : "white";
 }
 
 /** Returns a canvas of single pixels; `paint` fills in their packed colours, row by row. */

@@ -13,10 +13,15 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
     if (typeof value === "function") made.addEventListener(name.slice(2), value);
     else if (name in made && !name.includes("-") && name !== "list" && name !== "role")
       Reflect.set(made, name, value);
-    else made.setAttribute(name === "className" ? "class" : name, value === true ? "" : String(value));
+    else made.setAttribute(name, value === true ? "" : String(value));
   }
   made.append(...nodesOf(children));
   return made;
+}
+
+/** Returns a quiet paragraph. */
+export function note(...content: Child[]) {
+  return element("p", { class: "gf-note" }, content);
 }
 
 /** Replaces an element's children. */
@@ -45,8 +50,15 @@ export function button(
   }: { title?: string; pressed?: boolean | null; className?: string; disabled?: boolean } = {},
 ) {
   const made = element("button", { type: "button", className, title, onclick, disabled }, label);
-  if (pressed !== null) made.setAttribute("aria-pressed", String(pressed));
+  if (pressed !== null) made.ariaPressed = String(pressed);
   return made;
+}
+
+/** Gives a control without words its name, which appears under the pointer. */
+export function named<One extends HTMLElement>(one: One, name: string) {
+  one.title = name;
+  one.ariaLabel = name;
+  return one;
 }
 
 /** Returns a drop-down of [value, label] pairs. */
@@ -66,34 +78,37 @@ export function chooser<Value extends string>(
 
 /** Returns whether a key is for the page: not typed into a field, nor a shortcut of the browser, nor used already. */
 export function isForPage({ target, ctrlKey, metaKey, altKey, defaultPrevented }: KeyboardEvent) {
-  const isTyped = (target as Element).matches("input, select, textarea");
+  const one = target as HTMLElement;
+  const isTyped = one.isContentEditable || one.matches("input, select, textarea");
   return !(isTyped || ctrlKey || metaKey || altKey || defaultPrevented);
 }
 
-/** Lets ← and → move the focus along a row of buttons, of which one is a stop of the Tab key. */
-export function letArrowsMove(row: HTMLElement) {
-  row.addEventListener("keydown", (event) => {
-    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
-    const all = [...row.children] as HTMLElement[];
-    const to = all[all.indexOf(event.target as HTMLElement) + step];
-    if (step) event.stopPropagation();
+/** Lets arrows move the focus along these elements, by default the children, of which one is a stop of the Tab key. */
+export function letArrowsMove(holder: HTMLElement, stops = () => [...holder.children] as HTMLElement[]) {
+  holder.addEventListener("keydown", (event) => {
+    const step = Number(/^Arrow(Right|Down)$/.test(event.key)) - Number(/^Arrow(Left|Up)$/.test(event.key));
+    const all = stops();
+    const at = all.indexOf(event.target as HTMLElement);
+    if (step && at >= 0) event.stopPropagation();
+    const to = at >= 0 && all[at + step];
     if (!step || !to) return;
     for (const one of all) one.tabIndex = one === to ? 0 : -1;
     to.focus();
+    to.scrollIntoView({ block: "nearest", inline: "nearest" }); // the focus alone does not scroll a strip
     event.preventDefault();
   });
 }
 
 /** Returns a token's element, isolated, so that right-to-left words do not disturb their neighbours. */
 export function tokenElement(text: string, properties: Properties = {}) {
-  return element("bdi", { className: "gf-token", ...properties }, text);
+  return element("bdi", { class: "gf-token", ...properties }, text);
 }
 
 /** Returns a term; its explanation appears under the pointer and with the focus. */
 export function hint(text: string, about: string) {
   return element(
     "button",
-    { type: "button", className: "gf-hint", "aria-description": about, "data-about": about },
+    { type: "button", class: "gf-hint", "aria-description": about, "data-about": about },
     text,
   );
 }
@@ -101,13 +116,8 @@ export function hint(text: string, about: string) {
 /** Returns a menu that opens under its button; Escape closes it. */
 export function menu(className: string) {
   const summary = element("summary");
-  const choices = element("div", { className: "gf-choices" });
-  const details = element(
-    "details",
-    { className: `gf-menu ${className}`, name: className },
-    summary,
-    choices,
-  ); // one open at a time
+  const choices = element("div", { class: "gf-choices" });
+  const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices); // one open at a time
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;
@@ -115,27 +125,6 @@ export function menu(className: string) {
     event.stopPropagation();
   });
   return { element: details, summary, choices };
-}
-
-/**
- * Scrolls to a panel that is out of view, as on a phone, where it is below the picture; a button leads back to `from`.
- * `from`: a selector.
- */
-export function comeIntoView(holder: HTMLElement, from: string, label: string) {
-  const { top, bottom } = holder.getBoundingClientRect();
-  if (top <= innerHeight - 150 && bottom >= 0) return;
-  holder.scrollIntoView();
-  const panels = holder.closest(".gf-panels");
-  panels?.querySelector(".gf-up")?.remove();
-  const up = button(
-    `↑ ${label}`,
-    () => {
-      up.remove();
-      panels?.closest(".glassformer")?.querySelector(from)?.scrollIntoView();
-    },
-    { className: "gf-up gf-primary" },
-  );
-  panels?.append(up);
 }
 
 /** Returns the drawing context of a canvas. */

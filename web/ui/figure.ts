@@ -18,7 +18,7 @@ export function drawing<Tag extends keyof SVGElementTagNameMap>(
 
 /** Returns a remark in small type. */
 export function remark(...content: Child[]) {
-  return element("span", { className: "gf-note" }, ...content);
+  return element("span", { class: "gf-note" }, ...content);
 }
 
 /** Returns a slider with its name and its number; `written` formats the number. */
@@ -33,20 +33,20 @@ export function slider(
   }: { low: number; high: number; step?: number; value: number; written?: (value: number) => string },
   onchange: (value: number) => void,
 ) {
-  const number = element("output", { className: "gf-mono" }, written(value));
-  const input = element("input", {
+  const number = element("output", { class: "gf-mono" }, written(value));
+  const input: HTMLInputElement = element("input", {
     type: "range",
     min: low,
     max: high,
     step,
     value: String(value),
     "aria-label": label,
+    "aria-valuetext": number.textContent,
+    oninput: () => {
+      number.textContent = written(Number(input.value));
+      input.setAttribute("aria-valuetext", number.textContent);
+      onchange(Number(input.value));
+    },
   });
-  input.setAttribute("aria-valuetext", written(value));
-  input.addEventListener("input", () => {
-    number.textContent = written(Number(input.value));
-    input.setAttribute("aria-valuetext", number.textContent);
-    onchange(Number(input.value));
-  });
-  return element("label", { className: "gf-range" }, element("span", {}, label), input, number);
+  return element("label", { class: "gf-range" }, element("span", {}, label), input, number);
 }

@@ -3,8 +3,8 @@ import { headStatistics } from "../engine/statistics.ts";
 import { labelsOf } from "./sentences.ts";
 
 import type { App } from "./app.ts";
-import type { ModelConfig, Side, Stack } from "../engine/types.ts";
-import type { Family, FamilyId, HeadPlace, MeasuredHead, Token, Translated } from "./types.ts";
+import type { ModelConfig, Stack } from "../engine/types.ts";
+import type { Family, FamilyId, HeadPlace, MeasuredHead, Translated } from "./types.ts";
 
 /** The three families of attention, in the order of the map, from left to right. */
 export const FAMILIES: Family[] = [
@@ -23,13 +23,8 @@ export function attentionName(family: Family, layer: number) {
   return `${family.stack}.layers.${layer}.${family.sublayer}`;
 }
 
-/** Returns the side of the words that the rows of a grid light: a row of the target stands for the word it writes. */
-export function rowWords(side: Side): Token["side"] {
-  return side === "target" ? "output" : side;
-}
-
 /** Returns the family and the layer of an attention, such as "decoder.layers.0.cross_attention". */
-function placeIn(attention: string) {
+export function placeIn(attention: string) {
   const [stack, , layer, sublayer] = attention.split(".");
   const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
   if (!family) throw new Error(`no attention is called ${attention}`);

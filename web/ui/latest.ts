@@ -1,5 +1,8 @@
 // Work that takes a while: a late answer must not overwrite the answer to a later request, and long work shows its
 // progress and can be stopped.
+import { element, refill } from "./dom.ts";
+
+import type { App } from "./app.ts";
 
 /**
  * Returns a function that prepares and shows a drawing, unless it is called again meanwhile, or `signal` is aborted.
@@ -34,4 +37,20 @@ export async function gathered<Made>(
     if (signal.aborted) break;
   }
   return found;
+}
+
+/** Returns what a computation yields, and shows its progress as a bar. */
+export function collected<Made>(
+  app: App,
+  holder: HTMLElement,
+  steps: AsyncGenerator<Made>,
+  all: number,
+  signal: AbortSignal,
+) {
+  const bar = element("progress", { max: all, value: 0 });
+  refill(holder, bar);
+  return gathered(steps, signal, (count) => {
+    bar.value = count;
+    bar.ariaLabel = app.t("why.progress", count, all);
+  });
 }

@@ -6,8 +6,10 @@ import { messageOf } from "./app.ts";
 import { CHAPTERS, chapterOfScene } from "./stage/chapters.ts";
 import { isBox } from "./stage/zoom_box.ts";
 import { boxOfPanel } from "./stage/zoom_segments.ts";
+import { enteredCell } from "./numbers/cells.ts";
+import { checkpointSteps } from "./training_panel.ts";
 
-import type { MaskCell, TextChanges } from "../engine/types.ts";
+import type { Cell, MaskCell, TextChanges } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Looks, Search, SomeChanges } from "./types.ts";
 
@@ -19,6 +21,8 @@ interface Linked {
   changes: SomeChanges;
   search: Partial<Search>;
   ui: Partial<Looks>;
+  /** The tensor that an old address shows. */
+  point?: { name: string; head?: number };
 }
 
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
@@ -149,8 +153,13 @@ function linkState(app: App) {
   for (const [key, value] of Object.entries(changes)) {
     if (!isUnchanged({ [key]: value })) state[key] = key === "masks" ? packedMasks(changes.masks) : value;
   }
-  for (const key of LINKED) state[key] = unless(app.state[key], starts.get(app)?.[key]);
-  if (NUMBERS.some((key) => state[key] !== undefined)) state.view = app.state.view;
+  const { view, zoom, sheet } = app.state;
+  const isOpen: Partial<Record<keyof Looks, boolean>> = {
+    panel: sheet || zoom !== null,
+    selected: view === "numbers" || zoom !== null,
+  };
+  for (const key of LINKED)
+    if (isOpen[key] !== false) state[key] = unless(app.state[key], starts.get(app)?.[key]);
   return state;
 }
 
@@ -200,12 +209,11 @@ const LOOKS = {
   chapter: (value) => isPlace(value, CHAPTERS.length + 1),
   act: (value) => isPlace(value, 9),
   sheet: (value) => typeof value === "boolean",
-  stage: (value) => ["map", "point"].includes(value),
-  face: (value) => ["grid", "lines"].includes(value),
-  beside: (value, { engine }) => typeof value === "string" && engine.live !== false,
-  panel: (value, app) => app.panels.includes(value),
-  word: (value) => isPlace(value),
-  point: ({ name, head }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
+  second: (value, { engine, payload }) =>
+    typeof value.text === "string" &&
+    engine.live !== false &&
+    (value.step === undefined || checkpointSteps(payload).includes(value.step)),
+  panel: (value, app) => app.panels.includes(value) || boxOfPanel(app.config, value) !== null,
   heads: (value, { config, state }) =>
     Object.keys(state.heads).every((id: string) => {
       const layers = id === "encoder" ? config.encoder_layers : config.decoder_layers;
@@ -215,6 +223,13 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
+/** Fields that only old addresses have, each with a function that checks its value. */
+const OLD: Record<string, (value: any, app: App) => boolean> = {
+  stage: (value) => ["map", "point"].includes(value),
+  face: (value) => ["grid", "lines"].includes(value),
+  word: (value) => isPlace(value),
+  point: ({ name, head = 0 }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
+};
 const TEXTS = [
   "text",
   "source",
@@ -229,9 +244,6 @@ const TEXTS = [
   "beside",
 ]; // all other values are JSON
 
-/** What only the page of all numbers shows: an address with one of these and no view opens it. */
-const NUMBERS: (keyof Looks)[] = ["stage", "face", "beside", "panel", "word", "point", "selected"];
-
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
   const state: Linked = { sentence: app.payload.sentence, changes: {}, search: {}, ui: {} };
@@ -243,16 +255,25 @@ function parsedHash(app: App, hash: string) {
     }
   }
   checkChanges(state.changes, app.config);
-  const isOfNumbers = (key: keyof Looks) => !state.ui.sheet && key in state.ui;
-  if (!state.ui.view && NUMBERS.some(isOfNumbers)) state.ui.view = "numbers";
-  const zoom = state.ui.sheet && state.ui.panel ? boxOfPanel(state.ui.panel) : null; // once, it stood in the sheet
-  if (zoom) Object.assign(state.ui, { zoom, sheet: false });
+  open(app, state);
   return state;
+}
+
+/** Opens what the parts of an address show; an old address names no view, and its panels stood on a page of their own. */
+function open({ config }: App, { ui, point }: Linked) {
+  const { panel } = ui;
+  if (ui.zoom || ui.chapter) return;
+  const box = panel && boxOfPanel(config, panel);
+  if (box) Object.assign(ui, { zoom: box, view: "stage", sheet: false });
+  else if (panel && panel !== "numbers") Object.assign(ui, { view: "stage", sheet: true });
+  else if (point || ui.selected || panel) ui.view = "numbers";
 }
 
 /** Puts a value of a hash, which may be anything, into the state; changes are checked together at the end. */
 function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
+  else if (key === "panel" && value === "layers")
+    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // an old address
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
@@ -260,13 +281,18 @@ function put(app: App, state: Linked, key: string, value: any) {
     Object.assign(state.changes, { [key]: value });
   else if (key === "story" && isPlace(value, 6))
     Object.assign(state.ui, chapterOfScene(value)); // an old address
+  else if (key === "beside" && app.engine.live !== false)
+    Object.assign(state.ui, { second: { text: value } }); // an old address
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
-  else throw new Error(key);
+  else if (Object.hasOwn(OLD, key) && OLD[key](value, app)) {
+    if (key === "word") state.ui.row = value;
+    if (key === "point") state.point = value;
+  } else throw new Error(key);
 }
 
 /** Makes a view show a state: the sentence, the changes, and then the selection. */
-async function restore(app: App, { sentence, changes, search, ui }: Linked) {
+async function restore(app: App, { sentence, changes, search, ui, point }: Linked) {
   const { beam_size: beamSize, length_penalty: lengthPenalty } = app.engine.decoding;
   const wanted = { beamSize, lengthPenalty, ...search };
   const complete = (given: SomeChanges): TextChanges => ({
@@ -280,12 +306,13 @@ async function restore(app: App, { sentence, changes, search, ui }: Linked) {
   if (!isAlike(situation, { sentence: app.state.sentence, changes: complete(app.changes) }))
     await app.turnTo(situation);
   const looks = { ...app.state, ...starts.get(app), ...ui };
+  if (point && !ui.selected) looks.selected = await enteredCell(app, point.name, point.head);
   if (ui.selected && !(await isCell(app, ui.selected))) looks.selected = null;
   app.show(linkedLooks(looks));
 }
 
 /** Returns whether the model has this cell. */
-async function isCell(app: App, { name, index }: NonNullable<Looks["selected"]>) {
+async function isCell(app: App, { name, index }: Cell) {
   const { shape } = await app.value(name);
   return index.length === shape.length && index.every((at, axis) => at < shape[axis]);
 }

@@ -1,28 +1,29 @@
-// The panels: each exists once, and stands either on the page of all numbers or in the stage's sheet.
+// The panels: each exists once, and stands in the stage's sheet or in an opened box.
 import { createBeamPanel } from "./beam_panel.ts";
 import { createChangesPanel } from "./changes/panel.ts";
-import { createLayersPanel } from "./layers_panel.ts";
-import { createNumbersPanel } from "./numbers_panel.ts";
 import { createPositionsPanel } from "./positions_panel.ts";
 import { createTrainingPanel } from "./training_panel.ts";
+import { createVocabularyPanel } from "./vocabulary_panel.ts";
 import { createWhyPanel } from "./why_panel.ts";
 
 import type { App } from "./app.ts";
 import type { PanelName } from "./types.ts";
 
-const PANELS: Record<PanelName, (app: App) => HTMLElement> = {
-  numbers: createNumbersPanel,
+const PANELS: Record<Exclude<PanelName, "numbers">, (app: App) => HTMLElement> = {
   why: createWhyPanel,
-  layers: createLayersPanel,
   changes: createChangesPanel,
   beam: createBeamPanel,
   positions: createPositionsPanel,
   training: createTrainingPanel,
+  vocabulary: createVocabularyPanel,
 };
 const made: WeakMap<App, Partial<Record<PanelName, HTMLElement>>> = new WeakMap();
 
+/** Returns whether a name is a panel's; a segment of an opened box has a name of the same kind. */
+export const isPanel = (name: string): name is keyof typeof PANELS => name in PANELS;
+
 /** Returns an app's panel, made when it is first asked for. */
-export function panelOf(app: App, name: PanelName) {
+export function panelOf(app: App, name: keyof typeof PANELS) {
   const known = made.get(app) ?? {};
   made.set(app, known);
   return (known[name] ??= PANELS[name](app));

@@ -2,7 +2,7 @@
 // dimensions is turned by the same angle, from any start. Paper: §3.5.
 import { numberText } from "../engine/number_text.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
-import { brushOf, element, refill } from "./dom.ts";
+import { brushOf, element, note, refill } from "./dom.ts";
 import { drawing, remark, slider } from "./figure.ts";
 import { STEPS, sinusoids } from "../engine/forward.ts";
 import { stepsUnder } from "../engine/mistakes.ts";
@@ -29,7 +29,7 @@ type Pair = [sine: number, cosine: number];
 
 /** Returns the panel as an element. */
 export function createPositionsPanel(app: App) {
-  const panel = element("div", { className: "gf-positions" });
+  const panel = element("div", { class: "gf-positions" });
   const at: Place = { position: 3, shift: 2, pair: 0 };
   const keys = ["position", "shift", "pair"] as const;
 
@@ -81,7 +81,7 @@ export function createPositionsPanel(app: App) {
     refill(
       panel,
       remark(app.t("positions.about")),
-      !app.changes.positions && element("p", { className: "gf-change" }, app.t("positions.off")),
+      !app.changes.positions && element("p", { class: "gf-change" }, app.t("positions.off")),
       picture.element,
       picture.save,
       ...sliders,
@@ -121,12 +121,11 @@ function createPicture(app: App, picked: (row: number, column: number) => void) 
   function draw({ shape, data }: Tensor, lit: number[] = [], marked: number[] = []) {
     [rows, columns] = [Math.min(shape[0], ROWS), shape[1]];
     const colours = coloursAt(canvas);
-    const shades = colourTable("signed", colours);
+    const shades = colourTable(colours("--signed"));
     const shown = data.subarray(0, rows * columns);
     const largest = shown.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);
     const small = pixelled(columns, rows, (pixels) => {
-      for (const [place, value] of shown.entries())
-        pixels[place] = shades[colourPlace("signed", value, largest)];
+      for (const [place, value] of shown.entries()) pixels[place] = shades[colourPlace(value, largest)];
     });
     const x = Math.max(2, Math.ceil((WIDE * 2) / columns));
     const y = Math.max(4, Math.min(20, Math.round(320 / rows)));
@@ -171,9 +170,9 @@ function demonstration(
     Math.max(...turned(pos).map((value, place) => Math.abs(value - of(pos + shift)[place])));
   const everywhere = Math.max(...Array.from({ length: ROWS - shift }, (_, pos) => missed(pos)));
   const cells = (values: number[]) => values.map((value) => element("span", {}, numberText(value)));
-  const column = (values: number[]) => element("span", { className: "gf-column" }, cells(values));
+  const column = (values: number[]) => element("span", { class: "gf-column" }, cells(values));
   const term = (name: string, ...content: Child[]) =>
-    element("div", { className: "gf-term" }, element("div", {}, ...content), element("small", {}, name));
+    element("div", { class: "gf-term" }, element("div", {}, ...content), element("small", {}, name));
   const [now, then] = [`PE[${position}]`, `PE[${position + shift}]`];
   return [
     element(
@@ -184,28 +183,26 @@ function demonstration(
     ),
     element(
       "div",
-      { className: "gf-waves" },
+      { class: "gf-waves" },
       waves(of, position, shift),
       clock(of(position), of(position + shift)),
     ),
-    element(
-      "p",
-      { className: "gf-note" },
-      element("span", { className: "gf-now" }, "●"),
+    note(
+      element("span", { class: "gf-now" }, "●"),
       ` ${now} · `,
-      element("span", { className: "gf-then" }, "●"),
+      element("span", { class: "gf-then" }, "●"),
       ` ${then} · ${app.t("positions.key")}`,
     ),
     element(
       "p",
-      { className: "gf-mono" },
+      { class: "gf-mono" },
       `${app.t("positions.angle")} = ${shift} / 10000^(${2 * pair}/${width}) = `,
       `${numberText(angle, 4)} rad = ${numberText((angle * 180) / Math.PI, 2)}°`,
     ),
     element(
       "div",
-      { className: "gf-equation gf-mono" },
-      term(`M_${shift}`, element("span", { className: "gf-column gf-two" }, cells(turn.flat()))),
+      { class: "gf-equation gf-mono" },
+      term(`M_${shift}`, element("span", { class: "gf-column gf-two" }, cells(turn.flat()))),
       "·",
       term(now, column(of(position))),
       "=",
@@ -216,7 +213,7 @@ function demonstration(
     element("p", {}, app.t("positions.difference", missed(position).toExponential(1))),
     element(
       "p",
-      { className: doubled ? "gf-change" : "" },
+      { class: doubled ? "gf-change" : "" },
       app.t(
         doubled ? "positions.doubled" : "positions.same",
         shift,

@@ -206,6 +206,17 @@ export async function logProbOf(trace: Trace, ids: number[]) {
   return ids.reduce((sum, id, position) => sum + data[position * width + id], 0);
 }
 
+/** Returns a typed text with each mark after a space joined to its word, where the vocabulary knows the mark only so. */
+export function joinMarks({ encode }: Tokenizer, text: string) {
+  if (/\p{Surrogate}/u.test(text)) return text; // half a character, which no tokenizer cuts
+  return text.replace(/(\S)\s+(?=[\p{P}\p{S}]+(?:\s|$))/gu, (typed, before: string, at: number) => {
+    const rest = text.slice(at + typed.length);
+    const [kept, joined] = [typed + rest, before + rest].map(encode);
+    const unknown = (ids: number[]) => ids.filter((id) => id === UNKNOWN_ID).length;
+    return joined.length === kept.length && unknown(joined) < unknown(kept) ? before : typed;
+  });
+}
+
 /** Returns the parts of a text that the vocabulary lacks. `ids`: of the text, perhaps after <bos>. */
 function unknownWords(tokenizer: Tokenizer, text: string, ids: number[]) {
   const parts = ids.includes(UNKNOWN_ID) ? tokenizer.split(text) : [];

@@ -3,7 +3,7 @@ import { NO_CHANGES } from "../engine/changes.ts";
 import { FAMILIES, layersOf } from "./heads.ts";
 
 import type { Engine, ModelConfig, Payload, TextChanges } from "../engine/types.ts";
-import type { Compared, FamilyId, HeadPlace, Looks, Result, Search, Token, Turned } from "./types.ts";
+import type { FamilyId, HeadPlace, Looks, Result, Search, Turned } from "./types.ts";
 
 /** What the reader asks for; the result is computed from it. */
 export interface Asked {
@@ -19,10 +19,6 @@ export interface State extends Asked, Looks {
   busy: boolean;
   /** The message of the last action's error, or "". */
   problem: string;
-  /** The highlighted tokens. */
-  lit: readonly Token[];
-  /** What the map is compared with: of the present result, or of an earlier one. */
-  compared: Compared | null;
   /** How the present result came from a sentence with changes; null if it did not. */
   turned: Turned | null;
   /** How many times the room for pictures has changed. */
@@ -39,8 +35,6 @@ export function firstState(payload: Payload, { config, decoding }: Engine): Stat
     result: null,
     busy: false,
     problem: "",
-    lit: [],
-    compared: null,
     turned: null,
     layout: 0,
   };
@@ -61,14 +55,11 @@ function firstLooks(config: ModelConfig): Looks {
     lecture: false,
     temperature: 2,
     sheet: false,
-    stage: "map",
-    point: { name: "encoder.layers.0.self_attention.weights", head: 0 },
     heads: Object.fromEntries(heads) as Record<FamilyId, HeadPlace>,
     order: "index",
     contrast: false,
     pinned: [],
-    beside: "",
-    face: "grid",
+    second: null,
     panel: "numbers",
     word: null,
     selected: null,

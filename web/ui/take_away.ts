@@ -1,19 +1,25 @@
 // Takes a picture away: as an SVG or PNG file with its caption and the page's state, as a link, or as a frame for
 // another page.
-import { MARKED_FROM } from "../engine/alignment.ts";
 import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
 import { brushOf, button, element, menu, refill } from "./dom.ts";
 import { linkOf } from "./link.ts";
-import { INK_NAMES, matrixSvg, NARROWEST, wrapped } from "./picture_svg.ts";
+import { svgBrush, svgFile } from "./numbers/brush.ts";
+import { measured } from "./numbers/grid.ts";
+import { paintCells, paintLabels, sheetOf } from "./numbers/picture.ts";
 
 import type { App } from "./app.ts";
-import type { Inks } from "./picture_svg.ts";
-import type { Picture } from "./types.ts";
+import type { Picture } from "./numbers/picture.ts";
+import type { Colours } from "./types.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
 const SHARPNESS = 2; // pixels of a PNG per pixel of the page
 const FRAME_HEIGHT = 760;
+const [NARROWEST, ROOM, LINE] = [420, 900, 18]; // pixels: of a caption, of a picture of numbers, of a line of the caption
+const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
+const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider
+/** The colours of a picture of numbers. */
+const INKS = ["--paper", "--card", "--ink", "--ink2", "--ink3", "--hair", "--src", "--tgt", "--blocked"];
 const SAID_FOR = 5000; // milliseconds
 const STYLES = [
   "fill",
@@ -65,15 +71,17 @@ export function savingButtons(app: App, name: string, svg: () => string) {
 
 /** Returns a button that copies a text, or shows the text where copying is not allowed. */
 export function copyButton(app: App, title: string, text: () => string) {
-  const shown = element("input", { type: "text", readOnly: true, hidden: true, "aria-label": title });
+  const field = element("input", { type: "text", readOnly: true, "aria-label": title });
+  const shown = element("p", { class: "gf-copied", hidden: true }, app.t("save.copy"), field);
   const copy = button(title, async () => {
-    shown.value = text();
+    field.value = text();
+    shown.hidden = true;
     try {
-      await navigator.clipboard.writeText(shown.value);
+      await navigator.clipboard.writeText(field.value);
       sayOn(copy, app.t("changes.link.copied"), title);
     } catch {
       shown.hidden = false;
-      shown.select();
+      field.select();
     }
   });
   return [copy, shown];
@@ -96,32 +104,52 @@ function frameOf(app: App) {
   return `<iframe src="${escaped(address)}" title="${escaped(`glassformer: ${app.state.sentence}`)}" width="100%" height="${FRAME_HEIGHT}" loading="lazy"></iframe>`;
 }
 
-/** Returns a grid as an SVG file, with its caption. `place`: an element of the view. */
-export function gridSvg(app: App, picture: Picture, place: Element) {
-  const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
+/** Returns a picture of numbers as an SVG file, with its caption. `place`: an element of the view. */
+export function pictureSvg(app: App, picture: Picture, place: Element) {
+  const sheet = sheetOf(picture, ROOM, measured);
+  const colours = lightColours(place);
+  const { brush, parts } = svgBrush();
+  paintCells(brush, picture, sheet, colours);
+  paintLabels(brush, picture, sheet, colours, measured, null);
+  const { width, height } = sheet.whole;
+  const wide = Math.ceil(Math.max(width, NARROWEST)) + 12;
   const [name, sentence, ...others] = captionOf(app, picture.label);
-  const caption = [sentence, name, ...others]; // a tensor's name is no title
-  if (picture.differs) caption.splice(2, 0, marksText(app));
-  return matrixSvg(picture, caption, state, lightInks(place));
+  const said = [sentence, name, ...others].map((line) => wrapped(line, wide - 12)); // a tensor's name is no title
+  said.flat().forEach((line, at) => {
+    const bold = at < said[0].length;
+    brush.words(6, height + LINE * (at + 1), line, colours(bold ? "--ink" : "--ink3"), { bold });
+  });
+  const whole = { width: wide, height: Math.ceil(height + LINE * (said.flat().length + 1)) };
+  const state = linkOf(app)?.replace(/^[^#]*/, "") ?? "";
+  return svgFile(whole, parts, sentence, state, colours("--paper"));
 }
 
-/**
- * Returns the colours of the light theme, for pictures on paper. `place`: an element of the view, where its styles
- * apply.
- */
-function lightInks(place: Element) {
-  const probe = element("div", { className: "glassformer", hidden: true });
-  place.append(probe);
-  const colours = coloursAt(probe);
-  const inks = Object.fromEntries(INK_NAMES.map((name) => [name, colours(`--${name}`)]));
+/** Returns the colours of the light theme, for pictures on paper. `place`: an element of the view. */
+function lightColours(place: Element): Colours {
+  const inner = element("div", { class: "gf-stage-root" });
+  const probe = element("div", { class: "glassformer", hidden: true }, inner);
+  place.closest("[data-theme]")?.parentElement?.append(probe); // beside the view, whose theme may be dark
+  const colours = coloursAt(inner);
+  const inks = new Map(INKS.map((name) => [name, colours(name)]));
   probe.remove();
-  return inks as Inks;
+  return (name) => inks.get(name) ?? "";
 }
 
-/** Returns what the outlines of a picture's cells mean. */
-function marksText(app: App) {
-  const { label = "", text = "" } = app.compared ?? {};
-  return app.t("map.differs", MARKED_FROM, `${app.t(label)} (${text})`);
+/** Returns a text in lines of at most this width, where its words allow it. */
+function wrapped(words: string, width: number) {
+  const lines = [""];
+  for (const word of words.split(/(?<= )|(?=[\u2e80-\u9fff])/)) {
+    const line = lines[lines.length - 1];
+    if (line && widthOf(line + word.trimEnd()) > width) lines.push(word);
+    else lines[lines.length - 1] += word;
+  }
+  return lines.map((line) => line.trimEnd());
+}
+
+/** Returns the width of a text, about. */
+function widthOf(words: string) {
+  const width = (one: string) => ((one.codePointAt(0) ?? 0) >= WIDE_FROM ? WIDE_LETTER : LETTER);
+  return [...words].reduce((sum, one) => sum + width(one), 0);
 }
 
 /** Returns what a picture shows, in lines: the picture, the sentence, the changes, the model. */

@@ -1,7 +1,7 @@
 // The training played back: the curve of the loss, and the same sentence with the weights of earlier steps.
 import { numberText } from "../engine/number_text.ts";
 import { tryChange } from "./changes/controls.ts";
-import { button, element, refill } from "./dom.ts";
+import { button, element, note, refill } from "./dom.ts";
 import { drawing } from "./figure.ts";
 import { elementSvg, saveMenu } from "./take_away.ts";
 
@@ -29,14 +29,14 @@ export function createTrainingPanel(app: App) {
   const panel: Panel = { app, steps, logarithmic: true, visited: new Map(), situation: "" };
   const [chart, controls, table] = [element("div"), element("div"), element("div")];
   const legend = element("span");
-  const status = element("p", { className: "gf-note", role: "status" });
+  const status = element("p", { class: "gf-note", role: "status" });
   const slider = element("input", { type: "range", min: "0", max: String(steps.length - 1), step: "1" });
   const play = button("", () => (playing ? stop() : start()));
   const logarithmic = button("", () => {
     panel.logarithmic = !panel.logarithmic;
     fill();
   });
-  const below = element("p", { className: "gf-row gf-note" }, legend, logarithmic);
+  const below = element("p", { class: "gf-row gf-note" }, legend, logarithmic);
   let playing: ReturnType<typeof setTimeout> | undefined; // starts the next checkpoint
 
   const choose = (place: number) => tryChange(app, { checkpoint: steps[place] });
@@ -69,14 +69,14 @@ export function createTrainingPanel(app: App) {
     below.hidden = !chart.hasChildNodes();
     refill(legend, curveNames(app));
     logarithmic.textContent = app.t("training.log");
-    logarithmic.setAttribute("aria-pressed", String(panel.logarithmic));
+    logarithmic.ariaPressed = String(panel.logarithmic);
     if (steps.length < 2) return refill(controls, howToGet(app));
     slider.value = String(place);
-    slider.setAttribute("aria-label", app.t("training.slider"));
-    slider.setAttribute("aria-valuetext", stepName(app, steps[place]));
+    slider.ariaLabel = app.t("training.slider");
+    slider.ariaValueText = stepName(app, steps[place]);
     play.textContent = app.t(playing === undefined ? "training.play" : "training.pause");
-    if (!controls.hasChildNodes()) refill(controls, element("div", { className: "gf-row" }, play, slider));
-    const advice = element("p", { className: "gf-note" }, app.t("training.try"));
+    if (!controls.hasChildNodes()) refill(controls, element("div", { class: "gf-row" }, play, slider));
+    const advice = note(app.t("training.try"));
     refill(table, visitedTable(panel), advice, shrunk(app), leftOut(app));
   }
   app.on(["result"], fill);
@@ -88,7 +88,7 @@ export function createTrainingPanel(app: App) {
   app.on(["panel"], ({ panel }) => panel !== "training" && stop());
   app.signal.addEventListener("abort", () => clearTimeout(playing), { once: true });
   fill();
-  return element("div", { className: "gf-training" }, chart, below, controls, status, table);
+  return element("div", { class: "gf-training" }, chart, below, controls, status, table);
 }
 
 /** Returns the steps that can be chosen, oldest first; null, the last, is the run's model. */
@@ -107,12 +107,12 @@ function howToGet(app: App): Child[] {
 function shrunk(app: App) {
   const losses = app.payload.checkpoints.flatMap(({ loss }) => loss ?? []);
   const text = losses.length > 0 && app.t("training.shrunk", numberText(Math.max(...losses)));
-  return text && element("p", { className: "gf-note" }, text);
+  return text && note(text);
 }
 
 function leftOut(app: App) {
   const steps = app.payload.left_out ?? [];
-  return steps.length > 0 && element("p", { className: "gf-note" }, app.t("training.left", steps.join(", ")));
+  return steps.length > 0 && note(app.t("training.left", steps.join(", ")));
 }
 
 /** Keeps the output of each visited checkpoint until the sentence or another change is different. */
@@ -136,15 +136,15 @@ function visitedTable({ app, steps, visited }: Panel) {
       now = step === app.changes.checkpoint;
     return element(
       "tr",
-      { className: now ? "gf-current" : "", "aria-current": now ? "true" : null },
+      { class: now ? "gf-current" : "", "aria-current": now ? "true" : null },
       element("th", { scope: "row" }, stepName(app, step)),
-      element("td", { className: "gf-text" }, element("bdi", {}, text)),
+      element("td", { class: "gf-text" }, element("bdi", {}, text)),
       element("td", {}, logProb),
     );
   };
   return element(
     "table",
-    { className: "gf-table gf-visited" },
+    { class: "gf-table gf-visited" },
     element("caption", {}, app.t("training.visited")),
     element(
       "thead",
@@ -183,7 +183,7 @@ function smoothingNote(app: App) {
   const right = 1 - smoothing + others;
   const least = -right * Math.log(right) - (size - 1) * others * Math.log(others);
   const about = app.t("training.smoothing", numberText(right, 3), numberText(least, 2));
-  return element("p", { className: "gf-note" }, about);
+  return note(about);
 }
 
 function curveNames(app: App) {
@@ -191,7 +191,7 @@ function curveNames(app: App) {
   const kinds = { loss, validation, kept: app.payload.checkpoints };
   return Object.entries(kinds).map(
     ([name, list]) =>
-      list.length > 0 && element("span", { className: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
+      list.length > 0 && element("span", { class: `gf-key gf-key-${name}` }, app.t(`training.${name}`)),
   );
 }
 

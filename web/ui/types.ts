@@ -7,7 +7,6 @@ import type {
   Sentence,
   Side,
   Stack,
-  Tensor,
   TextChanges,
   Trace,
 } from "../engine/types.ts";
@@ -29,10 +28,11 @@ export type Properties = Record<
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
-/** The page's faces: the stage, which is Figure 1, and all numbers, with grids and panels. */
+/** The page's faces: the stage, which is Figure 1, and all numbers. */
 export type Face = "stage" | "numbers";
-export type Stage = "map" | "point";
-export type PanelName = "numbers" | "why" | "layers" | "changes" | "beam" | "positions" | "training";
+export type PanelName = "numbers" | "why" | "changes" | "beam" | "positions" | "training" | "vocabulary";
+/** What an opened box can show in place of its calculation, besides panels. */
+export type SegmentName = "weights" | "rollout" | "guesses";
 export type FamilyId = "encoder" | "cross" | "decoder";
 export type HeadOrder = (typeof HEAD_ORDERS)[number];
 
@@ -93,21 +93,20 @@ export interface Looks {
   lecture: boolean;
   /** The temperature that the reader tries in the chapter about choosing. */
   temperature: number;
-  stage: Stage;
-  point: { name: string; head: number };
   heads: Record<FamilyId, HeadPlace>;
   order: HeadOrder;
   contrast: boolean;
   /** The ids of the active changes that a new sentence keeps. */
   pinned: readonly string[];
-  /** The second sentence, which is compared with the first; "" for none. */
-  beside: string;
-  /** How an attention is drawn. */
-  face: "grid" | "lines";
-  panel: PanelName;
+  /**
+   * The second translation on the figure: of this text, or if it is blank of the same sentence, with the weights of a step
+   * (null = those of the run, undefined = those of the first); null = none. With neither, the sentence before the changes.
+   */
+  second: { text: string; step?: number | null } | null;
+  panel: PanelName | SegmentName;
   /** The place of the translation's word that the panel "why" explains; null = none. */
   word: number | null;
-  /** The number whose arithmetic is shown. */
+  /** The number whose arithmetic is shown; null = the one with which a view begins. */
   selected: Cell | null;
 }
 
@@ -141,17 +140,6 @@ export interface Result {
   /** The first point that differs; null if none differs. */
   firstDifference: string | null;
   logProbOfReference: number;
-}
-
-/**
- * What the map's attentions are compared with, for marks: `of` is what the map shows, `label` the key of the other
- * translation's name, `text` the other translation, and `changes` its weights minus the map's, by point.
- */
-export interface Compared {
-  of: Translated;
-  label: string;
-  text: string;
-  changes: Map<string, Tensor>;
 }
 
 /** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
@@ -203,6 +191,8 @@ export interface PatchDraft {
   there: number;
   /** The other sentence, translated; `key` identifies the sentence and the weights. */
   donor: { key: string; made: Promise<Translated> } | null;
+  /** What each patch of a stack from this sentence does to this translation, measured or being measured. */
+  sweep: { of: Translated; sentence: string; ending: AbortController; found: HTMLElement } | null;
 }
 
 /** The state that the sections share: choices that are not yet changes. */
@@ -259,48 +249,5 @@ export interface AnyModel {
   send(message: object): void;
 }
 
-// Pictures
-
-export type Scale = "probability" | "signed";
-
-/** A matrix to draw: the numbers of `values` from `offset` on. */
-export interface Picture {
-  values: Float32Array;
-  /** The numbers to print, if they are not the ones that give the colours. */
-  numbers?: Float32Array;
-  offset: number;
-  rows: number;
-  columns: number;
-  rowLabels: string[];
-  columnLabels: string[];
-  /** The labels and the columns for which there must be room, so that pictures side by side have equal cells. */
-  frame?: { rowLabels: string[]; columnLabels: string[]; columns: number };
-  /** The dimensions of the columns, if only some are shown. */
-  columnsShown?: number[] | null;
-  scale: Scale;
-  /** The number with the strongest colour: one for all rows, or one per row. */
-  largest: number | number[];
-  blocked(row: number, column: number): boolean;
-  /** Whether a number was not recorded; the cell is empty. */
-  missing?(row: number, column: number): boolean;
-  /** Whether a number differs much from another translation's; the cell has an outline. */
-  differs?(row: number, column: number): boolean;
-  describe(row: number, column: number): string;
-  label: string;
-  chosen: [row: number, column: number] | null;
-}
-
-/** A picture of attention; `told` says a cell in words, such as "head 3, layer 1: qu' → street 0.99". */
-export interface AttentionPicture extends Picture {
-  told(row: number, column: number): string;
-}
-
 /** Returns the value of a colour in styles.css by its name, such as "--paper". */
 export type Colours = (name: string) => string;
-
-/** A square of a canvas. */
-export interface Square {
-  x: number;
-  y: number;
-  side: number;
-}

@@ -3,12 +3,13 @@ import { directParts } from "../engine/direct.ts";
 import { stepsUnder } from "../engine/mistakes.ts";
 import { allHeads } from "../engine/model.ts";
 import { numberText, timesText } from "../engine/number_text.ts";
-import { alsoAblated, headReasons, rivalsOf, sourceReasons } from "../engine/reasons.ts";
+import { alsoAblated, headReasons, neededOf, sourceReasons } from "../engine/reasons.ts";
 import { largestAt, rowOf } from "../engine/tensor.ts";
 import { messageOf } from "./app.ts";
-import { button, comeIntoView, element, hint, refill, tokenElement } from "./dom.ts";
+import { button, element, hint, named, note, refill, tokenElement } from "./dom.ts";
 import { headName, headsWith, shortHeadName } from "./heads.ts";
-import { gathered } from "./latest.ts";
+import { collected } from "./latest.ts";
+import { rivalsAt } from "./stage/opening.ts";
 
 import type { HeadEffect } from "../engine/contest.ts";
 import type { DirectPart } from "../engine/direct.ts";
@@ -35,7 +36,7 @@ interface PartRow {
 
 /** Returns the panel as an element. */
 export function createWhyPanel(app: App) {
-  const holder = element("div", { className: "gf-why" });
+  const holder = element("div", { class: "gf-why" });
   let left = new AbortController();
 
   async function draw() {
@@ -44,17 +45,13 @@ export function createWhyPanel(app: App) {
     const { word } = app.state;
     if (app.state.panel !== "why") return;
     if (word === null || word >= app.result.current.outputTokens.length) {
-      refill(holder, element("p", { className: "gf-note" }, app.t("why.pick")));
+      refill(holder, note(app.t("why.pick")));
       return;
     }
     await explain(app, holder, word, left.signal);
   }
   const redraw = () => draw().catch((error) => app.complain(messageOf(error)));
   app.on(["result", "panel", "word", "language"], redraw);
-  app.on(["word"], ({ word }) => {
-    if (word === null) return;
-    Promise.resolve().then(() => comeIntoView(holder, ".gf-said", app.t("page.up.words"))); // its tab opens first
-  });
   app.signal.addEventListener("abort", () => left.abort(), { once: true });
   redraw();
   return holder;
@@ -70,7 +67,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   const place = { sourceIds, ids: hypothesis.ids, place: word, changes };
   const logProbs = await current.trace.get("log_probs");
   if (signal.aborted) return;
-  const found = rivalsOf(logProbs, place);
+  const found = await rivalsAt(app, current, word);
   const words = app.engine.tokens("target", [found.word.id, found.rivals[0].id]);
   const asked = { row: word, word: found.word.id, rival: found.rivals[0].id };
   const direct = app.engine.live === false ? null : await directParts(app.engine, current, asked);
@@ -79,7 +76,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   const isGiven = word < current.prefixIds.length;
   const say = element(
     "p",
-    { className: "gf-why-say", role: "status" },
+    { class: "gf-why-say", role: "status" },
     hint(
       app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, timesText(margin)),
       app.t("why.margin", ...words, numberText(margin, 3, true)),
@@ -87,7 +84,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   );
   const tell = (text: string) => void say.append(" ", text);
   const [progress, parts, sources] = [
-    element("div", { className: "gf-measured" }),
+    element("div", { class: "gf-measured" }),
     element("div"),
     element("div"),
   ];
@@ -123,9 +120,11 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
     signal,
   );
   if (signal.aborted) return;
-  const most = largestEffect(needed);
   needed.sort((a, b) => a.effect - b.effect);
-  if (most) tell(app.t("why.needs", sourceTokens[most.position], then(app, words, margin + most.effect)));
+  for (const [at, { position, effect }] of neededOf(needed, found.word.logProb).entries())
+    tell(
+      app.t(at ? "why.needs.next" : "why.needs", sourceTokens[position], then(app, words, margin + effect)),
+    );
   const { values, problem } = gradients;
   refill(
     sources,
@@ -297,14 +296,9 @@ function drawParts(
   if (focused instanceof HTMLElement && holder.contains(focused)) focused.focus();
 }
 
-/** Opens a sub-layer's box on the stage, or a point of it on the page of all numbers. */
+/** Opens a sub-layer's box on the stage. */
 function openPoint(app: App, box: string, name: string, head: number) {
-  const { view, heads } = app.state;
-  app.show(
-    view === "stage"
-      ? { zoom: { box, key: null }, heads: headsWith(heads, name, head) }
-      : { stage: "point", point: { name, head } },
-  );
+  app.show({ zoom: { box, key: null }, heads: headsWith(app.state.heads, name, head) });
 }
 
 /** Returns the name of a part that is not a head; the name of a network opens its output. */
@@ -313,11 +307,7 @@ function partLabel(app: App, name: string) {
   if (layer === undefined) return hint(app.t(`why.part.${name}`), app.t(`why.part.${name}.about`));
   const open = () => openPoint(app, name, `${name}.output`, 0);
   const opener = button(app.t("why.part.network", layer), open, { className: "gf-link" });
-  return element("span", { className: "gf-head" }, opener);
-}
-
-function note(text: string) {
-  return element("p", { className: "gf-note" }, text);
+  return element("span", { class: "gf-head" }, opener);
 }
 
 function signedBar(value: number): Bar {
@@ -329,25 +319,9 @@ function entropyLine(app: App, logs: Float32Array) {
   const entropy = logs.reduce((sum, one) => (one === -Infinity ? sum : sum - one * Math.exp(one)), 0);
   return element(
     "p",
-    { className: "gf-facts" },
+    { class: "gf-facts" },
     hint(app.t("why.entropy", numberText(entropy, 3)), app.t("why.entropy.about")),
   );
-}
-
-/** Returns what a computation yields, and shows its progress as a bar. */
-export function collected<Made>(
-  app: App,
-  holder: HTMLElement,
-  steps: AsyncGenerator<Made>,
-  all: number,
-  signal: AbortSignal,
-) {
-  const bar = element("progress", { max: all, value: 0 });
-  refill(holder, bar);
-  return gathered(steps, signal, (count) => {
-    bar.value = count;
-    bar.setAttribute("aria-label", app.t("why.progress", count, all));
-  });
 }
 
 /** Returns a head's name, which opens the head, and the button that switches it off. */
@@ -355,17 +329,16 @@ function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
   const { attention, head } = one;
   const open = () => openPoint(app, attention, `${attention}.weights`, head);
   const off = () => app.attempt(() => app.set(alsoAblated(app.changes, one)));
-  const switchOff = button("✕", off, { title: app.t("why.off") });
-  switchOff.setAttribute("aria-label", `${app.t("why.off")}: ${headName(app, one)}`);
+  const switchOff = named(button("✕", off), `${app.t("why.off")}: ${headName(app, one)}`);
   const name = button(shortHeadName(app, one), open, { className: "gf-link", title: headName(app, one) });
-  return element("span", { className: "gf-head" }, name, switchOff);
+  return element("span", { class: "gf-head" }, name, switchOff);
 }
 
 /**
  * Returns a table with a label and bars in each row; null leaves a bar's place empty. `columns`: a heading for each
  * column of bars.
  */
-export function barTable(
+function barTable(
   caption: Child,
   about: string,
   rows: [label: Child, ...bars: (Bar | null)[]][],
@@ -378,15 +351,15 @@ export function barTable(
   const cells = (one: Bar | null, at: number) => {
     if (!one) return [element("td"), element("td", {}, "–")];
     const width = (50 * Math.abs(one.size)) / largest[at];
-    const made = element("i", { className: one.size < 0 ? "gf-minus" : "" });
+    const made = element("i", { class: one.size < 0 ? "gf-minus" : "" });
     Object.assign(made.style, { width: `${width}%`, left: `${one.size < 0 ? 50 - width : 50}%` });
     const number = element("data", { value: String(one.exact) }, one.text);
-    return [element("td", { className: "gf-bar" }, made), element("td", {}, number)];
+    return [element("td", { class: "gf-bar" }, made), element("td", {}, number)];
   };
   const heading = (text: string) => element("th", { scope: "col", colSpan: 2 }, text);
   return element(
     "table",
-    { className: `gf-table gf-terms${isPositive ? " gf-positive" : ""}` },
+    { class: `gf-table gf-terms${isPositive ? " gf-positive" : ""}` },
     element("caption", { title: about }, caption),
     columns.length > 0 && element("thead", {}, element("tr", {}, element("td"), columns.map(heading))),
     element(

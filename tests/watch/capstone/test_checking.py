@@ -135,8 +135,8 @@ def test_prints_are_noted_and_harmless(checked):
         ),
         (
             8,
-            "vocab_size, d_model)\n        self.encoder",
-            "vocab_size + 1, d_model)\n        self.encoder",
+            "vocab_size, d_model)\n        for table",
+            "vocab_size + 1, d_model)\n        for table",
             "expected shape (13, 12) for output.weight",
         ),
         (

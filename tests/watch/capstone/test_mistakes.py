@@ -118,6 +118,7 @@ def test_the_classic_mistake_is_named(tmp_path, mistake):
     [
         ("~mask, -math.inf", "mask, -math.inf", "the mask inverted: True means may attend"),
         ("    scores = scores.masked_fill(~mask, -math.inf)\n", "", "the mask not used"),
+        ("(pair / d_model)", "(2 * pair / d_model)", "an i that already steps by two, doubled once more"),
         ("math.sqrt(query.shape[-1])", "query.shape[-1]", "scores divided by d_k instead of its root"),
         (
             "attention(query, key, value, mask)\n        return",

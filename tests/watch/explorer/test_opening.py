@@ -11,6 +11,7 @@ import glassformer as gf
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.recipes.toml import from_dict
 from glassformer.translator import Translator
+from glassformer.watch.explorer.examples import partner
 from glassformer.watch.explorer.opening import openings, token_rank
 from glassformer.watch.explorer.payload import payload, recorded_payload, rounded
 from glassformer.watch.inspection.changes import Changes, changed
@@ -130,6 +131,27 @@ def test_the_sentences_of_the_pair_light_the_first_word_in_which_they_differ(of_
         assert (opening["row"], opening["rival"]) == (row, outputs[there][row])
         check(translator, sources[here], opening, (sources[there], outputs[there]))
     assert openings(translator, model, pair[:1]) == {pair[0]: found[pair[0]]}
+
+
+def test_examples_that_differ_in_one_word_are_a_pair(make_translator):
+    translator = make_translator()
+    model, examples = rounded(translator.model), [SENTENCE, "a dog sleeps .", SENTENCE.replace("black", "small")]
+    alone = openings(translator, model, examples)
+    paired = openings(translator, model, examples, examples=examples)
+    outputs = [paired[sentence]["ids"] for sentence in examples]
+    differing = [at for at, (one, other) in enumerate(zip(outputs[0], outputs[2], strict=False)) if one != other]
+    for here, there in ((0, 2), (2, 0)):
+        opening = paired[examples[here]]
+        assert (opening["row"], opening["rival"]) == (differing[0], outputs[there][differing[0]])
+    assert paired[examples[1]] == alone[examples[1]]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [("a b c", "a x c"), ("a x c", "a b c"), ("a b", None), ("a x d", "a x c"), ("c b a", None), ("a b c d", None)],
+)
+def test_the_partner_of_a_sentence_differs_in_one_word(sentence, expected):
+    assert partner(sentence, ["a b c", "a x c", "b a"]) == expected
 
 
 def biased(translator: Translator, **biases: float) -> Translator:

@@ -104,7 +104,7 @@ def test_this_machine_can_be_reached_through_a_tunnel(server, host):
 def test_foreign_pages_are_refused(server, origin):
     response, body = ask(server, "POST", "/api", ENCODE, Origin=origin.format(port=server.server_port))
     assert response.status == 403
-    assert "are refused" in header_of(body)["error"]
+    assert "expected this page" in header_of(body)["error"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
+from glassformer.corpus.tasks import english_french
 from glassformer.decoding.transformer_step import padded
 from glassformer.watch.inspection import diagnose, plant
 from glassformer.watch.inspection import diagnosis as diagnosing
@@ -39,7 +40,7 @@ def pairs(count, seed):
     return found
 
 
-def trained(*mistakes, seed=1, steps=300, **settings):
+def trained(*mistakes, seed=1, steps=300, smoothing=0.0, **settings):
     """Return a model trained with mistakes; its loss is computed from `model(…)`, so that every mistake applies."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -55,7 +56,9 @@ def trained(*mistakes, seed=1, steps=300, **settings):
                 target_input = padded(model, [[1, *target[:-1]] for _, target in batch])
                 logits = model(source, target_input)
                 optimiser.zero_grad()
-                F.cross_entropy(logits.flatten(0, 1), output.flatten(), ignore_index=0).backward()
+                F.cross_entropy(
+                    logits.flatten(0, 1), output.flatten(), ignore_index=0, label_smoothing=smoothing
+                ).backward()
                 optimiser.step()
     return model
 
@@ -82,6 +85,56 @@ def test_a_model_trained_without_a_mistake_is_not_blamed(settings):
     assert found.passed, str(found)
     decided = {id for id, verdict in verdicts(found).items() if verdict == "does not fall"}
     assert len(decided) >= 11
+
+
+@pytest.mark.slow
+def test_label_smoothing_is_not_a_mistake():
+    found = diagnose(trained(steps=200, smoothing=0.3), pairs(300, 7))
+    assert found.temperature < 0.8  # it is less sure than right
+    assert found.passed, str(found)
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    """Return pairs of the grammar that the built-in model did not see."""
+    return [(one.source, one.target) for one in english_french(1, train=0).splits["valid"][:300]]
+
+
+@pytest.mark.slow
+def test_the_built_in_model_is_not_blamed(sentences):
+    found = diagnose("demo", sentences)
+    assert found.temperature < 0.8  # it aims at p = 0.9
+    assert found.passed, str(found)
+    sharper = [one for one in found.mistakes if one.loss is not None and one.loss < found.loss]
+    assert sharper
+    assert all("at temperature 1 alone" in one.note for one in sharper)
+    assert sharper[0].note in str(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [0.5, 2])
+def test_sharper_or_flatter_probabilities_change_no_verdict(sentences, factor):
+    translator = gf.Translator.load("demo")
+    before = diagnose(translator, sentences, limit=100)
+    with gf.intervene(translator.model, {"logits": lambda logits: factor * logits}):
+        after = diagnose(translator, sentences, limit=100)
+    assert before.passed
+    assert after.loss != pytest.approx(before.loss, rel=0.1)
+    assert after.temperature == pytest.approx(factor * before.temperature, rel=0.05)
+    told = {id: verdict for id, verdict in verdicts(before).items() if id != "double_softmax"}  # it is not linear
+    assert verdicts(after) == {**told, "double_softmax": "undecidable"}
+    assert after.best == pytest.approx(before.best, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_temperature_from_a_part_of_the_pairs_is_nearly_the_best(sentences, monkeypatch):
+    whole = diagnose("demo", sentences)
+    monkeypatch.setattr(diagnosing, "_HELD", 2**20)
+    part = diagnose("demo", sentences)
+    assert part.loss == pytest.approx(whole.loss, rel=1e-5)
+    assert whole.best - 1e-5 <= part.best < whole.best + 1e-3
+    assert part.temperature != whole.temperature
+    assert part.suspects == ()
 
 
 @pytest.mark.slow
@@ -143,6 +196,15 @@ def test_a_fall_within_the_interval_of_the_loss_decides_nothing(lengths, noise):
     assert found.difference("no_scale")[1] < 0
     assert not found.falls("no_scale")
     assert not found.tied
+
+
+def test_a_fall_that_makes_the_pairs_hardly_more_probable_decides_nothing(lengths, noise):
+    """All losses are near 0: 600 tokens fall by 0.3 nats in all, in every pair."""
+    spread = 1e-6 * noise * lengths
+    found = compared(none=1e-3 * lengths + spread, no_scale=5e-4 * lengths)
+    assert found.difference("no_scale")[1] < 0
+    assert found.loss["no_scale"] < found.whole[0]
+    assert not found.falls("no_scale")
 
 
 def test_nothing_is_decided_if_guessing_is_better(lengths):

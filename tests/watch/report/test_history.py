@@ -44,6 +44,12 @@ def test_only_the_loss_of_a_long_log_is_averaged(log):
     assert smooth[50] == pytest.approx(sum(9 / (5 * place) for place in range(49, 54)) / 5)
 
 
+def test_the_average_hides_neither_the_first_loss_nor_the_last(log):
+    raw, smooth = (one[1] for one in (History.of(log(500)).series("loss"), History.of(log(500)).loss()))
+    assert (smooth[0], smooth[-1]) == (raw[0], raw[-1])
+    assert smooth[1] == pytest.approx(sum(raw[:3]) / 3)
+
+
 def test_a_kept_mean_of_checkpoints_is_the_best(log):
     lines = log(40)
     average = {"type": "average", "step": 40, "checkpoints": 3, "loss": 0.01, "metric": ["BLEU", 30.0, True]}

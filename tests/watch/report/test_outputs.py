@@ -1,16 +1,20 @@
 """Translations of validation sentences, ranked and compared with their references."""
 
+import copy
+import math
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glassformer.bundle import load_weights
 from glassformer.evaluation.items import Items
 from glassformer.evaluation.metrics import METRICS
 from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
-from glassformer.watch.report.outputs import TRANSLATED_TOGETHER, Outputs, Piece, example, translated
+from glassformer.watch.explorer.training_history import progress, snapshots_in
+from glassformer.watch.report.outputs import TRANSLATED_TOGETHER, Outputs, Piece, at_snapshots, example, translated
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +32,7 @@ def made(values: list[float], higher_is_better: bool = True) -> Outputs:
         higher_is_better=higher_is_better,
         values=tuple(values),
         right=tuple(value == 100 for value in values),
+        log_probs=tuple(-value / 100 for value in values),
     )
 
 
@@ -41,6 +46,45 @@ def test_the_worst_outputs_are_all_wrong():
     found = made([100.0, 50.0, 100.0, 20.0])
     assert [one.value for one in found.worst()] == [20, 50]
     assert made([100.0, 100.0]).worst() == []
+
+
+def test_equal_outputs_are_sorted_by_their_probability():
+    found = replace(made([100.0] * 3), log_probs=(-0.5, -2.0, -0.1))
+    assert not found.differ
+    assert made([100.0, 50.0]).differ
+    assert [one.probability for one in found.hardest()] == pytest.approx([math.exp(-2), math.exp(-0.5), math.exp(-0.1)])
+
+
+@pytest.mark.slow
+def test_probabilities_are_those_of_the_model(translator):
+    found = translated(translator, Items.of([("the cat sees", "le chat voit"), ("a dog", "un chien")], group=False))
+    scored = translator.score(list(zip(found.items.sources, found.texts, strict=True)))
+    assert found.log_probs == pytest.approx([one.log_prob for one in scored], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_same_sentences_are_translated_at_the_snapshots():
+    translator = Translator.load("demo")
+    sources = [
+        "A cat sleeps.",
+        "The tired animal slept in the park.",
+        "The cat slept.",
+        "The dogs ran.",
+        "The cat ran.",
+    ]
+    early = at_snapshots(translator, sources)
+    assert list(early.texts) == [32, 128, progress(translator.bundle.folder)["step"]]
+    assert len(early.sources) == 3
+    assert early.texts[32] != early.texts[128]
+    assert [*early.texts.values()][-1] == tuple(one.text for one in translator.translate(early.sources, beam_size=1))
+    model = copy.deepcopy(translator.model)
+    load_weights(model, snapshots_in(translator.bundle.folder)[128])
+    [first, *_] = Translator(translator.bundle, model).translate(early.sources[:1], beam_size=1)
+    assert early.texts[128][0] == first.text
+
+
+def test_a_run_without_snapshots_shows_none(translator):
+    assert at_snapshots(translator, ["the cat"]) is None
 
 
 def test_a_low_error_rate_is_best():

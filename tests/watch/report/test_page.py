@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import glassformer as gf
+from glassformer.bundle import Bundle
 from glassformer.watch.report import REPORT, write_report
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "format-1"
@@ -52,7 +53,7 @@ def sections(page: Page) -> list[str | None]:
 @pytest.mark.slow
 def test_a_trained_run_has_all_sections(written):
     page = Page(written)
-    assert sections(page) == ["training", "translations", "attention", "corpus", "configuration"]
+    assert sections(page) == ["training", "translations", "limits", "attention", "corpus", "configuration"]
     assert [attributes["href"] for attributes in page.tags("a")] == [f"#{id}" for id in sections(page)]
     for words in ("BLEU", "validation loss", "d_model = 32", "Waiting for data", "blank", "training pairs"):
         assert words in page.text
@@ -108,7 +109,7 @@ def test_a_run_before_its_first_validation_is_reported(copy, tmp_path):
     lines = (copy / "metrics.jsonl").read_text().splitlines(keepends=True)
     (copy / "metrics.jsonl").write_text("".join(lines[:3]) + '{"type": "st')
     page = Page(write_report(copy, tmp_path / "page.html"))
-    assert sections(page) == ["training", "corpus", "configuration"]
+    assert sections(page) == ["training", "limits", "corpus", "configuration"]
     assert "in progress, or killed" in page.text
     assert "train the run to its first validation" in page.text
 
@@ -121,7 +122,7 @@ def test_a_log_without_a_value_is_reported(copy, tmp_path, name):
     lines = [json.loads(line) for line in (copy / "metrics.jsonl").read_text().splitlines()]
     kept = [{key: value for key, value in line.items() if key != name} for line in lines]
     (copy / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    assert sections(Page(write_report(copy, tmp_path / "page.html"))) == ["training", "configuration"]
+    assert sections(Page(write_report(copy, tmp_path / "page.html"))) == ["training", "limits", "configuration"]
 
 
 @pytest.mark.slow
@@ -130,14 +131,14 @@ def test_a_run_that_has_just_begun_is_reported(copy, tmp_path):
         (copy / name).unlink()
     shutil.rmtree(copy / "prepared")
     page = Page(write_report(copy, tmp_path / "page.html"))
-    assert sections(page) == ["configuration"]
+    assert sections(page) == ["limits", "configuration"]
     assert "the log has no entries yet" in page.text
 
 
 @pytest.mark.slow
 def test_a_run_without_its_corpus_is_reported(tmp_path):
     page = Page(write_report(GOLDEN, tmp_path / "page.html"))
-    assert sections(page) == ["training", "configuration"]
+    assert sections(page) == ["training", "limits", "configuration"]
     assert "the run did not keep them" in page.text
 
 
@@ -148,9 +149,46 @@ def test_a_run_on_a_task_without_its_prepared_corpus_is_reported(tmp_path):
     gf.train("copy", overrides=["training.steps=3", "model.d_model=32", "model.d_ff=48", f"run.directory={run}"])
     shutil.rmtree(run / "prepared", ignore_errors=True)
     page = Page(write_report(run))
-    assert sections(page) == ["training", "translations", "attention", "corpus", "configuration"]
+    assert sections(page) == ["training", "translations", "limits", "attention", "corpus", "configuration"]
     assert "the built-in task copy" in page.text
     assert "validation pairs" in page.text
+
+
+@pytest.mark.slow
+def test_the_page_begins_with_what_was_trained_and_what_came_out(run, written):
+    text = " ".join(Page(written).text.split())
+    parameters = sum(weight.numel() for weight in gf.Translator.load(run).model.parameters())
+    assert f"A Transformer with {parameters:,} parameters, trained on 174 sentence pairs After 60 steps, it" in text
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    last = [line for line in lines if line["type"] == "validation"][-1]
+    assert f"its validation loss was still best at the last step ({last['loss']:.3f})." in text
+    right = re.search(r"it translates (\d+) of 13 validation sentences exactly", text)
+    assert right
+    assert f"13 validation sentences, translated greedily; {right[1]} exactly right." in text
+
+
+@pytest.mark.slow
+def test_the_page_tells_what_the_model_cannot_do(run, written):
+    known = len(Bundle.load(run).source_tokenizer) - 4
+    text = Page(written).text
+    assert f"It knows {known} source words and signs; it reads every other word as <unk>." in text
+    assert "It has read no source of more than 8 tokens" in text
+
+
+@pytest.mark.slow
+def test_curves_for_developers_are_folded(written):
+    text = written.read_text(encoding="utf-8")
+    folded = text.partition("Curves for developers")[2].partition("</details>")[0]
+    assert all(f"<h3>{title}</h3>" in folded for title in ("Learning rate", "Gradient norm", "Speed", "Padding"))
+    assert "<h3>Loss per target token</h3>" not in folded
+
+
+@pytest.mark.slow
+def test_the_page_links_to_the_explorer_if_it_was_written(copy, tmp_path):
+    assert "glassformer explore" in Page(write_report(copy)).text
+    (copy / "explorer.html").touch()
+    assert Page(write_report(copy)).tags("a")[0]["href"] == "explorer.html"
+    assert Page(write_report(copy, tmp_path / "page.html")).tags("a")[0]["href"] == f"{copy.name}/explorer.html"
 
 
 @pytest.mark.slow

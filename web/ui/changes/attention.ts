@@ -1,6 +1,6 @@
 // The choice of an attention, and of its head, row and key.
 import { attentionNames } from "../../engine/model.ts";
-import { FAMILIES } from "../heads.ts";
+import { placeIn } from "../heads.ts";
 import { chooser, element } from "../dom.ts";
 import { labelled, tokenPairs } from "./controls.ts";
 import type { App } from "../app.ts";
@@ -8,9 +8,8 @@ import type { At, ChangesPanel } from "../types.ts";
 
 /** Returns "Cross-attention, layer 1". */
 export function placeName(app: App, attention: string) {
-  const [stack, , layer, sublayer] = attention.split(".");
-  const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
-  return family ? app.t("changes.place", app.t(`family.${family.id}`), layer) : attention;
+  const { family, layer } = placeIn(attention);
+  return app.t("changes.place", app.t(`family.${family.id}`), layer);
 }
 
 /** Returns drop-downs that choose an attention, and its head, row and key. */
@@ -28,7 +27,7 @@ export function atChoosers(panel: ChangesPanel, ...parts: (keyof At)[]) {
   };
   return element(
     "div",
-    { className: "gf-fields" },
+    { class: "gf-fields" },
     parts.map((part) => {
       const pick = (value: string) => {
         Object.assign(at, { [part]: part === "attention" ? value : Number(value) });

@@ -1,5 +1,6 @@
 // The controls of the panel of changes. Each has a key, by which the focus finds it after redrawing.
-import { button, element } from "../dom.ts";
+import { button, element, named, note } from "../dom.ts";
+import { remark } from "../figure.ts";
 import type { App } from "../app.ts";
 import type { ActiveChange, Child, SomeChanges } from "../types.ts";
 
@@ -19,8 +20,7 @@ export function tryChange(app: App, changes: SomeChanges) {
 /** Returns a control with its key, and its name for screen readers. */
 export function keyed<Control extends HTMLElement>(control: Control, key: string, label = "") {
   control.dataset.key = key;
-  if (label) control.setAttribute("aria-label", label);
-  return control;
+  return label ? named(control, label) : control;
 }
 
 /** Returns a button with a key. */
@@ -39,11 +39,11 @@ export function wordPress(key: string, word: Child, action: () => unknown, looks
 }
 
 export function row(...children: Child[]) {
-  return element("div", { className: "gf-row" }, children);
+  return element("div", { class: "gf-row" }, children);
 }
 
 export function tightRow(label: string, ...children: Child[]) {
-  return element("div", { className: "gf-row gf-tight", role: "group", "aria-label": label }, children);
+  return element("div", { class: "gf-row gf-tight", role: "group", "aria-label": label }, children);
 }
 
 export function field(label: string, value: string, key: string) {
@@ -57,11 +57,11 @@ export function form(action: () => unknown, label: string, ...controls: Child[])
     action();
   };
   const submit = element("button", { type: "submit" }, label);
-  return element("form", { className: "gf-row", onsubmit }, controls, submit);
+  return element("form", { class: "gf-row", onsubmit }, controls, submit);
 }
 
 export function labelled(text: string, control: HTMLElement, key: string) {
-  return element("label", {}, element("span", { className: "gf-note" }, text), keyed(control, key, text));
+  return element("label", {}, remark(text), keyed(control, key, text));
 }
 
 export function tokenPairs(tokens: string[]): [string, string][] {
@@ -76,7 +76,7 @@ export function chips(
 ) {
   return element(
     "ul",
-    { className: "gf-chips", "aria-label": app.t("changes.active") },
+    { class: "gf-chips", "aria-label": app.t("changes.active") },
     active.map((one) => chip(app, one.text, () => tryChange(app, one.undo(app.changes)), more(app, one))),
   );
 }
@@ -84,7 +84,7 @@ export function chips(
 export function chip(app: App, text: string, remove: () => unknown, more?: Child) {
   return element(
     "li",
-    { className: "gf-chip" },
+    { class: "gf-chip" },
     element("bdi", {}, text),
     more,
     press(`x ${text}`, "×", remove, { label: app.t("changes.remove", text) }),
@@ -101,5 +101,5 @@ export function switchRow(
   const box = element("input", { type: "checkbox", checked, disabled });
   box.addEventListener("change", () => set(box.checked));
   const label = element("label", {}, keyed(box, `switch ${name}`), element("b", {}, name));
-  return element("div", { className: "gf-switch" }, label, element("p", { className: "gf-note" }, about));
+  return element("div", { class: "gf-switch" }, label, note(about));
 }

@@ -14,7 +14,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
     { weights } = written,
     total = () => weights.reduce((sum, weight) => sum + weight, 0);
   const summed = () => app.t("changes.sum", numberText(total()));
-  const sum = element("span", { className: "gf-note", role: "status" }, summed());
+  const sum = element("span", { class: "gf-note", role: "status" }, summed());
   const sliders = (app.labels(`${at.attention}.weights`).columns ?? []).map((token, key) => {
     const shown = element("output", {}, weights[key].toFixed(2));
     const oninput = () => {
@@ -24,7 +24,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
     };
     const limits = { min: "0", max: "1", step: "0.01", value: String(weights[key]) };
     const slider = keyed(element("input", { type: "range", ...limits, oninput }), `weight ${key}`, token);
-    return element("label", { className: "gf-weight" }, element("bdi", {}, token), slider, shown);
+    return element("label", { class: "gf-weight" }, element("bdi", {}, token), slider, shown);
   });
   const fill = (rule: (total: number) => (weight: number) => number) => () => {
     written.weights = weights.map(rule(total() || 1));
@@ -33,7 +33,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
   const apply = () => tryChange(app, { overrides: withRow(app, at, weights) });
   return [
     choosers,
-    element("div", { className: "gf-weights" }, sliders),
+    element("div", { class: "gf-weights" }, sliders),
     sum,
     row(
       press(

@@ -1,6 +1,7 @@
 // Heads that are switched off.
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { element } from "../dom.ts";
+import { remark } from "../figure.ts";
 import { placeName } from "./attention.ts";
 import { press, tightRow, tryChange } from "./controls.ts";
 import { withList, without } from "./lists.ts";
@@ -35,12 +36,12 @@ export function headsSection({ app }: ChangesPanel) {
     const title = app.t(`family.${family.id}`);
     return element(
       "div",
-      { className: "gf-heads" },
+      { class: "gf-heads" },
       element("h3", {}, title, " ", allOff(names, title)),
       names.map((name, layer) =>
         tightRow(
           placeName(app, name),
-          element("span", { className: "gf-note" }, `${app.t("word.layer")} ${layer}`),
+          remark(`${app.t("word.layer")} ${layer}`),
           all.map((head) => toggle(name, head)),
           allOff([name], placeName(app, name)),
         ),

@@ -25,7 +25,7 @@ export function masksSection(panel: ChangesPanel): Child[] {
   const everywhere = attentionNames(app.config).filter((name) => labels(name).columnSide === columnSide);
   const set = (masks: Record<string, MaskCell[]>) => tryChange(app, { masks });
   const said = (text: string, good: boolean) =>
-    element("p", { role: "status", className: good ? "" : "gf-blocked" }, text);
+    element("p", { role: "status", class: good ? "" : "gf-blocked" }, text);
   const edits = activeMasks(app);
   return [
     choosers,

@@ -2,6 +2,7 @@
 import { keptChanges, NO_CHANGES } from "../../engine/changes.ts";
 import { button, element, refill } from "../dom.ts";
 import { activeChanges } from "./active.ts";
+import { joinMarks } from "../sentences.ts";
 import { press } from "./controls.ts";
 import type { App } from "../app.ts";
 import type { ActiveChange } from "../types.ts";
@@ -13,7 +14,8 @@ const lasting = (app: App) => activeChanges(app).filter(({ section }) => section
 const isPinned = (app: App, { id }: ActiveChange) => app.state.pinned.includes(id);
 
 /** Opens the reader's new sentence, under the pinned changes that it can have. */
-export async function openNew(app: App, sentence: string) {
+export async function openNew(app: App, typed: string) {
+  const sentence = joinMarks(app.engine.tokenizers.source, typed);
   const { sentence: old, changes } = app.state;
   const had = activeChanges(app);
   const pinned = had.filter((change) => isPinned(app, change));
@@ -59,7 +61,7 @@ export function pinOf(app: App, { section, id, text }: ActiveChange) {
 
 /** Returns the banner, which is empty until a new sentence has kept or dropped changes, and after the next result. */
 export function newSentenceBanner(app: App) {
-  const banner = element("p", { className: "gf-turned", role: "status" });
+  const banner = element("p", { class: "gf-turned", role: "status" });
   const fill = () => {
     const { turned } = app.state;
     if (!turned) return refill(banner);

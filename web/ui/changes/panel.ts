@@ -2,7 +2,8 @@
 // on the output is shown at the top of the page. Only the open section has elements.
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
-import { button, element, refill } from "../dom.ts";
+import { button, element, note, refill } from "../dom.ts";
+import { remark } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
 import { linkOf } from "../link.ts";
 import { activeChanges } from "./active.ts";
@@ -55,7 +56,7 @@ export function createChangesPanel(app: App) {
   const sections = SECTION_NAMES.map((id) => folded(panel, group, id, SECTIONS[id]));
   const holder = element(
     "div",
-    { className: "gf-changes" },
+    { class: "gf-changes" },
     top,
     sections.map((section) => section.element),
   );
@@ -74,6 +75,7 @@ export function createChangesPanel(app: App) {
     });
   }
   app.on(["selected"], ({ selected }) => follow(at, selected));
+  follow(at, app.state.selected);
   app.on(["panel", "language", "pinned"], redraw);
   app.on(["busy"], ({ busy }) => !busy && redraw());
   redraw();
@@ -83,7 +85,7 @@ export function createChangesPanel(app: App) {
 /** Returns a collapsible section; its body is empty while it is collapsed. */
 function folded(panel: ChangesPanel, group: string, id: SectionName, content: Section) {
   const summary = element("summary"),
-    about = element("p", { className: "gf-note" }),
+    about = note(),
     body = element("div");
   const parts = [summary, about, body];
   const details = element("details", { name: group, open: id === "words", ontoggle: panel.redraw }, parts);
@@ -93,20 +95,21 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
     fill(children: Child[], active: ActiveChange[]) {
       const { app } = panel,
         count = active.filter(({ section }) => section === id).length;
-      refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { className: "gf-count" }, count));
-      const swap = id === "words" ? swapOf(app) : null;
-      about.textContent = swap ? app.t("changes.words.swap", ...swap) : app.t(`changes.${id}.about`);
+      refill(summary, app.t(`changes.${id}`), count > 0 && element("span", { class: "gf-count" }, count));
+      about.textContent = app.t(`changes.${id}.about`);
       refill(body, children);
     },
   };
 }
 
-/** Returns the word by which this sentence differs from the other of the story's pair, and the other's; or null. */
-function swapOf({ payload, state }: App) {
-  const at = payload.story.pair.indexOf(state.sentence);
-  const [here, there] = [at, 1 - at].map((one) => payload.story.pair[one]?.match(/[\p{L}\p{N}]+/gu) ?? []);
+/** Returns the other sentence of the story's pair, with the name of this change; nothing where this is neither. */
+function swapOf(app: App): [string, SomeChanges][] {
+  const { pair } = app.payload.story;
+  const at = pair.indexOf(app.state.sentence);
+  const [here, there] = [at, 1 - at].map((one) => pair[one]?.match(/[\p{L}\p{N}]+/gu) ?? []);
   const place = here.findIndex((word, i) => word !== there[i]);
-  return place >= 0 && there.length > place ? ([here[place], there[place]] as const) : null;
+  if (place < 0 || there.length <= place) return [];
+  return [[app.t("changes.words.swap", here[place], there[place]), { source: pair[1 - at] }]];
 }
 
 /** Runs an action that redraws, then restores the focus and the typed text to the control with the same data-key. */
@@ -149,21 +152,24 @@ function topOf({ app, history }: ChangesPanel, active: ActiveChange[]): Child[] 
   ];
 }
 
-/** Returns buttons for a first try: changes that work in every model. */
+/** Returns buttons for a first try: the pair's other word, and changes that work in every model. */
 function firstTries(app: App) {
   const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
-  const tries: [string, SomeChanges][] = Object.entries({
-    positions: { positions: false },
-    "try.cross": { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
-    "try.causal": { mistakes: ["no_causal_mask"] },
-  });
+  const tries: [string, SomeChanges][] = [
+    [app.t("changes.positions"), { positions: false }],
+    [
+      app.t("changes.try.cross"),
+      { ablated: { [last]: Array.from({ length: app.config.heads }, (_, head) => head) } },
+    ],
+    [app.t("changes.try.causal"), { mistakes: ["no_causal_mask"] }],
+  ];
   const title = app.t("changes.try"),
     className = "gf-chip";
   return tightRow(
     title,
-    element("span", { className: "gf-note" }, title),
-    tries.map(([id, changes]) =>
-      button(app.t(`changes.${id}`), () => tryChange(app, changes), { className }),
+    remark(title),
+    [...swapOf(app), ...tries].map(([name, changes]) =>
+      button(name, () => tryChange(app, changes), { className }),
     ),
   );
 }

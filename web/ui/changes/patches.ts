@@ -1,12 +1,17 @@
-// Patches: rows of a tensor that come from a different sentence.
+// Patches: rows of a tensor that come from a different sentence, and what each row of the stream does from there.
 import { NO_CHANGES } from "../../engine/changes.ts";
+import { contestOf } from "../../engine/contest.ts";
+import { patchSweep, sideOf } from "../../engine/lens.ts";
 import { hasHeads, pointNames } from "../../engine/model.ts";
+import { BLANK_BELOW, numberText } from "../../engine/number_text.ts";
 import { messageOf } from "../app.ts";
-import { engineChanges } from "../sentences.ts";
-import { chooser, element } from "../dom.ts";
-import { chip, field, form, labelled, press, tokenPairs, tryChange } from "./controls.ts";
+import { engineChanges, joinMarks } from "../sentences.ts";
+import { chooser, element, note, refill } from "../dom.ts";
+import { layersOf } from "../heads.ts";
+import { collected } from "../latest.ts";
+import { chip, field, form, labelled, press, row, tokenPairs, tryChange } from "./controls.ts";
 import { without } from "./lists.ts";
-import type { TextPatch } from "../../engine/types.ts";
+import type { Stack, TextPatch } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { ChangesPanel, Child, PatchDraft } from "../types.ts";
 
@@ -43,20 +48,24 @@ export async function patchSection(panel: ChangesPanel): Promise<Child[]> {
   ]);
   const head = () => chooser("", [["", app.t("changes.patch.heads")], ...heads], patch.head, pick("head"));
   return [
-    form(() => pick("sentence")(sentence.value), app.t("changes.patch.use"), sentence),
+    form(
+      () => pick("sentence")(joinMarks(app.engine.tokenizers.source, sentence.value)),
+      app.t("changes.patch.use"),
+      sentence,
+    ),
     element(
       "div",
-      { className: "gf-fields" },
+      { class: "gf-fields" },
       labelled(app.t("changes.patch.point"), point, "point"),
       hasHeads(app.config, patch.point) && labelled(app.t("word.head"), head(), "patch head"),
     ),
-    ...(patch.sentence ? await patchPositions(panel, patch) : []),
+    ...(patch.sentence ? [...(await patchPositions(panel, patch)), ...sweepParts(app, patch)] : []),
   ];
 }
 
 /** Returns an empty patch. */
 function draft(sentence: string, point: string): PatchDraft {
-  return { sentence, point, head: "", key: "", pairs: [], here: 0, there: 0, donor: null };
+  return { sentence, point, head: "", key: "", pairs: [], here: 0, there: 0, donor: null, sweep: null };
 }
 
 async function patchPositions(panel: ChangesPanel, patch: PatchDraft): Promise<Child[]> {
@@ -87,7 +96,7 @@ async function patchPositions(panel: ChangesPanel, patch: PatchDraft): Promise<C
   return [
     element(
       "ul",
-      { className: "gf-chips", "aria-label": app.t("changes.patch.pairs") },
+      { class: "gf-chips", "aria-label": app.t("changes.patch.pairs") },
       patch.pairs.map((pair) =>
         chip(
           app,
@@ -98,7 +107,7 @@ async function patchPositions(panel: ChangesPanel, patch: PatchDraft): Promise<C
     ),
     element(
       "div",
-      { className: "gf-fields" },
+      { class: "gf-fields" },
       place("here", here),
       place("there", there),
       press("patch add", app.t("changes.patch.add"), add),
@@ -124,6 +133,98 @@ async function patchTokens(app: App, patch: PatchDraft) {
   }
 }
 
+// The sweep
+
+/** Returns the buttons that measure each patch of a stack's stream, and what they have found for this result. */
+function sweepParts(app: App, patch: PatchDraft): Child[] {
+  const { current: of } = app.result;
+  if (patch.sweep?.of !== of || patch.sweep.sentence !== patch.sentence) {
+    patch.sweep?.ending.abort();
+    patch.sweep = {
+      of,
+      sentence: patch.sentence,
+      ending: new AbortController(),
+      found: element("div", { role: "status" }),
+    };
+  }
+  const { sweep } = patch;
+  const begin = (stack: Stack | null) => {
+    sweep.ending.abort();
+    sweep.ending = new AbortController();
+    refill(sweep.found);
+    const signal = AbortSignal.any([sweep.ending.signal, app.signal]);
+    return stack && app.attempt(() => measure(app, patch.sentence, stack, sweep.found, signal));
+  };
+  const stacks = ["encoder", "decoder"] as const;
+  return [
+    element("h3", {}, app.t("changes.sweep")),
+    note(app.t("changes.sweep.about")),
+    row(
+      stacks.map((stack) => press(`sweep ${stack}`, app.t(`changes.sweep.${stack}`), () => begin(stack))),
+      press("sweep stop", app.t("changes.sweep.stop"), () => begin(null)),
+    ),
+    sweep.found,
+  ];
+}
+
+/** Puts in each row of the other sentence's stream in turn, and shows what this changes as a table. */
+async function measure(app: App, sentence: string, stack: Stack, holder: HTMLElement, signal: AbortSignal) {
+  const { current } = app.result;
+  const other = await app.translated(sentence, "", { ...current.changes, patches: [] });
+  const contest = contestOf(
+    { sourceIds: current.sourceIds, ids: current.hypothesis.ids },
+    { sourceIds: other.sourceIds, ids: other.hypothesis.ids },
+  );
+  if (!contest) return refill(holder, app.t("changes.sweep.same"));
+  const [mine] = contest.cases;
+  const donor = { sourceIds: other.sourceIds, targetIds: [app.config.bos_id, ...contest.prefixIds] };
+  const length =
+    stack === "encoder" ? Math.min(current.sourceIds.length, donor.sourceIds.length) : donor.targetIds.length;
+  const layers = layersOf(app.config, { stack }) + 1; // with the input of the first
+  const steps = patchSweep(app.engine, { ...contest, cases: [mine] }, donor, stack, length, current.changes);
+  const found = await collected(app, holder, steps, layers * length, signal);
+  if (signal.aborted) return;
+  const largest = Math.max(...found.map(({ effect }) => Math.abs(effect))) || 1;
+  const cell = ({ effect }: { effect: number }) => {
+    const text = Math.abs(effect) < BLANK_BELOW ? "" : numberText(effect, 1, true);
+    const style = `--share: ${Math.round((45 * Math.abs(effect)) / largest)}%`;
+    const data = element("data", { value: String(effect) }, text);
+    return element("td", { style, class: effect < 0 ? "gf-minus" : "" }, data);
+  };
+  const head = (scope: string, text: string) => element("th", { scope }, element("bdi", {}, text));
+  const tokens = current[`${sideOf(stack)}Tokens`].slice(0, length);
+  const names = Array.from({ length: layers }, (_, at) =>
+    app.t(at ? "stage.layer" : "why.part.input", at - 1),
+  );
+  const rows = tokens.map((token, at) =>
+    element("tr", {}, head("row", token), found.filter(({ position }) => position === at).map(cell)),
+  );
+  const [word, rival] = app.engine.tokens("target", [mine.word, mine.rival]);
+  refill(
+    holder,
+    element("p", {}, app.t("changes.sweep.effect", word, rival)),
+    element(
+      "div",
+      { class: "gf-scroll", tabindex: "0", role: "group", "aria-label": app.t("changes.sweep") },
+      element(
+        "table",
+        { class: "gf-table gf-coloured" },
+        element(
+          "thead",
+          {},
+          element(
+            "tr",
+            {},
+            element("td"),
+            names.map((name) => head("col", name)),
+          ),
+        ),
+        element("tbody", {}, rows),
+      ),
+    ),
+  );
+}
+
 /** Returns the pairs of positions whose words differ, between the common beginning and the common end. */
 function differingPlaces(here: string[], there: string[]): [number, number][] {
   const least = Math.min(here.length, there.length);
@@ -136,7 +237,7 @@ function differingPlaces(here: string[], there: string[]): [number, number][] {
 }
 
 /** Returns the example of the same length that differs from the sentence in the fewest words. */
-export function likestExample(app: App) {
+function likestExample(app: App) {
   const words = app.state.sentence.split(" ");
   const distance = (text: string) => {
     const others = text.split(" ");

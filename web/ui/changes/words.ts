@@ -1,7 +1,9 @@
 // Words: a different source, a forced beginning of the output.
 import { dot, largestAt, rowOf } from "../../engine/tensor.ts";
 import { numberText } from "../../engine/number_text.ts";
-import { button, element, refill } from "../dom.ts";
+import { button, element, note, refill } from "../dom.ts";
+import { remark } from "../figure.ts";
+import { joinMarks } from "../sentences.ts";
 import { field, form, tightRow, tryChange, wordPress } from "./controls.ts";
 import type { TokenizerData } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -13,6 +15,7 @@ let lists = 0;
 
 export async function wordsSection(panel: ChangesPanel): Promise<Child[]> {
   const { app, word, rival } = panel,
+    { target } = app.engine.tokenizers,
     { current } = app.result;
   const tokens = current.sourceTokens.slice(0, current.sourceIds.length - 1);
   const prefix = field(app.t("changes.prefix"), app.changes.prefix ?? "", "prefix");
@@ -20,8 +23,8 @@ export async function wordsSection(panel: ChangesPanel): Promise<Child[]> {
     wordButtons(panel, "word", "source", tokens),
     word !== null && word < tokens.length && (await wordEditor(panel, tokens, word)),
     element("h3", {}, app.t("changes.prefix")),
-    element("p", { className: "gf-note" }, app.t("changes.prefix.about")),
-    form(() => tryChange(app, { prefix: prefix.value }), app.t("changes.force"), prefix),
+    note(app.t("changes.prefix.about")),
+    form(() => tryChange(app, { prefix: joinMarks(target, prefix.value) }), app.t("changes.force"), prefix),
     wordButtons(panel, "rival", "output", current.outputTokens),
     rival !== null && rival < current.outputTokens.length && (await rivalButtons(panel, rival)),
   ];
@@ -37,10 +40,7 @@ function wordButtons(panel: ChangesPanel, part: "word" | "rival", side: Token["s
         panel[part] = panel[part] === at ? null : at;
         panel.redraw();
       };
-      const made = wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
-      made.addEventListener("pointerenter", () => app.light([{ side, position: at }]));
-      made.addEventListener("pointerleave", () => app.light([]));
-      return made;
+      return wordPress(`${part} ${at}`, token, pick, { pressed: panel[part] === at });
     }),
   );
 }
@@ -72,12 +72,12 @@ async function wordEditor(panel: ChangesPanel, tokens: string[], place: number) 
     title = app.t("changes.near");
   return element(
     "div",
-    { className: "gf-box" },
+    { class: "gf-box" },
     form(apply, app.t("changes.replace"), typed, list),
     near.length > 0 &&
       tightRow(
         title,
-        element("span", { className: "gf-note" }, title),
+        remark(title),
         near.map((word) => wordPress(`near ${word}`, word, () => replace(word))),
       ),
     button(app.t("changes.delete", tokens[place]), remove, { disabled: tokens.length < 2 }),
@@ -97,7 +97,7 @@ function withWord(app: App, ids: number[], place: number, word: string) {
     if (start < 0) return source.decode(ids.toSpliced(place, 1, ...source.encode(word)));
     end = start + bare.length;
   }
-  return (text.slice(0, start) + word + text.slice(end)).replace(/ +/g, " ").trim();
+  return joinMarks(source, (text.slice(0, start) + word + text.slice(end)).replace(/ +/g, " ").trim());
 }
 
 /** Returns words that begin with the typed text: the examples' words, then the vocabulary's; no pieces of words. */
@@ -136,8 +136,8 @@ async function rivalButtons({ app }: ChangesPanel, rival: number) {
   const title = app.t("changes.rivals", app.engine.decode(ids.slice(0, rival)));
   return element(
     "div",
-    { className: "gf-box" },
-    element("p", { className: "gf-note" }, title),
+    { class: "gf-box" },
+    note(title),
     tightRow(
       title,
       app.engine

@@ -2,13 +2,13 @@
 // norm's result, and how much the vector turned. With the norm before the sub-layer, Add and Norm are two boxes.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
-import { logitLens, readOutWeights, sideOf, streamName } from "../../engine/lens.ts";
+import { logitLens, readOutRun, sideOf, streamName } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { digitsText } from "../../engine/number_text.ts";
+import { decimalsFor, decimalsOf, digitsText, fixedText } from "../../engine/number_text.ts";
 import { momentsOf, normWeights } from "../../engine/norms.ts";
-import { Run } from "../../engine/run.ts";
 import { largestAt, rowOf, tensor } from "../../engine/tensor.ts";
 import { tokenName } from "./words.ts";
+import { candidatesIn } from "./numbers.ts";
 import { notesOn, openWord } from "./zoom_parts.ts";
 
 import type { Cell, Explanation, Side, Stack } from "../../engine/types.ts";
@@ -28,7 +28,7 @@ export interface Reading {
   box: string;
   stack: Stack;
   layer: number;
-  /** Of the box in its stack, such as "cross_attention.add". */
+  /** The name of the box in its stack, such as "cross_attention.add". */
   id: string;
   row: number;
   rows: number;
@@ -127,9 +127,7 @@ async function weightsOf({ config, engine, result }: App, box: string) {
   if (isFinal && stepsUnder(changes).finalNorm(config) !== "learned") return [];
   const names = normWeights(isFinal ? `${part}.norm` : `${part}_residual.norm`);
   const model =
-    engine.live === "remote"
-      ? await engine.modelWith(names, changes.checkpoint)
-      : await engine.model(changes.checkpoint);
+    engine.live === false ? await engine.model() : await engine.modelWith(names, changes.checkpoint);
   return names.map((name) => model.find(name)?.data);
 }
 
@@ -140,18 +138,14 @@ export function cosineOf(one: Float32Array, other: Float32Array) {
 
 /** Returns the words that vectors stand for: what the model would say if they left its last layer. */
 async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32Array]) {
-  const { engine, config } = app;
+  const { engine } = app;
   if (engine.live !== true) return null; // a recording has no output matrix, and a large model's is too large to fetch
-  const { changes } = app.result.current;
-  const run = new Run(await engine.modelWith(readOutWeights(config, stack), changes.checkpoint), changes);
+  const run = await readOutRun(engine, stack, app.result.current.changes);
   const guess = (vector: Float32Array): Guess[] => {
     const logs = logitLens(run, stack, tensor([1, vector.length], vector)).data;
-    const ids = largestAt(logs, WORDS);
-    const tokens = engine.tokens(sideOf(stack), ids);
-    return ids.map((id, i) => ({
-      word: tokenName(tokens[i], app.t),
-      probability: Math.exp(logs[id]),
-    }));
+    return candidatesIn(app, logs, WORDS, sideOf(stack)).map(({ token, probability }) => {
+      return { word: tokenName(token, app.t), probability };
+    });
   };
   return [guess(vectors[0]), guess(vectors[1])] as [Guess[], Guess[]];
 }
@@ -170,10 +164,13 @@ export function sentenceOf({ lines, at, isChosen, word, side, cosine, guesses, s
   const [first, last] = [lines[0], lines[lines.length - 1]];
   const adds = lines.some(({ kind }) => kind === "output");
   if (isChosen) {
-    const values = (adds ? (["input", "output", "added"] as const) : (["input"] as const)).map(number);
-    const ends = last.kind === "normed" ? [...values, number("normed")] : values;
+    const [x, y, sum] = (["input", "output", "added"] as const).map(number);
+    const added = digitsText(sum);
+    const decimals = decimalsFor([x, y], (one, other) => fixedText(one + other, decimalsOf([sum])));
+    const values = adds ? [fixedText(x, decimals), fixedText(y, decimals), added] : [digitsText(x)];
+    const ends = last.kind === "normed" ? [...values, digitsText(number("normed"))] : values;
     const key = `${adds ? "sum" : "one"}${last.kind === "normed" ? ".norm" : ""}`;
-    return say(key, at, ...ends.map(digitsText));
+    return say(key, at, ...ends);
   }
   if (!adds)
     return say("length", own, ...[first, last].map(({ numbers }) => digitsText(Math.hypot(...numbers))));

@@ -3,25 +3,29 @@ import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { degrees, readAddNorm, sentenceOf } from "./add_norm_reading.ts";
+import { guessSentence, guessesPanel, readGuesses } from "./guesses_panel.ts";
 import { receiptTable } from "./receipt.ts";
 import { createStrip, largestSize } from "./strips.ts";
 import { probabilityWords } from "./words.ts";
 import {
   ASKED,
   KEYED,
+  enteringLine,
+  innerLines,
+  leavingLine,
   legend,
   neighbours,
-  outerLine,
   panelIn,
   put,
   stepButton,
   turner,
 } from "./zoom_parts.ts";
+import { emptyPanel, segmentOf, withSegments } from "./zoom_segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Guess, Kind, Reading } from "./add_norm_reading.ts";
-import type { Band } from "./attention_frame.ts";
+import type { Band } from "./zoom_parts.ts";
 import type { Line } from "./receipt.ts";
 import type { Tell } from "./strips.ts";
 import type { Lit, Opened } from "./zoom_frame.ts";
@@ -64,28 +68,30 @@ export function frameOf(room: { width: number; height: number }, kinds: Kind[]):
 export async function addNormView(app: App, lit: Lit | null): Promise<Opened | null> {
   const reading = await readAddNorm(app, lit);
   if (!reading) return null;
-  const { box, row, at, stack, layer, id, side, from, notes, made, cell } = reading;
+  const { box, row, at, stack, layer, id, side, from, notes, made, cell, word } = reading;
+  const segment = segmentOf(app, box);
+  const guesses = segment && (await readGuesses(app, stack));
   const name = app.t(`stage.${stack}`);
   return {
     kind: "add",
     place: [box, row, at].join(),
     name: id === "norm" ? app.t("zoom.add.final", name) : app.t(`zoom.add.place.${id}`, name, layer),
     sides: { keys: from, query: side },
-    sentence: sentenceOf(reading),
-    remarks: [...new Set([...notes, ...(made?.notes ?? [])])],
-    receipt: (most) => receipt(app, reading, most),
+    sentence: guesses ? guessSentence(app, guesses, box, stack, row, word) : sentenceOf(reading),
+    remarks: guesses ? [app.t("zoom.guesses.about")] : [...new Set([...notes, ...(made?.notes ?? [])])],
+    receipt: (most) => (guesses ? null : receipt(app, reading, most)),
     cell,
     panel: (room) =>
-      panelIn(
-        app,
-        room,
-        (inner) =>
-          frameOf(
-            inner,
-            reading.lines.map(({ kind }) => kind),
-          ),
-        (frame, tell) => draw(app, reading, frame, tell),
-      ),
+      withSegments(app, box, {
+        beside: segment && turner(app, stack, reading),
+        own: () => {
+          if (guesses) return guessesPanel(app, guesses, box, stack, row);
+          if (segment) return emptyPanel(app.t("numbers.needsModel"));
+          const kinds = reading.lines.map(({ kind }) => kind);
+          const frameFor = (inner: { width: number; height: number }) => frameOf(inner, kinds);
+          return panelIn(app, room, frameFor, (frame, tell) => draw(app, reading, frame, tell));
+        },
+      }),
   };
 }
 
@@ -151,10 +157,10 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     const sign = value.startsWith("−") && SIGNS[kind] === "+" ? "" : `${SIGNS[kind] ?? ""} `;
     const text = drawing("text", { x: side[0], y: y - 7, "text-anchor": side[1] }, sign + value);
     const step = stepButton(place + 1, name, kind, false, () => open(at));
-    const facts = element("div", { className: "gfz-facts" }, factsOf(app, reading, kind, place));
+    const facts = element("div", { class: "gfz-facts" }, factsOf(app, reading, kind, place));
     const parts = [
       put(step, { x: 18, y: y + tall / 2 - 12 }),
-      put(element("div", { className: `gfz-box ${ends}` }, made), {
+      put(element("div", { class: `gfz-box ${ends}` }, made), {
         x: LABELS,
         y,
         width: strip,
@@ -180,19 +186,14 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
   signs.style.right = `${FACTS}px`;
   return {
     parts: [
-      drawing(
-        "svg",
-        { class: "gfz-lines gfz-column", width, height, "aria-hidden": "true" },
-        column,
-        drawn.map(({ text }) => text),
-      ),
+      innerLines(frame, [column, drawn.map(({ text }) => text)], "gfz-column"),
       drawn.map(({ parts }) => parts),
       put(turner(app, stack, reading), { x: LABELS, y: end + 12 }),
       put(signs, { y: end + 13 }),
     ],
     outside: [
-      outerLine(ASKED, `M${middle} ${height + 48}V${end}`, [middle + 14, height + 30], below),
-      outerLine(ASKED, `M${middle} -48V${top}`, [middle + 14, -20], above),
+      enteringLine(ASKED, middle, height, rows[0], below),
+      leavingLine(ASKED, middle, rows[last], above),
       added && drawing("path", { class: KEYED, d: `M-20 ${added.y + added.height / 2}H16` }),
     ],
   };

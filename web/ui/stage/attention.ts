@@ -1,59 +1,70 @@
 // The attentions: arcs between words of one side, ribbons of the memory that cross the strands of the other.
+import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
 import { drawing } from "../figure.ts";
+import { FAMILIES } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
 import { isHeadOff, rowOfHead } from "./numbers.ts";
 import { HUES, path, rectangle, text } from "./pen.ts";
-import { arcPath, crossing } from "./strands.ts";
+import { lookOf, pointOf } from "./looks.ts";
+import { arcPath } from "./strands.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 
 import type { Stack, Tensor } from "../../engine/types.ts";
-import type { FamilyId } from "../types.ts";
-import type { StackPlace } from "./geometry.ts";
+import type { Child, FamilyId } from "../types.ts";
+import type { Look } from "./looks.ts";
+import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
 
-// Self-attention: arcs from the words that are read, below, to the word that reads, above
+/** How a line that the reader's changes have moved is drawn. */
+const OLD = { "stroke-dasharray": "2 5", opacity: 0.7, class: "gfs-old" };
+
+// Arcs from the words that are read, below, to the word that reads, above
 
 export function drawArcs(pen: Pen) {
   const { geometry, numbers } = pen;
-  const { encoder, decoder } = geometry;
+  const { decoder } = geometry;
   const { columns } = decoder;
   const self = boxOf(decoder, "self_attention").y;
   const next = columns.at[numbers.row + 1];
+  const isLater = seesLater(numbers, "decoder");
   const from = next === undefined ? decoder.room[1] : (columns.at[numbers.row] + next) / 2;
-  const rows = rowsOf(numbers.weights.decoder, numbers.heads.decoder);
-  const seesLater = rows.some((row, at) => row.some((weight, key) => key > at && weight > 0)); // the mask is changed
   return [
-    ...arcs(encoder, rowsOf(numbers.weights.encoder, numbers.heads.encoder), numbers.source, Infinity),
-    !seesLater &&
+    ...FAMILIES.flatMap(({ id }) => faintArcs(pen, id, isLater)),
+    !isLater &&
       from < decoder.room[1] &&
       rectangle([Math.min(from, decoder.room[1]), decoder.room[1]], [self[0] + 1, self[1] - 1], {
         fill: "url(#gfs-hatch)",
         opacity: 0.7,
         stroke: "none",
       }),
-    ...arcs(decoder, rows, numbers.row, seesLater ? Infinity : numbers.row + 1),
   ];
 }
 
-function rowsOf(weights: Tensor, head: number) {
-  return Array.from({ length: weights.shape[1] }, (_, row) => rowOfHead(weights, head, row));
+/** Returns whether a word of the decoder reads a later one: the mask is changed. */
+function seesLater({ weights, heads }: StageNumbers, id: FamilyId) {
+  const rows = [...Array(weights[id].shape[1]).keys()];
+  return rows.some((at) =>
+    rowOfHead(weights[id], heads[id], at).some((weight, key) => key > at && weight > 0),
+  );
 }
 
-function arcs(place: StackPlace, rows: Float32Array[], lit: number, until: number) {
-  const { at } = place.columns;
-  const way = (from: number, to: number) => arcPath(place, from, to);
-  const count = Math.min(at.length, until, rows.length);
+/** Draws the rows that are not lit; of the decoder those up to the lit one, unless its words read later ones. */
+function faintArcs(pen: Pen, id: FamilyId, isLater: boolean) {
+  const { place, query, isArc, family } = lookOf(pen, id);
+  if (!isArc) return [];
+  const { weights, heads } = pen.numbers;
+  const isWhole = id === "encoder" || (id === "cross" ? seesLater(pen.numbers, id) : isLater);
+  const count = Math.min(place.columns.at.length, weights[id].shape[1], isWhole ? Infinity : query + 1);
   const made: SVGElement[] = [];
   for (let to = 0; to < count; to++) {
-    if (to === lit) continue;
+    if (to === query) continue;
     let d = "";
     let strongest = 0;
-    for (let from = 0; from < Math.min(count, rows[to].length); from++) {
-      const weight = rows[to][from];
-      if (weight < 0.04) continue;
+    rowOfHead(weights[id], heads[id], to).forEach((weight, from) => {
+      if (weight < 0.04 || from >= count) return;
       strongest = Math.max(strongest, weight);
-      d += way(from, to);
-    }
+      d += arcPath(place, from, to, family.sublayer);
+    });
     if (d)
       made.push(
         path(d, "var(--ink3)", 0.5 + strongest, {
@@ -64,22 +75,35 @@ function arcs(place: StackPlace, rows: Float32Array[], lit: number, until: numbe
         }),
       );
   }
-  const row = rows[lit] ?? [];
-  for (let from = 0; from < Math.min(count, row.length); from++) {
-    if (row[from] < 0.01) continue;
-    made.push(
-      path(way(from, lit), `var(${HUES[place.stack]})`, 0.8 + 4 * row[from], {
-        opacity: 0.4 + 0.6 * row[from],
-      }),
-    );
-  }
   return made;
+}
+
+/** Draws the lit row as arcs; where it looked before the changes, the old arc is dashed. */
+function litArcs(pen: Pen, { place, family, query }: Look) {
+  const { rows, before } = pen.numbers;
+  const hue = `var(${HUES[place.stack]})`;
+  const row = rows[family.id];
+  const way = (from: number) => arcPath(place, from, query, family.sublayer);
+  return [
+    ...changedKeys(row, before.rows[family.id]).map((from) => path(way(from), hue, 1.5, OLD)),
+    ...[...row].flatMap((weight, from) =>
+      weight < 0.01 || from >= place.columns.at.length
+        ? []
+        : [path(way(from), hue, 0.8 + 4 * weight, { opacity: 0.4 + 0.6 * weight, class: "gfs-lit-arc" })],
+    ),
+  ];
+}
+
+/** Returns the words that a row read before the changes, and now reads less. */
+function changedKeys(now: Float32Array, before: Float32Array | undefined) {
+  return [...(before ?? []).keys()].filter((key) => (before?.[key] ?? 0) - (now[key] ?? 0) > OUTLINED);
 }
 
 // Cross-attention: the memory's ribbons cross the words' strands, and a knot is as large as the weight
 
 export function drawRibbons(pen: Pen) {
   const { geometry, numbers } = pen;
+  if (numbers.steps.crossKeyValue.side === "target") return []; // nothing reads the memory
   const { decoder } = geometry;
   const count = numbers.read.length;
   const x = decoder.columns.at[numbers.row];
@@ -119,83 +143,106 @@ function knots({ geometry, numbers }: Pen) {
   return made;
 }
 
-/** Draws the lit row of cross-attention: its ribbons, the knot that can be dragged, and Q, K and V. */
+/** Draws the lit rows of the attentions, each with the handle that the reader can drag. */
 export function drawLook(pen: Pen) {
-  const { geometry, numbers } = pen;
-  const { decoder } = geometry;
-  const count = numbers.read.length;
-  const x = decoder.columns.at[numbers.row];
-  const y = crossing(pen, numbers.source);
-  const isOff = isHeadOff(numbers, "cross", numbers.heads.cross);
-  const ribbons = [...numbers.read].flatMap((weight, source) =>
-    weight <= 0.02
-      ? []
-      : [
-          path(
-            `${ribbonPath(geometry, source, count)}H${x}`,
-            "var(--src)",
-            1 + (geometry.narrow ? 2.5 : 3.5) * weight,
-            {
-              "stroke-linejoin": "round",
-              class: "gfs-lit-ribbon",
-              ...(isOff && { "stroke-dasharray": "3 6", opacity: 0.6 }),
-            },
-          ),
-        ],
-  );
-  const others = [...numbers.read].flatMap((weight, source) =>
-    weight <= 0.02 || source === numbers.source
-      ? []
-      : [
-          drawing("circle", {
-            cx: x,
-            cy: ribbonHeight(geometry, source, count),
-            r: 2 + 4.5 * Math.sqrt(weight),
-            fill: "var(--src)",
-            stroke: "var(--card)",
-          }),
-        ],
-  );
-  const cross = boxOf(decoder, "cross_attention").y;
-  const token = tokenName(numbers.translated.sourceTokens[numbers.source] ?? "", pen.t);
-  const weight = probabilityWords(numbers.read[numbers.source]);
-  const said = [!geometry.narrow && token, weight, isOff && `· ${pen.t("stage.off")}`]
-    .filter(Boolean)
-    .join(" ");
-  const roomy = x < decoder.room[1] - 110;
-  const label = text(x + (roomy ? 13 : -13), y + (roomy ? 0 : y - cross[0] < 30 ? 14 : -13), said, {
-    fill: "var(--src)",
-    weight: 650,
-    size: 13,
-    anchor: roomy ? "start" : "end",
+  return FAMILIES.flatMap(({ id }) => {
+    const look = lookOf(pen, id);
+    return [...(look.isArc ? litArcs(pen, look) : litRibbons(pen, look)), ...handle(pen, look)];
   });
-  label.setAttribute("class", "gfs-halo");
+}
+
+/** Draws the lit row of cross-attention: its ribbons and knots, and Q, K and V. */
+function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
+  const { geometry, numbers } = pen;
+  const { read, source, before } = numbers;
+  const x = place.columns.at[query];
+  const isOff = isHeadOff(numbers, "cross", numbers.heads.cross);
+  const lit = [...read.keys()].filter((key) => read[key] > 0.02);
+  const way = (key: number) => `${ribbonPath(geometry, key, read.length)}H${x}`;
+  const cross = boxOf(place, "cross_attention").y;
+  const hides = (y: number) => Math.abs(y - cross[1] + 15) < 17;
   return [
-    ...ribbons,
-    !geometry.narrow && tag(pen, decoder.x[0], y, "K V", "var(--src)"),
-    !geometry.narrow && cross[1] - y > 32 && tag(pen, x, cross[1] - 15, "Q", "var(--tgt)"),
-    ...others,
+    ...changedKeys(read, before.rows.cross).map((key) => path(way(key), "var(--src)", 1.5, OLD)),
+    ...lit.map((key) =>
+      path(way(key), "var(--src)", 1 + (geometry.narrow ? 2.5 : 3.5) * read[key], {
+        "stroke-linejoin": "round",
+        class: "gfs-lit-ribbon",
+        ...(isOff && { "stroke-dasharray": "3 6", opacity: 0.6 }),
+      }),
+    ),
+    !geometry.narrow && tag(pen, place.x[0], stops[source], "K V", "var(--src)"),
+    !geometry.narrow &&
+      !lit.some((key) => hides(stops[key])) &&
+      !hides(stops[source]) &&
+      tag(pen, x, cross[1] - 15, "Q", "var(--tgt)"),
+    ...lit.map((key) =>
+      drawing("circle", {
+        cx: x,
+        cy: stops[key],
+        r: 2 + 4.5 * Math.sqrt(read[key]),
+        fill: "var(--src)",
+        stroke: "var(--card)",
+      }),
+    ),
+  ];
+}
+
+/** Draws the handle of a lit row, with the word that it looks at. */
+function handle(pen: Pen, look: Look) {
+  const { numbers, geometry } = pen;
+  const { family, tokens, place, isArc } = look;
+  const at = numbers.at[family.id];
+  const key = Math.round(at);
+  const { x, y } = pointOf(look, at);
+  const box = boxOf(place, family.sublayer).y;
+  const isLit = pen.box === `${family.stack}.${family.sublayer}`;
+  const isOff = isHeadOff(numbers, family.id, look.head);
+  const weight = probabilityWords(numbers.rows[family.id][key] ?? 0);
+  const off = isOff && `· ${pen.t("stage.off")}`;
+  const word = tokenName(tokens[key] ?? "", pen.t);
+  const said = (all: (string | false)[]) => all.filter(Boolean).join(" ");
+  const roomy = x < place.room[1] - 110;
+  const hue = isArc ? `var(${HUES[place.stack]})` : "var(--src)";
+  const label =
+    (!isArc || (isLit && !geometry.narrow)) &&
+    text(
+      x + (roomy ? 13 : -13),
+      y + (isArc ? -8 : roomy ? 0 : y - box[0] < 30 ? 14 : -13),
+      said([!geometry.narrow && word, weight, off]),
+      { fill: hue, weight: 650, size: 13, anchor: roomy ? "start" : "end" },
+    );
+  if (label) label.setAttribute("class", "gfs-halo");
+  const isStop = isLit || (!isArc && !pen.box.endsWith("self_attention"));
+  return [
     drawing(
       "g",
       {
-        class: "gfs-knot",
+        class: `gfs-handle${family.id === "cross" ? " gfs-knot" : ""}`,
+        "data-family": family.id,
         role: "slider",
-        tabindex: 0,
-        "aria-label": pen.t("stage.knot"),
-        "aria-valuetext": said,
+        tabindex: isStop ? 0 : -1,
+        "aria-label": `${pen.t(`family.${family.id}`)}: ${pen.t("stage.knot")}`,
+        "aria-orientation": isArc ? "horizontal" : "vertical",
+        "aria-valuetext": said([word, weight, off]),
         "aria-valuemin": 0,
-        "aria-valuemax": count - 1,
-        "aria-valuenow": numbers.source,
+        "aria-valuemax": tokens.length - 1,
+        "aria-valuenow": key,
       },
-      drawing("circle", { cx: x, cy: y, r: 22, fill: "transparent" }),
+      drawing("rect", {
+        x: x - 22,
+        y: isArc ? box[1] - 42 : y - 22,
+        width: 44,
+        height: 44,
+        fill: "transparent",
+      }),
       drawing("circle", {
         cx: x,
         cy: y,
-        r: 6.5,
-        fill: "var(--src)",
+        r: isArc ? 5 : 6.5,
+        fill: hue,
         stroke: "var(--card)",
         "stroke-width": 1.5,
-        class: "gfs-knot-dot",
+        class: "gfs-dot",
       }),
     ),
     label,
@@ -256,7 +303,8 @@ function headPicture(
   const until = family === "encoder" ? rows : Math.min(rows, pen.numbers.row + 1);
   const [across, down] = [(width - 6) / Math.max(until, 8), (height - 4) / Math.max(columns, 8)];
   const dots: SVGElement[] = [];
-  const hue = family === "decoder" ? "var(--tgt)" : "var(--src)";
+  const { isArc, place } = lookOf(pen, family);
+  const hue = isArc ? `var(${HUES[place.stack]})` : "var(--src)";
   for (const [own, colour] of [
     [false, "var(--ink2)"],
     [true, hue],

@@ -1,5 +1,7 @@
 // Where the parts of an opened attention stand, in px from the top left of its panel.
 
+import type { Band } from "./zoom_parts.ts";
+
 export interface Frame {
   width: number;
   height: number;
@@ -18,10 +20,6 @@ export interface Frame {
   sum: Band;
   query: Band;
 }
-export interface Band {
-  y: number;
-  height: number;
-}
 
 const SMALLEST = 908;
 const CELL = 18;
@@ -31,8 +29,8 @@ const LABELS = 126;
 const MARGIN = 36;
 /** The columns between the keys and the values. */
 const SCORES = 70;
-const MASK = 100;
-const WEIGHTS = 176;
+const MASK = 112;
+const WEIGHTS = 164;
 const OPEN_ROWS = 3;
 const ROOMY = {
   output: 26,

@@ -16,6 +16,8 @@ import type { Lit, Sentence, Value } from "./zoom_frame.ts";
 /** The points of an attention, in the order of its steps. */
 export const KINDS = ["query", "key", "scores", "weights", "value", "heads", "joined", "output"] as const;
 export type Kind = (typeof KINDS)[number];
+/** The points that a matrix makes. */
+const MADE: Kind[] = ["query", "key", "value", "output"];
 
 /** A key of the row that one query reads. */
 export interface Key {
@@ -51,7 +53,7 @@ export interface Reading {
   /** The number of the output whose products are drawn, and these products; null where the page has no matrices. */
   output: number;
   products: number[] | null;
-  /** What the reader's changes do to this row. */
+  /** Notes on the reader's changes to this row. */
   notes: string[];
   /** The head of this layer whose row is spread most, if this head's row is nearly one word and that head's is not. */
   widest: number | null;
@@ -75,8 +77,15 @@ export function leadOf({ head, row, key }: Place, kind: Kind) {
   return [head, kind === "key" || kind === "value" ? key : row];
 }
 
-/** Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: what the stage lights. */
-export async function readAttention(app: App, lit: Lit | null): Promise<Reading | null> {
+/**
+ * Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: what the stage lights. `first`:
+ * the point whose number is open until the reader chooses one.
+ */
+export async function readAttention(
+  app: App,
+  lit: Lit | null,
+  first: Kind = "weights",
+): Promise<Reading | null> {
   const { zoom, heads: places } = app.state;
   const found = zoom && attentionOf(app, zoom.box);
   if (!zoom || !found) return null;
@@ -99,7 +108,7 @@ export async function readAttention(app: App, lit: Lit | null): Promise<Reading 
   }));
   const key = Math.min(zoom.key ?? largestAt(weights, 1)[0] ?? 0, keys.length - 1);
   const place = { head, row, key };
-  const open = openCell(app, tensors, { ...place, box });
+  const open = openCell(app, tensors, { ...place, box }, first);
   const cell = (kind: Kind, at: number) => arithmetic(app, `${box}.${kind}`, [...leadOf(place, kind), at]);
   const score = await cell("scores", key);
   const firsts = KINDS.map((kind) => ({
@@ -136,8 +145,8 @@ export function firstNumber({ tensors, ...place }: Place & Pick<Reading, "tensor
   return largestAt(rowAt(tensors[kind], leadOf(place, kind)).map(Math.abs), 1)[0] ?? 0;
 }
 
-/** Returns the number that the reader has chosen, if it belongs to what is shown, or else the open key's weight. */
-function openCell(app: App, tensors: Reading["tensors"], place: Place & Pick<Reading, "box">) {
+/** Returns the number that the reader has chosen, if it belongs to what is shown, or else the first one of a point. */
+function openCell(app: App, tensors: Reading["tensors"], place: Place & Pick<Reading, "box">, first: Kind) {
   const fits = (kind: Kind, { name, index }: Cell) => {
     const at = index[index.length - 1];
     const lead = leadOf(place, kind);
@@ -145,8 +154,9 @@ function openCell(app: App, tensors: Reading["tensors"], place: Place & Pick<Rea
     return kind === "scores" || kind === "weights" ? at === place.key : at in rowAt(tensors[kind], lead);
   };
   const { selected } = app.state;
-  const kind = selected && KINDS.find((one) => fits(one, selected));
-  if (!selected || !kind) return { kind: "weights" as const, at: place.key, isChosen: false };
+  const kind = selected && (first === "weights" ? KINDS : MADE).find((one) => fits(one, selected));
+  if (!selected || !kind)
+    return { kind: first, at: firstNumber({ tensors, ...place }, first), isChosen: first !== "weights" };
   return { kind, at: selected.index[selected.index.length - 1], isChosen: true };
 }
 

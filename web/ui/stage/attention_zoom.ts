@@ -1,33 +1,105 @@
 // An attention opened where it stands: one head's row as a worked calculation, beside what it says in words.
-import { decimalsOf, fixedText } from "../../engine/number_text.ts";
+import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
+import { STEPS } from "../../engine/forward.ts";
 import { attentionPanel, chooseHead } from "./attention_panel.ts";
 import { leadOf, readAttention, restingPlaces, sentenceOf } from "./attention_reading.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
 import { probabilityWords } from "./words.ts";
-import { ASKED, KEYED } from "./zoom_parts.ts";
+import { partOf, weightsPanel } from "./weights_panel.ts";
+import { readRollout, rolloutPanel, rolloutSentence } from "./rollout_panel.ts";
+import { ASKED, KEYED, rowAt, turner, turnTo } from "./zoom_parts.ts";
+import { emptyPanel, segmentOf, withSegments } from "./zoom_segments.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
-import type { Reading } from "./attention_reading.ts";
+import type { Kind, Reading } from "./attention_reading.ts";
 import type { Heading, Line } from "./receipt.ts";
+import type { Matrix, Weights } from "./weights_panel.ts";
 import type { Lit, Opened } from "./zoom_frame.ts";
 
 /** Opens the attention of `state.zoom`. */
 export async function attentionView(app: App, lit: Lit | null): Promise<Opened | null> {
-  const reading = await readAttention(app, lit);
+  const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
+  const first = segment === "weights" ? "query" : "weights";
+  if (segment === "weights") await matricesOf(app); // the arithmetic of the open number takes its terms from them
+  const reading = await readAttention(app, lit, first);
   if (!reading) return null;
+  const weights = segment === "weights" ? await weightsOf(app, reading) : null;
+  const rollout = segment === "rollout" ? await readRollout(app, reading) : null;
   const { box, head, row, key, keySide, querySide, open, family, layer } = reading;
   return {
     kind: "att",
     place: [box, head, row, key].join(),
-    name: app.t("zoom.place", app.t(`family.${family.id}`), layer, head),
+    name: rollout
+      ? app.t(`family.${family.id}`)
+      : app.t("zoom.place", app.t(`family.${family.id}`), layer, head),
     sides: { keys: keySide, query: querySide },
-    sentence: sentenceOf(reading),
-    remarks: remarksOn(app, reading),
-    receipt: (most) => receipt(app, reading, most),
+    sentence: rollout ? rolloutSentence(rollout, reading) : sentenceOf(reading),
+    remarks: rollout ? [app.t("zoom.rollout.about")] : remarksOn(app, reading),
+    receipt: (most) => (rollout ? null : receipt(app, reading, most)),
     cell: { name: `${box}.${open.kind}`, index: [...leadOf(reading, open.kind), open.at] },
-    panel: (room) => attentionPanel(app, reading, room),
+    panel: (room) =>
+      withSegments(app, box, {
+        beside: segment && turner(app, family.stack, { row, rows: reading.queries, word: reading.query }),
+        own: () => {
+          if (rollout)
+            return rolloutPanel(app, rollout, reading, room, (to) => turnTo(app, family.stack, to));
+          if (weights) return weightsPanel(app, weights, room);
+          return segment ? emptyPanel(app.t("numbers.needsModel")) : attentionPanel(app, reading, room);
+        },
+      }),
+  };
+}
+
+/** Returns the matrices of the opened attention: [W_Q; W_K; W_V], and W_O; null in a recording. */
+async function matricesOf({ engine, state, result }: App) {
+  if (engine.live === false || !state.zoom) return null;
+  const parts = ["input", "output"].map((part) => `${state.zoom?.box}.${part}_projection`);
+  const names = parts.flatMap((part) => [`${part}.weight`, `${part}.bias`]);
+  const model = await engine.modelWith(names, result.current.changes.checkpoint);
+  return parts.map((part) => model.weight(`${part}.weight`));
+}
+
+/** Returns the shown head's parts of the matrices, and the open number. */
+async function weightsOf(app: App, reading: Reading): Promise<Weights<Kind> | null> {
+  const all = await matricesOf(app);
+  if (!all) return null;
+  const [input, output] = all;
+  const { heads, d_k: keys, d_v: values } = app.config;
+  const { box, head, open, query, key, steps, tensors } = reading;
+  const { kind, at, made } = open;
+  const part = (of: Kind, sub: string, from: number, count: number): Matrix<Kind> => {
+    const isTurned = of === "output";
+    return { kind: of, sub, weights: partOf(isTurned ? output : input, from, count, isTurned), isTurned };
+  };
+  const isAsked = kind === "query" || kind === "output";
+  const result = { query: "numbers.query", key: "numbers.key", value: "word.value" }[kind as string];
+  return {
+    box,
+    matrices: [
+      part("query", "Q", head * keys, keys),
+      part("key", "K", (heads + head) * keys, keys),
+      part("value", "V", 2 * heads * keys + head * values, values),
+      part("output", "O", head * values, values),
+    ],
+    kind,
+    at: kind === "output" || steps.headRow === STEPS.headRow ? at : null,
+    names: {
+      x:
+        kind === "output"
+          ? app.t("zoom.step.joined")
+          : app.t("zoom.strip.read", isAsked ? query : reading.keys[key].word),
+      result: app.t(result ?? "point.end"),
+    },
+    isAsked,
+    result: { numbers: rowAt(tensors[kind], leadOf(reading, kind)), at },
+    made,
+    open: (of, to) =>
+      app.show({
+        zoom: { box, key },
+        selected: { name: `${box}.${of}`, index: [...leadOf(reading, of), to] },
+      }),
   };
 }
 
@@ -63,9 +135,11 @@ function receipt(app: App, reading: Reading, most: number): Child {
 function scoreLines(app: App, { score, weight, divisor, steps, keys, key }: Reading): Line[] {
   const { isAllowed, weight: share } = keys[key];
   const decimals = decimalsOf(keys.map((one) => one.score));
+  const sum = score.total?.value ?? 0;
+  const scaled = (rounded: number) => fixedText((rounded / sum) * score.result, decimals);
   const name = weight.steps.length === 0 ? "word.weight" : `zoom.softmax.${steps.softmax.over}`;
   return [
-    ...(score.total ? [[app.t("zoom.sum"), fixedText(score.total.value, decimals)] as const] : []),
+    ...(score.total ? [[app.t("zoom.sum"), fixedText(sum, decimalsFor([sum], scaled))] as const] : []),
     [app.t(divisor ? "zoom.scaled" : "zoom.unscaled", divisor), fixedText(score.result, decimals)],
     ...(isAllowed ? [] : [[app.t("numbers.mask"), app.t(steps.blocked.text)] as const]),
     [app.t(name), probabilityWords(share), KEYED],

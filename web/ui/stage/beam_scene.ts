@@ -8,6 +8,7 @@ import { button, element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
 import { createStrip } from "./chapter_view.ts";
+import { differingWord, partnerOf } from "./examples.ts";
 import { wantsStillness } from "./glide.ts";
 import { Hand } from "./hand.ts";
 import { languageNames } from "./languages.ts";
@@ -43,8 +44,8 @@ interface Subject {
   rival: number;
   /** The rows that the reader turns together, the deciding one first. */
   looks: Look[];
-  /** The row that counts most of those that stay. */
-  pale: Look | null;
+  /** The row that counts most of those that stay; `isFirst`: of all, so that the figure opens with it. */
+  pale: (Look & { isFirst: boolean }) | null;
   hand: Hand;
   /** What the model writes by itself, and what it writes now. */
   own: Written;
@@ -71,11 +72,11 @@ export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HT
 }
 
 class BeamScene {
-  element = element("section", { className: "gf-stage-root gf-ray" });
+  element = element("section", { class: "gf-stage-root gf-ray" });
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
-  /** Where the reader holds the look; null while it rests. */
+  /** The position to which the reader has turned the look; null while no hand holds it. */
   #held: number | null = null;
   /** Where the look is coming to rest while the page searches. */
   #kept: number | null = null;
@@ -88,17 +89,17 @@ class BeamScene {
   #frame = 0;
   #gradient = `gf-ray-${Math.random().toString(36).slice(2)}`;
   #title = element("h2");
-  #lead = element("p", { className: "gf-ray-lead" });
-  #source = element("p", { className: "gf-ray-words", dir: "auto" });
-  #target = element("p", { className: "gf-ray-words gf-ray-written", dir: "auto" });
-  #field = element("div", { className: "gf-ray-field" });
+  #lead = element("p", { class: "gf-ray-lead" });
+  #source = element("p", { class: "gf-ray-words", dir: "auto" });
+  #target = element("p", { class: "gf-ray-words gf-ray-written", dir: "auto" });
+  #field = element("div", { class: "gf-ray-field" });
   #svg = drawing("svg", { "aria-hidden": "true" });
   #chips = element("div", { "aria-hidden": "true" });
-  #dot = element("button", { type: "button", className: "gf-ray-dot", role: "slider" });
-  #tug = element("div", { className: "gf-ray-tug" });
-  #map = element("aside", { className: "gf-ray-map", "aria-hidden": "true" });
-  #said = element("p", { className: "gf-ray-said", "aria-live": "polite" });
-  #buttons = element("div", { className: "gf-ray-buttons" });
+  #dot = element("button", { type: "button", class: "gf-ray-dot", role: "slider" });
+  #tug = element("div", { class: "gf-ray-tug" });
+  #map = element("aside", { class: "gf-ray-map", "aria-hidden": "true" });
+  #said = element("p", { class: "gf-ray-said", "aria-live": "polite" });
+  #buttons = element("div", { class: "gf-ray-buttons" });
   #prepare: () => Promise<void>;
 
   constructor(app: App, onward: (lit: Lit | null) => void) {
@@ -110,11 +111,12 @@ class BeamScene {
       (subject) => this.#show(subject),
     );
     this.element.append(
-      element("header", {}, this.#title, this.#lead),
+      element("header", {}, element("p", { class: "gfs-name" }, "glassformer"), this.#buttons),
+      element("div", {}, this.#title, this.#lead),
       this.#field,
       this.#map,
       this.#tug,
-      element("footer", {}, this.#said, this.#buttons),
+      element("footer", {}, this.#said),
       createStrip(app),
     );
     this.#listen();
@@ -166,7 +168,7 @@ class BeamScene {
     return this.#app.engine.live !== false;
   }
 
-  /** Holds the look at a position: the beam follows at once, the numbers when they are computed. */
+  /** Turns the look to a position: the beam follows at once, the numbers follow when they are computed. */
   #hold(position: number) {
     const { hand } = this.#subject as Subject;
     if (!this.#canTurn || position === this.#held) return;
@@ -304,30 +306,31 @@ class BeamScene {
     this.#draw();
   }
 
-  /** Fills in what stays while the look is turned. */
+  /** Draws the parts that stay while the look is turned. */
   #fill({ translated, opening, word, rival, other, looks, pale }: Subject) {
     const app = this.#app;
     const { outputTokens } = translated;
     const languages = languageNames(app);
     const [mine, its] = this.#words([word, rival]);
-    const differing = other ? differingWord(app.state.sentence, other) : "";
+    const differing = other && differingWord(app.state.sentence, other);
+    const isStory = other !== "" && app.payload.story.pair.includes(app.state.sentence);
     refill(
       this.#title,
-      other
-        ? phrase(app.t("beam.scene.who"), element("em", { className: "gfs-source" }, differing))
+      isStory
+        ? phrase(app.t("beam.scene.who"), element("em", { class: "gfs-source" }, differing))
         : phrase(app.t("beam.scene.why"), targetWord(mine)),
     );
     refill(
       this.#lead,
-      phrase(app.t(other ? "beam.scene.lead.pair" : "beam.scene.lead"), targetWord(mine), targetWord(its)),
+      phrase(app.t(isStory ? "beam.scene.lead.pair" : "beam.scene.lead"), targetWord(mine), targetWord(its)),
     );
     refill(
       this.#field,
       this.#svg,
-      element("p", { className: "gf-ray-label" }, app.t("beam.scene.read", capital(languages.source))),
+      element("p", { class: "gf-ray-label" }, app.t("beam.scene.read", capital(languages.source))),
       this.#source,
-      element("div", { className: "gf-ray-room" }),
-      element("p", { className: "gf-ray-label" }, app.t("beam.scene.written", capital(languages.target))),
+      element("div", { class: "gf-ray-room" }),
+      element("p", { class: "gf-ray-label" }, app.t("beam.scene.written", capital(languages.target))),
       this.#target,
       this.#chips,
       this.#canTurn && this.#dot,
@@ -342,7 +345,7 @@ class BeamScene {
           {
             "data-place": place,
             onclick: () => this.#canTurn && name !== differing && app.attempt(() => this.#turnTo(place)),
-            className: translated.sourceTokens[place] === "<eos>" ? "gf-ray-later" : "",
+            class: translated.sourceTokens[place] === "<eos>" ? "gf-ray-later" : "",
           },
           name === differing
             ? button([name, " ⇄"], () => app.attempt(() => app.open(other)), {
@@ -352,7 +355,7 @@ class BeamScene {
         ),
       ]),
     );
-    this.element.setAttribute("aria-label", app.t("beam.scene.label", outputTokens[opening.row]));
+    this.element.ariaLabel = app.t("beam.scene.label", outputTokens[opening.row]);
     refill(this.#map, mapOf(app, looks, pale));
   }
 
@@ -367,7 +370,7 @@ class BeamScene {
     this.#tell(subject);
   }
 
-  /** Draws where the look is, before it is known what the model writes then. */
+  /** Draws the look at its position, before the output for this position is known. */
   #drawLook() {
     const subject = this.#subject as Subject;
     const weights = this.#weights(subject);
@@ -512,31 +515,38 @@ class BeamScene {
       this.#dot.setAttribute(`aria-${name}`, String(value));
   }
 
+  /** Returns the likeliest word in the place of the scene's word. */
+  #top() {
+    const { bos_id: bos, pad_id: pad } = this.#app.config;
+    return largestAt(this.#written.logProbs, 1, (id) => id !== bos && id !== pad)[0];
+  }
+
   #drawTug({ word, rival }: Subject) {
     const [mine, its] = [word, rival].map((id) => Math.exp(this.#written.logProbs[id]));
     const [first, second] = this.#words([word, rival]);
     const side = (name: string, value: number, won: boolean) =>
       element(
         "span",
-        { className: won ? "gf-ray-won" : "" },
+        { class: won ? "gf-ray-won" : "" },
         name,
         " ",
         element("data", { value }, probabilityWords(value)),
       );
-    const bar = element("span", { className: "gf-ray-bar" }, element("i"), element("i"));
+    const bar = element("span", { class: "gf-ray-bar" }, element("i"), element("i"));
     bar.style.setProperty("--mine", String(mine));
     bar.style.setProperty("--its", String(its));
-    bar.toggleAttribute("data-lost", its > mine);
-    refill(this.#tug, side(first, mine, mine >= its), bar, side(second, its, its > mine));
+    const top = this.#top();
+    bar.toggleAttribute("data-lost", top === rival);
+    refill(this.#tug, side(first, mine, top === word), bar, side(second, its, top === rival));
   }
 
   /** Says what happened, and what can be done now. */
   #tell(subject: Subject) {
     const app = this.#app;
-    const { looks, word, rival, opening, translated, own } = subject;
+    const { looks, pale, word, rival, opening, translated, own } = subject;
     const { logProbs, ids } = this.#written;
     const [mine, its] = this.#words([word, rival]);
-    const [top] = largestAt(logProbs, 1, (id) => id !== app.config.bos_id && id !== app.config.pad_id);
+    const top = this.#top();
     const probability = (id: number) => probabilityWords(Math.exp(logProbs[id]));
     const place = looks[0].peak;
     const isTurned = this.#isTurned;
@@ -559,23 +569,35 @@ class BeamScene {
         space,
         margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), timesText(margin)),
         space,
+        pale?.isFirst && [
+          phrase(
+            app.t("beam.scene.first"),
+            layerOf(pale),
+            pale.head,
+            sourceWord(this.#name(translated.sourceTokens[pale.peak])),
+            targetWord(mine),
+            targetWord(its),
+          ),
+          space,
+        ],
         element("strong", {}, this.#canTurn ? this.#invitation(subject) : app.t("beam.scene.fixed")),
       );
     } else {
       const old = own.ids?.[opening.row] ?? word;
       const now = this.#held === null ? (ids?.[opening.row] ?? top) : top;
       const [oldWord, nowWord, topWord] = this.#words([old, now, top]).map(targetWord);
-      const key = now === old ? "stays" : "writes";
+      const begins = this.#held === null && beginningOf(own, opening) !== beginningOf(this.#written, opening);
+      const key = begins ? "begins" : now === old ? "stays" : "writes";
       said.push(
         phrase(
           app.t(`beam.scene.${key}${several}`),
           this.#looked(translated),
-          nowWord,
+          begins ? opening.row + 1 : nowWord,
           probability(now),
           oldWord,
         ),
-        now !== old && ids && [space, this.#followed(subject)],
-        now !== top
+        !begins && now !== old && ids && [space, this.#followed(subject)],
+        !begins && now !== top
           ? [space, phrase(app.t("beam.scene.search"), topWord, probability(top))]
           : this.#held === null && this.#differs(subject),
       );
@@ -589,7 +611,7 @@ class BeamScene {
     const at = this.#told;
     const [low, high] = [Math.floor(at), Math.ceil(at)];
     const word = (place: number) => sourceWord(this.#name(sourceTokens[place]));
-    if (low === high) return word(low);
+    if (low === high) return ["“", word(low), "”"];
     const shares = [1 - at + low, at - low].map(probabilityWords);
     return phrase(this.#app.t("beam.scene.both"), word(low), shares[0], word(high), shares[1]);
   }
@@ -599,7 +621,7 @@ class BeamScene {
     const tails = this.#texts(own).map((texts) => texts.slice(row + 1).map((token) => this.#name(token)));
     const [before, now] = tails;
     if (before.length !== now.length) return this.#app.t("beam.scene.change");
-    const pairs = now.flatMap((text, at) => (text === before[at] ? [] : [`${before[at]} → ${text}`]));
+    const pairs = now.flatMap((text, at) => (text === before[at] ? [] : [`“${before[at]}” → “${text}”`]));
     if (pairs.length === 0) return this.#app.t("beam.scene.alone");
     return this.#app.t("beam.scene.follow", pairs.slice(0, 3).join(", ") + (pairs.length > 3 ? ", …" : ""));
   }
@@ -618,7 +640,7 @@ class BeamScene {
     return [" ", this.#app.t("beam.scene.differs", this.#app.engine.decode(ids))];
   }
 
-  /** Offers the drag to those who have not found the dot, and then the way on. */
+  /** Shows a button that demonstrates the drag until the reader has dragged the dot, then a button that leads on. */
   #drawButtons() {
     const [app, subject] = [this.#app, this.#subject];
     const isTurned = subject !== null && this.#isTurned;
@@ -673,7 +695,7 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
     word,
     rival,
     looks,
-    pale: left ? await lookOf(await hand.trace(), left, row) : null,
+    pale: left ? { ...(await lookOf(await hand.trace(), left, row)), isFirst: left === heads[0] } : null,
     hand,
     own: { logProbs, ids: translated.hypothesis.ids },
     rested: await hand.rested(),
@@ -699,19 +721,15 @@ async function lookOf(
 
 /** Returns the other sentence of the pair, if the scene's word and its rival are those of the two sentences. */
 function otherOf({ payload, state }: App, { row, rival }: Opening, word: number) {
-  const { pair } = payload.story;
-  const other = pair.find((one) => one !== state.sentence);
-  const there = other && pair.includes(state.sentence) ? payload.openings[other] : null;
-  return other && there && there.row === row && there.ids[row] === rival && there.rival === word ? other : "";
-}
-
-/** Returns the word of a sentence that another one replaces. */
-function differingWord(sentence: string, other: string) {
-  const others = other.split(/[\s.]+/);
-  return sentence.split(/[\s.]+/).find((word, at) => word !== others[at]) ?? "";
+  const other = partnerOf(payload, state.sentence);
+  const there = payload.openings[other];
+  return there && there.row === row && there.ids[row] === rival && there.rival === word ? other : "";
 }
 
 // Texts
+
+/** Returns the words before the scene's word, as one text. */
+const beginningOf = ({ ids }: Written, { row }: Opening) => String(ids?.slice(0, row));
 
 /** Returns a text with elements in the places of {0}, {1} … */
 function phrase(text: string, ...parts: Child[]): Child[] {
@@ -721,8 +739,8 @@ function phrase(text: string, ...parts: Child[]): Child[] {
 /** Returns a name as it begins a sentence. */
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-const sourceWord = (text: string) => element("strong", { className: "gfs-source" }, element("bdi", {}, text));
-const targetWord = (text: string) => element("strong", { className: "gfs-target" }, element("bdi", {}, text));
+const sourceWord = (text: string) => element("strong", { class: "gfs-source" }, element("bdi", {}, text));
+const targetWord = (text: string) => element("strong", { class: "gfs-target" }, element("bdi", {}, text));
 
 /** Returns the space before a token; pieces of one word stand together. */
 function gap(tokens: string[], place: number) {
@@ -777,7 +795,7 @@ function middle(from: Spot, to: Spot, t: number): Spot {
 }
 
 function chip(text: string, { x, y }: Spot, className: string) {
-  const made = element("span", { className: `gf-ray-chip ${className}` }, text);
+  const made = element("span", { class: `gf-ray-chip ${className}` }, text);
   made.style.cssText = `left:${x}px;top:${y}px`;
   return made;
 }

@@ -4,8 +4,8 @@ import { allHeads } from "../../engine/model.ts";
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
-import { button, chooser, element, isForPage, letArrowsMove, refill } from "../dom.ts";
-import { slider } from "../figure.ts";
+import { button, chooser, element, isForPage, letArrowsMove, named, refill } from "../dom.ts";
+import { drawing, slider } from "../figure.ts";
 import { gathered } from "../latest.ts";
 import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
 import { openingOf } from "./opening.ts";
@@ -40,7 +40,7 @@ function isFirstVisit() {
   return true;
 }
 
-/** Opens an act; 0 = the figure. A forced word would be stronger than the look that the first chapter turns. */
+/** Opens an act; 0 = the figure. Chapter 1 drops forced words, which would hide the effect of turning a look. */
 export async function openChapter(app: App, chapter: number, act = 0) {
   if (chapter === 1 && app.changes.prefix) await app.set({ prefix: "" });
   app.show({ chapter, act, zoom: null, sheet: false });
@@ -91,14 +91,21 @@ export function followChapters(app: App) {
 
 /** Returns the strip of the chapters: one stop of the Tab key, arrows between the chapters. */
 export function createStrip(app: App) {
-  const made = element("nav", { className: "gfs-strip" });
+  const made = element("nav", { class: "gfs-strip" });
   const steps = element("div", { role: "toolbar" });
   const close = button("×", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });
+  const corners = drawing("path", { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" });
+  const screen = drawing("svg", { width: 16, height: 16, "aria-hidden": "true" }, corners);
+  const whole = button("", () => app.show({ lecture: !app.state.lecture }), { className: "gfs-strip-whole" });
   const fill = () => {
-    const { chapter } = app.state;
+    const { chapter, lecture } = app.state;
+    whole.title = app.t("lecture.title");
+    refill(whole, screen, element("span", {}, app.t("beam.larger")));
+    whole.ariaPressed = String(lecture);
+    whole.tabIndex = -1; // the arrows lead to it
     const had = [...steps.children].indexOf(document.activeElement as Element);
-    steps.setAttribute("aria-label", app.t("chapter.strip"));
-    close.setAttribute("aria-label", app.t("chapter.close"));
+    steps.ariaLabel = app.t("chapter.strip");
+    named(close, app.t("chapter.close"));
     close.hidden = chapter === 0;
     made.toggleAttribute("data-open", chapter > 0);
     refill(
@@ -112,18 +119,19 @@ export function createStrip(app: App) {
           { title },
         );
         dot.tabIndex = at === Math.max(0, chapter - 1) ? 0 : -1;
-        dot.setAttribute("aria-label", `${at + 1}. ${title}`);
+        dot.ariaLabel = `${at + 1}. ${title}`;
         dot.toggleAttribute("data-missing", reason !== "");
-        if (at + 1 === chapter) dot.setAttribute("aria-current", "step");
+        if (at + 1 === chapter) dot.ariaCurrent = "step";
         return dot;
       }),
+      whole,
     );
     if (had >= 0) (steps.children[Math.max(0, chapter - 1)] as HTMLElement).focus();
   };
   letArrowsMove(steps);
   steps.addEventListener("mousedown", (event) => event.preventDefault()); // no focus: arrows go on from act to act
   fill();
-  app.on(["chapter", "language"], fill);
+  app.on(["chapter", "language", "lecture"], fill);
   refill(made, steps, close);
   return made;
 }

@@ -38,7 +38,7 @@ export interface Act {
   row?(app: App): Promise<number | null>;
   /** What is changed while it is shown; null = what the reader has changed. */
   changes?(app: App): Promise<SomeChanges | null>;
-  /** Whether a result has the act's changes; nothing is said before. */
+  /** Whether a result contains the act's changes; until then, the act's text stays empty. */
   made?(changes: Changes): boolean;
   found?(app: App, numbers: StageNumbers): Found | Promise<Found>;
 }
@@ -49,10 +49,12 @@ interface Chapter {
   missing?(app: App): string;
 }
 
-/** The variant of an act that says what the stage says about its box. */
+/** The variant of an act whose text is the stage's own sentence about the box. */
 export const OWN = "own";
 const WHOLE: Risen = { encoder: "all", decoder: "all" };
 const CROSS = "decoder.cross_attention";
+const SELF = "encoder.self_attention";
+const SOFTMAX = "decoder.softmax";
 /** The mistakes whose effect is easy to see. */
 const PREFERRED = ["no_transpose", "no_scale"];
 const SNAPSHOTS = 3;
@@ -60,115 +62,77 @@ const LONGEST = 90; // letters of a translation in a sentence
 
 const needsModel = ({ engine }: App) => (engine.live === false ? "chapter.recorded" : "");
 
+/** Returns an act that shows the whole figure. */
+const whole = (id: string, more: Partial<Act> = {}): Act => ({
+  id,
+  box: CROSS,
+  lit: [],
+  risen: WHOLE,
+  ...more,
+});
+
+/** Returns an act about one box of a figure that has risen so far. */
+const about = (
+  id: string,
+  box: string,
+  [encoder, decoder]: [string, string],
+  found: Act["found"],
+  beside: string[] = [],
+): Act => ({ id, box, lit: [box, ...beside], risen: { encoder, decoder }, found });
+
 export const CHAPTERS: Chapter[] = [
-  {
-    acts: () => [
-      { id: "turn", box: CROSS, lit: [], risen: WHOLE },
-      { id: "outline", box: "", lit: [], risen: WHOLE },
-    ],
-    missing: needsModel,
-  },
+  { acts: () => [whole("turn"), whole("outline", { box: "" })], missing: needsModel },
   {
     acts: ({ config, engine }) => [
-      {
-        id: "embedding",
-        box: "encoder.embedding",
-        lit: ["encoder.embedding"],
-        risen: { encoder: "embedding", decoder: "" },
-        found: ({ config, result }, { source }) => {
-          const id = result.current.sourceIds[source] ?? 0;
-          return {
-            values: { width: String(config.d_model), id: String(id), all: String(config.source_vocab_size) },
-          };
-        },
-      },
-      {
-        id: "positions",
-        box: "encoder.positions",
-        lit: ["encoder.positions"],
-        risen: { encoder: "positions", decoder: "" },
-        found: ({ config: { positions } }, { source }) => ({
-          values: { place: String(source + 1) },
-          variant: positions === "interleaved" || positions === "halves" ? "" : positions,
-        }),
-      },
+      about("embedding", "encoder.embedding", ["embedding", ""], ({ config, result }, { source }) => {
+        const id = result.current.sourceIds[source] ?? 0;
+        return {
+          values: { width: String(config.d_model), id: String(id), all: String(config.source_vocab_size) },
+        };
+      }),
+      about("positions", "encoder.positions", ["positions", ""], ({ changes, config }, { source }) => {
+        const areWaves = config.positions === "interleaved" || config.positions === "halves";
+        return {
+          values: { place: String(source) },
+          variant: changes.positions ? (areWaves ? "" : config.positions) : OWN,
+          more: areWaves && changes.positions,
+        };
+      }),
       ...(config.positions === "none" || engine.live === false ? [] : [withoutPositions]),
     ],
   },
   {
     acts: () => [
-      {
-        id: "mixing",
-        box: "encoder.self_attention",
-        lit: ["encoder.self_attention"],
-        risen: { encoder: "self_attention", decoder: "" },
-        found: ({ config }) => ({ values: { heads: String(config.heads) } }),
-      },
-      {
-        id: "adding",
-        box: "encoder.self_attention.add",
-        lit: ["encoder.self_attention.add"],
-        risen: { encoder: "self_attention.add", decoder: "" },
-        found: (_, { shares, source }) => ({
-          values: { share: probabilityWords(shares.get("encoder.self_attention.add")?.[source] ?? 0) },
-        }),
-      },
+      about("mixing", SELF, ["self_attention", ""], ({ config }) => ({
+        values: { heads: String(config.heads) },
+      })),
+      about("adding", `${SELF}.add`, ["self_attention.add", ""], (_, { shares, source }) => ({
+        values: { share: probabilityWords(shares.get(`${SELF}.add`)?.[source] ?? 0) },
+      })),
     ],
   },
   {
     acts: () => [
-      {
-        id: "mask",
-        box: "decoder.self_attention",
-        lit: ["decoder.self_attention"],
-        risen: { encoder: "all", decoder: "self_attention" },
-        found: (app, numbers) => {
-          const { row, translated } = numbers;
-          const count = String(row + 1);
-          return {
-            values: { count, place: count, all: String(translated.outputTokens.length) },
-            variant: !hidesLater(app, numbers) ? OWN : row ? "" : "first",
-            more: hidesLater(app, numbers),
-          };
-        },
-      },
-      {
-        id: "reading",
-        box: CROSS,
-        lit: [CROSS],
-        risen: { encoder: "all", decoder: "cross_attention" },
-        found: () => ({ values: {}, variant: OWN }),
-      },
-      {
-        id: "units",
-        box: "decoder.feed_forward",
-        lit: ["decoder.feed_forward", "decoder.feed_forward.add"],
-        risen: { encoder: "all", decoder: "feed_forward.add" },
-        found: unitsOf,
-      },
+      about("mask", "decoder.self_attention", ["all", "self_attention"], (app, numbers) => {
+        const { row, translated } = numbers;
+        const count = String(row + 1);
+        return {
+          values: { count, place: count, all: String(translated.outputTokens.length) },
+          variant: !hidesLater(app, numbers) ? OWN : row ? "" : "first",
+          more: hidesLater(app, numbers),
+        };
+      }),
+      about("reading", CROSS, ["all", "cross_attention"], () => ({ values: {}, variant: OWN })),
+      about("units", "decoder.feed_forward", ["all", "feed_forward.add"], unitsOf, [
+        "decoder.feed_forward.add",
+      ]),
     ],
   },
   {
     acts: ({ engine }) => [
-      {
-        id: "chances",
-        box: "decoder.softmax",
-        lit: ["decoder.softmax", "decoder.linear"],
-        risen: WHOLE,
-        found: chancesOf,
-      },
-      ...(engine.live === true
-        ? [
-            {
-              id: "temperature",
-              box: "decoder.softmax",
-              lit: ["decoder.softmax"],
-              risen: WHOLE,
-              found: temperatureOf,
-            },
-          ]
-        : []),
-      { id: "search", box: "decoder.softmax", lit: ["decoder.softmax"], risen: WHOLE, found: searchOf },
+      about("chances", SOFTMAX, ["all", "all"], chancesOf, ["decoder.linear"]),
+      ...(engine.live === true ? [about("temperature", SOFTMAX, ["all", "all"], temperatureOf)] : []),
+      about("search", SOFTMAX, ["all", "all"], searchOf),
     ],
   },
   {
@@ -177,36 +141,24 @@ export const CHAPTERS: Chapter[] = [
   },
   {
     acts: () => [
-      {
-        id: "deciding",
-        box: CROSS,
-        lit: [],
-        risen: WHOLE,
+      whole("deciding", {
         row: decidedRow,
         changes: async () => ({}),
         made: isUnchanged,
         found: decidingOf,
-      },
-      {
-        id: "off",
-        box: CROSS,
-        lit: [],
-        risen: WHOLE,
+      }),
+      whole("off", {
         row: decidedRow,
         changes: firstOff,
         made: ({ ablated }) => Object.keys(ablated).length > 0,
         found: offOf,
-      },
-      {
-        id: "mistake",
-        box: CROSS,
-        lit: [],
-        risen: WHOLE,
+      }),
+      whole("mistake", {
         changes: firstMistake,
         made: ({ mistakes }) => mistakes.length > 0,
         found: mistakeOf,
-      },
-      { id: "yours", box: CROSS, lit: [], risen: WHOLE },
+      }),
+      whole("yours"),
     ],
     missing: needsModel,
   },
@@ -216,9 +168,7 @@ export const CHAPTERS: Chapter[] = [
 export function actsOf(app: App, chapter: number): Act[] {
   const { acts, missing } = CHAPTERS[chapter - 1];
   const reason = missing?.(app);
-  return reason && chapter > 1
-    ? [{ id: reason.replace("chapter.", ""), box: CROSS, lit: [], risen: WHOLE }]
-    : acts(app);
+  return reason && chapter > 1 ? [whole(reason.replace("chapter.", ""))] : acts(app);
 }
 
 /** Returns the act that is shown; null on the figure. */
@@ -257,22 +207,24 @@ function cut({ state }: App, text: string) {
   return text.length > longest ? `${text.slice(0, longest)} …` : text;
 }
 
+/** Returns what the model writes, as far as it has room in a sentence. */
+function written(app: App) {
+  return cut(app, app.result.current.text) || app.t("chapter.nothing");
+}
+
 function nameOf(app: App, token = "") {
   return tokenName(token, app.t);
 }
 
-const withoutPositions: Act = {
-  id: "unplaced",
+const withoutPositions = whole("unplaced", {
   box: "encoder.positions",
-  lit: [],
-  risen: WHOLE,
   changes: async () => ({ positions: false }),
   made: ({ positions }) => !positions,
-  found: ({ result: { reference, current } }) => ({
-    values: { text: current.text },
-    variant: current.text === reference.text ? "same" : "",
+  found: (app) => ({
+    values: { text: written(app) },
+    variant: app.result.current.text === app.result.reference.text ? "same" : "",
   }),
-};
+});
 
 function unitsOf(app: App, { vectors, row, guesses }: StageNumbers): Found {
   const units = vectors.get("decoder.feed_forward");
@@ -283,7 +235,7 @@ function unitsOf(app: App, { vectors, row, guesses }: StageNumbers): Found {
   const active =
     units?.data.subarray(row * width, (row + 1) * width).filter((value) => value > 0).length ?? 0;
   const said = (guess: typeof from) =>
-    guess ? `${nameOf(app, guess.token)} (${probabilityWords(guess.probability)})` : "";
+    guess ? `“${nameOf(app, guess.token)}” (${probabilityWords(guess.probability)})` : "";
   return {
     values: { active: String(active), units: String(width), before: said(from), after: said(to) },
     variant: app.config.activation === "relu" ? "" : "smooth",
@@ -349,27 +301,22 @@ function snapshotsOf(app: App) {
 }
 
 function snapshot(step: number | null, at: number): Act {
-  return {
-    id: step === null ? "trained" : at ? "learning" : "beginning",
-    box: CROSS,
-    lit: [],
-    risen: WHOLE,
+  return whole(step === null ? "trained" : at ? "learning" : "beginning", {
     changes: async () => ({ checkpoint: step }),
     made: ({ checkpoint }) => checkpoint === step,
     found: (app) => {
-      const { payload, result } = app;
-      const { loss } = payload.curve;
-      const here = loss.findLast(([one]) => one <= (step ?? Infinity));
+      const { curve, step: final } = app.payload;
+      const here = curve.loss.findLast(([one]) => one <= (step ?? final ?? Infinity));
       return {
         values: {
-          step: stepName(app, step ?? payload.step),
-          text: cut(app, result.current.text) || app.t("chapter.nothing"),
+          step: stepName(app, step ?? final),
+          text: written(app),
           loss: here ? numberText(here[1], 2) : "",
         },
         more: Boolean(here),
       };
     },
-  };
+  });
 }
 
 async function deciding(app: App) {
@@ -418,14 +365,14 @@ async function offOf(app: App): Promise<Found> {
   const found = await deciding(app);
   const { reference, current } = app.result;
   const row = found?.opening.row ?? 0;
-  const [before, now] = [reference, current].map(({ outputTokens }) => nameOf(app, outputTokens[row]));
+  const now = current.outputTokens[row];
   const count = Object.values(app.changes.ablated).flat().length;
   const stays = reference.hypothesis.ids[row] === current.hypothesis.ids[row];
   return {
     values: {
       count: String(count),
-      target: before,
-      now,
+      target: nameOf(app, reference.outputTokens[row]),
+      now: now === undefined ? app.t("chapter.nothing") : `“${nameOf(app, now)}”`,
       probability: probabilityWords(Math.exp(current.hypothesis.tokenLogProbs[row] ?? NaN)),
     },
     variant: `${stays ? "stays" : "turns"}${count > 1 ? "" : ".one"}`,
@@ -449,7 +396,7 @@ async function mistakeOf(app: App): Promise<Found> {
   const { reference, current, firstDifference, logProbOfReference } = app.result;
   return {
     values: {
-      text: cut(app, current.text) || app.t("chapter.nothing"),
+      text: written(app),
       first: firstDifference ?? "",
       from: numberText(reference.hypothesis.logProb, 2),
       to: numberText(logProbOfReference, 2),

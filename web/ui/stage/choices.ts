@@ -1,4 +1,4 @@
-// What the stage chooses to draw of a model: heads, waves, languages, and the direction of a script.
+// Choices of the stage: which heads and waves to draw, the languages, and the direction of a script.
 import { largestPlace, rowOfHead } from "./numbers.ts";
 
 import type { Tensor } from "../../engine/types.ts";
@@ -81,17 +81,6 @@ export function variance(data: Float32Array, at: number, width: number) {
 export function writtenIn(act: Pick<Act, "row" | "risen"> | null) {
   if (act?.risen.decoder === "") return -1;
   return act && act.row + Number(act.risen.decoder === "all");
-}
-
-/** The number of letters that a chip has room for. */
-const LONGEST_CHIP = 16;
-
-/** Returns the end of a sentence, which tells examples apart. */
-export function shortened(sentence: string) {
-  const words = sentence.split(" ");
-  let from = words.length - 1;
-  while (from > 0 && words.slice(from - 1).join(" ").length <= LONGEST_CHIP) from--;
-  return from > 0 ? `… ${words.slice(from).join(" ")}` : sentence;
 }
 
 export function parityText(app: App) {

@@ -1,16 +1,28 @@
 // The panel of an opened embedding: a word's row of the table, scaled, plus a number of each position's wave.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
-import { button, element } from "../dom.ts";
+import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { largestSize } from "./strips.ts";
 import { LABELS, MARGIN, stripX, vectorBand } from "./zoom_band.ts";
-import { KEYED, outerLine, panelIn, put, stepButton } from "./zoom_parts.ts";
+import {
+  KEYED,
+  barOf,
+  enteringLine,
+  heading,
+  innerLines,
+  leavingLine,
+  noteAt,
+  panelIn,
+  put,
+  stepButton,
+  stopButton,
+} from "./zoom_parts.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { EmbeddingReading, Summed, Wave } from "./embedding_reading.ts";
 import type { Tell } from "./strips.ts";
-import type { Band } from "./zoom_band.ts";
+import type { Band } from "./zoom_parts.ts";
 
 interface Frame {
   width: number;
@@ -61,171 +73,150 @@ export function embeddingFrame(room: { width: number; height: number }): Frame {
 
 /** Returns the panel and, where it needs no scrolling, the lines that lead into it and out of it. */
 export function embeddingPanel(app: App, reading: EmbeddingReading, room: HTMLElement): Child[] {
-  return panelIn(app, room, embeddingFrame, (frame, tell) => {
-    const panel = new Panel(app, reading, frame, tell);
-    return { parts: panel.parts(), outside: panel.outside() };
-  });
+  return panelIn(app, room, embeddingFrame, (frame, tell) => draw(app, reading, frame, tell));
 }
 
-class Panel {
-  #app: App;
-  #reading: EmbeddingReading;
-  #frame: Frame;
-  #tell: Tell;
-
-  constructor(app: App, reading: EmbeddingReading, frame: Frame, tell: Tell) {
-    [this.#app, this.#reading, this.#frame, this.#tell] = [app, reading, frame, tell];
-  }
-
-  parts() {
-    const { sum, position, scaled, entry } = this.#frame;
-    const { vectors, positions, scale } = this.#reading;
-    const row = this.#reading.entry;
+/** Returns the parts of the panel, and the lines around it. */
+function draw(
+  app: App,
+  reading: EmbeddingReading,
+  frame: Frame,
+  tell: Tell,
+): { parts: Child[]; outside: Child[] } {
+  const { vectors, positions, scale, side, row, open, id, words, waves, nearest } = reading;
+  function parts() {
+    const { sum, position, scaled, entry } = frame;
+    const row = reading.entry;
     return [
-      this.#lines(),
-      ...this.#band("sum", sum, vectors.input, KEYED),
-      ...(positions === "none" ? [] : this.#band("position", position, vectors.positions, "gfz-plain")),
-      ...this.#waves(),
-      ...this.#nearest(),
-      ...(scale.symbol || !row ? this.#band("scaled", scaled, vectors.embedding, "") : []),
-      ...(row ? this.#band("entry", entry, row, "gfz-plain") : [this.#missing()]),
-      ...this.#word(),
+      drawLines(),
+      ...drawBand("sum", sum, vectors.input, KEYED),
+      ...(positions === "none" ? [] : drawBand("position", position, vectors.positions, "gfz-plain")),
+      ...drawWaves(),
+      ...drawNearest(),
+      ...(scale.symbol || !row ? drawBand("scaled", scaled, vectors.embedding, "") : []),
+      ...(row ? drawBand("entry", entry, row, "gfz-plain") : [drawMissing()]),
+      ...drawWord(),
     ];
   }
 
-  #t(key: string, ...values: (string | number)[]) {
-    return this.#app.t(key, ...values);
+  function openNumber(kind: Summed, at: number) {
+    app.show({ selected: { name: `${side}.${kind}`, index: [row, at] } });
   }
 
-  #open(kind: Summed, at: number) {
-    const { side, row } = this.#reading;
-    this.#app.show({ selected: { name: `${side}.${kind}`, index: [row, at] } });
-  }
-
-  #step(step: Step, ...values: (string | number)[]) {
-    const { open } = this.#reading;
+  function stepOf(step: Step, ...values: (string | number)[]) {
     const kind = STEPS[step];
-    const name = this.#t(`zoom.embedding.${step}`, ...values);
+    const name = app.t(`zoom.embedding.${step}`, ...values);
     const at = Object.keys(STEPS).indexOf(step) + 1;
-    if (!kind) return element("span", { className: "gfz-step" }, element("i", {}, at), name);
-    return stepButton(at, name, step, kind === open.kind, () => this.#open(kind, open.at));
+    if (!kind) return element("span", { class: "gfz-step" }, element("i", {}, at), name);
+    return stepButton(at, name, step, kind === open.kind, () => openNumber(kind, open.at));
   }
 
   /** Returns a vector of the sum, with its number in the open dimension. */
-  #band(step: Exclude<Step, "word" | "waves">, band: Band, numbers: Float32Array, className: string) {
-    const { open, id, row, scale, words } = this.#reading;
-    const { width } = this.#frame;
+  function drawBand(
+    step: Exclude<Step, "word" | "waves">,
+    band: Band,
+    numbers: Float32Array,
+    className: string,
+  ) {
+    const { width } = frame;
     const values = { sum: [], position: [row], scaled: [scale.symbol], entry: [id] }[step];
-    const said = element("p", { className: "gfz-made" }, element("strong", {}, digitsText(numbers[open.at])));
+    const said = element("p", { class: "gfz-made" }, element("strong", {}, digitsText(numbers[open.at])));
     const x = stripX(width, numbers.length, open.at) - LABELS;
-    const isFar = x + 70 > this.#frame.waves.right - LABELS; // the nearest words begin there
+    const isFar = x + 70 > frame.waves.right - LABELS; // the nearest words begin there
     if (isFar) said.style.right = `${width - LABELS - MARGIN - x + 8}px`;
     else said.style.left = `${x + 8}px`;
     const strip = {
       stop: step,
-      name: this.#t(`zoom.embedding.strip.${step}`, words[row], row),
+      name: app.t(`zoom.embedding.strip.${step}`, words[row], row),
       numbers,
       largest: largestSize(numbers),
       chosen: open.at,
       className,
-      open: (at: number) => this.#open(STEPS[step], at),
+      open: (at: number) => openNumber(STEPS[step], at),
     };
-    return vectorBand(this.#step(step, ...values), strip, { ...band, width }, this.#tell, said);
+    return vectorBand(stepOf(step, ...values), strip, { ...band, width }, tell, said);
   }
 
-  #missing() {
-    const { entry, width } = this.#frame;
-    const note = element("p", { className: "gfz-note" }, this.#t("numbers.needsModel"));
-    return put(note, { x: LABELS, y: entry.y, width: width - LABELS - MARGIN });
+  function drawMissing() {
+    const { entry, width } = frame;
+    return noteAt(app.t("numbers.needsModel"), { x: LABELS, y: entry.y, width: width - LABELS - MARGIN });
   }
 
-  #word() {
-    const { word: band } = this.#frame;
-    const { words, row, id } = this.#reading;
+  function drawWord() {
+    const { word: band } = frame;
     const box = element(
       "div",
-      { className: "gfz-box gfz-head gfz-result" },
-      element("bdi", { className: KEYED }, words[row]),
-      this.#t("zoom.embedding.id", id),
+      { class: "gfz-box gfz-head gfz-result" },
+      element("bdi", { class: KEYED }, words[row]),
+      app.t("zoom.embedding.id", id),
     );
     box.toggleAttribute("data-on", true);
-    return [
-      put(element("div", { className: "gfz-heading" }, this.#step("word")), {
-        x: 18,
-        y: band.y + band.height / 2 - 12,
-      }),
-      put(box, { x: LABELS, y: band.y, height: band.height }),
-    ];
+    return [heading(stepOf("word"), band), put(box, { x: LABELS, y: band.y, height: band.height })];
   }
 
   // The waves
 
   /** Returns where a position stands, in px of the panel. */
-  #positionX(at: number) {
-    const { right } = this.#frame.waves;
-    const last = Math.max(1, this.#reading.words.length - 1);
+  function positionX(at: number) {
+    const { right } = frame.waves;
+    const last = Math.max(1, reading.words.length - 1);
     return LABELS + 20 + (at * (right - LABELS - 40)) / last;
   }
 
-  #waves() {
-    const { waves: place, width } = this.#frame;
-    const { waves } = this.#reading;
+  function drawWaves() {
+    const { waves: place } = frame;
     if (waves.length === 0) {
-      const off = this.#app.config.positions === "none" ? "positions.none" : "positions.off";
-      const note = element("p", { className: "gfz-note" }, this.#t(off));
-      return [put(note, { x: LABELS, y: place.y, width: place.right - LABELS })];
+      const off = app.config.positions === "none" ? "positions.none" : "positions.off";
+      return [noteAt(app.t(off), { x: LABELS, y: place.y, width: place.right - LABELS })];
     }
     const tall = place.height / waves.length;
-    const heading = put(element("div", { className: "gfz-heading" }, this.#step("waves")), {
-      x: 18,
-      y: place.y - 30,
-    });
     const names = waves.map(({ dimension }, at) => {
-      const made = button(
-        this.#t("zoom.embedding.dimension", dimension),
-        () => this.#open("positions", dimension),
+      const made = stopButton(
+        `dimension ${dimension}`,
+        app.t("zoom.embedding.dimension", dimension),
+        () => openNumber("positions", dimension),
         {
-          className: dimension === this.#reading.open.at ? `gfz-dimension ${KEYED}` : "gfz-dimension",
+          className: dimension === reading.open.at ? `gfz-dimension ${KEYED}` : "gfz-dimension",
         },
       );
-      made.dataset.stop = `dimension ${dimension}`;
       return put(made, { x: 18, y: place.y + (at + 0.5) * tall - 12, width: LABELS - 18 });
     });
-    const svg = drawing(
-      "svg",
-      { class: "gfz-lines gfz-waves", width, height: this.#frame.height, "aria-hidden": "true" },
-      this.#chosen(),
-      waves.map((wave, at) => this.#wave(wave, place.y + (at + 0.5) * tall, tall / 2 - 9)),
-      this.#words(),
+    const svg = innerLines(
+      frame,
+      [
+        drawChosen(),
+        waves.map((wave, at) => drawWave(wave, place.y + (at + 0.5) * tall, tall / 2 - 9)),
+        drawWords(),
+      ],
+      "gfz-waves",
     );
-    return [svg, heading, ...names];
+    return [svg, heading(stepOf("waves"), { y: place.y - 30, height: 24 }), ...names];
   }
 
   /** Returns the line of the chosen position. */
-  #chosen() {
-    const { waves } = this.#frame;
-    const x = this.#positionX(this.#reading.row);
+  function drawChosen() {
+    const { waves } = frame;
+    const x = positionX(reading.row);
     return drawing("path", { class: "gfz-ruler", d: `M${x} ${waves.y}V${waves.y + waves.height}` });
   }
 
-  #wave({ dimension, numbers, steps }: Wave, middle: number, tall: number) {
-    const { row, open, words } = this.#reading;
+  function drawWave({ dimension, numbers, steps }: Wave, middle: number, tall: number) {
     const most = largestSize(numbers);
     const y = (value: number) => middle - (value / most) * tall;
     const points = Array.from(
       numbers,
-      (value, at) => `${this.#positionX(at / steps).toFixed(1)} ${y(value).toFixed(1)}`,
+      (value, at) => `${positionX(at / steps).toFixed(1)} ${y(value).toFixed(1)}`,
     );
     const isOpen = dimension === open.at;
     const number = numbers[row * steps];
-    const [x, isLast] = [this.#positionX(row), row > words.length * 0.8];
+    const [x, isLast] = [positionX(row), row > words.length * 0.8];
     return drawing(
       "g",
       { class: isOpen ? KEYED : "gfz-plain" },
-      drawing("path", { class: "gfz-thread", d: `M${LABELS} ${middle}H${this.#frame.waves.right}` }),
+      drawing("path", { class: "gfz-thread", d: `M${LABELS} ${middle}H${frame.waves.right}` }),
       drawing("path", { d: `M${points.join("L")}`, "stroke-width": isOpen ? 2 : 1.25 }),
       words.map((_, at) =>
-        drawing("circle", { cx: this.#positionX(at), cy: y(numbers[at * steps]), r: at === row ? 5 : 2 }),
+        drawing("circle", { cx: positionX(at), cy: y(numbers[at * steps]), r: at === row ? 5 : 2 }),
       ),
       drawing(
         "text",
@@ -242,34 +233,31 @@ class Panel {
   }
 
   /** Returns the words below the waves in two lines, as many as there is room for, and the chosen one. */
-  #words() {
-    const { words, row } = this.#reading;
-    const { waves } = this.#frame;
+  function drawWords() {
+    const { waves } = frame;
     const half = (at: number) => (words[at].length + 1) * 3.6;
     const lines: [number, number][][] = [[], []];
     return [...new Set([row, ...words.keys()])].map((at) => {
-      const [left, right] = [this.#positionX(at) - half(at), this.#positionX(at) + half(at)];
+      const [left, right] = [positionX(at) - half(at), positionX(at) + half(at)];
       const line = lines.findIndex((taken) => !taken.some(([from, to]) => left < to && right > from));
       if (line < 0) return null;
       lines[line].push([left, right]);
       const y = waves.y + waves.height + 14 + 13 * line;
       const look = { class: at === row ? KEYED : "", "text-anchor": "middle" };
-      return drawing("text", { ...look, x: this.#positionX(at), y }, words[at]);
+      return drawing("text", { ...look, x: positionX(at), y }, words[at]);
     });
   }
 
-  #nearest() {
-    const { waves, width } = this.#frame;
-    const { nearest, words, row } = this.#reading;
+  function drawNearest() {
+    const { waves, width } = frame;
     const x = width - MARGIN - NEAREST;
     if (!nearest) {
-      const note = element("p", { className: "gfz-note" }, this.#t("zoom.embedding.nearest.none"));
-      return [put(note, { x, y: waves.y, width: NEAREST })];
+      return [noteAt(app.t("zoom.embedding.nearest.none"), { x, y: waves.y, width: NEAREST })];
     }
     const table = element(
       "table",
-      { className: "gfz-nearest" },
-      element("caption", {}, this.#t("zoom.embedding.nearest", words[row])),
+      { class: "gfz-nearest" },
+      element("caption", {}, app.t("zoom.embedding.nearest", words[row])),
       element(
         "tbody",
         {},
@@ -278,12 +266,7 @@ class Panel {
             "tr",
             {},
             element("th", { scope: "row" }, element("bdi", {}, word)),
-            element(
-              "td",
-              {},
-              element("i", { style: `width: ${Math.max(1, 90 * Math.abs(cosine))}px` }),
-              fixedText(cosine),
-            ),
+            element("td", {}, barOf(90 * Math.abs(cosine)), fixedText(cosine)),
           ),
         ),
       ),
@@ -294,19 +277,16 @@ class Panel {
   // Lines
 
   /** Returns how the open dimension's numbers come together. */
-  #lines() {
-    const { width, height, sum, position, waves, scaled, entry, word } = this.#frame;
-    const { open, positions, row, vectors, scale } = this.#reading;
+  function drawLines() {
+    const { width, sum, position, waves, scaled, entry, word } = frame;
     const x = stripX(width, vectors.input.length, open.at);
     const low = (band: Band) => band.y + band.height;
-    const from = this.#reading.entry ? (scale.symbol ? entry : scaled) : scaled;
-    const at = this.#reading.waves.findIndex(({ dimension }) => dimension === open.at);
-    const dot = this.#positionX(row);
+    const from = reading.entry ? (scale.symbol ? entry : scaled) : scaled;
+    const at = reading.waves.findIndex(({ dimension }) => dimension === open.at);
+    const dot = positionX(row);
     const top = waves.y + 4;
     const bend = (top - low(position)) / 2;
-    return drawing(
-      "svg",
-      { class: "gfz-lines", width, height, "aria-hidden": "true" },
+    return innerLines(frame, [
       drawing(
         "g",
         { class: "gfz-sum" },
@@ -320,21 +300,17 @@ class Panel {
             d: `M${dot} ${top}C${dot} ${top - bend} ${x} ${low(position) + bend} ${x} ${low(position)}`,
           }),
       ),
-    );
+    ]);
   }
 
   /** Returns the lines from below and to above. */
-  outside() {
-    const { height, word, sum, width } = this.#frame;
+  function outside() {
+    const { height, word, sum, width } = frame;
     const up = LABELS + (width - LABELS - MARGIN) / 2;
     return [
-      ...outerLine(
-        KEYED,
-        `M${LABELS + 40} ${height + 48}V${word.y + word.height}`,
-        [LABELS + 54, height + 30],
-        this.#t("zoom.from.words"),
-      ),
-      ...outerLine(KEYED, `M${up} -48V${sum.y}`, [up + 14, -20], this.#t("zoom.to.layer")),
+      enteringLine(KEYED, LABELS + 40, height, word, app.t("zoom.from.words")),
+      leavingLine(KEYED, up, sum, app.t("zoom.to.layer")),
     ];
   }
+  return { parts: parts(), outside: outside() };
 }

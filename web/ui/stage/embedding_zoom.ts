@@ -1,5 +1,5 @@
 // An embedding with its positions opened where it stands.
-import { decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
+import { decimalsFor, decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { embeddingPanel } from "./embedding_panel.ts";
 import { readEmbedding } from "./embedding_reading.ts";
@@ -32,9 +32,10 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
     receipt: () => receipt(app, reading),
     cell: { name: `${side}.${open.kind}`, index: [row, open.at] },
     panel: (room) =>
-      withSegments(app, zoom.box, app.t("zoom.embedding"), {
+      withSegments(app, zoom.box, {
+        name: "zoom.embedding",
         beside: turner(app, stack, { row, rows: words.length, word: words[row] }),
-        calculation: () => embeddingPanel(app, reading, room),
+        own: () => embeddingPanel(app, reading, room),
       }),
   };
 }
@@ -57,26 +58,31 @@ export function sentenceOf({ open, words, row, side, vectors, positions, id }: E
 function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading): Child {
   const { made, at } = open;
   const terms = [entry?.[at] ?? 0, ...Object.values(vectors).map((vector) => vector[at])];
-  const decimals = Math.max(...terms.map((term) => decimalsOf([term])));
+  const [factor, embedded, position, sum] = terms;
+  const least = Math.max(...terms.map((term) => decimalsOf([term])));
+  const decimals = decimalsFor([embedded, position], (one, other) => fixedText(one + other, least));
   const number = (value: number) => fixedText(value, decimals);
+  const scaled = (rounded: number) => number(rounded * scale.value);
   const wave = (made.positions.numbers ?? made.positions.formula).split(" = ")[0];
   const lines: Line[] = [
-    ...(entry ? [[app.t("zoom.embedding.line.entry", id, at), number(entry[at])] as const] : []),
-    ...(scale.symbol || !entry
+    ...(entry
       ? [
           [
-            entry ? `× ${scale.symbol}` : app.t("zoom.embedding.line.scaled"),
-            number(vectors.embedding[at]),
+            app.t("zoom.embedding.line.entry", id, at),
+            fixedText(factor, decimalsFor([factor], scaled)),
           ] as const,
         ]
       : []),
-    [`+ ${wave || app.t("zoom.embedding.line.position")}`, number(vectors.positions[at])],
-    [app.t("zoom.embedding.line.sum"), number(vectors.input[at]), KEYED],
+    ...(scale.symbol || !entry
+      ? [[entry ? `× ${scale.symbol}` : app.t("zoom.embedding.line.scaled"), number(embedded)] as const]
+      : []),
+    [`+ ${wave || app.t("zoom.embedding.line.position")}`, number(position)],
+    [app.t("zoom.embedding.line.sum"), fixedText(sum, least), KEYED],
   ];
   return [
     element(
       "p",
-      { className: "gfz-formula" },
+      { class: "gfz-formula" },
       `${made.embedding.formula || "E · √d"} + ${made.positions.formula || "P"}`,
     ),
     receiptTable(app, [], [], lines, 0),

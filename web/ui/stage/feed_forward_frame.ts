@@ -1,5 +1,5 @@
 // Where the parts of an opened feed-forward network stand, in px from the top left of its panel.
-import type { Band } from "./attention_frame.ts";
+import type { Band } from "./zoom_parts.ts";
 
 export interface Frame {
   width: number;

@@ -3,12 +3,11 @@
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { directParts, unitParts } from "../../engine/direct.ts";
-import { readOutWeights, sideOf, unitWords } from "../../engine/lens.ts";
+import { readOutRun, sideOf, unitWords } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
-import { rivalsOf } from "../../engine/reasons.ts";
-import { Run } from "../../engine/run.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
+import { rivalsAt } from "./opening.ts";
 import { tokenName } from "./words.ts";
 import { notesOn, openWord } from "./zoom_parts.ts";
 
@@ -16,7 +15,7 @@ import type { Cell, Explanation, Side, Stack, Tensor } from "../../engine/types.
 import type { App } from "../app.ts";
 import type { Lit, Sentence } from "./zoom_frame.ts";
 
-/** The points of a feed-forward network, in the order of its steps; `read` is what it reads. */
+/** The points of a feed-forward network, in the order of its steps; `read` is its input. */
 export const KINDS = ["read", "hidden", "activated", "output"] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -36,6 +35,8 @@ export interface Reading {
   /** The listed units, the most active first, and the open one of them. */
   units: number[];
   unit: number;
+  /** W₂; null where the page has no matrices. */
+  contract: Tensor | null;
   /** For each listed unit its row of W₁ and its column of W₂; null where the page has no matrices. */
   matrices: { rows: Float32Array[]; columns: Float32Array[] } | null;
   /** For each listed unit the words for which it speaks; null where they are not known. */
@@ -66,8 +67,15 @@ export function askForWords(app: App) {
 /** Returns whether the words of units can be had, but are not fetched yet. */
 export const wordsWait = (app: App) => app.engine.live === "remote" && !asked.has(app);
 
-/** Returns the data of the network that `state.zoom` names; null if it names none. */
-export async function readFeedForward(app: App, lit: Lit | null): Promise<Reading | null> {
+/**
+ * Returns the data of the network that `state.zoom` names; null if it names none. `first`: the point whose number is open
+ * until the reader chooses one.
+ */
+export async function readFeedForward(
+  app: App,
+  lit: Lit | null,
+  first: Kind = "activated",
+): Promise<Reading | null> {
   const { zoom } = app.state;
   const { trace, changes } = app.result.current;
   if (!zoom || !trace.has(`${zoom.box}.activated`)) return null;
@@ -86,7 +94,7 @@ export async function readFeedForward(app: App, lit: Lit | null): Promise<Readin
   const strongest = largestAt(activated, MOST_UNITS);
   const unit = zoom.key !== null && zoom.key in activated ? zoom.key : strongest[0];
   const units = strongest.includes(unit) ? strongest : [...strongest.slice(0, MOST_UNITS - 1), unit];
-  const open = openCell(app, names, numbers, row, unit);
+  const open = openCell(app, names, numbers, row, unit, first);
   const cell = (kind: Kind, at: number): Cell => ({ name: names[kind], index: [row, at] });
   const madeOf = ({ name, index }: Cell) => arithmetic(app, name, index);
   const shown = open.kind === "output" ? open.at : largestOf(output);
@@ -100,6 +108,7 @@ export async function readFeedForward(app: App, lit: Lit | null): Promise<Readin
     active: activated.filter((value) => value > 0).length,
     units,
     unit,
+    contract,
     matrices: contract && (await matricesOf(app, box, units, contract)),
     words: contract && (await wordsOf(app, stack, units, contract)),
     direct: contract && (await directOf(app, box, row, contract, activated)),
@@ -113,19 +122,21 @@ export async function readFeedForward(app: App, lit: Lit | null): Promise<Readin
 
 export const largestOf = (numbers: Float32Array) => largestAt(numbers.map(Math.abs), 1)[0] ?? 0;
 
-/** Returns the number that the reader has chosen, if it belongs to what is shown, or else the open unit's activation. */
+/** Returns the number that the reader has chosen, if it belongs to what is shown, or else that of the open unit. */
 function openCell(
   { state: { selected } }: App,
   names: Reading["names"],
   numbers: Reading["numbers"],
   row: number,
   unit: number,
+  first: Kind,
 ) {
   const [chosenRow, at] = selected?.index ?? [];
   const kind = KINDS.find((one) => names[one] === selected?.name);
+  const isMade = first === "activated" || kind === "hidden" || kind === "output"; // by a matrix
   const isOfUnit = kind === "hidden" || kind === "activated";
-  if (!kind || chosenRow !== row || (isOfUnit ? at !== unit : !(at in numbers[kind])))
-    return { kind: "activated" as const, at: unit, isChosen: false };
+  if (!kind || !isMade || chosenRow !== row || (isOfUnit ? at !== unit : !(at in numbers[kind])))
+    return { kind: first, at: unit, isChosen: first !== "activated" };
   return { kind, at, isChosen: true };
 }
 
@@ -133,8 +144,8 @@ function openCell(
 
 async function contractOf({ engine, result }: App, box: string) {
   if (engine.live === false) return null;
-  const name = `${box}.contract.weight`;
-  return (await engine.modelWith([name], result.current.changes.checkpoint)).weight(name);
+  const names = ["weight", "bias"].map((part) => `${box}.contract.${part}`);
+  return (await engine.modelWith(names, result.current.changes.checkpoint)).weight(names[0]);
 }
 
 async function matricesOf({ engine, result }: App, box: string, units: number[], { shape, data }: Tensor) {
@@ -148,10 +159,9 @@ async function matricesOf({ engine, result }: App, box: string, units: number[],
 }
 
 async function wordsOf(app: App, stack: Stack, units: number[], contract: Tensor) {
-  const { engine, config } = app;
+  const { engine } = app;
   if (engine.live === false || wordsWait(app)) return null;
-  const { changes } = app.result.current;
-  const run = new Run(await engine.modelWith(readOutWeights(config, stack), changes.checkpoint), changes);
+  const run = await readOutRun(engine, stack, app.result.current.changes);
   return units.map((unit) => {
     const tokens = engine.tokens(sideOf(stack), unitWords(run, stack, contract, unit, WORDS));
     return tokens.map((token) => tokenName(token, app.t));
@@ -164,7 +174,7 @@ async function directOf(app: App, box: string, row: number, contract: Tensor, ac
   const { current } = app.result;
   const { ids } = current.hypothesis;
   if (engine.live !== true || box.startsWith("encoder") || row >= ids.length) return null;
-  const { word, rivals } = rivalsOf(await current.trace.get("log_probs"), { ids, place: row }, 1);
+  const { word, rivals } = await rivalsAt(app, current, row, 1);
   const { parts, directions } = await directParts(engine, current, {
     row,
     word: word.id,
@@ -195,7 +205,12 @@ export function sentenceOf(
   if (kind === "read") return say("read", own, at, digitsText(made.result));
   if (kind === "output") return say("output", count, at, digitsText(made.result));
   const [before, after] = [numbers.hidden[unit], numbers.activated[unit]];
-  const speaks = after > 0 && words?.[units.indexOf(unit)].slice(0, 2).join(comma);
+  const speaks =
+    after > 0 &&
+    words?.[units.indexOf(unit)]
+      .slice(0, 2)
+      .map((one) => `“${one}”`)
+      .join(comma);
   if (isChosen || unit !== units[0]) {
     if (!(after > 0)) return say("silent", unit, own, digitsText(before), digitsText(after));
     return speaks

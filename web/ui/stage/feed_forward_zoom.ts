@@ -6,34 +6,45 @@ import { frameOf } from "./feed_forward_frame.ts";
 import { askForWords, largestOf, readFeedForward, sentenceOf, wordsWait } from "./feed_forward_reading.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
 import { createStrip, largestSize } from "./strips.ts";
+import { partOf, weightsPanel } from "./weights_panel.ts";
 import {
   ASKED,
   HIDDEN,
   KEYED,
+  barOf,
+  enteringLine,
   fanOf,
+  heading,
+  innerLines,
+  leavingLine,
   legend,
   neighbours,
-  outerLine,
   panelIn,
   put,
   rowsTable,
   stepButton,
+  stopButton,
   sumBox,
   tableRow,
   turner,
 } from "./zoom_parts.ts";
+import { emptyPanel, segmentOf, withSegments } from "./zoom_segments.ts";
 
+import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Frame } from "./feed_forward_frame.ts";
 import type { Kind, Reading } from "./feed_forward_reading.ts";
 import type { Heading, Line } from "./receipt.ts";
 import type { Strip, Tell } from "./strips.ts";
+import type { Weights } from "./weights_panel.ts";
 import type { Lit, Opened } from "./zoom_frame.ts";
 
 /** Opens the feed-forward network of `state.zoom`. */
 export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened | null> {
-  const reading = await readFeedForward(app, lit);
+  const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
+  const expand = segment && (await expandOf(app));
+  const reading = await readFeedForward(app, lit, segment ? "hidden" : "activated");
   if (!reading) return null;
   const { box, stack, layer, row, unit, side, open, notes, names } = reading;
   return {
@@ -49,18 +60,62 @@ export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened
     receipt: (most) => receipt(app, reading, most),
     cell: { name: names[open.kind], index: [row, open.at] },
     panel: (room) =>
-      panelIn(
-        app,
-        room,
-        (inner) =>
-          frameOf(inner, {
-            units: reading.numbers.activated.length,
-            listed: reading.units.length,
-            hasMatrices: reading.matrices !== null,
-            hasScores: reading.direct !== null,
-          }),
-        (frame, tell) => new Panel(app, reading, frame, tell).drawn(),
-      ),
+      withSegments(app, box, {
+        beside: segment && turner(app, stack, reading),
+        own: () => {
+          if (segment && (!expand || !reading.contract)) return emptyPanel(app.t("numbers.needsModel"));
+          if (expand && reading.contract)
+            return weightsPanel(app, weightsOf(app, reading, [expand, reading.contract]), room);
+          return panelIn(
+            app,
+            room,
+            (inner) =>
+              frameOf(inner, {
+                units: reading.numbers.activated.length,
+                listed: reading.units.length,
+                hasMatrices: reading.matrices !== null,
+                hasScores: reading.direct !== null,
+              }),
+            (frame, tell) => draw(app, reading, frame, tell),
+          );
+        },
+      }),
+  };
+}
+
+/** Returns W₁ of the opened network; null in a recording. */
+async function expandOf({ engine, state, result }: App) {
+  if (engine.live === false) return null;
+  const names = ["weight", "bias"].map((part) => `${state.zoom?.box}.expand.${part}`);
+  return (await engine.modelWith(names, result.current.changes.checkpoint)).weight(names[0]);
+}
+
+/** Returns both matrices, and the open number. */
+function weightsOf(app: App, reading: Reading, [expand, contract]: Tensor[]): Weights<Kind> {
+  const { box, open, numbers, names, row, unit, word } = reading;
+  const { kind, at, made } = open;
+  const isAsked = kind === "hidden";
+  const units = numbers.hidden.length;
+  return {
+    box,
+    matrices: [
+      { kind: "hidden", sub: "1", weights: expand, isTurned: false },
+      { kind: "output", sub: "2", weights: partOf(contract, 0, units, true), isTurned: true },
+    ],
+    kind,
+    at,
+    names: {
+      x: isAsked ? app.t("zoom.strip.read", word) : app.t("zoom.strip.units"),
+      result: app.t(isAsked ? "zoom.units.before" : "point.end"),
+    },
+    isAsked,
+    result: { numbers: numbers[kind], at },
+    made,
+    open: (of, to) =>
+      app.show({
+        zoom: { box, key: of === "hidden" ? to : unit },
+        selected: { name: names[of], index: [row, to] },
+      }),
   };
 }
 
@@ -75,7 +130,7 @@ function receipt(app: App, { open, hidden, unit, numbers }: Reading, most: numbe
     [activationName(app), written(after), KEYED],
   ];
   return [
-    element("p", { className: "gfz-formula" }, hidden.formula),
+    element("p", { class: "gfz-formula" }, hidden.formula),
     receiptTable(app, hidden.parts, headings, lines, most),
   ];
 }
@@ -86,90 +141,71 @@ function activationName({ config }: App) {
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${fixedText(value)}`;
 
-class Panel {
-  #app: App;
-  #reading: Reading;
-  #frame: Frame;
-  #tell: Tell;
-
-  constructor(app: App, reading: Reading, frame: Frame, tell: Tell) {
-    [this.#app, this.#reading, this.#frame, this.#tell] = [app, reading, frame, tell];
-  }
-
-  drawn() {
+/** Returns the parts of the panel, and the lines around it. */
+function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Child[]; outside: Child[] } {
+  const { box, names, numbers, open, output, word, unit, products, units, active, direct, words, matrices } =
+    reading;
+  function drawn() {
     return {
-      parts: [
-        this.#lines(),
-        ...this.#headings(),
-        this.#output(),
-        this.#grid(),
-        this.#table(),
-        ...this.#below(),
-      ],
-      outside: this.#outside(),
+      parts: [drawLines(), ...drawHeadings(), drawOutput(), drawGrid(), drawTable(), ...drawBelow()],
+      outside: drawOutside(),
     };
   }
 
-  #t(key: string, ...values: (string | number)[]) {
-    return this.#app.t(key, ...values);
+  function openNumber(kind: Kind, at: number, unit = reading.unit) {
+    const { row } = reading;
+    app.show({ zoom: { box, key: unit }, selected: { name: names[kind], index: [row, at] } });
   }
 
-  #open(kind: Kind, at: number, unit = this.#reading.unit) {
-    const { box, names, row } = this.#reading;
-    this.#app.show({ zoom: { box, key: unit }, selected: { name: names[kind], index: [row, at] } });
+  function openUnit(unit: number) {
+    openNumber("activated", unit, unit);
   }
 
-  #openUnit(unit: number) {
-    this.#open("activated", unit, unit);
-  }
-
-  #strip(strip: Omit<Strip, "largest"> & Partial<Pick<Strip, "largest">>) {
-    return createStrip({ largest: largestSize(strip.numbers), ...strip }, this.#tell);
+  function stripOf(strip: Omit<Strip, "largest"> & Partial<Pick<Strip, "largest">>) {
+    return createStrip({ largest: largestSize(strip.numbers), ...strip }, tell);
   }
 
   /** Returns a point's numbers as a strip. */
-  #point(kind: "read" | "output", size: { width: number; height: number; className: string; stop?: string }) {
-    const { numbers, open, output, word } = this.#reading;
+  function pointStrip(
+    kind: "read" | "output",
+    size: { width: number; height: number; className: string; stop?: string },
+  ) {
     const shown = kind === "output" ? output : open.at;
-    return this.#strip({
+    return stripOf({
       stop: kind,
-      name: this.#t(`zoom.strip.${kind}`, word),
+      name: app.t(`zoom.strip.${kind}`, word),
       numbers: numbers[kind],
       chosen: kind === "output" || open.kind === kind ? shown : null,
-      open: (at) => this.#open(kind, at),
+      open: (at) => openNumber(kind, at),
       ...size,
     });
   }
 
-  #step(at: number, name: Child, kind: Kind) {
-    const { open, numbers, unit, output } = this.#reading;
+  function stepOf(at: number, name: Child, kind: Kind) {
     const place = kind === "output" ? output : kind === "read" ? largestOf(numbers.read) : unit;
     const isOpen = open.kind === kind && (kind !== "hidden" || open.isChosen);
-    return stepButton(at, name, kind, isOpen, () => this.#open(kind, place));
+    return stepButton(at, name, kind, isOpen, () => openNumber(kind, place));
   }
 
-  #headings() {
-    const { output, grid, read } = this.#frame;
-    const { numbers } = this.#reading;
-    const place = (y: number, child: HTMLElement) =>
-      put(element("div", { className: "gfz-heading" }, child), { x: 18, y: y - 12 });
+  function drawHeadings() {
+    const { output, grid, read } = frame;
     const all = element(
       "span",
-      { className: "gfz-step" },
+      { class: "gfz-step" },
       element("i", {}, 5),
-      this.#t("zoom.units.all", numbers.activated.length),
+      app.t("zoom.units.all", numbers.activated.length),
     );
     return [
-      place(output.y + output.height / 2, this.#step(7, ["× W", element("sub", {}, "2")], "output")),
-      place(grid.y + (grid.rows * grid.cell) / 2, all),
-      place(read.y + read.height / 2, this.#step(1, "x", "read")),
+      heading(stepOf(7, ["× W", element("sub", {}, "2")], "output"), output),
+      heading(all, { y: grid.y, height: grid.rows * grid.cell }),
+      heading(stepOf(1, "x", "read"), read),
     ];
   }
 
   /** Returns the lines from the units to the open number of the output, and from x to the rows of W₁. */
-  #lines() {
-    const { width, height, output, grid, wide, rows, row, read, strip } = this.#frame;
-    const { products, output: at, numbers, unit, units } = this.#reading;
+  function drawLines() {
+    const { output, grid, wide, rows, row, read, strip } = frame;
+    const { output: at } = reading;
     const to = wide.x + 4 + ((at + 0.5) * (wide.width - 8)) / numbers.output.length;
     const fan = fanOf(products ?? [], [to, output.y + output.height], (one) => [
       wide.x + ((one % grid.columns) + 0.5) * grid.cell,
@@ -181,9 +217,7 @@ class Panel {
       wide.x + (unit % grid.columns) * grid.cell,
       grid.y + Math.floor(unit / grid.columns) * grid.cell,
     ];
-    return drawing(
-      "svg",
-      { class: "gfz-lines", width, height, "aria-hidden": "true" },
+    return innerLines(frame, [
       drawing("g", { class: "gfz-fan" }, fan),
       strip > 0 && drawing("path", { class: "gfz-dots", d: `M${wide.x + strip / 2} ${end}V${read.y - 1}` }),
       drawing("rect", {
@@ -194,32 +228,31 @@ class Panel {
         height: grid.cell + 2,
         rx: 2,
       }),
-    );
+    ]);
   }
 
-  #output() {
-    const { output, wide } = this.#frame;
-    const { output: at, products, numbers } = this.#reading;
-    const strip = this.#point("output", {
+  function drawOutput() {
+    const { output, wide } = frame;
+    const { output: at } = reading;
+    const strip = pointStrip("output", {
       width: wide.width - 8,
       height: output.height,
       className: "gfz-plain",
     });
-    return sumBox(this.#app, strip, { ...wide, ...output }, { numbers: numbers.output, at, products });
+    return sumBox(app, strip, { ...wide, ...output }, { numbers: numbers.output, at, products });
   }
 
   /** Returns all units as rows of squares. */
-  #grid() {
-    const { grid, wide } = this.#frame;
-    const { numbers, active, unit, direct } = this.#reading;
+  function drawGrid() {
+    const { grid, wide } = frame;
     const all = numbers.activated;
     const largest = largestSize(all);
     const strips = Array.from({ length: grid.rows }, (_, line) => {
       const from = line * grid.columns;
       const part = all.subarray(from, from + grid.columns);
-      return this.#strip({
+      return stripOf({
         stop: `units ${line}`,
-        name: this.#t("zoom.strip.units"),
+        name: app.t("zoom.strip.units"),
         numbers: part,
         textOf: (at) => `${from + at}: ${numberText(part[at], 4)}`,
         largest,
@@ -228,93 +261,89 @@ class Panel {
         width: part.length * grid.cell,
         height: grid.cell,
         className: "gfz-plain",
-        open: (at) => this.#openUnit(from + at),
+        open: (at) => openUnit(from + at),
       });
     });
     const said = [
-      this.#t("zoom.units.active", active, all.length),
-      direct && this.#t("zoom.units.sum", direct.word, direct.rival, signed(direct.sum)),
+      app.t("zoom.units.active", active, all.length),
+      direct && app.t("zoom.units.sum", direct.word, direct.rival, signed(direct.sum)),
     ].filter((one) => one !== null);
-    const told = element("p", { className: "gfz-made" }, said.join(" · "));
-    const made = element("div", { className: "gfz-units" }, strips, told);
+    const told = element("p", { class: "gfz-made" }, said.join(" · "));
+    const made = element("div", { class: "gfz-units" }, strips, told);
     return put(made, { ...wide, y: grid.y, height: grid.rows * grid.cell });
   }
 
   // The table
 
-  #table() {
-    const { rows, row, widths, strip } = this.#frame;
-    const { direct, words, word, units } = this.#reading;
+  function drawTable() {
+    const { rows, row, widths, strip } = frame;
     const heads: Child[] = [
-      element("span", { className: HIDDEN }, this.#t("zoom.units.one")),
-      strip > 0 && this.#step(2, this.#t("zoom.units.rows"), "hidden"),
-      this.#step(3, this.#t("zoom.units.before"), "hidden"),
-      this.#step(4, activationName(this.#app), "activated"),
-      strip > 0 &&
-        element("span", { className: "gfz-step" }, element("i", {}, 6), this.#t("zoom.units.columns")),
+      element("span", { class: HIDDEN }, app.t("zoom.units.one")),
+      strip > 0 && stepOf(2, app.t("zoom.units.rows"), "hidden"),
+      stepOf(3, app.t("zoom.units.before"), "hidden"),
+      stepOf(4, activationName(app), "activated"),
+      strip > 0 && element("span", { class: "gfz-step" }, element("i", {}, 6), app.t("zoom.units.columns")),
       direct &&
         element(
           "span",
-          { title: this.#t("zoom.units.direct", direct.word, direct.rival) },
+          { title: app.t("zoom.units.direct", direct.word, direct.rival) },
           `${direct.word} − ${direct.rival}`,
         ),
-      words && this.#t("zoom.units.words"),
+      words && app.t("zoom.units.words"),
     ];
-    const largest = this.#largest();
-    const drawn = units.map((unit, at) => this.#unitRow(unit, at, largest));
-    return rowsTable(this.#t("zoom.units.table", word), { widths, row, y: rows }, heads, drawn);
+    const largest = largestSizes();
+    const drawn = units.map((unit, at) => drawUnitRow(unit, at, largest));
+    return rowsTable(app.t("zoom.units.table", word), { widths, row, y: rows }, heads, drawn);
   }
 
-  #unitRow(unit: number, at: number, largest: Record<"row" | "column" | "unit", number>) {
-    const { numbers, matrices, words, direct, unit: chosen } = this.#reading;
-    const { strip, row } = this.#frame;
+  function drawUnitRow(unit: number, at: number, largest: Record<"row" | "column" | "unit", number>) {
+    const { unit: chosen } = reading;
+    const { strip, row } = frame;
     const isOpen = unit === chosen;
     const lit = isOpen ? KEYED : "gfz-quiet";
     const size = { width: strip, height: row, className: lit };
     const activation = numbers.activated[unit];
-    const name = button(this.#t("zoom.units.name", unit), () => this.#openUnit(unit), { className: lit });
-    name.dataset.stop = `unit ${at}`;
-    const sum = button(fixedText(numbers.hidden[unit]), () => this.#open("hidden", unit, unit));
-    sum.dataset.stop = `hidden ${at}`;
-    const labels = isOpen && matrices !== null;
-    const bar = element("i", {
-      style: `width: ${Math.max(1, (56 * Math.max(0, activation)) / largest.unit)}px`,
+    const name = stopButton(`unit ${at}`, app.t("zoom.units.name", unit), () => openUnit(unit), {
+      className: lit,
     });
-    const made = button([bar, fixedText(activation)], () => this.#openUnit(unit));
-    made.dataset.stop = `activated ${at}`;
+    const sum = stopButton(`hidden ${at}`, fixedText(numbers.hidden[unit]), () =>
+      openNumber("hidden", unit, unit),
+    );
+    const labels = isOpen && matrices !== null;
+    const bar = barOf((56 * Math.max(0, activation)) / largest.unit);
+    const made = stopButton(`activated ${at}`, [bar, fixedText(activation)], () => openUnit(unit));
     made.toggleAttribute("data-first", isOpen);
     const cells: Child[] = [
-      matrices && this.#reads(unit, at, matrices.rows[at], largest.row, size),
+      matrices && drawReads(unit, at, matrices.rows[at], largest.row, size),
       [
-        labels && element("span", { className: ASKED }, "x"),
-        labels && element("span", { className: KEYED }, "w"),
+        labels && element("span", { class: ASKED }, "x"),
+        labels && element("span", { class: KEYED }, "w"),
         sum,
         labels && element("span", {}, "x × w"),
       ],
       made,
       matrices &&
-        this.#strip({
+        stripOf({
           stop: `column ${at}`,
-          name: this.#t("zoom.strip.column", unit),
+          name: app.t("zoom.strip.column", unit),
           numbers: matrices.columns[at].map((value) => value * activation),
           largest: largest.column,
-          open: (d) => this.#open("output", d, unit),
+          open: (d) => openNumber("output", d, unit),
           ...size,
         }),
-      direct && element("span", { className: "gfz-number" }, signed(direct.parts[unit])),
+      direct && element("span", { class: "gfz-number" }, signed(direct.parts[unit])),
       words &&
         element(
           "bdi",
-          { className: "gfz-speaks", title: words[at].join(" ") },
-          words[at].slice(0, isOpen ? 5 : 3).join(this.#t("word.comma")),
+          { class: "gfz-speaks", title: words[at].join(" ") },
+          words[at].slice(0, isOpen ? 5 : 3).join(app.t("word.comma")),
         ),
     ];
     return tableRow(name, cells, isOpen);
   }
 
   /** Returns the sizes that fill a cell of the rows of W₁ and of the columns of W₂, and the bar of a unit. */
-  #largest() {
-    const { matrices, units, numbers } = this.#reading;
+  function largestSizes() {
     const columns = units.map((unit, at) =>
       (matrices?.columns[at] ?? []).map((one) => one * numbers.activated[unit]),
     );
@@ -326,55 +355,53 @@ class Panel {
   }
 
   /** Returns a unit's row of W₁; of the open unit, below x and above their products, number by number. */
-  #reads(
+  function drawReads(
     unit: number,
     at: number,
     weights: Float32Array,
     largest: number,
     size: { width: number; height: number; className: string },
   ) {
-    const { numbers, unit: chosen } = this.#reading;
-    const row = this.#strip({
+    const { unit: chosen } = reading;
+    const row = stripOf({
       stop: `row ${at}`,
-      name: this.#t("zoom.strip.row", unit),
+      name: app.t("zoom.strip.row", unit),
       numbers: weights,
       largest,
-      open: () => this.#open("hidden", unit, unit),
+      open: () => openNumber("hidden", unit, unit),
       ...size,
     });
     if (unit !== chosen) return [row];
-    const products = this.#strip({
+    const products = stripOf({
       stop: "products",
       name: "x × w",
       numbers: numbers.read.map((value, i) => value * weights[i]),
-      open: () => this.#open("hidden", unit, unit),
+      open: () => openNumber("hidden", unit, unit),
       ...size,
       className: "",
     });
-    return [this.#point("read", { ...size, className: ASKED, stop: "read above" }), row, products];
+    return [pointStrip("read", { ...size, className: ASKED, stop: "read above" }), row, products];
   }
 
   // Below the table, and around the panel
 
-  #below() {
-    const { read, wide, strip } = this.#frame;
+  function drawBelow() {
+    const { read, wide, strip } = frame;
     const width = Math.max(strip, 180);
-    const made = this.#point("read", { width: width - 8, height: read.height - 4, className: ASKED });
+    const made = pointStrip("read", { width: width - 8, height: read.height - 4, className: ASKED });
     const y = read.y + read.height / 2;
     return [
-      put(element("div", { className: "gfz-box gfz-query" }, made), { x: wide.x, width, ...read }),
-      put(turner(this.#app, this.#reading.stack, this.#reading), { x: wide.x + width + 18, y: y - 13 }),
-      put(legend(this.#app), { y: y - 12 }),
+      put(element("div", { class: "gfz-box gfz-query" }, made), { x: wide.x, width, ...read }),
+      put(turner(app, reading.stack, reading), { x: wide.x + width + 18, y: y - 13 }),
+      put(legend(app), { y: y - 12 }),
     ];
   }
 
-  #outside() {
-    const { wide, strip, height, read, output } = this.#frame;
-    const [below, above] = neighbours(this.#app, this.#reading.box);
+  function drawOutside() {
+    const { wide, strip, height, read, output } = frame;
+    const [below, above] = neighbours(app, reading.box);
     const [x, up] = [wide.x + Math.max(strip, 180) / 2, wide.x + wide.width / 2];
-    return [
-      outerLine(ASKED, `M${x} ${height + 48}V${read.y + read.height}`, [x + 14, height + 30], below),
-      outerLine(KEYED, `M${up} -48V${output.y}`, [up + 14, -20], above),
-    ];
+    return [enteringLine(ASKED, x, height, read, below), leavingLine(KEYED, up, output, above)];
   }
+  return drawn();
 }

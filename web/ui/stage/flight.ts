@@ -3,8 +3,8 @@
 import { drawing } from "../figure.ts";
 import { wantsStillness } from "./glide.ts";
 import { boxOf, middle, ribbonPath } from "./geometry.ts";
-import { rowOfHead } from "./numbers.ts";
 import { HUES, text } from "./pen.ts";
+import { lookOf } from "./looks.ts";
 import { arcPath, crossing } from "./strands.ts";
 import { strip } from "./tiles.ts";
 import { tokenName } from "./words.ts";
@@ -57,18 +57,17 @@ function riseFrom(layer: SVGElement, pen: Pen) {
 function read(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing: Timing) {
   const { geometry, numbers } = pen;
   const place = geometry[stack];
-  const isCross = id === "cross_attention";
-  const family = isCross ? "cross" : stack;
-  const lit = stack === "encoder" ? numbers.source : numbers.row;
-  const weights = isCross ? numbers.read : rowOfHead(numbers.weights[family], numbers.heads[family], lit);
+  const family = id === "cross_attention" ? "cross" : stack;
+  const { isArc, query: lit } = lookOf(pen, family);
+  const weights = numbers.rows[family];
   weights.forEach((weight, from) => {
     if (weight < FAINT) return;
-    const way = isCross
-      ? `${ribbonPath(geometry, from, weights.length)}H${place.columns.at[lit]}`
-      : arcPath(place, from, lit);
+    const way = isArc
+      ? arcPath(place, from, lit, id)
+      : `${ribbonPath(geometry, from, weights.length)}H${place.columns.at[lit]}`;
     const dot = drawing("circle", {
       r: 2 + 4 * Math.sqrt(weight),
-      fill: isCross ? "var(--src)" : `var(${HUES[stack]})`,
+      fill: isArc ? `var(${HUES[stack]})` : "var(--src)",
       stroke: "var(--card)",
     });
     along(layer, dot, way, timing);
@@ -82,8 +81,7 @@ function dropFrom(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing:
   const output = numbers.vectors.get(`${stack}.${id}.output`);
   if (!output) return;
   const box = boxOf(place, id).y;
-  const from =
-    id === "cross_attention" ? crossing(pen, numbers.source) : id === "feed_forward" ? middle(box) : box[0];
+  const from = id === "cross_attention" ? crossing(pen) : id === "feed_forward" ? middle(box) : box[0];
   const add = middle(boxOf(place, `${id}.add`).y);
   tiles(layer, pen, place, output, from, add, timing);
   const loop = layer.parentElement?.querySelector(`.gfs-loop[data-box="${stack}.${id}"]`)?.getAttribute("d");

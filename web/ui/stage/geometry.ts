@@ -63,11 +63,21 @@ export interface Plan {
   layers: Record<Stack, number>;
   /** The open layer of each stack. */
   open: Record<Stack, number>;
-  /** The lit box, which takes the height. */
+  /** The lit box, which gets the free height. */
   lit: string;
+  /** Whether a second translation stands under the written words. */
+  second: boolean;
+  /** The width of the longest name of a stack's boxes. */
+  names: Record<Stack, number>;
+  /** Whether the encoder stands alone, as wide as the figure: the decoder has not begun, and is out of sight. */
+  alone: boolean;
   /** The labels of each column, one above the other, and which columns must keep their words. */
-  columns: Record<Stack, { labels: string[][]; keep(column: number): boolean; leftwards: boolean }>;
-  measure(text: string): number;
+  columns: Record<
+    Stack,
+    { labels: string[][]; keep(column: number): boolean; lit: number; leftwards: boolean }
+  >;
+  /** Returns the width of a word, in bold type and with a frame if it is lit. */
+  measure(text: string, isLit?: boolean): number;
 }
 
 /** A box's usual and smallest height. */
@@ -80,7 +90,7 @@ interface Row {
 
 export const NARROW = 1280;
 const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
-const THREAD = 12; // the width of a column without its word
+const [THREAD, LEAST] = [12, 16]; // the widths of a column without its word, and of the least one with its word
 const GAP = 8;
 const HEAD = 22; // the line of a card with the layer's number
 const SLIM = 26;
@@ -118,7 +128,7 @@ export function middle([from, to]: Span) {
 }
 
 /** Returns the boxes of a layer from the bottom up, as the norm orders them. */
-function layerRows(stack: Stack, { norm, lit }: Plan, scale = 1): Row[] {
+function layerRows(stack: Stack, { norm, lit, second }: Plan, scale = 1): Row[] {
   const kinds =
     stack === "encoder"
       ? ["self_attention", "feed_forward"]
@@ -132,7 +142,8 @@ function layerRows(stack: Stack, { norm, lit }: Plan, scale = 1): Row[] {
     const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
     const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
     const kind = id === "feed_forward" ? "ffn" : "att";
-    const own = { id, kind, usual: usual * scale, least: least * scale } as const;
+    const low = second ? scale * 0.86 : scale; // a second line of words takes the height in a low window
+    const own = { id, kind, usual: usual * scale, least: least * low } as const;
     return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
   });
 }
@@ -156,20 +167,35 @@ function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   return { boxes, top: y + gap };
 }
 
+/** Returns widths with which no two words of one line touch, though a long word reaches over its column. */
+function sharedWidths(sizes: number[][], least: number) {
+  const widths: number[] = [];
+  for (const [at, words] of sizes.entries()) {
+    const ends = at === sizes.length - 1 ? words : [];
+    const needed = words.map((word, line) => word + (at ? sizes[at - 1][line] - widths[at - 1] : 0));
+    widths.push(Math.max(least, ...needed, ...ends));
+  }
+  return widths;
+}
+
 /** Returns the columns of words in this room; if the words do not all fit, those that must be kept do. */
 export function columnsOf(
   labels: string[][],
   [from, to]: Span,
   keep: (column: number) => boolean,
-  measure: (text: string) => number,
+  measure: (text: string, column: number) => number,
   leftwards = false,
   least = 24,
+  most = 26,
 ): Columns {
-  const full = labels.map((words) => Math.max(least, ...words.map(measure)));
+  const sizes = labels.map((words, at) => words.map((word) => measure(word, at)));
   const room = to - from;
-  const all = full.reduce((sum, width) => sum + width + 5, 0) <= room;
+  const fits = (widths: number[]) => widths.reduce((sum, width) => sum + width + 3, 0) <= room;
+  const whole = sizes.map((words) => Math.max(least, ...words));
+  const full = [whole, sharedWidths(sizes, least), sharedWidths(sizes, LEAST)].find(fits) ?? whole;
+  const all = fits(full);
   const shown = full.map((_, at) => all || keep(at));
-  const between = all ? 0 : 7;
+  const between = all ? 0 : 5;
   const taken = () => full.reduce((sum, width, at) => sum + (shown[at] ? width + between : THREAD), 0);
   const kept = [...full.keys()].filter((at) => shown[at]);
   const away = (at: number) => Math.min(...kept.map((one) => Math.abs(one - at)));
@@ -181,7 +207,7 @@ export function columnsOf(
   const wide = full.reduce((sum, width, at) => sum + (shown[at] ? width + between : 0), 0);
   const closed = shown.filter((one) => !one).length;
   const thin = closed ? Math.max(1, (room - wide) / closed) : 0;
-  const extra = all && full.length ? Math.min(26, (room - wide) / full.length) : between;
+  const extra = all && full.length ? Math.min(most, (room - wide) / full.length) : between;
   const squeeze = Math.min(1, room / (wide + thin * closed || 1)); // kept words alone may be too many
   const width = full.map((one, at) => (shown[at] ? one + extra : thin) * squeeze);
   let x = from;
@@ -200,10 +226,19 @@ function edgeHeights(layers: number, open: number, isTight = false) {
   return { height, below: span(open), above: span(layers - 1 - open) };
 }
 
+/** Returns where the decoder begins on a plane of this width: at 686 of 1440. */
+export function splitOf(width: number) {
+  return Math.round(width * 0.4765);
+}
+
 /** Encoder at the left and decoder at the right, as in the paper. */
 function wide(plan: Plan): Geometry {
   const { width, height, layers, open } = plan;
-  const split = Math.round(width * 0.4765); // 686 of 1440
+  const edge = plan.alone ? width - 38 : splitOf(width) - 64;
+  const split = plan.alone ? width + 200 : splitOf(width); // out of sight
+  const right = split + width - 38 - splitOf(width);
+  const names = right - 6 - Math.max(66, plan.names.decoder);
+  const first = 58 + Math.max(66, plan.names.encoder); // where the encoder's columns begin
   const bottom = height - 76; // below: the examples and the foot
   const words: Span = [bottom - 32, bottom];
   const candidates = height < 900 ? 3 : 5;
@@ -212,19 +247,20 @@ function wide(plan: Plan): Geometry {
     return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
   });
   const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM : Infinity);
-  const first = stacked(embeddings, heightsBelow, words[0] - 10);
+  const inputs = stacked(embeddings, heightsBelow, words[0] - 10);
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1; // edges below and above
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder, isTight),
     decoder: edgeHeights(layers.decoder, open.decoder, isTight),
   };
   const below = Math.max(edges.encoder.below, edges.decoder.below);
-  const floor = first.top - 11 - below - GAP; // where the open layers begin: level on both sides
+  const floor = inputs.top - 11 - below - GAP; // where the open layers begin: level on both sides
   const rows = layerRows("decoder", plan);
   const softmax = candidates * 16.2 + 11;
-  const norms: Row[] =
-    plan.finalNorm && plan.norm === "pre" ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
-  const above = 56 + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms.length * 34;
+  const norms: Row[] = plan.finalNorm ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
+  const under = plan.second ? 26 : 0;
+  const above =
+    56 + under + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms.length * 34;
   const heights = fitted(rows, floor - above - (rows.length - 1) * GAP);
   const inner = stacked(rows, heights, floor);
   const card: Span = [inner.top - HEAD, floor + GAP];
@@ -233,13 +269,13 @@ function wide(plan: Plan): Geometry {
   const linear: Span = [top - 28, top];
   const soft: Span = [linear[0] - 10 - softmax, linear[0] - 10];
   const outer: Box[] = [
-    ...first.boxes,
+    ...inputs.boxes,
     ...inner.boxes,
     ...final.boxes,
     { id: "linear", kind: "lin", y: linear },
     { id: "softmax", kind: "sof", y: soft },
   ];
-  const written: Span = [soft[0] - 36, soft[0] - 10];
+  const written: Span = [soft[0] - 36 - under, soft[0] - 10 - under];
 
   const own = layerRows("encoder", plan);
   const level = own.map(({ id, usual }) => {
@@ -255,27 +291,27 @@ function wide(plan: Plan): Geometry {
   const leftFinal = stacked(norms, [26], leftCard[0] - edges.encoder.above - GAP);
   const encoder: StackPlace = {
     stack: "encoder",
-    x: [40, split - 64],
-    room: [124, split - 68],
+    x: [40, edge],
+    room: [first, edge - 4],
     names: 52,
     side: -1,
-    boxes: [...first.boxes, ...left.boxes, ...leftFinal.boxes],
+    boxes: [...inputs.boxes, ...left.boxes, ...leftFinal.boxes],
     card: leftCard,
     edges: edgesOf(layers.encoder, open.encoder, leftCard, edges.encoder.height),
     words,
-    columns: columnsFor("encoder", plan, [124, split - 68]),
+    columns: columnsFor("encoder", plan, [first, edge - 4]),
   };
   const decoder: StackPlace = {
     stack: "decoder",
-    x: [split, width - 38],
-    room: [split + 4, width - 116],
-    names: width - 110,
+    x: [split, right],
+    room: [split + 4, names - 6],
+    names,
     side: 1,
     boxes: outer,
     card,
     edges: edgesOf(layers.decoder, open.decoder, card, edges.decoder.height),
     words,
-    columns: columnsFor("decoder", plan, [split + 4, width - 116]),
+    columns: columnsFor("decoder", plan, [split + 4, names - 6]),
   };
   return { width, height, narrow: false, encoder, decoder, written, candidates };
 }
@@ -285,7 +321,8 @@ function narrow(plan: Plan): Geometry {
   const { width, layers, open } = plan;
   const scale = width < 700 ? 0.62 : 0.8;
   const x: Span = [44, width - 12];
-  const names = width - (width < 700 ? 89 : 110);
+  const widest = Math.max(plan.names.encoder, plan.names.decoder);
+  const names = width - 16 - Math.max(width < 700 ? 73 : 94, widest);
   const room: Span = [50, names - 5];
   const slim = 16;
   const place = (stack: Stack, top: number) => {
@@ -325,9 +362,10 @@ function narrow(plan: Plan): Geometry {
   return { width, height: encoder.words[1] + 4, narrow: true, encoder, decoder, written: [0, 8], candidates };
 }
 
-function columnsFor(stack: Stack, { columns, measure }: Plan, room: Span) {
-  const { labels, keep, leftwards } = columns[stack];
-  return columnsOf(labels, room, keep, measure, leftwards);
+function columnsFor(stack: Stack, { columns, measure, alone }: Plan, room: Span) {
+  const { labels, keep, lit, leftwards } = columns[stack];
+  const width = (text: string, column: number) => measure(text, column === lit);
+  return columnsOf(labels, room, keep, width, leftwards, 24, alone ? Infinity : 26);
 }
 
 function edgesOf(layers: number, open: number, card: Span, height: number) {

@@ -95,7 +95,7 @@ function nameOf(pen: Pen, place: StackPlace, box: Box) {
 
 /** Draws the boxes' names above everything else. */
 export function drawNames(pen: Pen) {
-  const { geometry, languages } = pen;
+  const { geometry, languages, numbers } = pen;
   const { encoder, decoder, narrow } = geometry;
   const named = [encoder, decoder].flatMap((place) =>
     place.boxes.flatMap((box) => {
@@ -104,7 +104,8 @@ export function drawNames(pen: Pen) {
       const style = isLit ? { fill: "var(--ink)", weight: 650 } : {};
       const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / 15));
       const pictured = isLit && box.kind === "att" && !narrow;
-      const y = pictured ? box.y[0] + 8 + 7.5 * shown.length : middle(box.y);
+      const up = box.kind === "sof" ? 12 : 0; // below: why the word is written
+      const y = pictured ? box.y[0] + 8 + 7.5 * shown.length : middle(box.y) - up;
       const named = lines(place.names, y, shown.slice(0, fits), style);
       return drawing("g", { class: "gfs-box-name", "data-box": `${place.stack}.${box.id}` }, named);
     }),
@@ -127,7 +128,10 @@ export function drawNames(pen: Pen) {
       text(
         Math.min(encoder.columns.at[0], encoder.columns.at[count - 1]) + 14,
         memoryTop(geometry, count) - 11,
-        pen.t("stage.memory", languages.source),
+        pen.t(
+          numbers.steps.crossKeyValue.side === "source" ? "stage.memory" : "stage.memory.unread",
+          languages.source,
+        ),
         {
           fill: "var(--ink3)",
         },
@@ -144,10 +148,12 @@ export function drawNames(pen: Pen) {
 /** Draws the residual connections, outside the boxes as in the paper. */
 export function drawLoops(pen: Pen) {
   const { geometry, box } = pen;
+  const { normed } = pen.numbers.steps.shortcut;
   return [geometry.encoder, geometry.decoder].flatMap((place) => {
     const sublayers = place.boxes.filter(({ kind }) => kind === "att" || kind === "ffn");
     return sublayers.map((one) => {
-      const from = place.boxes.find(({ id }) => id === `${one.id}.norm`) ?? one;
+      const norm = place.boxes.find(({ id }) => id === `${one.id}.norm`);
+      const from = (!normed && norm) || one;
       const lit = [one.id, `${one.id}.add`].some((id) => `${place.stack}.${id}` === box);
       return loop(
         place,
@@ -156,12 +162,21 @@ export function drawLoops(pen: Pen) {
         middle(boxOf(place, `${one.id}.add`).y),
         lit,
         geometry.narrow,
+        normed && !norm && pen.t("stage.box.encoder.norm"),
       );
     });
   });
 }
 
-function loop(place: StackPlace, id: string, from: number, to: number, lit: boolean, narrow: boolean) {
+function loop(
+  place: StackPlace,
+  id: string,
+  from: number,
+  to: number,
+  lit: boolean,
+  narrow: boolean,
+  norm: string | false,
+) {
   const { side, x } = place;
   const start = side < 0 ? x[0] : x[1];
   const [end, r] = [start + side * (narrow ? 6 : 13), narrow ? 3 : 5];
@@ -174,5 +189,11 @@ function loop(place: StackPlace, id: string, from: number, to: number, lit: bool
   return [
     path(way, colour, width, { class: "gfs-loop", "data-box": `${place.stack}.${id}` }),
     path(arrow, colour, width),
+    norm &&
+      drawing(
+        "rect",
+        { x: end - 5, y: (from + to) / 2 - 9, width: 10, height: 18, rx: 2, class: "gfs-loop-norm" },
+        drawing("title", {}, norm),
+      ), // a mistake has the residual normalised, too
   ];
 }

@@ -16,12 +16,16 @@ export interface Written {
   ids: number[] | null;
 }
 
-/** Turns rows of one decoder position together; `width`: the number of words that they can look at. */
+/**
+ * Turns rows of one position together. `width`: the number of words that they can look at; `at`: the place of the written
+ * word that is watched, that of the rows if they are the decoder's.
+ */
 export class Hand {
   #app: App;
   #translated: Translated;
   #places: Omit<TurnedRow, "weights">[];
   #width: number;
+  #at: number;
   #turning: Promise<Turning> | null = null;
   #row: Promise<Float32Array | null> = Promise.resolve(null);
   #moves = 0;
@@ -33,11 +37,13 @@ export class Hand {
     translated: Translated,
     places: Omit<TurnedRow, "weights">[],
     width = translated.sourceIds.length,
+    at = places[0].query,
   ) {
     this.#app = app;
     this.#translated = translated;
     this.#places = places;
     this.#width = width;
+    this.#at = at;
   }
 
   /** The position at which the rows rest, as the state has it; null if they are not turned. */
@@ -49,7 +55,8 @@ export class Hand {
 
   /** Returns the rows that look at a position between two neighbouring words. */
   rows(position: number): TurnedRow[] {
-    const weights = splitWeights(this.#width, position).map((weight) => Math.round(100 * weight) / 100);
+    const place = Math.round(100 * position) / 100;
+    const weights = splitWeights(this.#width, place).map((weight) => Math.round(100 * weight) / 100);
     return this.#places.map((place) => ({ ...place, weights }));
   }
 
@@ -69,14 +76,16 @@ export class Hand {
     });
     const turning = await this.#turning;
     const rows = this.rows(position);
-    this.#row = this.#row.catch(() => null).then(() => (move === this.#moves ? turning.row(rows) : null));
+    this.#row = this.#row
+      .catch(() => null)
+      .then(() => (move === this.#moves ? turning.row(rows, this.#at) : null));
     const logProbs = await this.#row;
     if (!logProbs || move <= this.#rested) return;
     show({ logProbs, ids: null });
     if (move !== this.#moves) return;
     try {
-      const { ids } = await turning.after(rows);
-      if (move === this.#moves) show({ logProbs, ids: [...hypothesis.ids.slice(0, rows[0].query), ...ids] });
+      const { ids } = await turning.after(rows, this.#at);
+      if (move === this.#moves) show({ logProbs, ids: [...hypothesis.ids.slice(0, this.#at), ...ids] });
     } catch (error) {
       if (move === this.#moves) throw error; // the next move ends the computation of the words
     }
@@ -94,23 +103,20 @@ export class Hand {
     await this.#app.set({ overrides: withoutRows(this.#app.changes.overrides, this.#places) });
   }
 
-  /** Returns what the model writes at rest, as the page's own search found it. */
+  /** Returns the model's output before any row is turned, from the page's own search. */
   async rested(): Promise<Written> {
-    const [{ query }] = this.#places;
     const trace = await this.trace();
     return {
-      logProbs: rowOf(await trace.get("log_probs"), query),
+      logProbs: rowOf(await trace.get("log_probs"), this.#at),
       ids: this.#app.result.current.hypothesis.ids,
     };
   }
 
-  /** Returns the forward pass at rest: of the words that the page's own search wrote, if they reach the rows. */
+  /** Returns the forward pass before any row is turned, of the page's own output if that reaches the rows. */
   async trace(): Promise<Trace> {
     const { current } = this.#app.result;
     const { sourceIds, targetIds } = this.#translated;
-    const isOwn =
-      String(current.sourceIds) === String(sourceIds) &&
-      this.#places[0].query < current.hypothesis.ids.length;
+    const isOwn = String(current.sourceIds) === String(sourceIds) && this.#at < current.hypothesis.ids.length;
     return isOwn ? current.trace : this.#app.sentences.traced(sourceIds, targetIds, current.changes);
   }
 }

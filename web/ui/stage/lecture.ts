@@ -25,7 +25,7 @@ export function followLecture(app: App, root: HTMLElement) {
   const key = (event: KeyboardEvent) => {
     const { view, zoom, sheet, lecture } = app.state;
     if (view !== "stage" || !isForPage(event)) return;
-    if (event.key.toLowerCase() === "f") app.show({ lecture: !lecture });
+    if (event.key === "f") app.show({ lecture: !lecture });
     else if (event.key === "Escape" && lecture && !zoom && !sheet) app.show({ lecture: false });
     else return;
     event.preventDefault();

@@ -1,4 +1,4 @@
-// What the stage lights: the word and the heads of the sentence's opening, until the reader chooses.
+// Lights the word and the heads of the sentence's opening, until the reader chooses others.
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { begin, isAsOpened } from "../link.ts";

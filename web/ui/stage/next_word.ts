@@ -125,38 +125,59 @@ export function drawGuesses(pen: Pen) {
   return numbers.guesses.flatMap(({ at, id, token, probability }) => {
     const y = guessHeight(decoder, at);
     if (y === null) return [];
-    const said = `${tokenName(token, pen.t)} ${probabilityWords(probability)}`;
+    const guess = [tokenName(token, pen.t), probabilityWords(probability)];
+    const [said, title] = [guess.join(" "), pen.t("stage.guess", ...guess)];
     const width = pen.measure(said, 12, 620) + 14;
     const left = x + 26 + width > decoder.room[1];
     const from = left ? x - 22 - width : x + 26;
-    return [
-      drawing(
-        "g",
-        {
-          class: "gfs-guess",
-          "data-guess": at,
-          role: "button",
-          tabindex: -1,
-          "aria-label": pen.t("stage.guess", said),
-        },
-        drawing("title", {}, pen.t("stage.guess", said)),
-        drawing("rect", {
-          x: from,
-          y: y - 10,
-          width,
-          height: 20,
-          rx: 10,
-          fill: "var(--card)",
-          stroke: id === written ? "var(--tgt)" : "var(--hair)",
-        }),
-        text(from + width / 2, y, said, {
-          anchor: "middle",
-          weight: id === written ? 650 : 400,
-          fill: id === written ? "var(--tgt)" : "var(--ink2)",
-        }),
-      ),
-    ];
+    return chip(pen, at, said, title, [from, y], id === written);
   });
+}
+
+/** Draws the button that says why the lit word is written, under the name of the box of its probability. */
+export function drawWhy(pen: Pen) {
+  const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
+  const why = t("why.title", tokenName(numbers.translated.outputTokens[numbers.row] ?? "", t));
+  const fits = pen.measure(why, 12, 620) + 14 < decoder.x[1] - decoder.names;
+  const y = middle(boxOf(decoder, "softmax").y) + 14;
+  return chip(pen, "why", fits ? why : t("panel.why"), why, [decoder.names - 6, y], true);
+}
+
+/** Draws a small button on the figure: a guess, or the question why the lit word is written. */
+function chip(
+  pen: Pen,
+  at: string,
+  said: string,
+  about: string,
+  [from, y]: [number, number],
+  isLit: boolean,
+) {
+  const width = pen.measure(said, 12, 620) + 14;
+  return drawing(
+    "g",
+    {
+      class: `gfs-${at === "why" ? at : "guess"}`,
+      "data-guess": at,
+      role: "button",
+      tabindex: -1,
+      "aria-label": about,
+    },
+    drawing("title", {}, about),
+    drawing("rect", {
+      x: from,
+      y: y - 10,
+      width,
+      height: 20,
+      rx: 10,
+      fill: "var(--card)",
+      stroke: isLit ? "var(--tgt)" : "var(--hair)",
+    }),
+    text(from + width / 2, y, said, {
+      anchor: "middle",
+      weight: isLit ? 650 : 400,
+      fill: isLit ? "var(--tgt)" : "var(--ink2)",
+    }),
+  );
 }
 
 function guessHeight(place: StackPlace, at: string) {

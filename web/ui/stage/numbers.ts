@@ -1,12 +1,15 @@
 // The numbers that the figure shows for one written word, gathered from the trace of a translation.
-import { logitLens, readOutWeights } from "../../engine/lens.ts";
-import { Run } from "../../engine/run.ts";
+import { logitLens, readOutRun } from "../../engine/lens.ts";
+import { stepsUnder } from "../../engine/mistakes.ts";
 import { largestAt, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
+import { beforeChanges } from "./before.ts";
 import { actOf } from "./chapters.ts";
 
-import type { Stack, Tensor } from "../../engine/types.ts";
+import type { Side, Stack, Steps, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
+import type { Before } from "./before.ts";
+import type { Second } from "./second.ts";
 import type { Family, FamilyId, Translated } from "../types.ts";
 
 /** A word with its probability. */
@@ -32,19 +35,29 @@ export interface StageNumbers {
   heads: Record<FamilyId, number>;
   /** The weights of each attention in the open layers, [H, T, S]. */
   weights: Record<FamilyId, Tensor>;
-  /** The source words' weights in the lit row of cross-attention. */
+  /** The lit row of the shown head of each attention. */
+  rows: Record<FamilyId, Float32Array>;
+  /** Where the handle of each lit row stands: at a word that is read, or between two while the reader's hand holds it. */
+  at: Record<FamilyId, number>;
+  /** The numbers before the reader's changes. */
+  before: Before;
+  /** The steps of the forward pass, some of which a planted mistake replaces. */
+  steps: Steps;
+  /** The source words' weights in the lit row of cross-attention; all 0 if a mistake has it read the decoder's own words. */
   read: Float32Array;
   /** The source word that is lit. */
   source: number;
-  /** The vectors that stand in boxes, such as "decoder.feed_forward": [T, D]. */
+  /** The vectors that boxes show, such as "decoder.feed_forward": [T, D]. */
   vectors: Map<string, Tensor>;
   /** For each box in which something is added: the new part's share of the two norms, by column. */
   shares: Map<string, Float32Array>;
   logits: Float32Array;
-  /** What the model gives the written word. */
+  /** The model's probability of the written word. */
   probability: number;
   candidates: Candidate[];
   guesses: Guess[];
+  /** A second translation on the same figure. */
+  second: Second | null;
 }
 
 /** Returns the weights of one row of a head. */
@@ -71,7 +84,8 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
   const heads = { encoder: places.encoder.head, cross: places.cross.head, decoder: places.decoder.head };
   const vectors = new Map<string, Tensor>();
   const shares = new Map<string, Float32Array>();
-  const preNorm = app.config.norm === "pre";
+  const steps = stepsUnder(translated.changes);
+  const preNorm = steps.preNorm(app.config);
   const put = async (key: string, name: string) => vectors.set(key, await value(name));
   const sublayer = async (stack: Stack, id: string) => {
     const name = `${stack}.layers.${open[stack]}.${id}`;
@@ -93,24 +107,48 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
       put(`${side}.embedding`, `${side}.embedding`),
       put(`${side}.positions`, `${side}.positions`),
     ]),
+    ...(["encoder", "decoder"] as const).map(
+      (stack) => steps.finalNorm(app.config) !== "none" && put(`${stack}.norm`, `${stack}.output`),
+    ),
     ...["self_attention", "feed_forward"].map((id) => sublayer("encoder", id)),
     ...["self_attention", "cross_attention", "feed_forward"].map((id) => sublayer("decoder", id)),
   ]);
-  const [, rows] = weights.cross.shape;
-  const at = Math.min(row, rows - 1);
-  const read = rowOfHead(weights.cross, heads.cross, at);
+  const at = Math.min(row, weights.cross.shape[1] - 1);
+  const { length } = translated.sourceTokens;
+  const cross = rowOfHead(weights.cross, heads.cross, at);
+  const isOwn = steps.crossKeyValue.side === "target";
+  const read = isOwn ? new Float32Array(length) : cross.subarray(0, length);
+  const source = Math.min(app.state.sourceWord ?? largestPlace(read), length - 1);
+  const rows = {
+    encoder: rowOfHead(weights.encoder, heads.encoder, source),
+    cross,
+    decoder: rowOfHead(weights.decoder, heads.decoder, at),
+  };
   return {
     translated,
     row: at,
     open,
     heads,
     weights,
+    rows,
+    at: {
+      encoder: largestPlace(rows.encoder),
+      cross: isOwn ? largestPlace(cross) : source,
+      decoder: largestPlace(rows.decoder),
+    },
+    before: await beforeChanges(app, at, (id) => ({
+      attention: attentionName(FAMILIES.find((one) => one.id === id) as Family, layerOf(id)),
+      head: heads[id],
+      query: id === "encoder" ? source : at,
+    })),
+    steps,
     read,
-    source: Math.min(app.state.sourceWord ?? largestPlace(read), translated.sourceTokens.length - 1),
+    source,
     vectors,
     shares,
     ...next,
     guesses: await guesses(app, translated, open.decoder, at),
+    second: null,
   };
 }
 
@@ -156,9 +194,14 @@ export function weighedWords(app: App, row: number) {
 }
 
 /** Returns the likeliest words of a row of log probabilities. */
-export function candidatesIn(app: App, logProbs: Float32Array, count: number): Candidate[] {
+export function candidatesIn(
+  app: App,
+  logProbs: Float32Array,
+  count: number,
+  side: Side = "target",
+): Candidate[] {
   const ids = largestAt(logProbs, count);
-  const tokens = app.engine.tokens("target", ids);
+  const tokens = app.engine.tokens(side, ids);
   return ids.map((id, at) => ({ id, token: tokens[at], probability: Math.exp(logProbs[id]) }));
 }
 
@@ -180,8 +223,7 @@ async function guesses(
 ): Promise<Guess[]> {
   const { engine, config } = app;
   if (engine.live !== true) return []; // a recording has no output matrix, and a large model's is too large to fetch
-  const model = await engine.modelWith(readOutWeights(config, "decoder"), changes.checkpoint);
-  const run = new Run(model, changes);
+  const run = await readOutRun(engine, "decoder", changes);
   const point = run.preNorm ? "added" : "normed";
   const places = Array.from({ length: config.decoder_layers }, (_, layer) =>
     layer === open

@@ -1,11 +1,12 @@
-// What the stage lights in a sentence at first, by the rules of Python's watch/explorer/opening.py.
+// Chooses the word and the heads that the stage lights first, by the rules of Python's watch/explorer/opening.py.
 import { isUnchanged } from "../../engine/changes.ts";
 import { closestCall, contestOf, oddsOf, tokenRank } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
-import { headReasons } from "../../engine/reasons.ts";
+import { headReasons, neededOf, rivalsOf, sourceReasons } from "../../engine/reasons.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { gathered } from "../latest.ts";
 import { engineChanges } from "../sentences.ts";
+import { partnerOf } from "./examples.ts";
 import { largestPlace, rowOfHead } from "./numbers.ts";
 
 import type { HeadEffect } from "../../engine/contest.ts";
@@ -65,6 +66,63 @@ export function strongestHead({ without }: Opening, attention: string) {
   )[0];
 }
 
+/** The source words on which the choice of a word over a rival depends, and what the word has without each. */
+export interface Needs {
+  rival: number;
+  words: { position: number; probability: number }[];
+}
+
+const needs: WeakMap<Translated, Map<number, Promise<Needs | null>>> = new WeakMap();
+
+/**
+ * Returns the source words on which a written word depends; null if this is not measured: only the examples are short
+ * enough, as each source word takes a pass.
+ */
+export function needsOf(app: App, translated: Translated, row: number) {
+  const known = needs.get(translated) ?? new Map<number, Promise<Needs | null>>();
+  needs.set(translated, known);
+  const found = known.get(row) ?? measuredNeeds(app, translated, row);
+  known.set(row, found);
+  return found;
+}
+
+async function measuredNeeds(app: App, translated: Translated, row: number): Promise<Needs | null> {
+  const { engine, payload, state, signal } = app;
+  const { sourceIds, hypothesis: { ids }, changes } = translated; // prettier-ignore
+  if (engine.live !== true || !(state.sentence in payload.openings) || !isUnchanged(changes)) return null;
+  const { word, rivals } = await rivalsAt(app, translated, row);
+  const rival = rivals[0].id;
+  const reasons = sourceReasons(engine, { sourceIds, ids, place: row }, rival);
+  const found = neededOf(await gathered(reasons, signal, () => {}), word.logProb);
+  return {
+    rival,
+    words: found.map(({ position, logProb }) => ({ position, probability: Math.exp(logProb) })),
+  };
+}
+
+/**
+ * Returns a written word and its rivals, strongest first. Of an example's lit word, the rival with which the page opens
+ * comes first, so that all of the page speaks of one choice.
+ */
+export async function rivalsAt(
+  { payload, state }: App,
+  { trace, changes, hypothesis: { ids } }: Translated,
+  row: number,
+  count?: number,
+) {
+  const logProbs = await trace.get("log_probs");
+  const found = rivalsOf(logProbs, { ids, place: row }, count);
+  const opening = payload.openings[state.sentence];
+  if (isUnchanged(changes) && opening?.row === row && String(opening.ids) === String(ids)) {
+    const { rival: id } = opening;
+    found.rivals = [
+      { id, logProb: rowOf(logProbs, row)[id] },
+      ...found.rivals.filter((one) => one.id !== id),
+    ];
+  }
+  return found;
+}
+
 async function opened(app: App, translated: Translated, onProgress: Progress, signal: AbortSignal) {
   const { engine, payload } = app;
   const { sourceIds, hypothesis } = translated;
@@ -94,7 +152,7 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
 }
 
 /** Returns the contest of two translated sentences; null if their translations do not differ. */
-export function contestBetween(one: Translated, other: Translated) {
+function contestBetween(one: Translated, other: Translated) {
   const [first, second] = [one, other].map(({ sourceIds, hypothesis }) => ({
     sourceIds,
     ids: hypothesis.ids,
@@ -111,11 +169,12 @@ async function textOf(engine: Engine, sourceIds: number[], texts: string[]) {
   return "";
 }
 
-/** Returns the translation of the other sentence of the story's pair; null for a sentence that is not in the pair. */
+/** Returns the translation of the sentence with which a sentence makes a pair; null if the page has none. */
 async function otherOfPair(app: App, sourceIds: number[]) {
-  const { pair } = app.payload.story;
-  const at = pair.indexOf(await textOf(app.engine, sourceIds, pair));
-  return at < 0 ? null : app.translated(pair[1 - at], "", engineChanges());
+  const { payload, engine } = app;
+  const sentence = await textOf(engine, sourceIds, [...payload.examples, ...payload.story.pair]);
+  const other = sentence && partnerOf(payload, sentence);
+  return other ? app.translated(other, "", engineChanges()) : null;
 }
 
 /** Returns what each head is worth to a word, or null if Python behind the page would take long for `all` passes. */

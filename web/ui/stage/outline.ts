@@ -2,7 +2,7 @@
 // the stage.
 import { button, element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
-import { NARROW, planeOf } from "./geometry.ts";
+import { NARROW, planeOf, splitOf } from "./geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
 import { languageNames } from "./languages.ts";
 import { path, rectangle, text } from "./pen.ts";
@@ -88,19 +88,20 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
 /** Returns the outline as an element, empty while another act is shown. */
 export function createOutline(app: App) {
   const title = element("h2");
-  const lead = element("p", { className: "gfs-outline-lead" });
+  const lead = element("p", { class: "gfs-outline-lead" });
   const act = button("", () => goOn(app, 1), { className: "gfs-pill gfs-dark" });
-  const picture = element("div", { className: "gfs-outline-picture" });
+  const picture = element("div", { class: "gfs-outline-picture" });
   const strip = createStrip(app);
   const plane = element(
     "div",
-    { className: "gfs-plane" },
-    element("p", { className: "gfs-name gfs-outline-name" }, "glassformer"),
+    { class: "gfs-plane" },
+    element("p", { class: "gfs-name gfs-outline-name" }, "glassformer"),
     picture,
-    element("div", { className: "gfs-outline-said" }, title, lead, act),
+    element("div", { class: "gfs-outline-act" }, act),
+    element("div", { class: "gfs-outline-said" }, title, lead),
     strip,
   );
-  const made = element("section", { className: "gf-stage-root gfs-outline" }, plane);
+  const made = element("section", { class: "gf-stage-root gfs-outline" }, plane);
   const isShown = () => {
     const { view, chapter, act } = app.state;
     return view === "stage" && chapter === 1 && act > 0;
@@ -116,7 +117,7 @@ export function createOutline(app: App) {
     const plan = outlinePlan(app.config, width, height);
     strip.style.cssText = plan.narrow
       ? ""
-      : `left:${width * 0.4765}px;top:${height - 66}px;width:${width * 0.5235 - 38}px`;
+      : `left:${splitOf(width)}px;top:${height - 66}px;width:${width - splitOf(width) - 38}px`;
     plane.classList.toggle("gfs-narrow", width < NARROW);
     const names = languageNames(app);
     title.textContent = app.t("outline.title");

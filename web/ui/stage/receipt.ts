@@ -1,26 +1,36 @@
 // The receipt of one number: the terms that it is the sum of, and the steps after the sum.
 import { decimalsOf, fixedText, numberText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
-import { element } from "../dom.ts";
+import { button, element } from "../dom.ts";
 import { tokenName } from "./words.ts";
 
-import type { Explanation, Part } from "../../engine/types.ts";
+import type { Cell, Explanation, Part } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 
 /** A heading of the table, and the class of its colour. */
 export type Heading = readonly [text: string, className?: string];
-/** A line below the table: its name, its number as text, and the class of its colour. */
-export type Line = readonly [label: string, text: string, className?: string];
+/** A line below the table: its name, its number as text, the class of its colour, and the cell of the number. */
+export type Line = readonly [label: string, text: string, className?: string, cell?: Cell];
+/** Opens the arithmetic of a number. */
+type Go = (cell: Cell) => void;
 
-const SIDES = ["left", "right", "value"] as const;
+export const SIDES = ["left", "right", "value"] as const;
 const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
 
 /**
  * Returns a number's terms as a table: the largest ones in their order, the sum of the others, and lines below them.
- * `headings`: of the numbers, preceded by that of the labels if they are shown. `most`: the number of terms.
+ * `headings`: of the numbers, preceded by that of the labels if they are shown. `most`: the number of terms. `go`: makes
+ * each number that has a cell a button.
  */
-export function receiptTable(app: App, parts: Part[], headings: Heading[], lines: Line[], most: number) {
+export function receiptTable(
+  app: App,
+  parts: Part[],
+  headings: Heading[],
+  lines: Line[],
+  most: number,
+  go?: Go,
+) {
   const count = parts.length > most + 1 ? most : parts.length; // not "the other 1"
   const shown = new Set([...largestAt(parts.map(sizeOf), count), parts.findIndex(({ own }) => own)]);
   const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
@@ -32,21 +42,24 @@ export function receiptTable(app: App, parts: Part[], headings: Heading[], lines
   const row = (part: Part) =>
     element(
       "tr",
-      { className: part.own ? "gfz-own" : "" },
+      { class: part.own ? "gfz-own" : "" },
       labelled && element("th", { scope: "row" }, element("bdi", {}, tokenName(part.label, app.t))),
-      sides.map((side) => element("td", {}, part[side] !== undefined && numberOf(part, side))),
+      sides.map((side) =>
+        element("td", {}, part[side] !== undefined && linked(numberOf(part, side), cellOf(part, side), go)),
+      ),
     );
-  const below = ([label, text, className = ""]: Line) =>
+  const below = ([label, text, className = "", cell]: Line) =>
     element(
       "tr",
       {},
       element("th", { scope: "row", colSpan: Math.max(1, headings.length - 1) }, label),
-      element("td", { className }, text),
+      element("td", { className }, linked(text, cell, go)),
     );
   const rest = { label: "", value: others.reduce((sum, part) => sum + (part.value ?? 0), 0) };
   return element(
     "table",
-    { className: `gfz-receipt ${sides.length === 3 && !labelled ? "gfz-products" : ""}` },
+    { class: `gfz-receipt ${sides.length === 3 && !labelled ? "gfz-products" : ""}` },
+    parts.length > 0 && element("caption", {}, app.t("numbers.rounded")),
     element(
       "thead",
       {},
@@ -64,8 +77,21 @@ export function receiptTable(app: App, parts: Part[], headings: Heading[], lines
       parts.filter((_, at) => shown.has(at)).map(row),
       others.length > 0 && below([app.t("numbers.rest", others.length), numberOf(rest, "value")]),
     ),
-    element("tfoot", { className: lines.length > 4 ? "gfz-dense" : "" }, lines.map(below)),
+    element("tfoot", { class: lines.length > 4 ? "gfz-dense" : "" }, lines.map(below)),
   );
+}
+
+/** Returns the cell of one of a term's numbers. */
+function cellOf({ left, from = [] }: Part, side: (typeof SIDES)[number]) {
+  const linked = left === undefined ? ["value"] : SIDES;
+  return from[linked.indexOf(side)];
+}
+
+/** Returns a number; if it has a cell, as a button that opens its own arithmetic. */
+function linked(text: string, cell: Cell | undefined, go: Go | undefined) {
+  if (!cell || !go) return text;
+  const title = `${cell.name}[${cell.index.join(", ")}]`;
+  return button(text, () => go(cell), { className: "gfz-link", title });
 }
 
 /** Returns a number's formula, its terms, and the lines to its result. `exact`: with as many digits as it needs. */
@@ -79,7 +105,7 @@ export function explanationReceipt(app: App, made: Explanation, most: number, ex
     return [label, written(value), at === stages.length - 1 ? "gfz-keyed" : ""];
   });
   return [
-    element("p", { className: "gfz-formula" }, made.formula),
+    element("p", { class: "gfz-formula" }, made.formula),
     receiptTable(app, headings.length > 0 ? made.parts : [], headings, lines, most),
   ];
 }

@@ -1,18 +1,21 @@
 // The sentence that says what is lit. Each claim is a number of the trace or of a measurement; what is not known is not
 // said. `python -m benchmarks.truth` checks each against PyTorch.
+import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
+import { labelsOf } from "../sentences.ts";
 import { familyOf } from "./choices.ts";
 import { isHeadOff, largestPlace, rowOfHead } from "./numbers.ts";
-import { probabilityWords, tokenName } from "./words.ts";
+import { headName, probabilityWords, tokenName } from "./words.ts";
 
 import type { Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Child, Family } from "../types.ts";
+import type { Child, Family, Translated } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
+import type { Needs } from "./opening.ts";
 
-/** What the stage says: a large sentence with the words in their colours, a smaller one, and the paper's section. */
+/** The text of the stage: a large sentence with coloured words, a smaller sentence, and the section of the paper. */
 export interface Said {
   kicker: string;
   /** Texts, and words of the source and the target. */
@@ -27,7 +30,14 @@ export interface Worth {
   after: number;
   /** Whether it is known that no other head's loss costs the word more. */
   isMost: boolean;
+  /** The source words on which it depends most, if they are known. */
+  needs: Needs | null;
 }
+
+/** The number of turned rows that a sentence names. */
+const MOST_TURNED = 2;
+/** The number of unknown words that a sentence names. */
+const MOST_UNKNOWN = 4;
 
 const PAPER: Record<string, string> = {
   embedding: "§3.4",
@@ -46,12 +56,14 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
   const [stack, id = ""] = box.split(/\.(.*)/);
   const family = FAMILIES.find((one) => one.id === familyOf(box)) as Family;
   const named = (tokens: string[]) => tokens.map((token) => tokenName(token, t));
-  const [rows, keys] = [family.rows, family.columns].map((side) =>
-    named(side === "source" ? translated.sourceTokens : translated.targetTokens),
-  );
+  const {
+    rowSide,
+    columnSide = rowSide,
+    ...labels
+  } = labelsOf(translated, `${attentionName(family, open[family.stack])}.weights`);
+  const [rows, keys] = [labels.rows, labels.columns ?? []].map(named);
   const rowOf = stack === "encoder" ? source : row;
-  const weights = rowOfHead(numbers.weights[family.id], heads[family.id], rowOf);
-  const read = family.id === "cross" ? numbers.read : weights; // the reader's hand may hold it
+  const read = numbers.rows[family.id];
   const looked = keys[largestPlace(read)] ?? "";
   const values: Record<string, string> = {
     target: tokenName(translated.outputTokens[row] ?? "", t),
@@ -65,9 +77,9 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
   };
   const sides: Record<string, Side> = {
     target: "target",
-    source: "source",
-    reader: family.rows,
-    looked: family.columns,
+    source: id === "cross_attention" ? columnSide : "source",
+    reader: rowSide,
+    looked: columnSide,
     ...{
       text: "target",
       rival: "target",
@@ -85,8 +97,8 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
 }
 
 /**
- * Returns a text of the page as texts and coloured words; `more` are numbers and words that it also names. "" = the stage's
- * own sentence about the box.
+ * Returns a text of the page as texts and coloured words; `more` are numbers and words that it also names, and `read` is
+ * the side of those that are looked at, if the box does not say it. "" = the stage's own sentence about the box.
  */
 export function saidWith(
   app: App,
@@ -94,40 +106,62 @@ export function saidWith(
   box: string,
   numbers: StageNumbers,
   more: Record<string, string> = {},
+  read: Side | null = null,
 ): Said["sentence"] {
   const { values, sides, key: own } = namedIn(app, box, numbers);
-  return parts(app.t(key || own), { ...values, ...more }, sides);
+  const given = read && { looked: read, second: read };
+  return parts(app.t(key || own), { ...values, ...more }, { ...sides, ...given });
 }
 
 /** Returns texts and words as they are drawn: words in the colours of their sides. */
 export function spoken(sentence: Said["sentence"]): Child[] {
-  return sentence.map(({ text, side }) => (side ? element("bdi", { className: `gfs-${side}` }, text) : text));
+  return sentence.map(({ text, side }) => (side ? element("bdi", { class: `gfs-${side}` }, text) : text));
 }
 
 /** Returns what the stage says about its lit box. */
 export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
-  const { translated, row } = numbers;
+  const { translated } = numbers;
   const { t } = app;
   const { id, family, values, sides, isAttention, key } = namedIn(app, box, numbers);
   const isSum = id.endsWith(".add");
   const paper = isSum || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
   return {
-    kicker: [t("stage.word.of", row + 1, translated.outputTokens.length), app.changed && t("stage.changed")]
-      .filter(Boolean)
-      .join(" · "),
+    kicker: [placeOfWord(app, numbers), app.changed && t("stage.changed")].filter(Boolean).join(" · "),
     sentence: parts(t(key), values, sides),
     more: [
       choice(app, numbers, values.target),
       isAttention && moreOf(app, numbers, family, values, worth),
       isSum && !stepsUnder(app.changes).preNorm(app.config) && t("stage.more.norm"),
       isAttention && family.id === "decoder" && hidesLater(app, numbers) && t("stage.more.mask"),
-      translated.unknown.length > 0 &&
-        t("stage.more.unknown", [...new Set(translated.unknown)].slice(0, 4).join(", ")),
+      unknownWords(app, translated),
+      numbers.before.turned.length > 0 && turnedWords(app, numbers),
     ]
       .filter(Boolean)
       .join(" "),
     paper: t("stage.paper", paper),
   };
+}
+
+/** Returns a worth whose words take as much room as any; null where nothing is measured. */
+export function longestWorth({ engine, payload, state }: App, numbers: StageNumbers): Worth | null {
+  if (engine.live !== true) return null;
+  const { candidates, translated } = numbers;
+  const position = largestPlace(translated.sourceTokens.map(({ length }) => length));
+  const word = { position, probability: 0.001 };
+  const isNeeded = state.sentence in payload.openings && isUnchanged(translated.changes);
+  const needs = isNeeded ? { rival: candidates[1].id, words: [word, word] } : null;
+  return { before: 0.999, after: 0.001, isMost: true, needs };
+}
+
+/** Returns the place of the lit word among those that are written. */
+export function placeOfWord({ t }: App, { row, translated }: StageNumbers) {
+  return t("stage.word.of", row + 1, translated.outputTokens.length);
+}
+
+/** Returns which words the vocabulary lacks, of many the first ones; "" if it has all. */
+export function unknownWords({ t }: App, { unknown }: Translated) {
+  const named = [...new Set(unknown)].slice(0, MOST_UNKNOWN).map((token) => `“${tokenName(token, t)}”`);
+  return named.length > 0 ? t("stage.more.unknown", named.join(", ")) : "";
 }
 
 /**
@@ -162,6 +196,22 @@ function choice(app: App, { translated, row, candidates, probability }: StageNum
   return app.t(`stage.more.${key}`, target, probabilityWords(probability));
 }
 
+/** Returns which rows the reader has turned, and from where to where. */
+function turnedWords(app: App, { translated, before, row, source }: StageNumbers) {
+  const { t } = app;
+  const rows = before.turned.map((one) => {
+    const { from, to, query, attention } = one;
+    const isOfSource = attention.startsWith("encoder.");
+    const key = from === null ? "stage.look.to" : "stage.look.row";
+    const said = t(key, headName(app, one), from ? tokenName(from, t) : "", tokenName(to, t));
+    if (query === (isOfSource ? source : row)) return said;
+    const reader = (isOfSource ? translated.sourceTokens : translated.outputTokens)[query];
+    return `${said} (“${tokenName(reader ?? "", t)}”)`;
+  });
+  const more = rows.length > MOST_TURNED && t("stage.look.more", rows.length - MOST_TURNED);
+  return t("stage.more.turned", [...rows.slice(0, MOST_TURNED), more].filter(Boolean).join("; "));
+}
+
 function moreOf(
   app: App,
   numbers: StageNumbers,
@@ -170,18 +220,38 @@ function moreOf(
   worth: Worth | null,
 ) {
   const { target } = values;
-  const gives = values.weight === probabilityWords(0) ? "" : filled(app.t("stage.more.weight"), values);
+  const isWhole = Math.abs(numbers.rows[family.id].reduce((sum, weight) => sum + weight, -1)) < 0.01;
+  const weight = app.t(isWhole ? "stage.more.weight" : "stage.more.weight.loose");
+  const gives = values.weight === probabilityWords(0) ? "" : filled(weight, values);
   if (isHeadOff(numbers, family.id, numbers.heads[family.id])) return `${gives} ${app.t("stage.more.off")}`;
   if (!worth) return gives;
   const { before, after, isMost } = worth;
   const [was, is] = [before, after].map(probabilityWords);
-  const change = Math.abs(before - after);
-  if (was === is || (change < 0.01 && change < 0.1 * Math.max(before, after)))
-    return `${gives} ${app.t("stage.more.same", target)}`;
-  if (after > before) return `${gives} ${app.t("stage.more.rises", target, was, is)}`;
-  const most = isMost && ` ${app.t("stage.more.most")}`;
-  const others = after > before / 2 && ` ${app.t("stage.more.others")}`;
-  return [gives, " ", app.t("stage.more.falls", target, was, is), most, others].filter(Boolean).join("");
+  const needs = needsText(app, numbers.translated, numbers.row, worth.needs);
+  const says = (...texts: (string | false)[]) => [gives, ...texts, needs].filter(Boolean).join(" ");
+  if (was === is) return says(app.t("stage.more.same", target, is));
+  if (after > before) return says(app.t("stage.more.rises", target, was, is));
+  const most = isMost && app.t("stage.more.most");
+  return says(app.t("stage.more.falls", target, was, is), most);
+}
+
+/** Returns the source words on which a word depends most, if it falls to a half or less without the first of them. */
+export function needsText(
+  app: App,
+  { sourceTokens, outputTokens, hypothesis }: Translated,
+  row: number,
+  needs: Needs | null,
+) {
+  const before = Math.exp(hypothesis.tokenLogProbs[row]);
+  const [first, second] = needs?.words ?? [];
+  if (!needs || !(first?.probability <= before / 2)) return "";
+  const [rival] = app.engine.tokens("target", [needs.rival]);
+  const name = (token: string) => tokenName(token, app.t);
+  const said = [first, second].flatMap((one) =>
+    one ? [name(sourceTokens[one.position]), probabilityWords(one.probability)] : [],
+  );
+  const key = `stage.more.needs${second ? ".two" : ""}`;
+  return app.t(key, name(outputTokens[row]), name(rival), probabilityWords(before), ...said);
 }
 
 /** Returns whether the decoder's lit row reads no later word in any head. */

@@ -1,51 +1,60 @@
 // The sheet: a panel over the free space of the stage, so that the figure shows what it changes.
-import { button, element, refill } from "../dom.ts";
-import { panelOf } from "../panels.ts";
+import { button, element, named, refill } from "../dom.ts";
+import { openTensor } from "../numbers/cells.ts";
+import { isPanel, panelOf } from "../panels.ts";
 import { boxOfPanel } from "./zoom_segments.ts";
 
 import type { App } from "../app.ts";
 
-/** Returns the sheet, which is empty while it is closed. */
-export function createSheet(app: App) {
+/** Returns the sheet, which is empty while it is closed. `said`: the stage's sentence, which the sheet covers. */
+export function createSheet(app: App, said: HTMLElement) {
   const title = element("h2", { tabindex: "-1" });
-  const names = element("div", { className: "gfs-sheet-names", role: "group" });
-  const turned = element("p", { className: "gfs-sheet-turned", "aria-live": "polite" });
-  const body = element("div", { className: "gfs-sheet-body" });
+  const names = element("div", { class: "gfs-sheet-names", role: "group" });
+  const turned = element("p", { class: "gfs-sheet-turned", "aria-live": "polite" });
+  const body = element("div", { class: "gfs-sheet-body" });
   const close = button("×", () => app.show({ sheet: false }), { className: "gfs-sheet-close" });
   const made = element(
     "section",
-    { className: "gfs-sheet" },
+    { class: "gfs-sheet" },
     element("header", {}, title, close),
-    names,
+    said,
     turned,
+    names,
     body,
   );
   function fill() {
-    const { sheet, panel, view } = app.state;
+    const { sheet, view } = app.state;
+    const panel = app.state.panel === "numbers" ? "changes" : app.state.panel; // no panel was chosen
     const wasHidden = made.hidden;
-    made.hidden = !sheet || view !== "stage";
-    if (made.hidden) return;
-    close.setAttribute("aria-label", app.t("stage.sheet.close"));
-    made.setAttribute("aria-label", app.t(`panel.${panel}`));
+    made.hidden = !sheet || view !== "stage" || !isPanel(panel);
+    if (!isPanel(panel) || made.hidden) return;
+    named(close, app.t("stage.sheet.close"));
+    made.ariaLabel = app.t(`panel.${panel}`);
     title.textContent = app.t(`panel.${panel}`);
     refill(
       names,
       app.panels
-        .filter((one) => one !== "numbers" && !boxOfPanel(one))
+        .filter((one) => one !== "numbers" && !boxOfPanel(app.config, one))
         .map((one) =>
-          button(app.t(`panel.${one}`), () => app.show({ panel: one }), { pressed: one === panel }),
+          button(app.t(`panel.${one}`), () => app.show({ panel: one }), {
+            pressed: one === panel,
+            className: "gfs-chip",
+          }),
         ),
     );
-    const { reference, current } = app.result;
-    refill(
-      turned,
-      app.changed &&
-        current.text !== reference.text && [
-          element("del", {}, reference.text),
-          " ",
-          element("ins", {}, current.text),
-        ],
-    );
+    const { reference, current, firstDifference: first } = app.result;
+    const isOther = current.text !== reference.text;
+    refill(turned, [
+      element(isOther ? "del" : "span", {}, reference.text),
+      isOther && [" → ", element("ins", {}, current.text)],
+      first &&
+        element(
+          "small",
+          {},
+          `${app.t("output.first")}: `,
+          button(first, () => openTensor(app, first), { className: "gf-link" }),
+        ),
+    ]);
     const content = panelOf(app, panel);
     if (body.firstChild !== content) refill(body, content);
     if (wasHidden) title.focus();

@@ -3,44 +3,41 @@
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
-import { button, element, letArrowsMove, menu, refill } from "../dom.ts";
+import { button, element, isForPage, letArrowsMove, menu, named, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
+import { linkOf } from "../link.ts";
 import { elementSvg, savingButtons } from "../take_away.ts";
-import {
-  clamp,
-  familyOf,
-  isLeftwards,
-  parityText,
-  picturedHeads,
-  shortened,
-  wavesOf,
-  writtenIn,
-} from "./choices.ts";
+import { clamp, familyOf, isLeftwards, parityText, picturedHeads, wavesOf, writtenIn } from "./choices.ts";
 import { languageNames } from "./languages.ts";
 import { lightOpening, litRow } from "./lighting.ts";
 import { drawArcs, drawHeads, drawLook, drawRibbons } from "./attention.ts";
 import { drawGround, drawLoops, drawNames } from "./ground.ts";
-import { drawGuesses, drawLinear, drawSoftmax } from "./next_word.ts";
+import { drawGuesses, drawLinear, drawSoftmax, drawWhy } from "./next_word.ts";
 import { drawLitStrands, drawStrands, drawWords } from "./strands.ts";
 import { drawTiles, drawWaves } from "./vectors.ts";
 import { chapterKey, createStrip, guided } from "./chapter_view.ts";
 import { actOf } from "./chapters.ts";
+import { exampleChips } from "./examples.ts";
+import { sentenceField } from "./field.ts";
 import { fly } from "./flight.ts";
-import { geometryOf, memoryTop, planeOf } from "./geometry.ts";
+import { geometryOf, memoryTop, planeOf, splitOf } from "./geometry.ts";
 import { areasIn, glide } from "./glide.ts";
-import { largestPlace, rowOfHead, stageNumbers, warmed } from "./numbers.ts";
-import { costsMost } from "./opening.ts";
+import { stageNumbers, warmed } from "./numbers.ts";
+import { costsMost, needsOf } from "./opening.ts";
 import { outlineAreas } from "./outline.ts";
+import { SIDES } from "./pen.ts";
 import { Player, clipOf } from "./play.ts";
+import { createSecond, drawSecond, seated, withSecond } from "./second.ts";
 import { veilOf } from "./veil.ts";
-import { saidOf, saidWith, spoken } from "./sentences.ts";
+import { longestWorth, placeOfWord, saidOf, saidWith, spoken } from "./sentences.ts";
 import { createSheet } from "./sheet.ts";
 import { Turner } from "./turn.ts";
-import { probabilityWords, tokenName } from "./words.ts";
+import { headName, probabilityWords, tokenName } from "./words.ts";
 import { createZoom } from "./zoom.ts";
 import { boxName } from "./zoom_box.ts";
+import { boxOfPanel } from "./zoom_segments.ts";
 import { viewOf } from "./zoom_views.ts";
 
 import type { Stack } from "../../engine/types.ts";
@@ -49,9 +46,11 @@ import type { State } from "../state.ts";
 import type { Act } from "./chapters.ts";
 import type { Area } from "./outline.ts";
 import type { Child, FamilyId, Translated } from "../types.ts";
+import type { Look } from "./looks.ts";
 import type { Pen } from "./pen.ts";
 import type { Geometry } from "./geometry.ts";
 import type { StageNumbers } from "./numbers.ts";
+import type { Seat } from "./second.ts";
 import type { Worth } from "./sentences.ts";
 
 const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
@@ -86,8 +85,10 @@ const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
   ["guesses", drawGuesses],
   ["look", drawLook],
   ["loops", drawLoops],
+  ["second", drawSecond],
   ["heads", drawHeads],
   ["names", drawNames],
+  ["why", drawWhy],
   ["words", drawWords],
 ];
 const BOXES_UP = [
@@ -109,6 +110,11 @@ function fullName(box: string, { open }: StageNumbers) {
   return boxName(stack, id, open[stack]);
 }
 
+/** Returns the attention whose handle an element is, or is a part of. */
+function handleOf(one: Element | null) {
+  return one?.closest<SVGElement>(".gfs-handle")?.dataset.family as FamilyId | undefined;
+}
+
 /** Returns the stage: its element, and what begins to draw once the state is that of the address. */
 export function createStage(app: App) {
   const view = new StageView(app);
@@ -116,19 +122,21 @@ export function createStage(app: App) {
 }
 
 class StageView {
-  element = element("section", { className: "gf-stage-root" });
+  element = element("section", { class: "gf-stage-root" });
   #app: App;
-  #plane = element("div", { className: "gfs-plane" });
+  #plane = element("div", { class: "gfs-plane" });
   #said = element("div", { "aria-live": "polite" });
-  #hero = element("div", { className: "gfs-said-box" });
+  /** The sentence once more, for the sheet that covers it. */
+  #short = element("p", { class: "gfs-sheet-said" });
+  #hero = element("div", { class: "gfs-said-box" });
   #svg = drawing("svg", { role: "group", tabindex: 0, class: "gfs-figure-svg" });
   #groups = new Map(LAYERS.map(([name]) => [name, drawing("g", { class: `gfs-g-${name}` })]));
-  #field = element("div", { className: "gfs-field" });
-  #chips = element("div", { className: "gfs-chips" });
-  #tools = element("div", { className: "gfs-stage-tools" });
-  #buttons = element("div", { className: "gfs-stage-buttons" });
-  #foot = element("p", { className: "gfs-foot" });
-  #line = element("p", { className: "gfs-written-line", dir: "auto" });
+  #field = element("div", { class: "gfs-field" });
+  #chips = element("div", { class: "gfs-chips" });
+  #tools = element("div", { class: "gfs-stage-tools" });
+  #buttons = element("div", { class: "gfs-stage-buttons" });
+  #foot = element("p", { class: "gfs-foot" });
+  #line = element("p", { class: "gfs-written-line", dir: "auto" });
   #pen: Pen | null = null;
   #worth: { of: Translated | null; key: string; value: Worth | null } = { of: null, key: "", value: null };
   #brush = element("canvas").getContext("2d");
@@ -136,16 +144,17 @@ class StageView {
   #turner: Turner;
   #zoom: ReturnType<typeof createZoom>;
   #player: Player;
+  #second: ReturnType<typeof createSecond>;
   #play = button("", () => this.#player.play(), { className: "gfs-pill gfs-dark" });
   #open = button("", () => this.#openBox(this.#app.state.box), { className: "gfs-pill" });
   /** What rises in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
   #veil = drawing("g", { class: "gfs-veil" });
-  /** Where the boxes glide from, if not from where they were drawn last. */
+  /** The areas from which the boxes glide; null: from where they were drawn last. */
   #from: Map<string, Area> | null = null;
   #strip: HTMLElement;
   #wasOutline = false;
-  /** The act whose sentence stands. */
+  /** The act whose sentence is shown. */
   #told = "";
   /** What Play moves. */
   #flying = drawing("g", { class: "gfs-flying" });
@@ -161,11 +170,14 @@ class StageView {
       pen: () => this.#pen,
       drawParts: (names) => this.#drawParts(names),
       place: (event) => this.#placeOf(event),
-      tell: (words) => this.#tellTurned(words),
+      tell: (look, words) => this.#tellTurned(look, words),
     });
     this.#draw = latestOnly(
       app.signal,
-      async () => warmed(app, await stageNumbers(app, this.#player.act?.row ?? (await litRow(app)), 5)),
+      async () => {
+        const numbers = await stageNumbers(app, this.#player.act?.row ?? (await litRow(app)), 5);
+        return this.#player.act ? numbers : withSecond(app, warmed(app, numbers));
+      },
       (numbers) => this.#show(numbers),
     );
     this.#player = new Player(app, { show: () => this.#redraw(), changed: () => this.#fillPlay() });
@@ -174,10 +186,11 @@ class StageView {
     this.#svg.insertBefore(this.#veil, this.#groups.get("loops") as SVGGElement);
     this.#svg.append(this.#flying);
     this.#strip = createStrip(app);
-    this.#hero.append(this.#said, this.#line, this.#buttons);
+    this.#second = createSecond(app, () => this.#pen?.numbers ?? null);
+    this.#hero.append(this.#said, this.#line, this.#second.element, this.#buttons);
     this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#chips, this.#strip, this.#foot);
     this.#zoom = createZoom(app, () => this.#pen?.numbers ?? null);
-    this.#plane.append(createSheet(app), this.#zoom.element);
+    this.#plane.append(createSheet(app, this.#short), this.#zoom.element);
     this.element.append(this.#plane);
     letArrowsMove(this.#chips);
     this.#listen();
@@ -205,6 +218,7 @@ class StageView {
         "chapter",
         "act",
         "temperature",
+        "second",
       ],
       (_, changed) => {
         const isLeft = changed.has("chapter") && app.state.chapter !== 1;
@@ -216,19 +230,23 @@ class StageView {
       },
     );
     app.signal.addEventListener("abort", () => this.#lighting.abort(), { once: true });
-    app.on(["busy"], ({ busy }) => this.element.setAttribute("aria-busy", String(busy)));
+    app.on(["busy"], ({ busy }) => (this.element.ariaBusy = String(busy)));
     app.on(["zoom"], () => this.#openZoom());
     const escape = (event: KeyboardEvent) => {
-      const { zoom, sheet } = app.state;
-      if (event.key !== "Escape" || event.defaultPrevented || !(zoom || sheet) || this.element.hidden) return;
+      const { zoom, sheet, second } = app.state;
+      const isInDialog = (event.target as Element).closest("dialog"); // Escape closes that alone
+      const isOpen = (zoom || sheet || second) && !isInDialog;
+      if (event.key !== "Escape" || event.defaultPrevented || !isOpen || this.element.hidden) return;
       event.preventDefault(); // lecture mode and Play stay
-      app.show(zoom ? { zoom: null } : { sheet: false });
+      app.show(zoom ? { zoom: null } : sheet ? { sheet: false } : { second: null });
       this.#svg.focus();
     };
     window.addEventListener("keydown", escape, { signal: app.signal });
     const go = (event: KeyboardEvent) => {
       const isField = (event.target as Element).matches("input, select, textarea");
-      if (isField || !this.#playsOn(event)) chapterKey(app, event);
+      if (this.#typesOn(event))
+        this.edit(); // the field has the focus, and so the letter
+      else if (isField || !this.#playsOn(event)) chapterKey(app, event);
       else if (this.#playKey(event)) event.preventDefault();
     };
     window.addEventListener("keydown", go, { signal: app.signal });
@@ -316,11 +334,13 @@ class StageView {
     this.#place(geometry);
     this.#open.hidden = !viewOf(fullName(this.#box, numbers));
     this.#open.textContent = this.#app.t("stage.open.box");
+    this.element.toggleAttribute("data-second", numbers.second !== null);
+    this.#second.tell();
     this.#tell();
     this.#openZoom();
   }
 
-  /** Opens what the state names, over the figure; the rest of the figure cannot be reached meanwhile. */
+  /** Opens the box that the state names, over the figure, and makes the rest of the figure inert. */
   #openZoom() {
     const { zoom } = this.#app.state;
     this.element.toggleAttribute("data-zoomed", zoom !== null);
@@ -352,8 +372,13 @@ class StageView {
     return this.#player.act?.box ?? this.#act?.box ?? this.#app.state.box;
   }
 
+  /** Whether the chapter's act is about the encoder alone. */
+  get #isAlone() {
+    return this.#act?.risen.decoder === "";
+  }
+
   get #wordSize() {
-    return this.#app.state.lecture ? 20 : 13;
+    return this.#app.state.lecture ? 20 : this.#isAlone ? 16 : 13;
   }
 
   /** The act of the chapter that is open; null on the figure. */
@@ -362,7 +387,7 @@ class StageView {
   }
 
   /** Returns where the pointer is on the figure's plane. */
-  #placeOf({ clientX, clientY }: PointerEvent) {
+  #placeOf({ clientX, clientY }: MouseEvent) {
     const { left, top } = this.#svg.getBoundingClientRect();
     return { x: (clientX - left) / this.#scale, y: (clientY - top) / this.#scale };
   }
@@ -374,42 +399,61 @@ class StageView {
     for (const [name, draw] of LAYERS) {
       if (names && !names.includes(name)) continue;
       const group = this.#groups.get(name) as SVGGElement;
-      const hadFocus = name === "look" && group.contains(document.activeElement);
+      const family =
+        name === "look" && group.contains(document.activeElement) && handleOf(document.activeElement);
       refill(group, draw(pen));
-      if (hadFocus) (group.querySelector(".gfs-knot") as SVGElement | null)?.focus();
+      if (family) group.querySelector<SVGElement>(`[data-family=${family}]`)?.focus();
     }
   }
 
   #geometry(numbers: StageNumbers, width: number, height: number) {
     const { config } = this.#app;
-    const { translated, row, source, read } = numbers;
+    const { translated, row, source, read, at: largest } = numbers;
+    const isOwn = numbers.steps.crossKeyValue.side === "target";
     const { t } = this.#app;
     const name = (token: string | undefined) => (token === undefined ? "" : tokenName(token, t));
+    const { second } = numbers;
+    const under = (words: Seat[] | undefined, column: number) => (words ? seated(words, column, t) : "");
     return geometryOf({
       width,
       height,
-      norm: config.norm,
-      finalNorm: config.final_norm,
+      norm: numbers.steps.preNorm(config) ? "pre" : "post",
+      finalNorm: numbers.steps.finalNorm(config) !== "none",
       layers: { encoder: config.encoder_layers, decoder: config.decoder_layers },
       open: numbers.open,
+      second: numbers.second !== null,
       lit: this.#box,
+      alone: this.#isAlone,
       columns: {
         encoder: {
-          labels: translated.sourceTokens.map((token) => [name(token)]),
-          keep: (at) => Math.abs(at - source) < 3 || read[at] > 0.1,
+          labels: translated.sourceTokens.map((token, at) => [name(token), under(second?.source, at)]),
+          keep: (at) => Math.abs(at - source) < 3 || read[at] > 0.1 || largest.encoder === at,
+          lit: source,
           leftwards: isLeftwards(translated.sourceTokens),
         },
         decoder: {
           labels: translated.targetTokens.map((token, at) => [
             name(token),
             name(translated.outputTokens[at]),
+            under(second?.written, at),
           ]),
-          keep: (at) => Math.abs(at - row) < 3,
+          keep: (at) => Math.abs(at - row) < 3 || largest.decoder === at || (isOwn && largest.cross === at),
+          lit: row,
           leftwards: isLeftwards(translated.outputTokens),
         },
       },
-      measure: (content) => this.#measure(content, this.#wordSize) + 2,
+      names: { encoder: this.#widestName("encoder"), decoder: this.#widestName("decoder") },
+      measure: (content, isLit) =>
+        this.#measure(content, this.#wordSize, isLit ? 650 : 400) + (isLit ? 8 : 2),
     });
+  }
+
+  /** Returns the width of the longest name beside a stack's boxes, were its box lit. */
+  #widestName(stack: Stack) {
+    const { payload, t } = this.#app;
+    const keys = Object.keys(payload.strings.en).filter((key) => key.startsWith(`stage.box.${stack}.`));
+    const names = [...keys, "stage.box.add", ...(stack === "decoder" ? ["stage.written"] : [])];
+    return Math.max(...names.flatMap((key) => t(key).split("|")).map((line) => this.#measure(line, 12, 650)));
   }
 
   #penFor(numbers: StageNumbers, geometry: Geometry): Pen {
@@ -432,15 +476,15 @@ class StageView {
 
   /** Puts the parts that are not drawn in their places. */
   #place(geometry: Geometry) {
-    const { encoder, decoder, narrow, height } = geometry;
+    const { encoder, narrow, width, height } = geometry;
     const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
     const [x0, x1] = encoder.x;
     style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:32px`);
-    style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${x1 - x0}px`);
-    const [from, to] = decoder.x;
-    style(this.#strip, `left:${from}px;top:${encoder.words[1] + 10}px;width:${to - from}px`);
-    style(this.#foot, `left:${x0}px;width:${decoder.x[1] - x0}px;top:${height - 26}px`);
-    style(this.#hero, `width:${x1 - x0 + (this.#act ? 24 : -20)}px`);
+    const from = splitOf(width);
+    style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
+    style(this.#strip, `left:${from}px;top:${encoder.words[1] + 10}px;width:${width - 38 - from}px`);
+    style(this.#foot, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
+    style(this.#hero, `width:${this.#isAlone ? 900 : from - 64 - x0 + (this.#act ? 24 : -20)}px`);
     const isLow = !narrow && memoryTop(geometry, encoder.columns.at.length) < 330;
     this.#plane.classList.toggle("gfs-compact", isLow);
   }
@@ -453,9 +497,17 @@ class StageView {
     this.#fillPlay();
     const { element: details, summary, choices } = menu("gfs-more");
     summary.textContent = "⋯";
-    summary.setAttribute("aria-label", app.t("stage.more"));
+    named(summary, app.t("stage.more"));
     refill(
       choices,
+      engine.live !== false &&
+        button(app.t("second.title"), () => {
+          details.open = false;
+          app.show({ second: { text: "" }, chapter: 0, sheet: false, zoom: null });
+          this.#second.focus();
+        }),
+      button(app.t("vocabulary.title"), () => app.show({ sheet: true, panel: "vocabulary" })),
+      button(app.t("lecture.title"), () => app.show({ lecture: true })),
       button(app.t("stage.numbers"), () => app.show({ view: "numbers" })),
       button(app.t("page.language"), () => app.show({ language: app.state.language === "en" ? "zh" : "en" })),
       button(`◐ ${app.t("page.theme")}`, () =>
@@ -463,7 +515,7 @@ class StageView {
       ),
       savingButtons(app, "figure-1", () => this.#picture()),
     );
-    refill(this.#tools, element("h1", { className: "gfs-name" }, "glassformer"), details);
+    refill(this.#tools, element("h1", { class: "gfs-name" }, "glassformer"), details);
     this.#plane.toggleAttribute("data-chapter", app.state.chapter > 0);
     if (!app.state.chapter)
       refill(
@@ -477,18 +529,21 @@ class StageView {
         app.changed &&
           button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
       );
-    const examples = payload.examples.slice(0, 4);
-    const stop = Math.max(0, examples.indexOf(app.state.sentence));
+    const known = () => app.show({ sheet: true, panel: "vocabulary" });
+    const vocabulary = named(
+      button("A–Z", known, { className: "gfs-chip" }),
+      `A–Z: ${app.t("vocabulary.title")}`,
+    );
+    vocabulary.tabIndex = payload.examples.length > 0 ? -1 : 0;
+    const chosen = [...this.#chips.children].indexOf(document.activeElement as Element);
     refill(
       this.#chips,
-      examples.map((sentence, at) => {
-        const open = () => app.attempt(() => this.#openSentence(sentence));
-        const pressed = sentence === (app.changes.source ?? app.state.sentence);
-        const chip = button(shortened(sentence), open, { className: "gfs-chip", title: sentence, pressed });
-        chip.tabIndex = at === stop ? 0 : -1;
-        return chip;
-      }),
+      vocabulary,
+      exampleChips(payload.examples, app.changes.source ?? app.state.sentence, (sentence) =>
+        app.attempt(() => this.#openSentence(sentence)),
+      ),
     );
+    if (chosen >= 0) (this.#chips.children[chosen] as HTMLElement).focus(); // so that a chip can swap again
     this.#fillField();
     const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = app.config;
     const about = app.t(
@@ -512,15 +567,14 @@ class StageView {
   #fillField() {
     const app = this.#app;
     if (app.engine.live === false) return refill(this.#field);
-    const edit = button("✎", () => this.edit(), { className: "gfs-edit", title: app.t("stage.edit") });
-    edit.setAttribute("aria-label", app.t("stage.edit"));
+    const onclick = () => this.edit();
     refill(
       this.#field,
-      edit,
+      named(button("✎", onclick, { className: "gfs-edit" }), app.t("stage.edit")),
       this.#app.state.result &&
         element(
           "span",
-          { className: "gfs-field-text", dir: "auto" },
+          { class: "gfs-field-text", dir: "auto", onclick },
           app.changes.source ?? app.state.sentence,
         ),
     );
@@ -529,30 +583,16 @@ class StageView {
   /** Turns the words into a text field. */
   edit() {
     const app = this.#app;
-    const field = element("input", {
-      type: "text",
-      className: "gfs-input",
-      spellcheck: false,
-      dir: "auto",
-      autocomplete: "off",
+    if (app.engine.live === false) return;
+    const around = sentenceField(app, app.changes.source ?? app.state.sentence, {
+      enter: (text) => app.attempt(async () => (await this.#openSentence(text), this.#fillField())),
+      leave: (byKey) => {
+        this.#fillField();
+        if (byKey) this.#svg.focus();
+      },
     });
-    field.value = app.changes.source ?? app.state.sentence;
-    field.setAttribute("aria-label", app.t("page.sentence"));
-    const close = () => {
-      this.#fillField();
-      this.element.removeAttribute("data-editing");
-    };
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") app.attempt(async () => (await this.#openSentence(field.value), close()));
-      if (event.key === "Escape") {
-        event.stopPropagation();
-        close();
-        this.#svg.focus();
-      }
-    });
-    field.addEventListener("blur", close);
-    refill(this.#field, field);
-    this.element.setAttribute("data-editing", "");
+    refill(this.#field, around);
+    const field = this.#field.querySelector("input") as HTMLInputElement;
     field.focus();
     field.select();
   }
@@ -567,21 +607,27 @@ class StageView {
     if (!pen) return;
     const { numbers, box } = pen;
     const act = this.#act;
+    this.#said.ariaBusy = "false";
+    this.#said.style.minHeight = "";
     if (this.#player.act) return this.#tellPlay(pen, this.#player);
     if (act) return this.#tellAct(pen, act);
     const key = JSON.stringify([numbers.row, box, numbers.heads, numbers.open]);
     const { of, key: measured, value: known } = this.#worth;
     const isKnown = of === numbers.translated && measured === key;
+    if (pen.geometry.narrow && box.endsWith("attention")) {
+      this.#write(longestWorth(this.#app, numbers)); // the room of what is measured, so that the figure stays
+      this.#said.style.minHeight = `${this.#said.offsetHeight}px`;
+    }
     this.#write(isKnown ? known : null);
     if (isKnown || !box.endsWith("attention")) return;
-    this.#measureWorth(numbers, box).then(
-      (value) => {
-        if (this.#pen !== pen) return;
-        this.#worth = { of: numbers.translated, key, value };
-        this.#write(value);
-      },
-      () => {},
-    );
+    this.#said.ariaBusy = "true";
+    const told = (value: Worth | null) => {
+      if (this.#pen !== pen) return;
+      this.#worth = { of: numbers.translated, key, value };
+      this.#write(value);
+      this.#said.ariaBusy = "false";
+    };
+    this.#measureWorth(numbers, box).then(told, () => told(null));
   }
 
   /** Says what an act of Play does. */
@@ -592,7 +638,7 @@ class StageView {
     const words = (one: string, of: string) => spoken(saidWith(this.#app, one, of, numbers));
     const looks = isFirst ? (box.endsWith("attention") ? box : "") : "decoder.cross_attention";
     this.#fillSaid(
-      this.#app.t("stage.word.of", numbers.row + 1, numbers.translated.outputTokens.length),
+      placeOfWord(this.#app, numbers),
       words(`stage.play.${key}${noPlace}`, box),
       looks && words("", looks),
       "",
@@ -637,44 +683,45 @@ class StageView {
   }
 
   /** Says what a turned row makes the model write; null = nothing is turned any more. */
-  #tellTurned(words: string[] | null) {
-    if (!words || !this.#pen) return this.#tell();
-    const { numbers } = this.#pen;
+  #tellTurned(look: Look | null, words: string[]) {
+    const numbers = this.#pen?.numbers;
+    if (!look || !numbers) return this.#tell();
     const { t } = this.#app;
-    const { sourceTokens } = numbers.translated;
-    const read = [...numbers.read.keys()].filter((at) => numbers.read[at] > 0);
-    const looked = read.map((at) => [sourceTokens[at], probabilityWords(numbers.read[at])]).flat();
-    const key = read.length > 1 ? "stage.turned.two" : "stage.turned";
-    const values = read.length > 1 ? looked : looked.slice(0, 1);
-    const word = (token: string, side: string) =>
-      element("bdi", { className: `gfs-${side}` }, tokenName(token, t));
-    this.#fillSaid(
-      this.#app.t("stage.turned.kicker", numbers.heads.cross, numbers.open.decoder),
-      this.#app
-        .t(key)
-        .split(/\{(\d)\}/)
-        .map((part, at) => {
-          if (at % 2 === 0) return part;
-          const place = Number(part);
-          if (place === values.length) return word(words[numbers.row] ?? "", "target");
-          return place % 2 ? values[place] : word(values[place], "source");
-        }),
-      words
-        .slice(numbers.row)
-        .map((token) => tokenName(token, t))
-        .join(" "),
-      "",
+    const { rows, row } = numbers;
+    const weights = rows[look.family.id];
+    const read = [...weights.keys()].filter((at) => weights[at] > 0);
+    const said = saidWith(
+      this.#app,
+      `stage.turned${look.isArc ? ".self" : ""}${read.length > 1 ? ".two" : ""}`,
+      `${look.family.stack}.${look.family.sublayer}`,
+      numbers,
+      {
+        looked: tokenName(look.tokens[read[0]], t),
+        weight: probabilityWords(weights[read[0]]),
+        second: tokenName(look.tokens[read[1]] ?? "", t),
+        rest: probabilityWords(weights[read[1]] ?? 0),
+        target: tokenName(words[row] ?? "", t),
+      },
+      look.isArc ? SIDES[look.place.stack] : "source",
     );
+    const more = words.slice(row).map((token) => tokenName(token, t));
+    this.#fillSaid(t("stage.turned.kicker", headName(this.#app, look)), spoken(said), more.join(" "), "");
   }
 
   #fillSaid(kicker: Child, sentence: Child, more: Child, paper: Child) {
+    const heading = element("h2", {}, sentence);
+    refill(
+      this.#short,
+      [...heading.childNodes].map((one) => one.cloneNode(true)),
+    );
     refill(
       this.#said,
-      element("p", { className: "gfs-kicker" }, kicker),
-      element("h2", {}, sentence),
-      element("p", { className: "gfs-more-text" }, more),
-      element("p", { className: "gfs-paper" }, paper),
+      element("p", { class: "gfs-kicker" }, kicker),
+      heading,
+      element("p", { class: "gfs-more-text" }, more),
+      element("p", { class: "gfs-paper" }, paper),
     );
+    if (this.#pen) this.#fit(this.#pen);
   }
 
   #write(worth: Worth | null) {
@@ -684,21 +731,24 @@ class StageView {
     this.#tellLine(this.#pen as Pen);
   }
 
-  /** Writes the translation over a narrow figure, which has no room for it. */
-  #tellLine({ geometry, numbers }: Pen) {
-    if (!geometry.narrow) return refill(this.#line);
+  /** Writes the whole translation where the figure has no room for all words: on a phone, and in lecture mode. */
+  #tellLine(pen: Pen) {
+    const { geometry, numbers } = pen;
+    const { lecture } = this.#app.state;
+    if ((!geometry.narrow && !lecture) || this.#isAlone) return refill(this.#line);
     const { t } = this.#app;
     refill(
       this.#line,
       numbers.translated.outputTokens.map((token, at) => [
         element(
           "span",
-          { className: at === numbers.row ? "gfs-pilled" : at > numbers.row ? "gfs-later" : "" },
+          { class: at === numbers.row ? "gfs-pilled" : at > numbers.row ? "gfs-later" : "" },
           tokenName(token, t),
         ),
         " ",
       ]),
     );
+    this.#fit(pen);
   }
 
   /** Returns the probability of the lit word with and without the lit head; null where nothing computes. */
@@ -721,45 +771,44 @@ class StageView {
     };
     const [before, after] = await Promise.all([translated.trace, trace].map(probability));
     const place = { attention, head: heads[family.id] };
-    return { before, after, isMost: await costsMost(translated, row, place, after) };
+    const needs = family.id === "cross" ? await needsOf(app, translated, row) : null;
+    return { before, after, isMost: await costsMost(translated, row, place, after), needs };
   }
 
   // The reader's actions
 
   #click(event: MouseEvent) {
+    this.#svg.focus({ preventScroll: true }); // what is clicked may be drawn anew
     const target = event.target as Element;
     const at = (selector: string) => (target.closest(selector) as SVGElement | null)?.dataset;
     const [word, head, edge, box] = [at(".gfs-word"), at(".gfs-head"), at(".gfs-edge"), at(".gfs-box")];
-    if (at(".gfs-guess")) this.#app.show({ sheet: true, panel: "layers" });
+    const guess = at("[data-guess]")?.guess;
+    const isAgain = word?.word === "encoder" && Number(word.column) === this.#app.state.sourceWord;
+    if (guess) this.#openGuess(guess);
+    else if (isAgain) this.edit();
     else if (word) this.#choose(word.word as string, Number(word.column));
     else if (head) this.#chooseHead(head.family as FamilyId, Number(head.head));
     else if (edge) this.#openLayer(edge.stack as Stack, Number(edge.layer));
     else if (box) this.#openBox(box.box as string);
+    else if (this.#isOnSentence(event)) this.edit();
   }
 
-  /** Ends Play; what the reader chooses next is shown in the whole figure. */
+  /** Whether the pointer is on the line of the source words. */
+  #isOnSentence(event: MouseEvent) {
+    const { x, y } = this.#placeOf(event);
+    const { words, x: across } = (this.#pen as Pen).geometry.encoder;
+    return y > words[0] && y < words[1] && x > across[0] && x < across[1];
+  }
+
+  /** Lights a word: one that is written or read above a step of the decoder, or a source word. Play ends. */
   #choose(kind: string, column: number) {
     this.#player.leave();
-    this.#chooseWord(kind, column);
-  }
-
-  /** Lights a word: one that is written or read above a step of the decoder, or a source word. */
-  #chooseWord(kind: string, column: number) {
-    const numbers = this.#pen?.numbers;
-    const isEncoder = this.#box.startsWith("encoder");
-    if (kind !== "encoder")
-      return this.#app.show({
-        row: column,
-        sourceWord: null,
-        ...(isEncoder && { box: "decoder.cross_attention" }),
-      });
-    if (isEncoder) return this.#app.show({ sourceWord: column }); // the encoder knows no step of the decoder
-    if (!numbers) return;
-    const rows = Array.from(
-      { length: numbers.weights.cross.shape[1] },
-      (_, row) => rowOfHead(numbers.weights.cross, numbers.heads.cross, row)[column] ?? 0,
-    );
-    this.#app.show({ row: largestPlace(rows), sourceWord: column });
+    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // the written word stays
+    this.#app.show({
+      row: column,
+      sourceWord: null,
+      ...(this.#box.startsWith("encoder") && { box: "decoder.cross_attention" }),
+    });
   }
 
   #chooseHead(family: FamilyId, head: number) {
@@ -773,6 +822,17 @@ class StageView {
     const moved = { ...heads };
     for (const { id, stack: own } of FAMILIES) if (own === stack) moved[id] = { ...heads[id], layer };
     this.#app.show({ heads: moved, sourceWord: null });
+  }
+
+  /** Opens the guesses at the box beside which one stands, or above a closed layer; "why" = what speaks for the word. */
+  #openGuess(at: string) {
+    const numbers = this.#pen?.numbers;
+    if (!numbers) return;
+    if (at === "why")
+      return this.#app.show({ zoom: boxOfPanel(this.#app.config, at), panel: at, row: numbers.row });
+    const [, layer = numbers.open.decoder] = /^layer\.(\d+)$/.exec(at) ?? [];
+    const box = boxName("decoder", /^layer/.test(at) ? "feed_forward.add" : at, Number(layer));
+    this.#app.show({ zoom: { box, key: null }, panel: "guesses", row: numbers.row });
   }
 
   /** Lights a box; a lit box opens. */
@@ -789,15 +849,18 @@ class StageView {
     });
   }
 
-  /** Takes the lit knot into the reader's hand. */
+  /** Takes the handle of a lit row into the reader's hand. */
   #take(event: PointerEvent) {
-    if (!(event.target as Element).closest(".gfs-knot") || event.button !== 0 || !this.#turner.hold()) return;
+    this.#svg.blur(); // focused by the mouse, it has no outline
+    const family = handleOf(event.target as Element);
+    if (!family || event.button !== 0 || !this.#turner.hold(family)) return;
     this.#svg.setPointerCapture(event.pointerId);
     event.preventDefault();
   }
 
   #key(event: KeyboardEvent) {
-    if ((event.target as Element).closest(".gfs-knot") && this.#turner.key(event)) {
+    const family = handleOf(event.target as Element);
+    if (family && this.#turner.key(event, family)) {
       event.preventDefault();
       event.stopPropagation();
       return;
@@ -827,6 +890,15 @@ class StageView {
     else if (event.key === "F2") this.edit();
     else return;
     event.preventDefault();
+  }
+
+  /** Whether a letter begins a sentence, as in the cell of a spreadsheet: no field has the focus, and nothing is open. */
+  #typesOn(event: KeyboardEvent) {
+    const { chapter, lecture, view, zoom, sheet } = this.#app.state;
+    const { key, target } = event;
+    const isHere = this.element.contains(target as Node) || (target === document.body && linkOf(this.#app));
+    const isFree = view === "stage" && !(chapter || lecture || zoom || sheet);
+    return isFree && isHere && isForPage(event) && key !== "f" && /^\p{L}$/u.test(key);
   }
 
   /** Whether keys outside the figure lead through the acts of Play: while it plays, and in lecture mode. */

@@ -1,19 +1,22 @@
 // Words and their strands, which rise through the boxes.
 import { drawing } from "../figure.ts";
-import { boxOf, middle, ribbonHeight } from "./geometry.ts";
+import { boxOf, middle } from "./geometry.ts";
+import { lookOf, pointOf } from "./looks.ts";
 import { path, reached, text } from "./pen.ts";
 import { tokenName } from "./words.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { Child } from "../types.ts";
 import type { Geometry, Span, StackPlace } from "./geometry.ts";
+import type { StageNumbers } from "./numbers.ts";
 import type { Pen, TextStyle } from "./pen.ts";
+import type { Seat } from "./second.ts";
 
 /** Draws the faint strands of all words, without the parts in which attention takes over. */
 export function drawStrands(pen: Pen) {
   const { geometry, numbers } = pen;
   return [geometry.encoder, geometry.decoder].map((place) => {
-    const all = strandParts(place, geometry);
+    const all = strandParts(place, pen);
     const made = place.columns.at.slice(0, reached(place, numbers)).map((x, column) =>
       drawing("path", {
         class: "gfs-strand",
@@ -28,19 +31,17 @@ export function drawStrands(pen: Pen) {
   });
 }
 
-/** Returns the parts of a strand from the words upwards, as pairs of heights; without self-attention, which bends it. */
-function strandParts(place: StackPlace, geometry: Geometry): Span[] {
-  const self = boxOf(place, "self_attention").y;
+/** Returns the parts of a strand from the words upwards, as pairs of heights; without boxes of arcs, which bend it. */
+function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
+  const bent = arcBoxes(place, numbers).map(({ y }) => y);
   const top =
     place.stack === "encoder"
       ? encoderTop(place)
       : geometry.narrow
         ? boxOf(place, "softmax").y[1]
         : geometry.written[1];
-  return [
-    [place.words[0] + (geometry.narrow ? 0 : 1), self[1]],
-    [self[0], top],
-  ];
+  const ends = [place.words[0] + (geometry.narrow ? 0 : 1), ...bent.flatMap(([from, to]) => [to, from]), top];
+  return Array.from({ length: ends.length / 2 }, (_, at) => [ends[2 * at], ends[2 * at + 1]]);
 }
 
 function encoderTop({ card, boxes: all, edges }: StackPlace) {
@@ -65,7 +66,17 @@ export function drawLitStrands(pen: Pen) {
     if (weight > 0.02 || on)
       seg(encoder, column, 1 + 2.5 * Math.max(weight, on ? 0.2 : 0), between(encoder, geometry), "--src");
   });
-  const knot = crossing(pen, numbers.source);
+  if (numbers.steps.crossKeyValue.side === "target") {
+    const stops = between(
+      decoder,
+      geometry,
+      geometry.narrow ? boxOf(decoder, "softmax").y[0] - 4 : undefined,
+      true,
+    );
+    seg(decoder, numbers.row, 3.5, stops, "--tgt");
+    return made;
+  }
+  const knot = crossing(pen);
   const cross = boxOf(decoder, "cross_attention").y;
   const after = geometry.narrow ? boxOf(decoder, "softmax").y[0] - 4 : geometry.written[1];
   const parts = between(decoder, geometry, after);
@@ -82,13 +93,13 @@ function between(
   place: StackPlace,
   geometry: Geometry,
   top = place.stack === "encoder" ? encoderTop(place) : geometry.written[1],
+  isBent = false,
 ): Span[] {
   const stops = place.boxes
     .filter(
-      ({ id, kind }) =>
-        kind === "add" || kind === "emb" || kind === "ffn" || id === "self_attention" || id === "softmax",
+      ({ id, kind }) => /^(add|emb|ffn)$/.test(kind) || id === "self_attention" || (isBent && kind === "att"),
     )
-    .filter(({ id }) => id !== "positions" && id !== "softmax")
+    .filter(({ id }) => id !== "positions")
     .sort((a, b) => b.y[0] - a.y[0]);
   const parts: Span[] = [];
   let from = place.words[0];
@@ -104,23 +115,31 @@ function split(parts: Span[], at: number): [Span[], Span[]] {
   return [parts.filter(([, to]) => to >= at), parts.filter(([from]) => from < at)];
 }
 
-/** Returns the way from a word that is read to the word that reads, through the box of self-attention. */
-export function arcPath(place: StackPlace, from: number, to: number) {
-  const [top, bottom] = boxOf(place, "self_attention").y;
+/** Returns the boxes of a stack in which words of one side read each other, from the bottom up. */
+function arcBoxes({ stack, boxes }: StackPlace, { steps }: StageNumbers) {
+  const isOwn = steps.crossKeyValue.side === stack.replace("decoder", "target");
+  return boxes.filter(({ id }) => id === "self_attention" || (isOwn && id === "cross_attention"));
+}
+
+/** Returns the way from a word that is read to the word that reads, through a box of attention. */
+export function arcPath(place: StackPlace, from: number, to: number, id = "self_attention") {
+  const [top, bottom] = boxOf(place, id).y;
   const { at } = place.columns;
   const y = (top + bottom) / 2;
   return `M${at[from]} ${bottom - 1}C${at[from]} ${y} ${at[to]} ${y} ${at[to]} ${top + 1}`;
 }
 
 /** Returns the height at which the lit ribbon crosses the lit strand. */
-export function crossing({ geometry, numbers }: Pen, source: number) {
-  return ribbonHeight(geometry, source, numbers.read.length);
+export function crossing(pen: Pen) {
+  return pointOf(lookOf(pen, "cross"), pen.numbers.at.cross).y;
 }
 
 /** Draws the words that the stacks read and, on a wide stage, those that the decoder writes. */
 export function drawWords(pen: Pen) {
   const { geometry, numbers } = pen;
-  const { translated, row, source } = numbers;
+  const { translated, row, source, second } = numbers;
+  const isOwn = (seats: Seat[] | undefined, column: number) =>
+    seats !== undefined && !seats.some((one) => one.column === column && !one.isOwn);
   const { encoder, decoder, written } = geometry;
   const word = (
     stack: Stack | "output",
@@ -130,6 +149,7 @@ export function drawWords(pen: Pen) {
     token: string,
     style: TextStyle,
     pill = false,
+    isOwn = false,
   ) => {
     const x = place.columns.at[column];
     const name = tokenName(token, pen.t);
@@ -160,7 +180,11 @@ export function drawWords(pen: Pen) {
         }),
       !shown && text(x, y, width > 14 ? "…" : "·", { anchor: "middle", fill: "var(--ink3)" }),
       shown &&
-        text(x, y, drawing("tspan", { direction: "auto" }, name), { anchor: "middle", size, ...style }),
+        text(x, y, drawing("tspan", { direction: "auto", ...(isOwn && { class: "gfs-first" }) }, name), {
+          anchor: "middle",
+          size,
+          ...style,
+        }),
     );
   };
   const quiet = (token: string) => (/^<.*>$/.test(token) ? "var(--ink3)" : "var(--ink)");
@@ -173,6 +197,8 @@ export function drawWords(pen: Pen) {
         middle(encoder.words),
         token,
         at === source ? { fill: "var(--src)", weight: 650 } : { fill: quiet(token) },
+        false,
+        isOwn(second?.source, at),
       ),
     ),
     ...translated.targetTokens
@@ -205,7 +231,14 @@ export function drawWords(pen: Pen) {
           ? { fill: "var(--paper)", weight: 650 }
           : { fill: at > row ? "var(--ink3)" : "var(--ink)" },
         at === row,
+        isOwn(second?.written, at),
       ),
     );
-  return [...made, ...output];
+  const [x, y] = [decoder.columns.at[row], middle(written) - 21];
+  const was =
+    numbers.before.word !== null &&
+    y > 12 &&
+    text(x, y, tokenName(numbers.before.word, pen.t), { anchor: "middle", fill: "var(--ink3)" });
+  if (was) was.setAttribute("class", "gfs-struck");
+  return [...made, ...output, was];
 }

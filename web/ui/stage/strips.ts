@@ -113,8 +113,8 @@ export function createStrip(strip: Strip, tell: Tell) {
   function place(to: number) {
     at = Math.max(0, Math.min(last, to));
     cursor.setAttribute("x", String(at * size[0]));
-    svg.setAttribute("aria-valuenow", String(at));
-    svg.setAttribute("aria-valuetext", textOf(at));
+    svg.ariaValueNow = String(at);
+    svg.ariaValueText = textOf(at);
   }
   place(at);
   svg.toggleAttribute("data-chosen", chosen !== null);

@@ -1,14 +1,15 @@
-// Turning the look on the figure: the reader drags the lit knot of cross-attention to another word, and the model is
+// Turning a look on the figure: the reader drags the handle of a lit row of attention to another word, and the model is
 // computed again while the finger moves. At rest, the turned row is one of the page's changes.
 import { splitWeights } from "../../engine/turning.ts";
 import { messageOf } from "../app.ts";
-import { FAMILIES, attentionName } from "../heads.ts";
-import { ribbonHeight } from "./geometry.ts";
 import { Hand } from "./hand.ts";
+import { lookOf, positionAt } from "./looks.ts";
 import { candidatesIn } from "./numbers.ts";
 
 import type { App } from "../app.ts";
+import type { FamilyId } from "../types.ts";
 import type { Written } from "./hand.ts";
+import type { Look } from "./looks.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
 
@@ -23,15 +24,18 @@ export interface Turnable {
   /** The point of the figure's plane under the pointer. */
   place(event: PointerEvent): { x: number; y: number };
   /** Says what a turned row makes the model write; null = nothing is turned any more. */
-  tell(words: string[] | null): void;
+  tell(look: Look | null, words: string[]): void;
 }
 
 /** A row in the reader's hand: where it looks, and what the figure showed before. */
 interface Held {
   hand: Hand;
+  look: Look;
   row: number;
   at: number;
-  kept: Pick<StageNumbers, "read" | "source" | "candidates" | "translated">;
+  /** Whether the mask lets the row read a word. */
+  reads(key: number): boolean;
+  kept: StageNumbers;
 }
 
 export class Turner {
@@ -48,40 +52,38 @@ export class Turner {
     return this.#held !== null;
   }
 
-  /** Takes hold of the lit row; returns whether there is one to turn: a recording cannot change. */
-  hold() {
+  /** Takes hold of the lit row of an attention; returns whether it can be turned: a recording cannot change. */
+  hold(family: FamilyId) {
     const pen = this.#stage.pen();
     if (!pen || this.#app.engine.live === false) return false;
-    const { numbers } = pen;
-    const { read, source, candidates, translated } = numbers;
-    const attention = attentionName(FAMILIES[1], numbers.open.decoder);
-    const place = { attention, head: numbers.heads.cross, query: numbers.row };
-    const hand = new Hand(this.#app, translated, [place], read.length);
-    this.#held = { hand, row: numbers.row, at: source, kept: { read, source, candidates, translated } };
+    const look = lookOf(pen, family);
+    const { attention, head, query } = look;
+    const mask = this.#app.mask(attention);
+    const reads = (key: number) => mask.data[query * mask.columns + key] !== 0;
+    const { translated, row, at } = pen.numbers;
+    if (!look.tokens.some((_, key) => reads(key))) return false;
+    const hand = new Hand(this.#app, translated, [{ attention, head, query }], look.tokens.length, row);
+    this.#held = { hand, look, row, at: at[family], reads, kept: { ...pen.numbers } };
     return true;
   }
 
   /** Follows the pointer. */
   drag(event: PointerEvent) {
-    const pen = this.#stage.pen();
-    if (!pen || !this.#held) return;
-    const count = pen.numbers.read.length;
-    const [first, last] = [
-      ribbonHeight(pen.geometry, 0, count),
-      ribbonHeight(pen.geometry, count - 1, count),
-    ];
-    const share = (this.#stage.place(event).y - first) / (last - first || 1);
-    this.#turn(share * (count - 1));
+    if (this.#held) this.#turn(positionAt(this.#held.look, this.#stage.place(event)));
   }
 
-  /** Moves by keys; returns whether the key meant something. */
-  key(event: KeyboardEvent) {
-    const isEnd = event.key === "Escape" || event.key === "Enter";
-    if (isEnd && this.#held) return (this.release(event.key === "Enter"), true);
-    const down = event.key === "ArrowDown" || event.key === "ArrowRight";
-    const step = Number(down) - Number(event.key === "ArrowUp" || event.key === "ArrowLeft");
-    if (!step || !(this.#held || this.hold()) || !this.#held) return false;
-    this.#turn(event.shiftKey ? this.#held.at + FINE * step : Math.round(this.#held.at) + step);
+  /** Moves the handle of an attention by keys; returns whether the key meant something. */
+  key({ key, shiftKey }: KeyboardEvent, family: FamilyId) {
+    const isEnd = key === "Escape" || key === "Enter";
+    if (isEnd && this.#held) return (this.release(key === "Enter"), true);
+    const onwards = Number(/^Arrow(Right|Down)$/.test(key)) - Number(/^Arrow(Left|Up)$/.test(key));
+    if (!onwards || !(this.#held || this.hold(family)) || !this.#held) return false;
+    const { at, look, reads } = this.#held;
+    const step = look.stops[look.stops.length - 1] < look.stops[0] ? -onwards : onwards; // from right to left
+    if (shiftKey) return (this.#turn(at + FINE * step), true);
+    let to = Math.round(at) + step;
+    while (to in look.tokens && !reads(to)) to += step; // over words that the mask hides
+    if (to in look.tokens) this.#turn(to);
     return true;
   }
 
@@ -90,23 +92,31 @@ export class Turner {
     const [held, pen] = [this.#held, this.#stage.pen()];
     if (!held || !pen) return;
     this.#held = null;
+    const { look, kept, row } = held;
     const at = Math.abs(held.at - Math.round(held.at)) < SNAP ? Math.round(held.at) : held.at;
-    if (keep && at !== held.kept.source) {
-      this.#app.show({ row: held.row, sourceWord: null });
+    if (keep && at !== kept.at[look.family.id]) {
+      this.#app.show({ row, sourceWord: look.family.id === "encoder" ? look.query : null });
       return void this.#app.attempt(() => held.hand.keep(at));
     }
-    Object.assign(pen.numbers, held.kept);
+    Object.assign(pen.numbers, kept);
     this.#stage.drawParts(PARTS);
-    this.#stage.tell(null);
+    this.#stage.tell(null, []);
   }
 
   #turn(wanted: number) {
     const [held, pen] = [this.#held, this.#stage.pen()];
     if (!held || !pen) return;
-    const count = held.kept.read.length;
-    held.at = Math.max(0, Math.min(count - 1, wanted));
-    const read = Float32Array.from(splitWeights(count, held.at));
-    Object.assign(pen.numbers, { read, source: Math.round(held.at) });
+    const { look, kept } = held;
+    const { id } = look.family;
+    held.at = readable(wanted, look.tokens.length, held.reads);
+    const row = Float32Array.from(splitWeights(look.tokens.length, held.at));
+    const { before } = kept;
+    Object.assign(pen.numbers, {
+      rows: { ...kept.rows, [id]: row },
+      at: { ...kept.at, [id]: held.at },
+      before: { ...before, rows: { ...before.rows, [id]: before.rows[id] ?? kept.rows[id] } },
+      ...(!look.isArc && { read: row, source: Math.round(held.at) }),
+    } satisfies Partial<StageNumbers>);
     this.#stage.drawParts(["look", "lit"]);
     held.hand
       .hold(held.at, (written) => this.#show(held, pen, written))
@@ -116,17 +126,29 @@ export class Turner {
   /** Shows what a turned row makes the model write: the next word at once, and the words after it. */
   #show(held: Held, pen: Pen, { logProbs, ids }: Written) {
     if (this.#held !== held || this.#stage.pen() !== pen) return;
-    const { translated } = held.kept;
-    pen.numbers.candidates = candidatesIn(this.#app, logProbs, 5);
-    const all = ids ?? [...translated.hypothesis.ids.slice(0, held.row), pen.numbers.candidates[0].id];
-    const shown = all.slice(0, translated.outputTokens.length); // as far as the figure has columns
+    const { numbers } = pen;
+    const { translated, before } = held.kept;
+    numbers.candidates = candidatesIn(this.#app, logProbs, 5);
+    const all = ids ?? [...translated.hypothesis.ids.slice(0, held.row), numbers.candidates[0].id];
+    const shown = all.slice(0, translated.outputTokens.length); // the figure has no further columns
     const outputTokens = this.#app.engine.tokens("target", shown);
-    pen.numbers.translated = {
+    const was = before.word ?? translated.outputTokens[held.row];
+    numbers.before = { ...numbers.before, word: was === outputTokens[held.row] ? null : was };
+    numbers.translated = {
       ...translated,
       outputTokens,
       hypothesis: { ...translated.hypothesis, ids: shown },
     };
     this.#stage.drawParts(ids ? ["softmax", "words"] : ["softmax"]);
-    if (ids) this.#stage.tell(this.#app.engine.tokens("target", ids));
+    if (ids) this.#stage.tell(held.look, this.#app.engine.tokens("target", ids));
   }
+}
+
+/** Returns a position among words, or the nearest word that the row can read if the mask hides one of the position's two. */
+function readable(wanted: number, count: number, reads: (key: number) => boolean) {
+  const at = Math.max(0, Math.min(count - 1, wanted));
+  if (reads(Math.floor(at)) && reads(Math.ceil(at))) return at;
+  const away = (key: number) => Math.abs(key - at);
+  const keys = Array.from({ length: count }, (_, key) => key).filter(reads);
+  return keys.reduce((best, key) => (away(key) < away(best) ? key : best));
 }

@@ -1,5 +1,8 @@
 // Tokens and numbers as the stage writes them.
 import { digitsText } from "../../engine/number_text.ts";
+import { placeIn } from "../heads.ts";
+
+import type { App } from "../app.ts";
 
 type Texts = (key: string, ...values: (string | number)[]) => string;
 
@@ -21,8 +24,17 @@ export function groupedText(value: number) {
   return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
-/** Returns a power of e: in groups of three digits, or a small one with at least three digits; "" if it is not known. */
+/** Returns e to the power of x, or a sum of such powers; "" if it is not known. */
 export function powerText(value: number) {
   if (!Number.isFinite(value)) return "";
   return value < 1000 ? digitsText(value) : groupedText(value);
+}
+
+/** Returns e to the power of the difference of two numbers, as text. */
+export const differenceText = (x: number, shift = 0) => powerText(Math.exp(x - shift));
+
+/** Returns "head 5 of layer 1", with the kind of attention unless it is cross-attention. */
+export function headName({ t }: App, { attention, head }: { attention: string; head: number }) {
+  const { family, layer } = placeIn(attention);
+  return t(`stage.head.${family.id}`, head, layer);
 }

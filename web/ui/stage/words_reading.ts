@@ -17,16 +17,16 @@ export interface Rival {
   word: string;
   /** NaN where the page does not know it. */
   logit: number;
-  /** What the model itself gives the word, and its place among all words by this, from 1. */
+  /** The model's probability of the word, and the word's rank by it, from 1. */
   probability: number;
   rank: number;
   /** Its row of the output matrix; null where the page has no matrices. */
   matrix: Float32Array | null;
 }
 
-/** What is known of the next word in one row of the decoder; a number that is not known is NaN. */
+/** The known logits and probabilities of the next word in one row of the decoder; an unknown number is NaN. */
 export interface NextWord {
-  /** By word. */
+  /** One logit per word. */
   logits: Float32Array;
   logProbs: Float32Array;
   /** The probability of all words that are not known. */
@@ -67,7 +67,7 @@ export interface WordsReading extends NextWord {
   closest: Step | null;
 }
 
-/** What sampling makes of the known words: e^(score ÷ temperature − shift), its sum, and who may be drawn. */
+/** Sampling among the known words: e^(score ÷ temperature − shift), its sum, and the words that may be drawn. */
 export interface Sampled {
   shift: number;
   scaled(id: number): number;
@@ -205,7 +205,7 @@ async function closestStep(app: App, row: number) {
   return closestOf(await Promise.all(steps));
 }
 
-/** Returns the step whose two words have the most similar probabilities; the first of equals. */
+/** Returns the step whose two words have the most similar probabilities; of equal steps, the first. */
 export function closestOf(steps: Step[]): Step | null {
   const lead = ({ words: [first, second] }: Step) => first.probability - second.probability;
   const contested = steps.filter(({ words }) => words.length === 2);

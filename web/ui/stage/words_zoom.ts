@@ -1,8 +1,8 @@
 // Linear and Softmax opened where they stand: the words that compete, why the written one won, and the beam.
-import { decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
+import { decimalsFor, fixedText, digitsText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
-import { groupedText, powerText, probabilityWords, tokenName } from "./words.ts";
+import { differenceText, groupedText, powerText, probabilityWords, tokenName } from "./words.ts";
 import { wordsPanel } from "./words_panel.ts";
 import { PLAIN, readWords, sampledWords } from "./words_reading.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
@@ -39,9 +39,10 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
       ? { name: "decoder.output", index: [reading.row, part.at] }
       : { name: isLogit ? "logits" : "log_probs", index: [reading.row, open.id] },
     panel: (room) =>
-      withSegments(app, zoom.box, app.t("zoom.words"), {
+      withSegments(app, zoom.box, {
+        name: "zoom.words",
         beside: turner(app, "decoder", { ...reading, word }),
-        calculation: () => wordsPanel(app, reading, room),
+        own: () => wordsPanel(app, reading, room),
       }),
   };
 }
@@ -90,12 +91,12 @@ function receipt(app: App, reading: WordsReading, most: number): Child {
   const headings = sides.map((name, at): Heading => [name, at === 0 ? KEYED : ""]);
   const bias = made.parts.find(({ left }) => left === undefined);
   const plain = sampledWords(reading, PLAIN);
-  const decimals = decimalsOf([open.logit]);
+  const decimals = decimalsFor([scores[open.id], plain.shift], differenceText);
   const score = fixedText(scores[open.id], decimals);
   const lines: Line[] = [
     ...(bias ? [[app.t("zoom.words.bias"), fixedText(bias.value ?? NaN, decimals)] as const] : []),
     [app.t("zoom.words.sum"), Number.isNaN(open.logit) ? "–" : fixedText(open.logit, decimals), ""],
-    ...(symbol === "logit" ? [] : [[symbol, fixedText(scores[open.id], 3)] as const]),
+    ...(symbol === "logit" ? [] : [[symbol, score] as const]),
     ...(plain.sum > 0
       ? [
           [

@@ -16,9 +16,9 @@ const MAP = { width: 268, opens: 320 };
 
 /** Returns the layer over the figure in which boxes open, and a function that draws its map. */
 export function createZoom(app: App, lit: () => Lit | null) {
-  const map = element("div", { className: "gfs-map" });
+  const map = element("div", { class: "gfs-map" });
   const inside = createZoomFrame(app, lit);
-  const made = element("div", { className: "gfs-zoom" }, map, inside);
+  const made = element("div", { class: "gfs-zoom" }, map, inside);
   made.hidden = app.state.zoom === null;
   /** Opens from the box's rectangle, in px of the plane. */
   function open(pen: Pen) {

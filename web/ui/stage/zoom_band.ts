@@ -1,19 +1,15 @@
 // A vector in an opened box: its step's name at the left, and its numbers as a strip over the whole width.
 import { element } from "../dom.ts";
 import { createStrip } from "./strips.ts";
-import { put } from "./zoom_parts.ts";
+import { heading, put } from "./zoom_parts.ts";
 
 import type { Child } from "../types.ts";
 import type { Strip, Tell } from "./strips.ts";
+import type { Band } from "./zoom_parts.ts";
 
 /** The left edge of the strips, and the space right of them. */
 export const [LABELS, MARGIN] = [126, 36];
 const INSET = 4; // of a strip in its box
-
-export interface Band {
-  y: number;
-  height: number;
-}
 
 /** Returns the middle of a strip's number at a place, in px of the panel. */
 export function stripX(width: number, count: number, at: number) {
@@ -31,7 +27,7 @@ export function vectorBand(
   const wide = width - LABELS - MARGIN;
   const made = createStrip({ bars: true, ...strip, width: wide - 2 * INSET, height }, tell);
   return [
-    put(element("div", { className: "gfz-heading" }, step), { x: 18, y: y + height / 2 - 12 }),
-    put(element("div", { className: "gfz-box" }, made, more), { x: LABELS, y, width: wide, height }),
+    heading(step, { y, height }),
+    put(element("div", { class: "gfz-box" }, made, more), { x: LABELS, y, width: wide, height }),
   ];
 }

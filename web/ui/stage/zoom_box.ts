@@ -30,8 +30,7 @@ export function isBox(config: ModelConfig, name: string) {
   const { stack, layer, id } = placeOfBox(name);
   if (!stack) return false;
   if (layer === null) {
-    const hasNorm = config.norm === "pre" && config.final_norm;
-    return OUTER[stack].includes(id) || (hasNorm && id === "norm");
+    return OUTER[stack].includes(id) || (config.final_norm && id === "norm");
   }
   const [sublayer, part, ...rest] = id.split(".");
   if (rest.length > 0 || layer >= config[`${stack}_layers`] || !SUBLAYER.test(`${sublayer} `)) return false;

@@ -19,7 +19,7 @@ export interface Lit {
 export interface Sentence {
   key: string;
   values: Value[];
-  /** Of the paper. */
+  /** The section of the paper; "" for a part that the paper does not have. */
   section: string;
 }
 /** A number or a word; a word has the side of its colour. */
@@ -28,7 +28,7 @@ export type Value = string | number | { word: string; side: Side };
 /** An opened box: one worked calculation, with its explanation. */
 export interface Opened {
   kind: Kind;
-  /** What is shown, in short; when it changes, the panel's open row is scrolled into view. */
+  /** A short key of the shown part; when it changes, the panel's open row is scrolled into view. */
   place: string;
   /** The name of the place, such as "Cross-attention, layer 1, head 5". */
   name: string;
@@ -72,10 +72,10 @@ const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
  * the stage lights where the reader has chosen none.
  */
 export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
-  const about = element("div", { className: "gfz-about" });
+  const about = element("div", { class: "gfz-about" });
   const sentence = element("h2", { "aria-live": "polite" });
-  const room = element("div", { className: "gfz-room" });
-  const zoom = element("section", { className: "gf-zoom" });
+  const room = element("div", { class: "gfz-room" });
+  const zoom = element("section", { class: "gf-zoom" });
   let opened: Opened | null = null;
   let stop = "";
   let shown = "";
@@ -94,7 +94,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     zoom.dataset.query = made.sides.query;
     zoom.style.cssText = `--ground: var(--${made.kind}); --edge: var(--${made.kind}-l)`;
     if (made.kind !== "att") zoom.style.setProperty("--lift", "var(--card)");
-    zoom.setAttribute("aria-label", made.name);
+    zoom.ariaLabel = made.name;
     explain(app, made, about, sentence, MOST_TERMS);
     const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
     if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, MOST_TERMS - over - 1)); // 1 = the others
@@ -145,13 +145,17 @@ function stopsIn(room: HTMLElement) {
   return [...room.querySelectorAll<HTMLElement | SVGElement>("[data-stop]")];
 }
 
-/** Scrolls the panel, never the page, to the open row. */
+/** Scrolls the panel, never the page, to the open row and column. */
 function showRow(room: HTMLElement) {
   const scroll = room.querySelector(".gfz-scroll");
-  const row = room.querySelector("tr[aria-current]")?.getBoundingClientRect();
+  const rectangleOf = (selector: string) => room.querySelector(selector)?.getBoundingClientRect();
+  const [row, column] = ["tr[aria-current]", ".gfz-lit"].map(rectangleOf);
   const frame = scroll?.getBoundingClientRect();
-  if (!scroll || !row || !frame || (row.top >= frame.top && row.bottom <= frame.bottom)) return;
-  scroll.scrollTop += row.top - frame.top - frame.height / 2;
+  if (!scroll || !frame) return;
+  if (row && (row.top < frame.top || row.bottom > frame.bottom))
+    scroll.scrollTop += row.top - frame.top - frame.height / 2;
+  if (column && (column.left < frame.left || column.right > frame.right))
+    scroll.scrollLeft += column.left - frame.left - frame.width / 2;
 }
 
 /** Moves the focus to the nearest stop in the direction of an arrow. */
@@ -183,10 +187,11 @@ function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLEleme
   refill(
     about,
     button(app.t("stage.back"), () => app.show({ zoom: null }), { className: "gfz-back" }),
-    element("p", { className: "gfz-place" }, made.name),
+    element("p", { class: "gfz-place" }, made.name),
     sentence,
-    element("p", { className: "gfz-place" }, app.t("stage.paper", `§${made.sentence.section}`)),
-    made.remarks.map((one) => (typeof one === "string" ? element("p", { className: "gfz-note" }, one) : one)),
+    made.sentence.section &&
+      element("p", { class: "gfz-place" }, app.t("stage.paper", `§${made.sentence.section}`)),
+    made.remarks.map((one) => (typeof one === "string" ? element("p", { class: "gfz-note" }, one) : one)),
     made.receipt(most),
     button(app.t("zoom.numbers"), () => showAll(app, made.cell), { className: "gfz-link" }),
   );
@@ -198,12 +203,11 @@ function fillIn(app: App, { key, values }: Sentence): Child[] {
   return parts.map((text, at) => {
     const value = at % 2 ? values[Number(text)] : text;
     if (typeof value !== "object") return value;
-    return element("bdi", { className: `gfz-${value.side}` }, value.word);
+    return element("bdi", { class: `gfz-${value.side}` }, value.word);
   });
 }
 
 /** Shows the whole tensor of the open number, with the number's arithmetic. */
-function showAll(app: App, { name, index }: Cell) {
-  app.select(name, index);
-  app.show({ view: "numbers", stage: "point", point: { name, head: index.length > 2 ? index[0] : 0 } });
+function showAll(app: App, selected: Cell) {
+  app.show({ view: "numbers", selected });
 }

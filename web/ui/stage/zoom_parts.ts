@@ -2,7 +2,7 @@
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
-import { button, element, nodesOf } from "../dom.ts";
+import { button, element, named, nodesOf } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { MOST_SQUARES, largestSize } from "./strips.ts";
 import { tokenName } from "./words.ts";
@@ -16,6 +16,12 @@ import type { Lit } from "./zoom_frame.ts";
 
 /** Products below this share of the largest one are not drawn as lines. */
 const FAINTEST = 0.04;
+
+/** Where a part stands in its panel, from top to bottom. */
+export interface Band {
+  y: number;
+  height: number;
+}
 
 interface Size {
   width: number;
@@ -92,6 +98,10 @@ function insideOf(room: HTMLElement) {
   return { left, top, width: room.clientWidth - left - right, height };
 }
 
+/** Returns a note at its place in a panel. */
+export const noteAt = (text: string, place: Parameters<typeof put>[1]) =>
+  put(element("p", { class: "gfz-note" }, text), place);
+
 /**
  * Returns a panel in its room and, where it needs no scrolling, the lines that lead into it and out of it. `frameFor`:
  * returns the panel's places for the size of the room; `parts` gets what tells the number under the pointer.
@@ -105,8 +115,8 @@ export function panelIn<Frame extends Size>(
   const inner = insideOf(room);
   const frame = frameFor(inner);
   const { width, height } = frame;
-  const told = element("p", { className: "gfz-told", hidden: true, "aria-hidden": "true" });
-  const whole = element("div", { className: "gfz-whole" });
+  const told = element("p", { class: "gfz-told", hidden: true, "aria-hidden": "true" });
+  const whole = element("div", { class: "gfz-whole" });
   const { parts, outside } = draw(frame, (text, at) => {
     const corner = whole.getBoundingClientRect();
     told.hidden = text === null;
@@ -117,7 +127,7 @@ export function panelIn<Frame extends Size>(
   whole.append(...nodesOf(parts), told);
   whole.style.cssText = `width: ${width}px; height: ${height}px`;
   const names = { "aria-label": app.t("zoom.panel"), "aria-description": app.t("zoom.keys") };
-  const scroll = element("div", { className: "gfz-scroll", role: "group", ...names }, whole);
+  const scroll = element("div", { class: "gfz-scroll", role: "group", ...names }, whole);
   const svg = drawing("svg", { class: "gfz-outside", width, height, "aria-hidden": "true" }, outside);
   const fits = width <= inner.width && height <= inner.height;
   return [fits && put(svg, { x: inner.left, y: inner.top }), scroll];
@@ -132,13 +142,13 @@ export function sumBox(
 ) {
   const said = element(
     "p",
-    { className: "gfz-made" },
+    { class: "gfz-made" },
     products && app.t("zoom.products", products.length),
     element("strong", {}, digitsText(numbers[at])),
   );
   const x = ((at + 0.5) * place.width) / numbers.length;
   said.style.cssText = x > 230 ? `right: ${place.width - x + 14}px` : `left: ${x + 14}px`;
-  return put(element("div", { className: "gfz-box" }, strip, said), place);
+  return put(element("div", { class: "gfz-box" }, strip, said), place);
 }
 
 /** Returns the table of a panel's rows at its place. `widths`: of its columns, in px. */
@@ -156,8 +166,8 @@ export function rowsTable(
   const columns = widths.map((width) => element("col", { style: `width: ${width}px` }));
   const table = element(
     "table",
-    { className: "gfz-rows", style: `--rh: ${row}px` },
-    element("caption", { className: HIDDEN }, caption),
+    { class: "gfz-rows", style: `--rh: ${row}px` },
+    element("caption", { class: HIDDEN }, caption),
     element("colgroup", {}, columns),
     element("thead", {}, names),
     element("tbody", {}, rows),
@@ -175,9 +185,45 @@ export function tableRow(name: Child, cells: Child[], isOpen: boolean, className
   );
 }
 
-/** Returns a line outside a panel with its label. */
-export function outerLine(className: string, d: string, [x, y]: [number, number], label: string) {
-  return [drawing("path", { class: className, d }), drawing("text", { x, y }, label)];
+/** Returns a line from below a panel of a height up to `end`, with its label. */
+export function enteringLine(className: string, x: number, height: number, end: Band, label: string) {
+  const d = `M${x} ${height + 48}V${end.y + end.height}`;
+  return [drawing("path", { class: className, d }), drawing("text", { x: x + 14, y: height + 30 }, label)];
+}
+
+/** Returns a line from a part up to above the panel, with its label. */
+export function leavingLine(className: string, x: number, { y }: { y: number }, label: string) {
+  return [
+    drawing("path", { class: className, d: `M${x} -48V${y}` }),
+    drawing("text", { x: x + 14, y: -20 }, label),
+  ];
+}
+
+/** Returns lines between the parts of a panel; the parts lie on them. */
+export function innerLines({ width, height }: Size, children: Parameters<typeof drawing>[2], className = "") {
+  return drawing("svg", { class: `gfz-lines ${className}`, width, height, "aria-hidden": "true" }, children);
+}
+
+/** Returns a step's name beside a part of the panel. */
+export function heading(step: HTMLElement, { y, height }: Band, x = 18) {
+  return put(element("div", { class: "gfz-heading" }, step), { x, y: y + height / 2 - 12 });
+}
+
+/** Returns a button that the arrow keys reach; `stop`: the same in every drawing. */
+export function stopButton(
+  stop: string,
+  content: Child,
+  open: () => unknown,
+  looks: Parameters<typeof button>[2] = {},
+) {
+  const made = button(content, open, looks);
+  made.dataset.stop = stop;
+  return made;
+}
+
+/** Returns a horizontal bar of this width in px, at least a thin one. */
+export function barOf(width: number) {
+  return element("i", { style: `width: ${Math.max(1, width)}px` });
 }
 
 /**
@@ -206,10 +252,15 @@ export function fanOf(
 
 /** Returns a step's number and name, as a button that opens a number of the step. */
 export function stepButton(at: number, name: Child, kind: string, isOpen: boolean, open: () => unknown) {
-  const made = button([element("i", {}, at), name], open, { className: "gfz-step" });
-  made.dataset.stop = `step ${kind}`;
-  if (isOpen) made.setAttribute("aria-current", "step");
+  const made = stopButton(`step ${kind}`, [element("i", {}, at), name], open, { className: "gfz-step" });
+  if (isOpen) made.ariaCurrent = "step";
   return made;
+}
+
+/** Opens another word of a stack in the same box. */
+export function turnTo(app: App, stack: Stack, to: number) {
+  const zoom = app.state.zoom && { ...app.state.zoom, key: null };
+  app.show({ [stack === "encoder" ? "sourceWord" : "row"]: to, selected: null, zoom });
 }
 
 /** Returns the open word between the buttons that choose the word before and after it. */
@@ -219,35 +270,32 @@ export function turner(
   { row, rows, word }: { row: number; rows: number; word: string },
 ) {
   const turn = (text: string, key: string, to: number) => {
-    const go = () =>
-      app.show({
-        [stack === "encoder" ? "sourceWord" : "row"]: to,
-        selected: null,
-        zoom: app.state.zoom && { ...app.state.zoom, key: null },
-      });
-    const made = button(text, go, { title: app.t(key), disabled: to < 0 || to >= rows });
-    made.setAttribute("aria-label", made.title);
-    made.dataset.stop = key;
-    return made;
+    const disabled = to < 0 || to >= rows;
+    return named(
+      stopButton(key, text, () => turnTo(app, stack, to), { disabled }),
+      app.t(key),
+    );
   };
   const buttons = [
     turn("‹", "zoom.before", row - 1),
-    element("bdi", { className: `gfz-word ${ASKED}` }, word),
+    element("bdi", { class: `gfz-word ${ASKED}` }, word),
     turn("›", "zoom.after", row + 1),
   ];
-  return element("div", { className: "gfz-turner" }, buttons);
+  return element("div", { class: "gfz-turner" }, buttons);
+}
+
+/** Returns how numbers above and below 0 are drawn, in words. */
+export function signsOf(app: App): Child[][] {
+  const sign = (key: string, className: string) => [element("i", { className }), app.t(key)];
+  return [sign("zoom.above", "gfz-filled"), sign("zoom.below", "gfz-hollow")];
 }
 
 /** Returns how a row of so many numbers is read. */
 export function legend(app: App, count = 0) {
-  const sign = (key: string, className: string) => [element("i", { className }), app.t(key)];
-  const text =
-    count > MOST_SQUARES
-      ? [app.t("zoom.bars")]
-      : [sign("zoom.above", "gfz-filled"), sign("zoom.below", "gfz-hollow"), app.t("zoom.area")];
+  const text = count > MOST_SQUARES ? [app.t("zoom.bars")] : [...signsOf(app), app.t("zoom.area")];
   return element(
     "p",
-    { className: "gfz-legend" },
+    { class: "gfz-legend" },
     text.map((one) => element("span", {}, one)),
   );
 }

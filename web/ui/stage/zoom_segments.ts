@@ -1,58 +1,72 @@
-// What stands above the panel of an opened box: its segments, such as the calculation, "Why?" and "Beam", and its word.
-import { button, element } from "../dom.ts";
-import { panelOf } from "../panels.ts";
+// What stands above the panel of an opened box: its segments, such as the calculation, "Why?" and "Weights", and its word.
+import { element } from "../dom.ts";
+import { isPanel, panelOf } from "../panels.ts";
+import { boxName, placeOfBox } from "./zoom_box.ts";
+import { stopButton } from "./zoom_parts.ts";
 
+import type { ModelConfig, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Child, PanelName } from "../types.ts";
+import type { Child, PanelName, SegmentName } from "../types.ts";
 
-/** The panels that are segments of boxes, and these boxes without their stack. */
-const SEGMENTS: Partial<Record<PanelName, string[]>> = {
-  why: ["softmax", "linear"],
-  beam: ["softmax", "linear"],
-  positions: ["embedding", "positions"],
-};
+const WORDS = /^(softmax|linear)$/;
+/** The segments, the boxes that have them, by their names in a stack, and the box in which an address opens each. */
+const SEGMENTS = {
+  why: [WORDS, "decoder", "softmax"],
+  beam: [WORDS, "decoder", "softmax"],
+  positions: [/^(embedding|positions)$/, "encoder", "positions"],
+  weights: [/attention$|^feed_forward$/, "decoder", "cross_attention"],
+  rollout: [/attention$/, "decoder", "cross_attention"],
+  guesses: [/\.add$/, "decoder", "feed_forward.add"],
+} satisfies Partial<Record<PanelName | SegmentName, [boxes: RegExp, stack: Stack, id: string]>>;
+type Segment = keyof typeof SEGMENTS;
+const NAMES = Object.keys(SEGMENTS) as Segment[];
 
-/** Returns the box in which a panel stands; null for a panel of the sheet. */
-export function boxOfPanel(panel: PanelName) {
-  const [box] = SEGMENTS[panel] ?? [];
-  return box ? { box: panel === "positions" ? "encoder.positions" : `decoder.${box}`, key: null } : null;
+/** Returns the box in which a segment is opened; null for a panel that is none. */
+export function boxOfPanel(config: ModelConfig, panel: PanelName | SegmentName) {
+  const name = NAMES.find((one) => one === panel);
+  if (!name) return null;
+  const [, stack, id] = SEGMENTS[name];
+  return { box: boxName(stack, id, config.decoder_layers - 1), key: null };
 }
 
-/** Returns the panels that are segments of a box of this name. */
-function panelsIn(box: string) {
-  const id = box.replace(/^\w+\./, "");
-  return (Object.keys(SEGMENTS) as PanelName[]).filter((panel) => SEGMENTS[panel]?.includes(id));
+/** Returns the segments of a box of this name, besides its calculation. */
+function segmentsOf(box: string) {
+  return NAMES.filter((name) => SEGMENTS[name][0].test(placeOfBox(box).id));
 }
 
-/** Returns the panel that is open in a box of this name; null for the box's own calculation. */
-export function segmentOf({ state }: App, box: string): PanelName | null {
-  return panelsIn(box).find((panel) => panel === state.panel) ?? null;
+/** Returns the segment that is open in a box of this name; null for the box's own calculation. */
+export function segmentOf({ state }: App, box: string): Segment | null {
+  return segmentsOf(box).find((name) => name === state.panel) ?? null;
 }
 
-/** Returns what a box shows: its own calculation, or the panel that is open in it, below the names of both and `beside`. */
+/**
+ * Returns what a box shows below the names of its segments and `beside`: the open segment, which is `own`, the box's
+ * calculation by default, or one of the panels.
+ */
 export function withSegments(
   app: App,
   box: string,
-  name: string,
-  { beside, calculation }: { beside: Child; calculation: () => Child[] },
+  { name = "zoom.calculation", beside, own }: { name?: string; beside: Child; own: () => Child[] },
 ): Child[] {
   const open = segmentOf(app, box);
-  const panels = panelsIn(box).filter((panel) => app.panels.includes(panel));
-  const segment = (panel: PanelName, text: string, isOpen: boolean) => {
-    const made = button(text, () => app.show({ panel }), { pressed: isOpen });
-    made.dataset.stop = `segment ${panel}`;
-    return made;
-  };
+  const segment = (panel: Segment | "numbers", text: string) =>
+    stopButton(`segment ${panel}`, app.t(text), () => app.show({ panel }), {
+      pressed: panel === (open ?? "numbers"),
+    });
   const segments = element(
     "div",
-    { className: "gfz-segments", role: "group" },
-    segment("numbers", name, open === null),
-    panels.map((panel) => segment(panel, app.t(`panel.${panel}`), panel === open)),
+    { class: "gfz-segments", role: "group" },
+    segment("numbers", name),
+    segmentsOf(box).map((panel) => segment(panel, `panel.${panel}`)),
   );
-  const bar = element("div", { className: "gfz-bar" }, segments, beside);
-  if (open === null) return [bar, calculation()];
-  if (app.state.view !== "stage") return [bar]; // the panel stands on the page of all numbers meanwhile
+  const bar = element("div", { class: "gfz-bar" }, segments, beside);
+  if (!open || !isPanel(open)) return [bar, own()];
   const content = panelOf(app, open);
   if (!content.isConnected) queueMicrotask(() => app.layOut()); // some panels are drawn once they have a width
-  return [bar, element("div", { className: `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}` }, content)];
+  return [bar, element("div", { class: `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}` }, content)];
+}
+
+/** Returns why a segment shows nothing. */
+export function emptyPanel(text: string): Child[] {
+  return [element("div", { class: "gfz-scroll gfz-panel" }, element("p", {}, text))];
 }

@@ -26,6 +26,8 @@ def _is_rms_norm(function: Callable[..., Any]) -> bool:
 
 
 ANSWERS: Mapping[str, Sequence[float] | Callable[[Callable[..., Any]], bool]] = {
+    "why_attention.1": (511,),
+    "why_attention.2": (20,),
     "embeddings.1": (37_000 * 512,),
     "positions.1": (math.sin(5 / 10), math.cos(5 / 10)),
     "attention.2": (1 / 3, 1 / 3, 1 / 3),
@@ -36,15 +38,16 @@ ANSWERS: Mapping[str, Sequence[float] | Callable[[Callable[..., Any]], bool]] = 
     "residual.3": _is_rms_norm,
     "feed_forward.1": (2 * 1024 * 4096 + 4096 + 1024,),
     "encoder.1": (4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512,),
+    "geometry.1": (0.0,),
+    "geometry.2": (67.5, 67.5),
     "decoder.1": (6 * 2 * 8 * 64 * (20 + 15),),
     "output.2": (math.exp(3 / 20),),
     "training.1": (16_000,),
     "training.3": ((100 * 2.0 + 300 * 1.0) / 400,),
+    "grow_it.1": (math.log(32),),
     "decoding.5": (-3.0 / (8 / 6) ** 0.6, -3.5 / (11 / 6) ** 0.6),
     "by_hand.1": (0.4473,),
     "by_hand_backward.1": (-0.3735,),
-    "why_attention.1": (511,),
-    "why_attention.2": (20,),
     "what_came_after.1": (3, 3, 3, 4, 5, 6),
 }
 """By chapter and number of the exercise: numbers, or a function that tests the reader's function."""

@@ -337,7 +337,7 @@ def _copied(part: nn.Module, stack: str, within: str, line: int | None, name: st
     """Return the reference's weights, some of them replaced by the weights of a reader's part.
 
     Raises:
-        RejectedError: the part lacks a weight, has an unknown one, or one of another shape.
+        RejectedError: the part lacks a weight, has an unknown weight, or a weight of a different shape.
     """
     weights, state = _weights(), {f"{within}.{key}".strip("."): value for key, value in part.state_dict().items()}
     expected = dict(_names(stack, within))

@@ -45,10 +45,17 @@ class _NoMask(Reference):
         return super().attention(scores, np.ones_like(mask))
 
 
+class _PairsDoubled(Reference):
+    def exponents(self) -> tuple[Array, Array]:
+        sine, cosine = super().exponents()
+        return 2 * sine, 2 * cosine
+
+
 _SUSPECTS: Mapping[str, type[Reference]] = {
     **SUSPECTS,
     "the mask inverted: True means may attend": _MaskInverted,
     "the mask not used": _NoMask,
+    "an i that already steps by two, doubled once more in the exponent": _PairsDoubled,
 }
 
 
@@ -127,10 +134,10 @@ def _difference(got: Array, expected: Array) -> str:
 
 
 def tensor(value: Any, what: str, line: int | None, shape: tuple[int, ...] | None = None) -> Tensor:
-    """Return a value that the reader's code returned.
+    """Return `value`, the result of the reader's code, as a tensor.
 
     Raises:
-        RejectedError: the value is not a tensor, or has another shape.
+        RejectedError: `value` is not a tensor, or has a different shape.
     """
     if not isinstance(value, Tensor):
         raise RejectedError(f"{what}: expected a tensor, got {quoted(type(value).__name__)}", line)

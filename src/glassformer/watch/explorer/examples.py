@@ -1,6 +1,7 @@
 """The sentences that a page offers: examples, and the two of its story."""
 
 import re
+from collections.abc import Iterable
 from itertools import islice
 
 from glassformer.bundle import Bundle
@@ -8,7 +9,7 @@ from glassformer.corpus.tasks import CLASSIC, TASKS
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK_ID
 
-__all__ = ["example_sentences", "frequent_words", "story_pair"]
+__all__ = ["example_sentences", "frequent_words", "partner", "story_pair"]
 
 EXAMPLES = 5
 """Number of example sentences, and of words in a sentence of frequent words."""
@@ -16,14 +17,18 @@ GENDERED = frozenset(["ca", "cs", "de", "es", "fr", "it", "pl", "pt", "ro", "ru"
 """Languages, among others, in which "animal" and "street" have different genders and pronouns."""
 STORY = CLASSIC[1:3]
 """The two sentences of the page's story: the animal was too tired, or the street too wide."""
+SENSES = ("The bat was very expensive.", "The bat was very sick.")
+"""A pair about one word with two meanings, which French tells apart."""
 
 
 def example_sentences(bundle: Bundle) -> list[str]:
     """Return sentences of the run's task; none for a run on files."""
     configuration = bundle.configuration
     if configuration.data.task == "english-french":
-        others = (example for example in CLASSIC if example not in STORY)
-        return [example.source for example in (*STORY, *others)]  # a pronoun can be asked about at once
+        known = all(UNK_ID not in bundle.source_tokenizer.encode(sentence) for sentence in SENSES)
+        first, *others = (example.source for example in CLASSIC if example not in STORY)
+        pairs = [*(example.source for example in STORY), *(SENSES if known else ())]
+        return [*pairs, others[0], first, *others[1:]]
     if configuration.data.task in TASKS:
         task = TASKS[configuration.data.task](configuration.run.seed)
         return [example.source for example in task.splits["test"][:EXAMPLES]]
@@ -38,6 +43,17 @@ def story_pair(bundle: Bundle) -> list[str]:
     pair = [example.source for example in STORY]
     known = all(UNK_ID not in tokenizer.encode(sentence) for sentence in pair)
     return pair if translates and cuts_words and known else []
+
+
+def partner(sentence: str, sentences: Iterable[str]) -> str | None:
+    """Return the first of these sentences that differs from a sentence in exactly one word; None if none does."""
+    words = sentence.split(" ")
+    return next((one for one in sentences if _differing(words, one.split(" ")) == 1), None)
+
+
+def _differing(words: list[str], others: list[str]) -> int:
+    """Return how many words differ; −1 for sentences of different lengths."""
+    return sum(map(str.__ne__, words, others)) if len(words) == len(others) else -1
 
 
 def frequent_words(tokenizer: Tokenizer) -> str:

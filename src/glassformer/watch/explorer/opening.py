@@ -23,7 +23,7 @@ from glassformer.text.normalisation import SPACE_MARK
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK_ID
 from glassformer.translator import Translator
-from glassformer.watch.explorer.examples import story_pair
+from glassformer.watch.explorer.examples import partner, story_pair
 from glassformer.watch.explorer.sentence import searched, source_ids
 from glassformer.watch.inspection.edits import attentions, with_rows, without_heads
 from glassformer.watch.inspection.forced import SIDE_BY_SIDE
@@ -96,25 +96,30 @@ class _Turn(NamedTuple):
 
 
 def openings(
-    translator: Translator, model: Transformer, sentences: Iterable[str], most_work: float = MOST_WORK
+    translator: Translator,
+    model: Transformer,
+    sentences: Iterable[str],
+    most_work: float = MOST_WORK,
+    *,
+    examples: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """Return what a page lights at first in each sentence, as plain data, by sentence.
 
     A sentence is left out if the model cannot translate it, or if the sentences up to it take more than `most_work`
     multiplications. `model` is the translator's model with the weights of the page.
 
-    The word: in a sentence of the story's pair, the first word in which the outputs of the two sentences differ; its
-    rival is the other sentence's word. In other sentences, the closest call: the word whose strongest rival is nearest
-    in log p. Of the words, those come first that begin a word, as their rivals do; then pieces inside a word; then
-    punctuation; `<eos>` counts only if it is the whole output. A word that its rival beats is taken only if all others
-    of its kind are beaten, too.
+    The word: in a sentence that differs in one word from one of the `examples`, or of the story's pair, the first word
+    in which the outputs of the two sentences differ; its rival is the other sentence's word. In other sentences, the
+    closest call: the word whose strongest rival is nearest in log p. Of the words, those come first that begin a word,
+    as their rivals do; then pieces inside a word; then punctuation; `<eos>` counts only if it is the whole output. A
+    word that its rival beats is taken only if all others of its kind are beaten, too.
 
     The turn: the word's row of the three heads of cross-attention whose loss lowers the margin most is turned to each
     other source word, `from` the position that the head reads most. Of the turns after which the rival is the likeliest
-    word, the one counts after which it is most probable; in a sentence of the pair, turns to what one of these heads
+    word, the one counts after which it is most probable; in a sentence of a pair, turns to what one of these heads
     reads most in the other sentence's row come first.
     """
-    bundle, pair = translator.bundle, story_pair(translator.bundle)
+    bundle, paired = translator.bundle, [*examples, *story_pair(translator.bundle)]
 
     @cache
     def written(text: str) -> _Written:
@@ -124,7 +129,7 @@ def openings(
 
     found, work = {}, 0.0
     for sentence in dict.fromkeys(sentences):
-        other = next((one for one in pair if sentence in pair and one != sentence), None)
+        other = partner(sentence, paired)
         try:
             work += _work(model, len(source_ids(translator, sentence)))
             if work > most_work:
@@ -143,7 +148,7 @@ def _work(model: Transformer, length: int) -> float:
 
 @torch.no_grad()
 def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
-    """Return the opening of a sentence; `other` is the other sentence of the story's pair."""
+    """Return the opening of a sentence; `other` is the sentence with which it makes a pair."""
     call = _call_of_pair(written, other) or _closest_call(written)
     heads = [(name, head) for name in attentions(written.model) for head in range(written.model.config.heads)]
     log_probs = written.varied(call.row, [{}, *(without_heads({name: [head]}) for name, head in heads)])

@@ -112,9 +112,9 @@ def payload(
         "search": None if travels else search_data(bundle.target_tokenizer, hypotheses, tree),
         "host": {"url": host} if host else None,
         "story": {"opens": story, "pair": story_pair(bundle)},
-        "openings": openings(translator, model, [page["sentence"]], SOON)
+        "openings": openings(translator, model, [page["sentence"]], SOON, examples=page["examples"])
         if host
-        else openings(translator, model, [page["sentence"], *page["examples"]]),
+        else openings(translator, model, [page["sentence"], *page["examples"]], examples=page["examples"]),
     }
     snapshots = snapshots_in(bundle.folder)
     chosen = spread(sorted(snapshots), min(checkpoints, MOST_CHECKPOINTS), page["step"])

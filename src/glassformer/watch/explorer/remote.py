@@ -62,7 +62,7 @@ KEPT_BYTES = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EncodeQuestion:
-    """How is this text tokenised?"""
+    """How is this text tokenized?"""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["encode"]

@@ -125,9 +125,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Refuse requests for a different host or path, and requests from a foreign page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
         if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port, because a tunnel may change it
-            raise _RequestError(HTTPStatus.MISDIRECTED_REQUEST, f"this is {self.server.url}, not {shortened(host)}")
+            raise _RequestError(
+                HTTPStatus.MISDIRECTED_REQUEST,
+                f"Host: expected the host of {self.server.url}, got {shortened(host)}; open {self.server.url}",
+            )
         if origin not in (None, f"http://{host}"):
-            raise _RequestError(HTTPStatus.FORBIDDEN, f"questions from {shortened(str(origin))} are refused")
+            raise _RequestError(
+                HTTPStatus.FORBIDDEN,
+                f"Origin: expected this page, got {shortened(str(origin))}; open {self.server.url} itself",
+            )
         if self.path.partition("?")[0] != path:
             raise _RequestError(HTTPStatus.NOT_FOUND, f"the only page is {self.server.url}")
 

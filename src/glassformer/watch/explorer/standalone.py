@@ -19,8 +19,10 @@ from glassformer.translator import Translator
 from glassformer.watch.explorer.module import explorer_module
 from glassformer.watch.explorer.payload import payload, recorded_payload
 
-__all__ = ["Page", "check_path", "page_html", "translation", "write_page"]
+__all__ = ["EXPLORER_PAGE", "Page", "check_path", "page_html", "translation", "write_page"]
 
+EXPLORER_PAGE = "explorer.html"
+"""The usual name of the page in the folder of its run."""
 BOOTSTRAP = """
 mount(document.getElementById("glassformer"), JSON.parse(document.getElementById("glassformer-data").textContent));
 """
@@ -103,9 +105,9 @@ def translation(translator: Translator, shown: Mapping[str, Any]) -> str:
 def check_path(path: Path) -> None:
     """Raise ConfigError unless a page can be written to this path."""
     if path.is_dir():
-        raise ConfigError(f"{path} is a folder: give a file name, such as {path / 'explorer.html'}")
+        raise ConfigError(f"{path} is a folder: give a file name, such as {path / EXPLORER_PAGE}")
     if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is not a regular file; give a file name, such as explorer.html")
+        raise ConfigError(f"{path} is not a regular file; give a file name, such as {EXPLORER_PAGE}")
     if not path.parent.is_dir():
         raise ConfigError(f"the folder {path.parent} of {path.name} does not exist: make it first, or choose another")
 

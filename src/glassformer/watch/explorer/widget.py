@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassformer.built_in import BUILT_IN
 from glassformer.errors import DataError, MissingDependencyError, install_command
 from glassformer.translator import Translator
 from glassformer.watch.explorer.payload import MOST_CHECKPOINTS, payload, recorded_payload
@@ -64,12 +65,12 @@ class StaticExplorer:
 
 
 def explore(
-    translator: Translator | str | Path, text: str = "", *, live: bool | None = None, story: bool = False
+    translator: Translator | str | Path = BUILT_IN, text: str = "", *, live: bool | None = None, story: bool = False
 ) -> "StaticExplorer | LiveExplorer":
     """Return the explorer of a translator, or of a run, for display in a notebook cell.
 
     Args:
-        translator: The translator, or the folder of a run.
+        translator: The translator, or the folder of a run; by default, the model in the package.
         text: The first sentence; by default, an example of the run's task or frequent words.
         live: Whether Python answers the cell's questions, which large models and snapshots of the training need. The
             default is True if anywidget is installed and a user runs the notebook; a notebook that a program executes
@@ -82,7 +83,7 @@ def explore(
         CheckpointError: the folder is not a run.
 
     >>> import glassformer as gf
-    >>> gf.explore("runs/demo", "The animal slept in the park.")                     # doctest: +SKIP
+    >>> gf.explore("demo", "The animal slept in the park.")                          # doctest: +SKIP
     explorer of demo: The animal slept in the park. → L'animal dormait dans le parc.
     """
     if not isinstance(translator, Translator):

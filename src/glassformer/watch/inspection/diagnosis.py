@@ -3,6 +3,10 @@
 The weights of a model are right for the computation in which they were trained. If that computation had a mistake, the
 loss falls when the mistake is planted. `diagnose` measures the loss of the same pairs as the model is and with each
 mistake, and compares them pair by pair, by bootstrap.
+
+Each loss is taken at its own best temperature T: the logits are divided by the T that gives the lowest loss. Label
+smoothing makes a model less sure than it is right, and any mistake that makes its probabilities sharper would lower the
+loss at T = 1. At the best T, only a mistake that puts the tokens in a better order does.
 """
 
 import json
@@ -11,17 +15,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from glassformer.bundle import Bundle
 from glassformer.errors import ConfigError, DataError
-from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import Transformer
 from glassformer.text.normalisation import normalise
-from glassformer.watch.inspection.forced import outputs
+from glassformer.watch.inspection import forced
+from glassformer.watch.inspection.forced import batches_of
 from glassformer.watch.inspection.mistakes import MISTAKES, Mistake, plant
 from glassformer.watch.inspection.subject import Trained, as_it_is, model_and_run
 
@@ -37,8 +43,24 @@ _SEED = 1
 _DRAWN_TOGETHER = 2**22
 """Number of counts drawn in one block, to bound memory."""
 
-_UNTOLD = {"unbiased_norm": "it scales every norm by √((n − 1) / n), less than training on other pairs would"}
-"""Mistakes that differ from the right computation by less than the weights are exact, with the reason."""
+_HELD = 2**26
+"""Maximum number of log probabilities held to choose a temperature (256 MiB); more pairs are then computed twice."""
+_SHARPNESS = (1 / 64, 64.0)
+"""Lowest and highest factor of the logits, 1 / T, that is tried."""
+_NARROW = 1.001
+"""The search also ends when the factor is known this exactly, as a ratio."""
+_THINNED = 8
+"""The search begins with each eighth position, which gives a near start in an eighth of the time."""
+_LOWEST = -1e4
+"""Log probability of a token that a model forbids: finite, so that means exist."""
+_ENOUGH = 0.01
+"""The search for a temperature ends when its next step would lower the loss of all pairs by fewer nats than this."""
+
+_UNTOLD = {
+    "unbiased_norm": "it scales every norm by √((n − 1) / n), less than training on other pairs would",
+    "double_softmax": "it keeps the order of the tokens, so it changes only how sure the model is",
+}
+"""Mistakes that no loss at the best temperature shows, with the reason."""
 
 MistakeVerdict = Literal["trained with it", "cannot be told apart", "falls less", "does not fall", "undecidable"]
 """What the loss says about a mistake:
@@ -47,11 +69,15 @@ MistakeVerdict = Literal["trained with it", "cannot be told apart", "falls less"
 - "cannot be told apart": the loss falls with this and with another mistake, and neither is lower beyond chance;
 - "falls less": the loss falls, but further with another mistake;
 - "does not fall": the loss is higher than without a mistake, or than with the one that lowers it;
-- "undecidable": the loss changes by no more than chance, or no training could make it fall.
+- "undecidable": the loss changes by no more than chance, or cannot show this mistake.
+
+All are about losses at the best temperature.
 """
 
 _Ids = Sequence[int]
 _Rows = NDArray[np.float64]
+_Batch = tuple[Tensor, Tensor, NDArray[np.intp]]
+"""Log probabilities at P positions, (P, V), their target tokens, and the indices of their pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +89,18 @@ class MistakeLoss:
     verdict: MistakeVerdict
     loss: float | None = None
     """Nats per target token; None if the mistake changes nothing in this configuration."""
+    temperature: float | None = None
+    """The temperature with the lowest loss: the logits are divided by it."""
+    best: float | None = None
+    """The loss at that temperature, which the verdict is about."""
     difference: float | None = None
-    """This loss minus the loss of the model as it is."""
+    """`best` minus the `best` of the model as it is."""
     low: float | None = None
     """Lower end of the difference's interval, by paired bootstrap."""
     high: float | None = None
     """Upper end of that interval."""
     note: str = ""
-    """Why the loss cannot decide, if that is known."""
+    """Why the loss cannot decide, or why a loss that falls proves nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +114,12 @@ class Diagnosis:
     """Pairs that were not used: blank, or longer than the model's positions."""
     loss: float
     """The loss of the model as it is."""
+    temperature: float
+    """The temperature with the lowest loss: above 1 if the model is too sure, below 1 if it is less sure than right."""
+    best: float
+    """The loss at that temperature, with which the mistakes are compared."""
     low: float
-    """Lower end of that loss's interval."""
+    """Lower end of the interval of `best`."""
     high: float
     """Upper end of that interval."""
     guess: float
@@ -93,12 +127,12 @@ class Diagnosis:
     confidence: float
     """The probability, for one interval, to contain its value."""
     mistakes: tuple[MistakeLoss, ...]
-    """The classic mistakes, in the order of their losses."""
+    """The classic mistakes, in the order of their losses at the best temperature."""
 
     @property
     def fits(self) -> bool:
         """Whether the model predicts the targets better than their frequencies do, as it is or with some mistake."""
-        return min([self.loss, *(one.loss for one in self.mistakes if one.loss is not None)]) < self.guess
+        return min([self.best, *(one.best for one in self.mistakes if one.best is not None)]) < self.guess
 
     @property
     def suspects(self) -> tuple[MistakeLoss, ...]:
@@ -116,26 +150,26 @@ class Diagnosis:
         if not self.fits:
             return (
                 f"The pairs do not fit the model: guessing each token by its frequency has a loss of {self.guess:.2f}, "
-                f"the model {self.loss:.2f}; check the pairs, the vocabularies and the special tokens."
+                f"the model {self.best:.2f}; check the pairs, the vocabularies and the special tokens."
             )
         if not self.suspects:
-            return f"No mistake lowers the loss of {_number(self.loss)}."
+            return f"No mistake lowers the loss of {_number(self.best)} at the best temperature."
         if len(self.suspects) > 1:
-            each = ", ".join(f"{one.title} ({_number(one.loss)})" for one in self.suspects)
+            each = ", ".join(f"{one.title} ({_number(one.best)})" for one in self.suspects)
             return (
                 f"This model was trained with one of {len(self.suspects)} mistakes, which these pairs cannot tell "
-                f"apart: {each}. Its loss is {_number(self.loss)} without a mistake."
+                f"apart: {each}. At the best temperature, its loss is {_number(self.best)} without a mistake."
             )
         [suspect] = self.suspects
         return (
-            f"This model was trained with a mistake: {suspect.title}. Its loss is {_number(suspect.loss)} with the "
-            f"mistake, {_number(self.loss)} without."
+            f"This model was trained with a mistake: {suspect.title}. At the best temperature, its loss is "
+            f"{_number(suspect.best)} with the mistake, {_number(self.best)} without."
         )
 
     @property
-    def undecided(self) -> tuple[MistakeLoss, ...]:
-        """The mistakes that the loss neither shows nor rules out; each has the reason as its note."""
-        return tuple(one for one in self.mistakes if one.verdict == "undecidable")
+    def notes(self) -> tuple[str, ...]:
+        """Why mistakes are undecidable, and why a loss that falls proves nothing; one sentence per mistake."""
+        return tuple(f"{one.verdict}: {one.title}: {one.note}" for one in self.mistakes if one.note)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data."""
@@ -144,11 +178,10 @@ class Diagnosis:
         return plain
 
     def __str__(self) -> str:
-        """Return one line per loss, the summary, and the reasons of what is undecidable."""
-        rows = [f"{_number(self.loss):>8}  {'':<21} no mistake"]
-        rows += [f"{_number(one.loss):>8}  {one.verdict:<21} {one.title}" for one in self.mistakes]
-        reasons = [f"undecidable: {one.title}: {one.note}" for one in self.undecided]
-        return "\n".join([*rows, self.summary, *reasons])
+        """Return one line per loss at its best temperature, the summary, and the notes."""
+        rows = [f"{_number(self.best):>8}  {'':<21} no mistake"]
+        rows += [f"{_number(one.best):>8}  {one.verdict:<21} {one.title}" for one in self.mistakes]
+        return "\n".join([*rows, self.summary, *self.notes])
 
 
 def diagnose(
@@ -163,9 +196,13 @@ def diagnose(
     The pairs are sources with correct translations, or with the model's own outputs. For a run or a translator they are
     texts; for a bare model, ids: a source as the model reads it, and a target with `<eos>` and without `<bos>`.
 
-    A difference decides only if it is beyond chance twice: its interval by paired bootstrap excludes 0, and the loss
-    with the mistake is outside of the interval of the loss without. Weights trained on other pairs would differ as much
-    as the latter interval is wide.
+    The losses are compared at each computation's own best temperature, so that a mistake which only makes the
+    probabilities sharper or flatter is never a suspect.
+
+    A difference decides only if it is beyond chance: its interval by paired bootstrap excludes 0, and the loss with the
+    mistake is outside of the interval of the loss without. Weights trained on other pairs would differ as much as the
+    latter interval is wide. To be a suspect, a mistake must also make the pairs at least 20 n times as probable, where
+    n is the number of mistakes: losses near 0 differ by less.
 
     Args:
         subject: a model, a translator, or the folder of a run.
@@ -188,20 +225,22 @@ def diagnose(
             f"{count}; give more pairs"
         )
     with as_it_is(model):
-        sums = _losses(model, usable, on_progress)
+        scored = _scored(model, usable, on_progress)
     targets = [target for _, target in usable]
-    compared = _Comparison(sums, targets)
-    rows = [_measured(mistake, compared, model.config) for mistake in MISTAKES.values()]
+    compared = _Comparison({name: one.sums for name, one in scored.items()}, targets)
+    rows = [_measured(mistake, compared, scored) for mistake in MISTAKES.values()]
     return Diagnosis(
         pairs=len(usable),
         tokens=sum(map(len, targets)),
         left_out=count - len(usable),
-        loss=compared.loss[""],
+        loss=scored[""].loss,
+        temperature=scored[""].temperature,
+        best=compared.loss[""],
         low=compared.whole[0],
         high=compared.whole[1],
         guess=compared.guess,
         confidence=1 - compared.level,
-        mistakes=tuple(sorted(rows, key=lambda one: math.inf if one.loss is None else one.loss)),
+        mistakes=tuple(sorted(rows, key=lambda one: math.inf if one.best is None else one.best)),
     )
 
 
@@ -224,18 +263,73 @@ def _encoded(run: Bundle | None, pairs: Sequence[tuple[Any, Any]]) -> list[tuple
     return encoded
 
 
-def _losses(
+class _Scored(NamedTuple):
+    """The loss of all pairs in one computation, and what it is at the best temperature."""
+
+    loss: float
+    """Nats per target token at temperature 1."""
+    temperature: float
+    sums: _Rows
+    """−log p of each target at that temperature."""
+
+
+def _scored(
     model: Transformer, pairs: Sequence[tuple[_Ids, _Ids]], on_progress: Callable[[int, int], object]
-) -> dict[str, _Rows]:
-    """Return −log p of each target, as the model is (under "") and under each mistake that has an effect on it."""
+) -> dict[str, _Scored]:
+    """Return the losses as the model is (under "") and under each mistake that has an effect on it."""
     effective = ["", *(one.id for one in MISTAKES.values() if one.first(model.config))]
-    losses = {}
+    scored: dict[str, _Scored] = {}
+    positions = sum(len(target) for _, target in pairs)
+    sample = pairs[:: math.ceil(positions * model.config.target_vocab_size / _HELD)]
+    sharpness = 1.0
     for done, mistake in enumerate(effective):
         on_progress(done, len(effective))
         with plant(model, *filter(None, [mistake])):
-            losses[mistake] = -np.array([one.log_prob for one in outputs(model, pairs)])
+            held = [*_positions(model, sample)]
+            thinned = [(log_probs[::_THINNED], ids[::_THINNED], owners) for log_probs, ids, owners in held]
+            sharpness = _best_sharpness(held, _best_sharpness(thinned, sharpness))
+            each = held if len(sample) == len(pairs) else _positions(model, pairs)
+            sums, total = np.zeros(len(pairs)), 0.0
+            for log_probs, ids, owners in each:
+                given = log_probs.gather(-1, ids[:, None]).squeeze(-1)
+                losses = (sharpness * log_probs).logsumexp(-1) - sharpness * given
+                np.add.at(sums, owners, losses.cpu().double().numpy())
+                total -= given.double().sum().item()
+        scored[mistake] = _Scored(total / positions, 1 / sharpness, sums)
     on_progress(len(effective), len(effective))
-    return losses
+    return scored
+
+
+def _positions(model: Transformer, pairs: Sequence[tuple[_Ids, _Ids]]) -> Iterator[_Batch]:
+    """Yield the positions of each batch, without padding."""
+    for batch in batches_of(pairs):
+        log_probs, output = forced.log_probs(model, [pairs[place] for place in batch])
+        real = output != model.config.pad_id
+        owners = np.repeat(batch, [len(pairs[place][1]) for place in batch])
+        yield log_probs[real].clamp_(min=_LOWEST), output[real], owners
+
+
+def _best_sharpness(held: Sequence[_Batch], start: float) -> float:
+    """Return the factor of the logits with which their loss is lowest: 1 / T.
+
+    The loss is convex in the factor, so Newton's steps end at its lowest point; a step that leaves the interval which
+    must contain that point is replaced by the interval's geometric mean.
+    """
+    low, high = _SHARPNESS
+    sharpness = start
+    while high / low > _NARROW:
+        slope = curvature = 0.0
+        for log_probs, ids, _ in held:
+            shares = (sharpness * log_probs).softmax(-1).mul_(log_probs)
+            mean = shares.sum(-1)
+            slope += (mean - log_probs.gather(-1, ids[:, None]).squeeze(-1)).double().sum().item()
+            curvature += (torch.linalg.vecdot(shares, log_probs) - mean.square()).double().sum().item()
+        if slope**2 <= 2 * _ENOUGH * curvature:
+            break
+        low, high = (low, sharpness) if slope > 0 else (sharpness, high)
+        step = sharpness - slope / curvature if curvature > 0 else math.inf
+        sharpness = step if low < step < high else math.sqrt(low * high)
+    return sharpness
 
 
 # The comparison
@@ -246,8 +340,9 @@ class _Comparison:
 
     def __init__(self, sums: Mapping[str, _Rows], targets: Sequence[_Ids]) -> None:
         tokens = np.array([len(target) for target in targets], dtype=np.float64)
+        self.tokens = float(tokens.sum())
         rows = np.stack([*sums.values(), tokens], axis=1)  # (pairs, mistakes + 1)
-        self.loss = {name: float(each.sum() / tokens.sum()) for name, each in sums.items()}
+        self.loss = {name: float(each.sum() / self.tokens) for name, each in sums.items()}
         drawn = np.concatenate([counts @ rows for counts in _draws(len(targets))])
         self.drawn = dict(zip(sums, (drawn[:, :-1] / drawn[:, -1:]).T, strict=True))
         self.level = _LEVEL / max(len(sums) - 1, 1)
@@ -268,7 +363,9 @@ class _Comparison:
 
     def falls(self, name: str) -> bool:
         """Return whether a mistake lowers the loss beyond chance."""
-        return self.fits and self.difference(name)[1] < 0 and self.loss[name] < self.whole[0]
+        certain = self.fits and self.difference(name)[1] < 0 and self.loss[name] < self.whole[0]
+        # Under a right model, the pairs are 1 / level times as probable by a wrong one with probability ≤ level.
+        return certain and (self.loss[""] - self.loss[name]) * self.tokens > -math.log(self.level)
 
     def rises(self, name: str) -> bool:
         """Return whether a mistake raises the loss beyond chance."""
@@ -298,17 +395,24 @@ def _guess(targets: Sequence[_Ids]) -> float:
     return float(-(shares * np.log(shares)).sum())
 
 
-def _measured(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> MistakeLoss:
+def _measured(mistake: Mistake, compared: _Comparison, scored: Mapping[str, _Scored]) -> MistakeLoss:
     """Return the verdict on a mistake."""
-    if mistake.id not in compared.loss:
+    if mistake.id not in scored:
         return MistakeLoss(id=mistake.id, title=mistake.title, verdict="undecidable", note=mistake.unseen)
     low, high = compared.difference(mistake.id)
-    verdict, note = _verdict(mistake, compared, config)
+    right, wrong = scored[""], scored[mistake.id]
+    verdict, note = _verdict(mistake, compared)
+    if not note and verdict == "does not fall" and wrong.loss < right.loss:
+        note = "it only makes the probabilities sharper or flatter"
+    if note and wrong.loss < right.loss:
+        note += f" (the loss falls from {_number(right.loss)} to {_number(wrong.loss)} at temperature 1 alone)"
     return MistakeLoss(
         id=mistake.id,
         title=mistake.title,
         verdict=verdict,
-        loss=compared.loss[mistake.id],
+        loss=wrong.loss,
+        temperature=wrong.temperature,
+        best=compared.loss[mistake.id],
         difference=compared.loss[mistake.id] - compared.loss[""],
         low=low,
         high=high,
@@ -316,7 +420,7 @@ def _measured(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> M
     )
 
 
-def _verdict(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> tuple[MistakeVerdict, str]:
+def _verdict(mistake: Mistake, compared: _Comparison) -> tuple[MistakeVerdict, str]:
     """Return the verdict on a mistake that has an effect, with the reason if the loss cannot decide."""
     if mistake.id in compared.tied:
         return ("trained with it" if len(compared.tied) == 1 else "cannot be told apart"), ""
@@ -324,9 +428,6 @@ def _verdict(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> tu
         return "undecidable", "it changes nothing for these pairs"
     if mistake.id in _UNTOLD:
         return "undecidable", _UNTOLD[mistake.id]
-    least = _least(mistake, config)
-    if least > compared.whole[0]:
-        return "undecidable", f"no model reaches less than {least:.2f} with it"
     if compared.tied:
         return ("falls less" if compared.difference(mistake.id)[1] < 0 else "does not fall"), ""
     if compared.rises(mistake.id):
@@ -335,14 +436,6 @@ def _verdict(mistake: Mistake, compared: _Comparison, config: ModelConfig) -> tu
         "undecidable",
         "the loss changes by no more than chance" if compared.fits else "the pairs do not fit the model",
     )
-
-
-def _least(mistake: Mistake, config: ModelConfig) -> float:
-    """Return the lowest loss that any model can have with a mistake.
-
-    The softmax of probabilities gives the target token at most e / (e + V − 1).
-    """
-    return math.log1p((config.target_vocab_size - 1) / math.e) if mistake.id == "double_softmax" else 0.0
 
 
 def _number(value: float | None) -> str:

@@ -26,10 +26,12 @@ __all__ = [
     "Forced",
     "RecomputingState",
     "RecomputingStep",
+    "batches_of",
     "compare",
     "decoding",
     "first_difference",
     "log_prob",
+    "log_probs",
     "outputs",
 ]
 
@@ -103,27 +105,42 @@ def outputs(
     A batch has up to `budget` positions, including padding, and is scored in one pass, without a search.
     """
     results: dict[int, Forced] = {}
+    for batch in batches_of(pairs, budget=budget):
+        results |= zip(batch, _forced(model, [pairs[place] for place in batch]), strict=True)
+    return [results[place] for place in range(len(pairs))]
+
+
+def batches_of(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, budget: int = SIDE_BY_SIDE
+) -> Iterator[list[int]]:
+    """Yield the indices of the pairs of each batch, short pairs first; a batch has up to `budget` positions."""
     batch: list[int] = []
     for place in sorted(range(len(pairs)), key=lambda place: max(map(len, pairs[place]))):
         if batch and max(map(len, pairs[place])) * (len(batch) + 1) > budget:
-            results |= zip(batch, _forced(model, [pairs[one] for one in batch]), strict=True)
+            yield batch
             batch = []
         batch.append(place)
     if batch:
-        results |= zip(batch, _forced(model, [pairs[one] for one in batch]), strict=True)
-    return [results[place] for place in range(len(pairs))]
+        yield batch
+
+
+def log_probs(
+    model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> tuple[Float[Tensor, "B T V"], Int[Tensor, "B T"]]:
+    """Return the log probabilities at each position of given outputs, and the outputs; one batch, padded."""
+    source = padded(model, [source for source, _ in pairs])
+    output = padded(model, [output for _, output in pairs])
+    target_input = padded(model, [[model.config.bos_id, *output[:-1]] for _, output in pairs])
+    return model(source, target_input).log_softmax(-1), output
 
 
 def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[Forced]:
     config = model.config
-    source = padded(model, [source for source, _ in pairs])
-    output = padded(model, [output for _, output in pairs])
-    target_input = padded(model, [[config.bos_id, *output[:-1]] for _, output in pairs])
-    log_probs = model(source, target_input).log_softmax(-1)
+    scores, output = log_probs(model, pairs)
     real = output != config.pad_id
-    given = log_probs.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).cpu().double()
-    log_probs[..., [config.bos_id, config.pad_id]] = -torch.inf  # searches never choose these tokens
-    best = ((log_probs.argmax(-1) == output) | ~real).all(-1)
+    given = scores.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).cpu().double()
+    scores[..., [config.bos_id, config.pad_id]] = -torch.inf  # searches never choose these tokens
+    best = ((scores.argmax(-1) == output) | ~real).all(-1)
     rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)
     return [Forced(total, greedy, tuple(each[: len(ids)])) for total, greedy, each, (_, ids) in rows]
 
@@ -177,7 +194,7 @@ class RecomputingStep:
         rows = len(prefixes) // len(state.source)
         source, memory = (x.repeat_interleave(rows, dim=0) for x in (state.source, state.memory))
         with changed(self._model, self._changes):
-            if self._changes.one_length:  # the source is padded anew at each step
+            if self._changes.one_length:  # the source is padded again at each step
                 logits = self._model(source, prefixes)
             else:
                 logits = self._model.decode(prefixes, memory, source)

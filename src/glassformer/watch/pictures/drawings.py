@@ -13,6 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.text import Text
+from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 
 from glassformer.errors import ShapeError
@@ -144,12 +145,14 @@ def curves(
     log: bool = False,
     from_zero: bool = False,
     mark: tuple[float, float, str] | None = None,
+    level: tuple[float, str] | None = None,
     width: float = 6.4,
     height: float = 3.2,
 ) -> Picture:
     """Return a picture of curves. `series` has a curve for each name: (x, y), or (x, y, spread) with a band y ± spread.
 
-    With `log`, the y axis is logarithmic; with `from_zero`, it starts at 0. `mark` is (x, y, label) of a point to mark.
+    With `log`, the y axis is logarithmic; with `from_zero`, it starts at 0. `mark` is (x, y, label) of a point to mark;
+    `level` is (y, label) of a horizontal line.
     """
     figure, axes = canvas(width, height)
     for colour, style, (name, (x, y, *spread)) in zip(cycle(PALETTE), cycle(_STYLES), series.items(), strict=False):
@@ -158,22 +161,29 @@ def curves(
         if spread:
             band = _array(spread[0], 1)
             axes.fill_between(xs, ys - band, ys + band, color=colour, alpha=0.18, linewidth=0)
+    if level:
+        axes.axhline(level[0], color=GREY, linestyle=(0, (1, 1.5)), linewidth=1.6, label=level[1])
     if log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(NullLocator())
     if from_zero:
         axes.set_ylim(bottom=0)
     if mark:
         x, y, words = mark
         axes.plot([x], [y], "o", color="black", fillstyle="none", markersize=9, markeredgewidth=1.6)
-        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-        low, late = y < (bottom + top) / 2, x > (left + right) / 2
+        to_screen, (left, right) = axes.transScale, axes.get_xlim()
+        (_, height_of), (_, bottom), (_, top) = to_screen.transform([(x, y), *((x, end) for end in axes.get_ylim())])
+        low, late = height_of < (bottom + top) / 2, x > (left + right) / 2
         if low:  # room for the label below
-            axes.set_ylim(bottom=min(bottom, y - 0.16 * (top - bottom)))
+            lowest = min(bottom, height_of - 0.16 * (top - bottom))
+            axes.set_ylim(bottom=to_screen.inverted().transform((x, lowest))[1])
         place = {"ha": "right" if late else "left", "va": "top" if low else "bottom", "fontsize": 9}
         axes.annotate(words, (x, y), (-6 if late else 6, -7 if low else 7), textcoords="offset points", **place)
     axes.set(xlabel=x_label, ylabel=y_label, title=title)
     axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
-    if len(series) > 1:
+    if len(series) > 1 or level:
         axes.legend(frameon=False, fontsize=9)
     return picture(figure, alt)
 

@@ -1,5 +1,6 @@
 """The charts of a training report, each with a description in words."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,17 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.model.alignment import Alignment
 from glassformer.translating.translation import Explanation
 from glassformer.watch.pictures import BLUE, GREY, ORANGE, Picture, attention_lines, canvas, curves, heat_map, picture
 from glassformer.watch.report.content import Lengths
 from glassformer.watch.report.history import History, Series
 from glassformer.watch.report.outputs import Outputs
 
-__all__ = ["Chart", "attention_charts", "errors_by_length", "length_chart", "length_ranges", "training_curves"]
+__all__ = [
+    "Chart",
+    "attention_charts",
+    "errors_by_length",
+    "health_curves",
+    "length_chart",
+    "length_ranges",
+    "shown_heads",
+    "training_curves",
+]
 
 WIDTH, HEIGHT = 5.0, 2.5
 """Size in inches, readable when the page stretches a chart to half its width and when it shrinks the chart for a
 phone."""
+_WIDE = 5.0
+"""Ratio of the largest to the smallest loss from which the axis is logarithmic."""
 POINTS = 600
 """Maximum number of points per curve; more points would only enlarge the page."""
 MOST_BARS = 24
@@ -35,12 +48,31 @@ class Chart:
     caption: str = ""
 
 
-def training_curves(history: History) -> Iterator[Chart]:
-    """Yield the curves of a training run: loss and metric first, then indicators of its health."""
+def training_curves(history: History, smoothing: float = 0.0, vocabulary: int = 1) -> Iterator[Chart]:
+    """Yield the curves of a training run that show what it learned: loss and metric.
+
+    Args:
+        history: the log.
+        smoothing: the label smoothing ε of the training loss.
+        vocabulary: the number of target tokens over which ε is spread.
+    """
     if history.series("loss")[0] or history.validations:
-        yield _loss(history)
+        yield _loss(history, _floor(smoothing, vocabulary))
     if history.metric and history.validations:
         yield _metric(history)
+
+
+def _floor(smoothing: float, vocabulary: int) -> float:
+    """Return the lowest cross-entropy against a smoothed target: the target's own entropy, in nats."""
+    if not smoothing or vocabulary < 2:
+        return 0.0
+    shared = smoothing / vocabulary
+    right = 1 - smoothing + shared
+    return -right * math.log(right) - (vocabulary - 1) * shared * math.log(shared)
+
+
+def health_curves(history: History) -> Iterator[Chart]:
+    """Yield the curves that tell a developer whether the training was healthy and fast."""
     single = (
         ("Learning rate", "learning rate", history.series("learning_rate"), ""),
         ("Gradient norm", "norm", history.series("gradient_norm"), "Before clipping."),
@@ -63,7 +95,7 @@ def training_curves(history: History) -> Iterator[Chart]:
             yield Chart(title, _step_curves({label: series}, _told(title, series), label, from_zero=True), caption)
 
 
-def _loss(history: History) -> Chart:
+def _loss(history: History, floor: float) -> Chart:
     training, validation = history.loss(), history.validation_loss()
     series = {name: one for name, one in (("training", training), ("validation", validation)) if one[0]}
     best = history.best
@@ -72,7 +104,14 @@ def _loss(history: History) -> Chart:
     if best:
         told += f"; the kept weights have {best['loss']:.3f}, at step {best['step']:,}"
     caption = "Training: moving average, with label smoothing and dropout. Validation: without smoothing and dropout."
-    return Chart("Loss per target token", _step_curves(series, told, "loss, nats", mark=mark), caption)
+    level = (floor, f"lowest possible in training: {floor:.3f}") if floor and training[0] else None
+    if level:
+        told += f"; with label smoothing, the training loss cannot fall below {floor:.3f}"
+        caption += f" With label smoothing, no model has a training loss below the dotted line, {floor:.3f}."
+    values = [value for _, several in series.values() for value in several]
+    log = min(values) > 0 and max(values) > _WIDE * min(values)
+    how: dict[str, Any] = {"mark": mark, "level": level, "log": log}
+    return Chart("Loss per target token", _step_curves(series, told, "loss, nats", **how), caption)
 
 
 def _metric(history: History) -> Chart:
@@ -143,6 +182,8 @@ def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
             axes.text(place + aside, value, f"{value:.0f}", ha="center", va="bottom", fontsize=8)
     axes.set_xticks(places, [f"{name}\n({rows.sum()})" for name, (*_, rows) in zip(names, bins, strict=True)])
     axes.set(xlabel="tokens of the source (and how many sentences)", ylim=(0, 1.12 * max(*means, *exact, 1)))
+    if max(*means, *exact) <= 100:  # the numbers above the bars need the room, the axis ends at 100
+        axes.set_yticks([tick for tick in axes.get_yticks() if tick <= 100])
     figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=9)
     told = zip(names, means, exact, strict=True)
     alt = f"{outputs.measure} and share of exact outputs by source length: " + ", ".join(
@@ -165,6 +206,20 @@ def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[
         yield int(low), int(high if last else high - 1), rows
     if len(edges) == 1:
         yield int(edges[0]), int(edges[0]), np.ones(len(sizes), bool)
+
+
+def shown_heads(alignment: Alignment) -> str:
+    """Return in words which heads the charts of the attention show."""
+    heads = ", ".join(map(str, alignment.heads))
+    named = f"head {heads}" if len(alignment.heads) == 1 else f"the mean of heads {heads}"
+    where = f"Cross-attention of decoder layer {alignment.layer}, {named} (both counted from 0)"
+    if not alignment.pairs:
+        return f"{where}. The heads have not been compared, so these are all heads of the last layer."
+    step = ", at the step that reads the word" if alignment.shift else ""
+    return (
+        f"{where}{step}. They align words best: for {100 * alignment.agreement:.0f} % of the words in "
+        f"{alignment.pairs:,} validation pairs, they point to the word that a word aligner finds."
+    )
 
 
 def attention_charts(explanation: Explanation) -> Iterator[Chart]:

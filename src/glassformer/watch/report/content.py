@@ -26,7 +26,7 @@ from glassformer.text.tokenizer import Tokenizer
 from glassformer.translating.translation import Explanation
 from glassformer.translator import Translator
 from glassformer.watch.report.history import History
-from glassformer.watch.report.outputs import Outputs, example, translated
+from glassformer.watch.report.outputs import Early, Outputs, at_snapshots, example, translated
 
 __all__ = ["Content", "Lengths", "gather"]
 
@@ -64,6 +64,8 @@ class Content:
     source_tokens: tuple[int, ...]
     """Number of tokens of each output's source, including `<eos>`."""
     example: Explanation | None
+    early: Early | None
+    """Translations at the snapshots of the training."""
     missing: tuple[str, ...]
     """The parts missing from the report and the reasons, one sentence each."""
 
@@ -84,6 +86,9 @@ def gather(folder: str | Path) -> Content:
     items = _tried("Translations", lambda: _items(bundle, prepared), missing)
     translator = _tried("Translations", lambda: Translator.load(folder), missing) if items else None
     outputs = translated(translator, items) if translator and items else None
+    early = None
+    if translator and items:
+        early = _tried("The training, sentence by sentence", lambda: at_snapshots(translator, items.sources), missing)
     lengths, lengths_of = _lengths(manifest, prepared), "training pairs"
     if lengths is None and items:
         lengths, lengths_of = _lengths_of_items(bundle, items), "validation pairs"
@@ -106,6 +111,7 @@ def gather(folder: str | Path) -> Content:
             len(bundle.source_tokenizer.encode(text)) + 1 for text in (outputs.items.sources if outputs else ())
         ),
         example=example(translator, outputs) if translator and outputs else None,
+        early=early,
         missing=tuple(missing),
     )
 

@@ -74,10 +74,11 @@ class History:
         return next((line["metric"][0] for line in self.validations if line.get("metric")), "")
 
     def loss(self) -> Series:
-        """Return the training loss, smoothed."""
+        """Return the training loss, smoothed: each end is averaged over fewer entries, so that no start is hidden."""
         steps, values = self.series("loss")
         reach = max(int(SMOOTHED * len(values) / 2), 2) if len(values) >= ENOUGH else 0
-        windows = (values[max(place - reach, 0) : place + reach + 1] for place in range(len(values)))
+        reaches = [min(reach, place, len(values) - 1 - place) for place in range(len(values))]
+        windows = (values[place - near : place + near + 1] for place, near in enumerate(reaches))
         return steps, [sum(window) / len(window) for window in windows]
 
     def series(self, name: str) -> Series:

@@ -1,5 +1,6 @@
 """The report as one self-contained HTML file, which needs no network, script or other file."""
 
+import os
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,10 +10,21 @@ from statistics import median
 from typing import Any
 
 from glassformer import __version__
+from glassformer.built_in import refuse_built_in
 from glassformer.errors import ConfigError
 from glassformer.evaluation.metrics import METRICS
 from glassformer.system.files import write_safely
-from glassformer.watch.report.charts import attention_charts, errors_by_length, length_chart, training_curves
+from glassformer.text.languages import language_name
+from glassformer.text.vocabulary import SPECIALS
+from glassformer.watch.explorer.standalone import EXPLORER_PAGE
+from glassformer.watch.report.charts import (
+    attention_charts,
+    errors_by_length,
+    health_curves,
+    length_chart,
+    shown_heads,
+    training_curves,
+)
 from glassformer.watch.report.content import Content, gather
 
 __all__ = ["REPORT", "report_html", "write_report"]
@@ -36,18 +48,22 @@ def write_report(folder: str | Path, output: str | Path | None = None) -> Path:
         CheckpointError: the folder is not a run, or the file cannot be written.
         ConfigError: `output` is a folder, or its folder does not exist.
     """
+    refuse_built_in(folder, "report")
     path = Path(output) if output else Path(folder) / REPORT
     if path.is_dir():
         raise ConfigError(f"{path} is a folder: give a file name, such as {path / REPORT}")
     if not path.absolute().parent.is_dir() and output:
         raise ConfigError(f"the folder {path.parent} of {path.name} does not exist: make it first, or choose another")
-    text = report_html(gather(folder)).encode("utf-8", "replace")
+    content = gather(folder)
+    explorer = content.folder / EXPLORER_PAGE
+    beside = os.path.relpath(explorer, path.parent) if explorer.is_file() else ""
+    text = report_html(content, Path(beside).as_posix() if beside else "").encode("utf-8", "replace")
     write_safely(path.resolve(), lambda temporary: temporary.write_bytes(text))
     return path
 
 
-def report_html(content: Content) -> str:
-    """Return the report's HTML."""
+def report_html(content: Content, explorer: str = "") -> str:
+    """Return the report's HTML; `explorer` is the relative address of the run's explorer, if it was written."""
     from jinja2 import Environment, StrictUndefined
 
     # Autoescape, because text from a corpus must never act as markup.
@@ -55,29 +71,38 @@ def report_html(content: Content) -> str:
     here = files("glassformer.watch.report")
     template = environment.from_string((here / "page.html.jinja").read_text(encoding="utf-8"))
     style = (here / "style.css").read_text(encoding="utf-8")
-    return template.render(style=environment.filters["safe"](style), **_shown(content))
+    return template.render(style=environment.filters["safe"](style), explorer=explorer, **_shown(content))
 
 
 def _shown(content: Content) -> dict[str, Any]:
     """Return the template's variables by name."""
     outputs, history = content.outputs, content.history
-    curves = list(training_curves(history))
+    smoothing = content.configuration.training.label_smoothing
+    curves = list(training_curves(history, smoothing, content.vocabularies[1]))
+    health = list(health_curves(history))
     looked = list(attention_charts(content.example)) if content.example and content.example.attention else []
     letters = outputs is not None and outputs.measure == METRICS["cer"].name
     sections = {
-        "Training": ("training", curves),
+        "Training": ("training", curves or health),
         "Translations": ("translations", outputs),
+        "Limits": ("limits", True),
         "Attention": ("attention", looked),
         "The corpus": ("corpus", content.corpus or content.lengths),
         "The configuration": ("configuration", True),
     }
     return {
-        "title": content.folder.resolve().name,
+        "name": content.folder.resolve().name,
+        "folder": str(content.folder),
+        "title": _title(content),
+        "conclusion": _conclusion(content),
+        "limits": _limits(content),
         "summary": _summary(content),
         "sections": [(name, id) for name, (id, there) in sections.items() if there],
         "numbers": _numbers(content),
         "missing": content.missing,
         "curves": curves,
+        "health": health,
+        "early": content.early,
         "validations": history.validations,
         "metric": history.metric,
         "outputs": outputs,
@@ -85,6 +110,7 @@ def _shown(content: Content) -> dict[str, Any]:
         "worst": outputs.worst() if outputs else [],
         "joint": "" if letters else " ",
         "attention": looked,
+        "heads": shown_heads(content.example.alignment) if content.example and content.example.alignment else "",
         "example": content.example,
         "corpus": content.corpus,
         "errors": errors_by_length(outputs, content.source_tokens) if outputs else None,
@@ -93,6 +119,53 @@ def _shown(content: Content) -> dict[str, Any]:
         "config": content.config_text,
         "footer": _footer(content),
     }
+
+
+def _title(content: Content) -> str:
+    """Return what was trained: the languages, the size of the model, and its corpus."""
+    data = content.configuration.data
+    languages = [language_name(one) for one in (data.source_language, data.target_language) if one]
+    what = f"{' to '.join(languages)}: a Transformer" if len(languages) == 2 else "A Transformer"
+    of = f" with {content.parameters:,} parameters"
+    return f"{what}{of}, trained on {content.pairs:,} sentence pairs" if content.pairs else f"{what}{of}"
+
+
+def _conclusion(content: Content) -> str:
+    """Return in one sentence what came out; "" before the first validation."""
+    outputs, best, last = content.outputs, content.history.best, content.history.last_step
+    found = []
+    if outputs:
+        score, count, right = outputs.scores[0], len(outputs.texts), sum(outputs.right)
+        found.append(
+            f"it translates {right:,} of {count:,} validation sentences exactly as a reference ({score.name} "
+            f"{score.value:.1f})"
+        )
+    if best and best["step"] < last:
+        found.append(f"its validation loss was best at step {best['step']:,} ({best['loss']:.3f}), not at the end")
+    elif best:
+        found.append(f"its validation loss was still best at the last step ({best['loss']:.3f})")
+    begin = f"After {last:,} steps, " if last else ""
+    text = f"{begin}{', and '.join(found)}."
+    return text[0].upper() + text[1:] if found else ""
+
+
+def _limits(content: Content) -> list[str]:
+    """Return what the model cannot do, one sentence each."""
+    data, kinds, found = content.configuration.data, content.configuration.tokenizer.kinds, []
+    if data.source_language and data.target_language:
+        names = language_name(data.source_language), language_name(data.target_language)
+        found.append(f"It translates only from {names[0]} to {names[1]}.")
+    if data.task:
+        found.append(f"It has read only texts that the built-in task {data.task} generates, and fails on other texts.")
+    if kinds[0] == "words":
+        known = content.vocabularies[0] - len(SPECIALS)
+        found.append(f"It knows {known:,} source words and signs; it reads every other word as <unk>.")
+    if content.lengths and content.lengths_of == "training pairs":
+        longest = int(content.lengths[0].max())
+        found.append(f"It has read no source of more than {longest:,} tokens; it may fail on longer ones.")
+    if content.outputs:
+        found.append("Its scores are those of validation texts; texts of another kind are usually translated worse.")
+    return found
 
 
 def _summary(content: Content) -> str:
@@ -137,8 +210,8 @@ def _about_outputs(content: Content) -> str:
     if not content.outputs:
         return ""
     count, right = len(content.outputs.texts), sum(content.outputs.right)
-    measure = f"sorted by their {content.outputs.measure}"
-    return f"{count:,} validation sentences, translated greedily; {right:,} exactly right. Examples are {measure}."
+    measure = f" Examples are sorted by their {content.outputs.measure}." if content.outputs.differ else ""
+    return f"{count:,} validation sentences, translated greedily; {right:,} exactly right.{measure}"
 
 
 def _about_model(content: Content) -> str:

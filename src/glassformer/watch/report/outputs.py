@@ -1,16 +1,20 @@
 """A model's translations of its validation sentences, and its attention in one of them."""
 
+import copy
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from glassformer.bundle import load_weights
 from glassformer.evaluation.items import Items, default_metrics
 from glassformer.evaluation.metrics import METRICS, Score, score_texts
-from glassformer.translating.translation import Explanation
+from glassformer.translating.translation import Explanation, Translation
 from glassformer.translator import Translator
+from glassformer.watch.explorer.training_history import progress, snapshots_in, spread
 
-__all__ = ["Output", "Outputs", "Piece", "example", "translated"]
+__all__ = ["Early", "Output", "Outputs", "Piece", "at_snapshots", "example", "translated"]
 
 MOST_SENTENCES = 300
 """Maximum number of sentences to translate; fewer if they would take longer than MOST_SECONDS."""
@@ -20,6 +24,10 @@ SHOWN_OUTPUTS = 5
 """Number of best outputs to show, and of worst outputs."""
 EXAMPLE = range(5, 16)
 """Preferred number of tokens of the sentence whose attention is drawn: informative, but readable."""
+
+EARLY_SHOWN = 4
+SENTENCES_SHOWN = 3
+"""Number of snapshots of the training, and of sentences that each of them translates."""
 
 Piece = tuple[str, bool]
 """A piece of an output, and whether it differs from the reference."""
@@ -37,6 +45,17 @@ class Output:
     """The sentence's score."""
     right: bool
     """Whether the output equals a reference."""
+    probability: float
+    """The probability that the model gives to the output, 0–1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """Sentences, and their greedy translations at some steps of the training."""
+
+    sources: tuple[str, ...]
+    texts: dict[int, tuple[str, ...]]
+    """A translation of each sentence, by step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +74,18 @@ class Outputs:
     """The value of that metric for each sentence."""
     right: tuple[bool, ...]
     """Whether each output equals a reference."""
+    log_probs: tuple[float, ...]
+    """The log probability that the model gives to each output."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether some outputs have better scores than others."""
+        return len(set(self.values)) > 1
+
+    def hardest(self) -> list[Output]:
+        """Return up to SHOWN_OUTPUTS outputs to which the model gives the lowest probability, lowest first."""
+        places = sorted(range(len(self.values)), key=lambda place: self.log_probs[place])
+        return [self._output(place) for place in places[:SHOWN_OUTPUTS]]
 
     def best(self) -> list[Output]:
         """Return up to SHOWN_OUTPUTS outputs, best score first. Ties are ordered by source length, longest first."""
@@ -78,19 +109,20 @@ class Outputs:
             pieces=_compared(text, references, letters=self.measure == METRICS["cer"].name),
             value=self.values[place],
             right=self.right[place],
+            probability=math.exp(self.log_probs[place]),
         )
 
 
 def translated(translator: Translator, items: Items, *, seconds: float = MOST_SECONDS) -> Outputs:
     """Return greedy translations of the first items, with their scores; stop after the batch in which `seconds` end."""
     ends = time.perf_counter() + seconds
-    texts: list[str] = []
+    found: list[Translation] = []
     for first in range(0, min(len(items.sources), MOST_SENTENCES), TRANSLATED_TOGETHER):
         sources = items.sources[first : min(first + TRANSLATED_TOGETHER, MOST_SENTENCES)]
-        texts += [one.text for one in translator.translate(sources, beam_size=1, guards=False)]
+        found += translator.translate(sources, beam_size=1, guards=False)
         if time.perf_counter() > ends:
             break
-    items = items.first(len(texts))
+    items, texts = items.first(len(found)), [one.text for one in found]
     names, language = default_metrics(items), translator.bundle.configuration.data.target_language
     line = METRICS["chrf" if "chrf" in names else names[-1]]
     counted = line.count(texts, items.references)
@@ -103,7 +135,34 @@ def translated(translator: Translator, items: Items, *, seconds: float = MOST_SE
         higher_is_better=line.higher_is_better,
         values=tuple(counted.values(counted.lines).tolist()),
         right=tuple(map(bool, right.tolist())),
+        log_probs=tuple(one.log_prob for one in found),
     )
+
+
+def at_snapshots(translator: Translator, sources: Sequence[str]) -> Early | None:
+    """Return what a run's snapshots make of some of these sentences, a short one to a long one; None without snapshots.
+
+    The last column is the run's own translation.
+    """
+    bundle = translator.bundle
+    history, paths = progress(bundle.folder), snapshots_in(bundle.folder)
+    steps = spread(list(paths), EARLY_SHOWN, history["step"])
+    if not steps:
+        return None
+    ordered = sorted(dict.fromkeys(sources), key=len)
+    shown = [ordered[len(ordered) * part // (2 * SENTENCES_SHOWN)] for part in range(1, 2 * SENTENCES_SHOWN, 2)]
+    shown = list(dict.fromkeys(shown))
+    model, texts = copy.deepcopy(translator.model), {}
+    for step in steps:
+        load_weights(model, paths[step])
+        texts[step] = _greedy(Translator(bundle, model), shown)
+    if history["step"]:
+        texts[history["step"]] = _greedy(translator, shown)
+    return Early(tuple(shown), texts)
+
+
+def _greedy(translator: Translator, sources: Sequence[str]) -> tuple[str, ...]:
+    return tuple(one.text for one in translator.translate(sources, beam_size=1, guards=False, log_probs=False))
 
 
 def example(translator: Translator, outputs: Outputs) -> Explanation:

@@ -1,0 +1,33 @@
+// The columns of the figure's words: as many words as possible are readable, and no two of one line touch.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { columnsOf } from "../ui/stage/geometry.ts";
+
+const WORDS = "L' animal n' a pas traversé la rue parce qu' il était trop fatigué . end".split(" ");
+/** Below each column stands the word that is read, and above it the one that is written. */
+const LABELS = WORDS.map((word, at) => [["start", ...WORDS][at], word]);
+const measure = (word: string) => 6.6 * word.length + 2;
+const columns = (room: number) => columnsOf(LABELS, [0, room], (at) => at > 12, measure);
+
+test("long words reach over their columns before any word is left out", () => {
+  const widest = LABELS.map((words) => Math.max(24, ...words.map(measure)) + 3);
+  assert.ok(widest.reduce((sum, width) => sum + width) > 570);
+  const { at, shown } = columns(570);
+  assert.ok(shown.every(Boolean));
+  for (const line of [0, 1]) {
+    const ends = LABELS.map((words, place) => {
+      const half = measure(words[line]) / 2;
+      return [at[place] - half, at[place] + half];
+    });
+    for (const [place, [left, right]] of ends.entries()) {
+      assert.ok(left >= (ends[place - 1]?.[1] ?? 0) - 1, LABELS[place][line]); // places are whole px
+      assert.ok(right <= 571, LABELS[place][line]);
+    }
+  }
+});
+
+test("where the words cannot fit, those that must be kept do", () => {
+  const { shown } = columns(330);
+  assert.ok(shown.slice(13).every(Boolean));
+  assert.ok(shown.some((one) => !one));
+});

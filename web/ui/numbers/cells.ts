@@ -1,0 +1,40 @@
+// The chosen number of the page of all numbers: where a tensor is entered, and the same place in another tensor.
+import { hasHeads } from "../../engine/model.ts";
+import { FAMILIES, attentionName } from "../heads.ts";
+import { litRow } from "../stage/lighting.ts";
+import { largestPlace } from "../stage/numbers.ts";
+import { rowAt } from "../stage/zoom_parts.ts";
+
+import type { Cell, Tensor } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+
+/** Returns the largest number of the lit row of a tensor; by default of the lit head of cross-attention. */
+export async function enteredCell(app: App, name?: string, head?: number): Promise<Cell> {
+  const { cross } = app.state.heads;
+  const point = name ?? `${attentionName(FAMILIES[1], cross.layer)}.weights`;
+  const tensor = await app.value(point);
+  const lit = app.labels(point).rowSide === "target" ? await litRow(app) : (app.state.sourceWord ?? 0);
+  const lead = hasHeads(app.config, point) ? [head ?? cross.head] : [];
+  const row = inside([...lead, lit], tensor.shape.slice(0, -1));
+  return { name: point, index: [...row, largestPlace(rowAt(tensor, row))] };
+}
+
+/** Shows a tensor with all its numbers. */
+export function openTensor(app: App, name: string) {
+  return app.attempt(async () => app.show({ view: "numbers", selected: await enteredCell(app, name) }));
+}
+
+/** Returns an index with each of its places inside a shape. */
+export function inside(index: number[], shape: number[]) {
+  return index.map((at, axis) => Math.min(at, shape[axis] - 1));
+}
+
+/**
+ * Returns the index of the same word and head in another point, as far as that point has them. `tensor`: of the other
+ * point.
+ */
+export function indexIn(other: string, { shape }: Tensor, { name, index }: Cell) {
+  const [t, c] = index.slice(-2);
+  const row = /\.(key|value)$/.test(other) && /\.(scores|weights)$/.test(name) ? c : t;
+  return inside([index.length === 3 ? index[0] : 0, row, c].slice(-shape.length), shape);
+}

@@ -1,0 +1,169 @@
+// The chosen number as one worked calculation: the way to it, its terms, each one click away, and its code.
+import { snippet } from "../../engine/snippet.ts";
+import { numberText } from "../../engine/number_text.ts";
+import { pointText } from "../../engine/model.ts";
+import { button, element } from "../dom.ts";
+import { SIDES, receiptTable } from "../stage/receipt.ts";
+import { tokenName } from "../stage/words.ts";
+
+import type { Cell, Explanation } from "../../engine/types.ts";
+import type { App } from "../app.ts";
+import type { Line } from "../stage/receipt.ts";
+import type { Child } from "../types.ts";
+
+const [MOST_TERMS, ALL] = [16, 600];
+
+/** Returns the last part of a point's name. */
+export const lastOf = (name: string) => name.replace(/^.*\./, "");
+/** Returns a cell as code writes it. */
+export const cellCode = ({ name, index }: Cell) => `${name}[${index.join(", ")}]`;
+
+/** The numbers on the way to the chosen one, and whether all terms are shown. */
+export interface Walk {
+  trail: Cell[];
+  all: boolean;
+}
+
+/** Returns the calculation. `go`: opens a number on the way; `redraw`: after the reader wants all terms. */
+export function workedNumber(
+  app: App,
+  made: Explanation,
+  walk: Walk,
+  go: (cell: Cell) => void,
+  redraw: () => void,
+): Child[] {
+  const { name, numbers, notes, parts, difference } = made;
+  const off = Math.abs(difference);
+  const rounding = app.engine.live === false ? "numbers.rounding.recorded" : "numbers.rounding";
+  return [
+    element("p", { class: "gfn-quiet" }, placeText(app, made)),
+    element("h3", { tabindex: "-1", "aria-live": "polite" }, told(app, made)),
+    element(
+      "p",
+      { class: "gfn-quiet" },
+      element("code", {}, `${lastOf(name)}[${made.index.join(", ")}] = ${numberText(made.result, 4)}`),
+    ),
+    trailOf(app, made, walk, go),
+    notes.map((one) => element("p", { class: "gfn-note" }, one)),
+    made.formula &&
+      element(
+        "p",
+        { class: "gfn-formula" },
+        element("code", {}, made.formula),
+        numbers && element("code", {}, `= ${numbers}`),
+      ),
+    receipt(app, made, walk.all ? ALL : MOST_TERMS, go),
+    off > 1e-12 && element("p", { class: "gfn-quiet" }, app.t(rounding, off.toExponential(0))),
+    parts.length > MOST_TERMS + 1 &&
+      button(
+        app.t("numbers.all"),
+        () => {
+          walk.all = !walk.all;
+          redraw();
+        },
+        { pressed: walk.all, className: "gfn-pill" },
+      ),
+    made.code && copying(app, { ...made, code: made.code }),
+  ];
+}
+
+/** Returns the terms and the steps, in the order of the computation. */
+function receipt(
+  app: App,
+  { parts, columns, steps, stepsFirst, total }: Explanation,
+  most: number,
+  go: (cell: Cell) => void,
+): Child[] {
+  const lines = steps.map(({ label, text, value, from }): Line => [
+    `${label} ${text}`,
+    numberText(value, 4),
+    "",
+    from?.[0],
+  ]);
+  const sum: Line[] = total ? [[total.label, numberText(total.value, 4)]] : [];
+  const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
+  const headings = [columns[0], ...sides.map((side) => columns[SIDES.indexOf(side) + 1])].map(
+    (text = "") => [text] as const,
+  );
+  const table = (some: boolean, ends: Line[]) =>
+    (some || ends.length > 0) && receiptTable(app, some ? parts : [], some ? headings : [], ends, most, go);
+  return stepsFirst ? [table(false, lines), table(true, sum)] : [table(parts.length > 0, [...sum, ...lines])];
+}
+
+/** Returns where a number stands: its part of the model, layer and head, in words. */
+function placeText(app: App, { name, index }: Cell) {
+  const head = index.length > 2 ? `${app.t("word.comma")}${app.t("word.head")} ${index[0]}` : "";
+  return groupName(app, name.slice(0, Math.max(0, name.lastIndexOf(".")))) + head;
+}
+
+/** Returns a part of the model in words; `part`: a point's name without its last word. */
+export function groupName(app: App, part: string) {
+  const [, stack, layer, sublayer] = /^(\w+)\.layers\.(\d+)\.(\w+)$/.exec(part) ?? [];
+  if (layer === undefined) return app.t(part ? `numbers.part.${part}` : "point.end");
+  const family = sublayer === "cross_attention" ? "cross" : stack;
+  const named = sublayer === "feed_forward" ? `numbers.feed.${stack}` : `family.${family}`;
+  return `${app.t(named)}${app.t("word.comma")}${app.t("word.layer")} ${layer}`;
+}
+
+/** Returns what a number says, in words: "qu' reads street: 0.999", or a word's number of a dimension. */
+function told(app: App, { name, index, result }: Explanation): Child[] {
+  const [t, c] = index.slice(-2);
+  const { rows, columns, rowSide, columnSide = rowSide } = app.labels(name);
+  const word = (token: string, side: string) =>
+    element("bdi", { class: `gfs-${side}` }, tokenName(token, app.t));
+  const scored = /^log/.test(name) ? app.engine.tokens("target", [c])[0] : undefined;
+  const other = columns
+    ? word(columns[c], columnSide)
+    : scored === undefined
+      ? app.t("numbers.dimension", c)
+      : word(scored, "target");
+  const values = [word(rows[t], rowSide), other, numberText(result, 3)];
+  const key = columns ? "numbers.reads" : scored === undefined ? "numbers.has" : "numbers.offers";
+  return app
+    .t(key)
+    .split(/\{(\d)\}/)
+    .map((part, at) => (at % 2 ? values[Number(part)] : part));
+}
+
+/** Returns the numbers that the reader has gone through, in the order in which the model computes them. */
+function trailOf(app: App, { name, index }: Cell, { trail }: Walk, go: (cell: Cell) => void) {
+  const { names } = app.result.current.trace;
+  const ordered = trail.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
+  const items = ordered.map((cell) => {
+    const link = button(lastOf(cell.name), () => go(cell), { title: cellCode(cell) });
+    if (cellCode(cell) === cellCode({ name, index })) link.ariaCurrent = "step";
+    return element("li", {}, link);
+  });
+  return (
+    trail.length > 1 && element("ol", { class: "gfn-trail", "aria-label": app.t("numbers.trail") }, items)
+  );
+}
+
+/** Returns the buttons that copy the calculation as Python, or show it selected where copying is not allowed. */
+function copying(app: App, made: Parameters<typeof snippet>[0]) {
+  const said = element("p", { class: "gfn-quiet", role: "status" });
+  const area = element("textarea", { readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });
+  const copy = (library: "numpy" | "torch", label: string) =>
+    button(
+      app.t("numbers.copy", label),
+      async () => {
+        area.value = snippet(made, library);
+        area.hidden = true;
+        try {
+          await navigator.clipboard.writeText(area.value);
+          said.textContent = app.t("numbers.copied", label);
+        } catch {
+          area.hidden = false;
+          area.select();
+          said.textContent = app.t("numbers.copyByHand");
+        }
+      },
+      { className: "gfn-pill" },
+    );
+  return element("div", { class: "gfn-copy" }, copy("numpy", "NumPy"), copy("torch", "PyTorch"), said, area);
+}
+
+/** Returns the sentence about a point. */
+export function meaningOf(app: App, name: string) {
+  return app.t(pointText(app.config, name));
+}

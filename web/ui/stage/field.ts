@@ -1,0 +1,159 @@
+// The sentence as a text field: it completes the word at the cursor, and marks what the vocabulary lacks.
+import { SPACE_MARK, UNKNOWN_ID } from "../../engine/tokenizers.ts";
+import { element, refill } from "../dom.ts";
+import { joinMarks } from "../sentences.ts";
+import { knownTokens } from "../vocabulary_panel.ts";
+
+import type { App } from "../app.ts";
+
+const OFFERED = 6; // words
+const LISTED = "gfs-completions";
+
+/** What the field does with its text. */
+interface Typed {
+  enter(text: string): unknown;
+  leave(byKey: boolean): void;
+}
+
+/** Returns the field, between the marks under it and what stands above it. */
+export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
+  const field = element("input", {
+    type: "text",
+    class: "gfs-input",
+    spellcheck: false,
+    dir: "auto",
+    autocomplete: "off",
+    role: "combobox",
+    value: text,
+    "aria-label": app.t("page.sentence"),
+    "aria-autocomplete": "list",
+    "aria-controls": LISTED,
+  });
+  const marks = element("div", { class: "gfs-input gfs-marks", dir: "auto", "aria-hidden": "true" });
+  const list = element("div", { id: LISTED, role: "listbox", "aria-label": app.t("field.words") });
+  const lacks = element("p", { role: "status" });
+  const above = element("div", { class: "gfs-typing" }, list, lacks);
+  let [words, chosen]: [string[], number] = [[], 0];
+  let isDone = false;
+
+  const offer = (found: string[], at: number) => {
+    [words, chosen] = [found, at];
+    field.ariaExpanded = String(found.length > 0);
+    if (at < 0 || at >= found.length) field.removeAttribute("aria-activedescendant");
+    else field.setAttribute("aria-activedescendant", `${LISTED}-${at}`);
+    refill(
+      list,
+      found.map((word, place) =>
+        element(
+          "div",
+          {
+            id: `${LISTED}-${place}`,
+            role: "option",
+            "aria-selected": String(place === at),
+            onmousedown: (event) => event.preventDefault(), // the field keeps the focus
+            onclick: () => accept(word),
+          },
+          word,
+        ),
+      ),
+    );
+  };
+  const accept = (word: string) => {
+    const [before, after] = aroundWord(field);
+    field.value = before + word + after;
+    field.setSelectionRange(before.length + word.length, before.length + word.length);
+    offer([], 0);
+    mark();
+  };
+  const mark = () => {
+    const parts = partsOf(app, field.value, wordAt(field));
+    refill(
+      marks,
+      parts.map((part) => (part.isUnknown ? element("u", {}, part.text) : part.text)),
+    );
+    const unknown = [...new Set(parts.filter(({ isUnknown }) => isUnknown).map((part) => part.text))];
+    lacks.textContent = unknown.length ? app.t("field.lacks", unknown.join(", ")) : "";
+    marks.scrollLeft = field.scrollLeft;
+  };
+  const keys: Record<string, () => unknown> = {
+    ArrowDown: () => offer(words, (chosen + 1) % words.length),
+    ArrowUp: () => offer(words, (chosen - 1 + words.length) % words.length),
+    Escape: () => offer([], 0),
+    Tab: () => chosen in words && accept(words[chosen]),
+    ArrowRight: () => chosen in words && accept(words[chosen]),
+  };
+  field.addEventListener("keydown", (event) => {
+    const isPlain = !(event.shiftKey || event.isComposing);
+    if (isPlain && words.length > 0 && event.key in keys && keys[event.key]() !== false) {
+      event.preventDefault();
+      return event.stopPropagation();
+    }
+    isDone = (event.key === "Enter" && !event.isComposing) || event.key === "Escape";
+    if (event.key !== "Escape") return isDone && enter(field.value);
+    event.stopPropagation();
+    leave(true);
+  });
+  field.addEventListener("input", () => {
+    const word = wordAt(field);
+    const found = completions(app, word);
+    offer(found, knownTokens(app).includes(word) ? -1 : 0);
+    mark();
+  });
+  field.addEventListener("scroll", () => (marks.scrollLeft = field.scrollLeft));
+  field.addEventListener("blur", () => {
+    if (!document.hasFocus()) return; // the reader comes back to this window
+    leave(false);
+    const isSentence = field.value !== text && field.value.trim().length > 1; // a letter may be a slip
+    if (isSentence && !isDone) enter(field.value);
+  });
+  offer([], 0);
+  mark();
+  return [marks, field, above];
+}
+
+const LETTERS = /[\p{L}\p{M}\p{N}'’-]+$/u;
+
+/** Returns the beginning of the word that the cursor follows; "" inside a word and between words. */
+function wordAt({ value, selectionStart, selectionEnd }: HTMLInputElement) {
+  const at = selectionStart ?? 0;
+  const isInside = at !== selectionEnd || /^[\p{L}\p{M}\p{N}]/u.test(value.slice(at));
+  return isInside ? "" : (value.slice(0, at).match(LETTERS)?.[0] ?? "");
+}
+
+/** Returns the text before and after the word at the cursor. */
+function aroundWord(field: HTMLInputElement) {
+  const at = field.selectionStart ?? 0;
+  return [field.value.slice(0, at - wordAt(field).length), field.value.slice(at)];
+}
+
+/** Returns the most frequent words that begin so; none of a vocabulary of pieces, which are not words. */
+function completions(app: App, typed: string) {
+  if (!typed || !app.engine.tokenizers.source.suggestsTokens) return [];
+  const begins = typed.toLowerCase();
+  const isLonger = (word: string) => word.length > typed.length && word.toLowerCase().startsWith(begins);
+  return knownTokens(app).filter(isLonger).slice(0, OFFERED);
+}
+
+/**
+ * Returns a text in parts, with those that the model would read as <unk>. The word at the cursor is not one of them while a
+ * word of the vocabulary begins with it.
+ */
+function partsOf(app: App, text: string, typed: string) {
+  const { source } = app.engine.tokenizers;
+  const isBegun = completions(app, typed).length > 0;
+  if (/\p{Surrogate}/u.test(text)) return [{ text, isUnknown: false }]; // half a character, which no tokenizer cuts
+  const read = joinMarks(source, text);
+  const pieces = source.split(read).map((piece) => piece.replaceAll(SPACE_MARK, ""));
+  const ids = source.encode(read).slice(-pieces.length);
+  const parts: { text: string; isUnknown: boolean }[] = [];
+  let [shown, at] = [0, 0];
+  for (const [place, piece] of pieces.entries()) {
+    const from = text.indexOf(piece, at);
+    if (from < 0) continue; // the tokenizer has normalised it
+    at = from + piece.length;
+    if (ids[place] !== UNKNOWN_ID || (isBegun && piece === typed)) continue;
+    parts.push({ text: text.slice(shown, from), isUnknown: false }, { text: piece, isUnknown: true });
+    shown = at;
+  }
+  return [...parts, { text: text.slice(shown), isUnknown: false }];
+}

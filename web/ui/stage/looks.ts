@@ -1,0 +1,58 @@
+// The lit row of an attention on the figure: where the words stand that it can read, and so where its handle moves.
+import { FAMILIES, attentionName } from "../heads.ts";
+import { boxOf, ribbonHeight } from "./geometry.ts";
+import { SIDES } from "./pen.ts";
+
+import type { Family, FamilyId } from "../types.ts";
+import type { RowPlace } from "./before.ts";
+import type { StackPlace } from "./geometry.ts";
+import type { Pen } from "./pen.ts";
+
+export interface Look extends RowPlace {
+  family: Family;
+  place: StackPlace;
+  /** The words that it can read. */
+  tokens: string[];
+  /** Where these words stand: from the left, or from the top. */
+  stops: number[];
+  /** Whether arcs lead to them, from the left to the right; otherwise ribbons, one above the other. */
+  isArc: boolean;
+}
+
+/** Returns the lit row of an attention. */
+export function lookOf({ geometry, numbers }: Pen, id: FamilyId): Look {
+  const family = FAMILIES.find((one) => one.id === id) as Family;
+  const { stack } = family;
+  const place = geometry[stack];
+  const { translated, steps } = numbers;
+  const isArc = id !== "cross" || steps.crossKeyValue.side === "target";
+  const side = isArc ? SIDES[stack] : "source";
+  const tokens = side === "source" ? translated.sourceTokens : translated.targetTokens;
+  return {
+    family,
+    place,
+    attention: attentionName(family, numbers.open[stack]),
+    head: numbers.heads[id],
+    query: stack === "encoder" ? numbers.source : numbers.row,
+    tokens,
+    stops: isArc ? place.columns.at : tokens.map((_, at) => ribbonHeight(geometry, at, tokens.length)),
+    isArc,
+  };
+}
+
+/** Returns where the handle stands that looks at a position: that of a word, or between two neighbouring words. */
+export function pointOf({ place, family, query, stops, isArc }: Look, position: number) {
+  const low = Math.floor(position);
+  const stop = stops[low] + (position - low) * ((stops[low + 1] ?? stops[low]) - stops[low]);
+  const x = place.columns.at[query];
+  return isArc ? { x: stop, y: boxOf(place, family.sublayer).y[1] - 7 } : { x, y: stop };
+}
+
+/** Returns the position that is nearest to a point. */
+export function positionAt({ stops, isArc }: Look, { x, y }: { x: number; y: number }) {
+  const wanted = isArc ? x : y;
+  const sign = stops[stops.length - 1] < stops[0] ? -1 : 1;
+  const after = stops.findIndex((stop) => sign * stop > sign * wanted);
+  if (after < 1) return after < 0 ? stops.length - 1 : 0;
+  return after - 1 + (wanted - stops[after - 1]) / (stops[after] - stops[after - 1]);
+}

@@ -1,0 +1,53 @@
+// A matrix as a picture, one pixel for each number.
+import { colourPlace, coloursAt, colourTable, pixelled } from "../colours.ts";
+import { element } from "../dom.ts";
+
+import type { Tensor } from "../../engine/types.ts";
+import type { Tell } from "./strips.ts";
+
+interface Pixels {
+  /** The numbers with the strongest and the weakest colour; by default, `least` is −`largest`. */
+  largest: number;
+  least?: number;
+  /** The width and the height of a number, in px. */
+  cell: number[];
+  label: string;
+  /** The framed row or, if it `isColumn`, column; null for none. */
+  marked: number | null;
+  isColumn?: boolean;
+  /** Returns a number in words, by its row and column. */
+  textOf(row: number, column: number): string;
+  open(row: number, column: number): unknown;
+}
+
+/** Returns the picture of a matrix. `room`: the panel's, whose theme has the colours. */
+export function createPixels(
+  room: Element,
+  { shape: [rows, columns], data }: Tensor,
+  { largest, least, cell: [wide, tall], label, marked, isColumn = false, textOf, open }: Pixels,
+  tell: Tell,
+) {
+  const shades = colourTable(coloursAt(room)("--pixels"));
+  const canvas = pixelled(columns, rows, (pixels) => {
+    data.forEach((value, i) => (pixels[i] = shades[colourPlace(value, largest, least)]));
+  });
+  canvas.style.cssText = `width: ${columns * wide}px; height: ${rows * tall}px`;
+  canvas.setAttribute("role", "img");
+  canvas.ariaLabel = label;
+  const under = ({ clientX, clientY }: MouseEvent) => {
+    const { left, top, width, height } = canvas.getBoundingClientRect();
+    const at = (share: number, count: number) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    return [at((clientY - top) / height, rows), at((clientX - left) / width, columns)] as const;
+  };
+  canvas.addEventListener("click", (event) => open(...under(event)));
+  canvas.addEventListener("pointermove", (event) =>
+    tell(textOf(...under(event)), new DOMRect(event.clientX, event.clientY)),
+  );
+  canvas.addEventListener("pointerleave", () => tell(null, new DOMRect()));
+  const mark = element("i");
+  const [start, size, whole, px] = isColumn
+    ? ["left", "width", "height", wide]
+    : ["top", "height", "width", tall];
+  mark.style.cssText = `${start}: ${(marked ?? 0) * px}px; ${size}: ${px}px; ${whole}: 100%`;
+  return element("div", { class: "gfz-pixels" }, canvas, marked !== null && mark);
+}
