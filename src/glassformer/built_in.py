@@ -1,0 +1,80 @@
+"""The model in the package: every command and function that takes a run takes its name, `demo`.
+
+Nothing is ever written into its folder: conversions go to the user's cache folder, and commands that write into a run
+refuse it.
+"""
+
+import json
+import sys
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from glassformer.errors import ConfigError
+
+__all__ = ["BUILT_IN", "ORIGIN_FILE", "built_in_scores", "cache_folder", "is_built_in", "refuse_built_in", "run_folder"]
+
+BUILT_IN = "demo"
+"""The name of the model in the package."""
+ORIGIN_FILE = "built_in.json"
+"""The file in its folder that tells how it was trained, what it scores, and its licence."""
+
+_KNOWS = "demo: the model in the package, which knows about 600 English words; `glassformer demo` trains it again"
+_HIDDEN = "demo: the run in ./demo, which hides the model in the package; write ./demo to name it alone"
+
+
+def run_folder(run: str | Path) -> Path:
+    """Return the folder of a run that a user names: the model in the package for `demo`, unless ./demo is a run.
+
+    stderr says which of the two it is, once in a process.
+    """
+    if str(run) != BUILT_IN:
+        return Path(run)
+    if Path(BUILT_IN, "config.toml").is_file():
+        _say(_HIDDEN)
+        return Path(run)
+    _say(_KNOWS)
+    return _folder()
+
+
+def is_built_in(folder: Path) -> bool:
+    """Return whether a folder is that of the model in the package."""
+    return folder.resolve() == _folder().resolve()
+
+
+def refuse_built_in(run: str | Path, what: str) -> None:
+    """Refuse the model in the package for a command that reads the files of a training, or writes into its run.
+
+    Raises:
+        ConfigError: the run is the model in the package; `what` names the command or option.
+    """
+    if is_built_in(run_folder(run)):
+        raise ConfigError(
+            f"{what}: expected a run that you have trained, got {BUILT_IN}, the model in the package, which has no "
+            "training files and is never changed; train it by `glassformer demo`, and give runs/demo"
+        )
+
+
+def cache_folder(folder: Path) -> Path:
+    """Return the folder for conversions of a run: the run, or the user's cache for the model in the package."""
+    if not is_built_in(folder):
+        return folder
+    from platformdirs import user_cache_path
+
+    return user_cache_path("glassformer") / BUILT_IN
+
+
+def built_in_scores() -> dict[str, dict[str, Any]]:
+    """Return the scores of the model in the package, by split of its task: sentences, exact, BLEU, minimal pairs."""
+    content = json.loads((_folder() / ORIGIN_FILE).read_text(encoding="utf-8"))
+    return {split["name"]: split for split in content["scores"]}
+
+
+def _folder() -> Path:
+    return Path(str(files("glassformer"))) / "models" / BUILT_IN
+
+
+@cache
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
