@@ -36,6 +36,7 @@
 
 # %%
 import math
+from pathlib import Path
 
 import torch
 
@@ -666,7 +667,8 @@ assert jacobian.abs().max() < 1e-9
 # given word, a search over all heads picks the head in which *bank* looks hardest at that word.
 
 # %%
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 
@@ -772,9 +774,10 @@ pictures.heat_map(
 # %% [markdown]
 # The head with the largest weight need not be the head with the largest effect. As long as the margin stays above 0,
 # the model still writes *rive*: no single head decides the word. The rest of the clue takes other paths: other heads,
-# and the French words already written ("rivière", "à la nage"). One sentence is an anecdote; the experiment on [the word bank](experiments/bank.py) counts over a whole set of sentences. You can look at
-# every head of this sentence in [the
-# explorer](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:5%7D).
+# and the French words already written ("rivière", "à la nage"). One sentence is an anecdote; the experiment on [the
+# word bank](experiments/bank.py) counts over a whole set of sentences. In the explorer, you can follow [what *bank*
+# reads](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&sourceWord=10&zoom=%7B%22box%22:%22encoder.layers.0.self_attention%22,%22key%22:null%7D)
+# in the encoder's self-attention, number by number, in each of its heads.
 #
 # ## What goes wrong
 #

@@ -775,9 +775,9 @@ for decimals in (4, 3, 2, 1):
     print(f"{decimals} decimals on the way: the probabilities are off by up to {error:.4f}")
 
 # %% [markdown]
-# The explorer does this kind of arithmetic for the demo's model: click any cell of [a head of the decoder's
-# cross-attention](../runs/demo/explorer.html#text=The%20black%20cat%20slept.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:0%7D)
-# and it writes out how the cell was made.
+# The explorer does this kind of arithmetic for the demo's model: click any number of [the decoder's
+# cross-attention](../runs/demo/explorer.html#text=The+black+cat+slept.&zoom=%7B%22box%22:%22decoder.layers.0.cross_attention%22,%22key%22:null%7D),
+# and it writes out how the number was made.
 
 # %% [markdown]
 # ## Exercises

@@ -963,8 +963,8 @@ keep.cleanup()
 # %% [markdown]
 # ## Next
 #
-# The [errata](errata.py) collect the mistakes of all chapters, each failing and corrected. If you came here for the
-# model rather than the files, the [overview](overview.py) has the map of all chapters. In the library, read
+# This book explains the model of 2017. [What came after](what_came_after.py) shows what its successors changed. The
+# [errata](errata.py) collect the mistakes of all chapters, each failing and corrected. In the library, read
 # [corpus/readers.py](../src/glassformer/corpus/readers.py),
 # [corpus/batching.py](../src/glassformer/corpus/batching.py) and
 # [evaluation/metrics.py](../src/glassformer/evaluation/metrics.py#bleu).

@@ -60,7 +60,7 @@
 # with a row for each target position and a column for each source position. $d_k$ is the width of a head's queries
 # and keys.
 #
-# The decoder reads the target **shifted right** by one position, behind a token `<bos>` (beginning of sentence). At
+# The decoder reads the target **shifted right** by one position, after a token `<bos>` (beginning of sentence). At
 # each position it must predict the *next* token. The last token to predict is `<eos>` (end of sentence).
 
 # %% [markdown]
@@ -75,6 +75,7 @@
 
 # %%
 import math
+from pathlib import Path
 
 import torch
 
@@ -538,7 +539,8 @@ torch.testing.assert_close(cache.layers[0].past.key, key[:1])
 
 # %%
 torch.set_default_dtype(torch.float32)  # as the demo was trained
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 demo = translator.model.eval().requires_grad_(False)
 
 text = "The black cat sat on the couch and the brown dog slept on the rug."
@@ -665,7 +667,7 @@ assert without_black[noir] < unchanged[noir]
 # find out.
 #
 # Look at it yourself: [cross-attention at the step of "noir" in the
-# explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch+and+the+brown+dog+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.1.cross_attention.weights%22,%22head%22:3%7D).
+# explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch+and+the+brown+dog+slept+on+the+rug.&row=2&zoom=%7B%22box%22:%22decoder.layers.1.cross_attention%22,%22key%22:null%7D).
 
 # %% [markdown]
 # ## What goes wrong

@@ -44,7 +44,8 @@ torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
 torch.set_grad_enabled(False)  # nothing is trained on this page
 
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model = copy.deepcopy(translator.model).double()  # float64, to compare exactly
 read, write = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
 pad_id, bos_id, eos_id = 0, 1, 2
@@ -200,7 +201,7 @@ pictures.player(
 )
 
 # %% [markdown]
-# In the explorer you can watch any sentence being translated, and force its first words: [this sentence
+# In the explorer, *Play* writes any sentence word by word, and *What if?* forces its first words: [this sentence
 # there](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.).
 #
 # ### Where greedy is wrong
@@ -518,7 +519,7 @@ def with_top_p(log_probs, p):
 
 # %%
 young = copy.deepcopy(translator.model)
-path = Snapshots(Path("../runs/demo/snapshots"), keep=0).paths()[128]
+path = Snapshots(translator.bundle.folder / "snapshots", keep=0).paths()[128]
 put_weights(young, read_weights(path), str(path))
 beginning = torch.tensor([[bos_id, *write.encode("L'animal n'a pas traversé")]])
 log_probs = young(source, beginning)[0, -1].double().log_softmax(-1)  # (V)
@@ -680,8 +681,9 @@ assert scores[0.0][0] > scores[0.0][1]
 assert scores[0.6][0] < scores[0.6][1]
 
 # %% [markdown]
-# The opposite mistake is to divide by the plain length $n$. The result is the mean per token, and it favours long
-# outputs that repeat themselves. The paper's $\alpha = 0.6$ lies between the two.
+# Some programs divide by the plain length $n$. That is not a mistake: the score is then the mean per token, and longer
+# outputs win more often. It is the default of fairseq (`--lenpen 1`) and of Hugging Face (`length_penalty=1.0`). The paper's
+# $\alpha = 0.6$ lies between no penalty and this one.
 #
 # ### A batch that changes its results
 #
@@ -767,6 +769,6 @@ both
 # %% [markdown]
 # ## Next
 #
-# You have now seen every part at work. [By hand](by_hand.py) computes a whole tiny Transformer, number by number,
-# as you could on paper. Or open the [beam of this chapter's sentence in the
-# explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=beam&beam=4).
+# You have now seen every part at work. [By hand](by_hand.py) computes a whole tiny Transformer, number by number, as
+# you could on paper. Or open the [beam of this chapter's sentence in the
+# explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&beam=4&view=stage&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam).

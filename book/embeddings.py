@@ -30,7 +30,8 @@ import glassformer as gf
 from glassformer.watch import pictures
 
 torch.manual_seed(1)
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 # %% [markdown]
@@ -293,9 +294,9 @@ embedding(batch).shape
 torch.testing.assert_close(embedding(batch), by_hand, rtol=0, atol=1e-12)
 
 # %% [markdown]
-# You can look at these numbers in the explorer, which opens at [the embedding of our
-# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=numbers&stage=point&point=%7B%22name%22:%22source.embedding%22,%22head%22:0%7D).
-# Click a cell to see how its number was made.
+# You can look at these numbers in the explorer, word by word: [the embedding of our
+# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&sourceWord=1&zoom=%7B%22box%22:%22encoder.embedding%22,%22key%22:null%7D).
+# Click a number to see how it was made.
 
 # %% [markdown]
 # ## A picture of the table

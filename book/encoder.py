@@ -80,11 +80,11 @@
 # equality to the last digits.
 
 # %%
-import math
+import math  # the square root of a number
 
-import torch
-from torch import nn
-from torch.nn import functional as F
+import torch  # tensors, and the gradients of what is computed with them
+from torch import nn  # modules: layers that own their weights
+from torch.nn import functional as F  # the same operations as functions, without weights
 
 import glassformer as gf
 from glassformer.watch import pictures
@@ -635,9 +635,9 @@ torch.testing.assert_close(trace["encoder.layers.0.feed_forward.added"], after_l
 torch.testing.assert_close(trace["encoder.output"], memory)
 
 # %% [markdown]
-# In the
-# [explorer](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D)
-# you can look at the same points of a trained model, and click a cell to see the arithmetic that made it.
+# The explorer shows the same points of a trained model, such as
+# [`encoder.layers.0.self_attention.weights`](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D);
+# click a cell to see the arithmetic that made it.
 #
 # ## One memory for all decoder layers
 #
@@ -821,7 +821,9 @@ assert torch.equal(table[5], list(table)[6 - 1])
 #
 # Somebody else's model is a different class, which `gf.check` does not take. `gf.import_module` first returns a
 # `gf.Transformer` with copies of its weights, if the module has the names of a tutorial. Here is such a stranger:
-# `nn.Transformer` with `batch_first`, and positions as several tutorials have them.
+# `nn.Transformer` with `batch_first`, and positions as several tutorials have them. (`register_buffer` gives a module a
+# tensor that is not learned: it moves to the GPU with the weights and is saved with them, but the optimiser does not see
+# it. Older code wraps tensors in `Variable`, which has done nothing since PyTorch 0.4: leave it out.)
 
 
 # %%
@@ -946,6 +948,7 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 # %% [markdown]
 # ## Next
 #
-# [The decoder](decoder.py) reads the memory and writes the target word by word. The chapter on
+# [Vectors in the plane](geometry.py) draws what you have computed: where words lie, and how they move from layer to
+# layer. Then [the decoder](decoder.py) reads the memory and writes the target word by word. The chapter on
 # [training](training.py) trains a model on this task until the model solves it, and [decoding](decoding.py) shows
 # how a trained model writes its output.

@@ -523,8 +523,9 @@ assert short(fixed[0]) == [6.106, 9.0, 3.0]
 # %% [markdown]
 # ## Three formulas
 #
-# Three printed formulas each have one small slip. The variance without its square is always 0. The feed-forward
-# network's `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j w_{2j} v_j$,
+# Three printed formulas each have one small slip. In the variance $\sigma^2 = \frac{1}{d} \sum_{k=1}^{d}$, the summand
+# $(v_k - \mu)^2$ is missing. (A commoner slip leaves only its square out: then the variance is always 0.) The
+# feed-forward network's `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j w_{2j} v_j$,
 # sums over *different* values $v_j$. Printed with $v_1$ in each term, it is always $v_1$: the weights $w_{2j}$ sum to 1
 # and have no effect.
 
@@ -1426,7 +1427,11 @@ pictures.bars(
 x, sublayer = torch.randn(1, 2, 4), torch.tanh
 post, pre = (Residual(nn.LayerNorm(4), place, dropout=0.0, tap=Tap()) for place in ("post", "pre"))
 
-demo, sentence = gf.Translator.load("../runs/demo"), "The black cat sat on the couch."
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+demo, sentence = (
+    gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo"),
+    "The black cat sat on the couch.",
+)
 [fixed] = demo.translate([sentence])
 with plant(demo.model, "norm_order"):
     [wrong] = demo.translate([sentence])
@@ -1451,6 +1456,6 @@ assert wrong.text != fixed.text
 #
 # And if your mistake is not on this page? Compare your code number by number with code that is right: `gf.record` names
 # every intermediate value, and the first value that differs comes right after the mistake. To see how that looks, open
-# [the
-# explorer](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_scale%22%5D),
-# which plants a mistake in the demo and shows where the numbers diverge and how the translation changes.
+# [the demo with the mistake "No
+# √d_k"](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&mistakes=%5B%22no_scale%22%5D&sheet=true&panel=changes)
+# in the explorer, which names the first tensor that differs and shows how the translation changes.

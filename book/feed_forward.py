@@ -57,6 +57,7 @@
 
 # %%
 import math
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -347,7 +348,8 @@ from functools import partial
 from glassformer.corpus.tasks import english_french
 from glassformer.corpus.tasks.world.nouns import NOUNS
 
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 tokenizer = translator.bundle.source_tokenizer
 # The training sentences are not needed here.
 test = english_french(train=1).splits["test"]
@@ -473,11 +475,11 @@ for sentence in ("The cow is tired.", "The boy saw the queen."):
 print(f"{changed} of {tried} translations change")
 
 # %% [markdown]
-# The gender is stored in many places: in other units, and in the stream itself, which already holds the word. Where
-# the article stays the same, two units of 256 were not enough to overrule them. *What a unit shows* and *what
-# a unit does* are two different questions; the experiment on [patching](experiments/patching.py) asks the second one.
-# You can look at a unit in the explorer, word by word: [the activated units of the second
-# layer](../runs/demo/explorer.html#text=The+cow+is+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.1.feed_forward.activated%22%7D).
+# The gender is stored in many places: in other units, and in the stream itself, which already holds the word. Where the
+# article stays the same, two units of 256 were not enough to overrule them. *What a unit shows* and *what a unit does*
+# are two different questions; the experiment on [patching](experiments/patching.py) asks the second one. You can look
+# at every unit in the explorer, word by word: [the feed-forward network of the second
+# layer](../runs/demo/explorer.html#text=The+cow+is+tired.&sourceWord=1&zoom=%7B%22box%22:%22encoder.layers.1.feed_forward%22,%22key%22:null%7D).
 #
 # ### A memory of keys and values?
 #
@@ -534,7 +536,8 @@ torch.testing.assert_close(wrong, v[0])
 torch.testing.assert_close(right, weights @ v)
 
 # %% [markdown]
-# **A variance without the square.** The variance of the [layer norm](residual.py) is the mean of the *squared*
+# **A variance without the square.** One text prints only the sum sign of the variance and forgets what is summed; others
+# write $(v_k - \mu)$ without the square. The variance of the [layer norm](residual.py) is the mean of the *squared*
 # deviations. Without the square, the deviations cancel: their mean is always 0, and the norm divides by
 # $\sqrt{0 + \varepsilon} \approx 0.003$. The results should be about 1 in size, and they are in the hundreds.
 

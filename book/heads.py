@@ -29,6 +29,7 @@
 # %%
 import json
 import math
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -490,7 +491,8 @@ assert round((63_082_496 + extra) / 1e6) == 195
 # largest weight. Layers and heads are counted from 0.
 
 # %%
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model = translator.model
 english, french = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
 
@@ -630,9 +632,9 @@ for sentence in (tired, tired.replace("tired", "wide")):
 # %% [markdown]
 # Attention shows where a head looks, not whether this influences the output. To find out, the experiments switch heads
 # off and hide words: [what decides the pronoun](experiments/pronoun.py), [how important each head
-# is](experiments/importance.py). In [the
-# explorer](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.cross_attention.weights%22,%22head%22:3%7D)
-# you can look at every head, and switch each one off yourself.
+# is](experiments/importance.py). In the explorer, you can look at every head of [the last
+# cross-attention](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&zoom=%7B%22box%22:%22decoder.layers.1.cross_attention%22,%22key%22:null%7D),
+# and switch each one off yourself, under What if? on the figure.
 #
 # ## One large head against eight small ones
 #

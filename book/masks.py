@@ -72,6 +72,7 @@
 
 # %%
 import math
+from pathlib import Path
 
 import torch
 from torch.nn import functional as F
@@ -264,8 +265,9 @@ assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 4, 5))
 # %% [markdown]
 # In cross-attention the queries come from the decoder and the keys from the encoder, so the mask there hides the
 # **source's** padding. It needs no look-ahead mask: the whole source is known from the start. You can look at all three
-# kinds in a trained model: [the masked triangle of the decoder's
-# self-attention](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&panel=numbers&point=%7B%22name%22:%22decoder.layers.0.self_attention.weights%22,%22head%22:0%7D).
+# kinds in a trained model: [the mask of the decoder's
+# self-attention](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&row=3&zoom=%7B%22box%22:%22decoder.layers.0.self_attention%22,%22key%22:null%7D)
+# has a cross for each later word.
 #
 # ### `True` means the opposite elsewhere
 #
@@ -369,6 +371,20 @@ nothing = torch.tensor([False, False, False, False])
 print("−10000: ", row.masked_fill(~nothing, -10000.0).softmax(-1).tolist())
 print("−∞:     ", row.masked_fill(~nothing, -math.inf).softmax(-1).tolist())
 print("library:", attention_weights(row, nothing).tolist())
+
+# %% [markdown]
+# The commonest number of all is −1e9 ($-10^9$). In float32 it works like −10000, with the same exception. In float16,
+# which GPUs compute faster, it does not exist: the smallest number there is −65504. PyTorch refuses, where other code
+# may turn it silently into −∞:
+
+# %%
+half = row.half()
+try:
+    half.masked_fill(~allowed, -1e9)
+except RuntimeError as error:
+    print("−1e9 in float16:", error)
+
+print("−∞ in float16:  ", half.masked_fill(~allowed, -math.inf).softmax(-1).tolist())
 
 # %%
 numbers = {"dtype": torch.float64, "requires_grad": True}
@@ -520,7 +536,8 @@ from glassformer.corpus.tasks import english_french
 from glassformer.decoding.greedy_search import greedy
 from glassformer.watch.inspection import MISTAKES, Changes, decoding, plant
 
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 tokenizer = translator.bundle.source_tokenizer
 # The training sentences are not needed here.
 test = english_french(train=1).splits["test"]
@@ -694,8 +711,8 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 
 # %% [markdown]
 # The honest model has the worst loss, and it is the only one that has learned the task. You can make the same mistakes
-# in your browser: [the demo without its causal
-# mask](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22no_causal_mask%22%5D).
+# in your browser: [the demo with the mistake "No causal
+# mask"](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&mistakes=%5B%22no_causal_mask%22%5D&sheet=true&panel=changes).
 
 # %% [markdown]
 # ## Exercises

@@ -67,6 +67,7 @@
 
 # %%
 import math
+from pathlib import Path
 
 import torch
 from torch.nn import functional as F
@@ -446,7 +447,8 @@ assert bool((theirs[0].grad[1, 3] == 0).all())  # the padded position learns not
 
 # %%
 torch.set_default_dtype(torch.float32)  # as the demo was trained
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 demo = translator.model.eval().requires_grad_(False)
 source_tokenizer = translator.bundle.source_tokenizer
 tokenizer = translator.bundle.target_tokenizer
@@ -505,9 +507,9 @@ translation.log_prob
 assert math.isclose(translation.log_prob, float(chosen.sum()), abs_tol=1e-4)
 
 # %% [markdown]
-# The explorer shows [the log-probabilities of the first
-# word](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=numbers&point=%7B%22name%22:%22log_probs%22%7D)
-# together with their arithmetic.
+# The explorer shows [the softmax of the first
+# word](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&row=0&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D)
+# together with its arithmetic.
 
 # %% [markdown]
 # ## What goes wrong

@@ -13,17 +13,102 @@
 # %% [markdown]
 # # The Transformer, from a token to a translation
 #
-# This book explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017, "the paper" from here on): a
-# model that translates. One half of it, the *encoder*, reads a sentence in *tokens* (words, pieces of words,
-# punctuation marks). The other half, the *decoder*, writes the translation. You can see every number inside. Each
-# chapter asks one question and answers it four times. It explains the answer in words, then in the paper's mathematics.
-# Then it computes the answer line by line, showing every value and shape, and once more with the library's own
-# function, which must give the same numbers. Every plotted number is computed on the page itself, comes from the log of
-# `make demo`, or was measured by an experiment whose results are stored with the book.
+# *The animal didn't cross the street because it was too tired.* A small model translates this into French and writes *il*
+# for *it*, because an animal is masculine in French. Change the last word to *wide*, and the model writes *elle*, because
+# a street is feminine. Nobody gave the model a rule for this. How can a machine made of numbers do it? [The
+# tour](tour.py) shows it in ten minutes, with pictures and without mathematics. **Begin there.**
 #
-# The models are real. The examples look into a translator from English to French that `make demo` trains in about four
-# minutes on two processor cores. [Experiments](experiments/pronoun.py) test popular explanations (such as "the head
-# that knows what *it* means") on hundreds of sentences and several models, and report the result whatever it is.
+# Then read this book. It explains the Transformer of *Attention Is All You Need* (Vaswani et al., 2017, "the paper" from
+# here on). Each chapter asks one question and answers it four times: in words, in the paper's mathematics, line by line
+# with every value and shape, and once more with the library's own function, which must give the same numbers. Every
+# plotted number is computed on the page itself, comes from the log of `make demo`, or was measured by an experiment
+# whose results are stored with the book.
+#
+# ## Where to begin
+#
+# | time | who you are | read |
+# |---|---|---|
+# | an hour | you want the idea, with or without code | [the tour](tour.py), [why attention at all](why_attention.py), [attention](attention.py) |
+# | a day | you want to know how all of it works | the tour, [why attention at all](why_attention.py), then every chapter from [words and embeddings](embeddings.py) to [decoding](decoding.py) |
+# | everything | you want to build it, test it and teach it | all pages in the order of the table below |
+#
+# You need no mathematics for the tour. For the chapters, you need basic Python and a little linear algebra: what a vector
+# is, and how two matrices are multiplied. [Training](training.py) and [backwards by hand](by_hand_backward.py) also use
+# derivatives. At the end of each page, *Next* leads to the page after it.
+
+# %% [markdown]
+# ## The chapters
+#
+# | page | its question | minutes | read before |
+# |---|---|---|---|
+# | [The tour](tour.py) | How can numbers translate a sentence? | 10 | nothing |
+# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 15 | the tour |
+# | [Words and embeddings](embeddings.py) | How does a word become numbers? | 30 | the tour, Python |
+# | [Positions](positions.py) | How does the model know which word comes first? | 35 | embeddings |
+# | [Attention](attention.py) | How does a word gather what it needs from the other words? | 40 | embeddings |
+# | [Several heads](heads.py) | Why look several times at once? | 35 | attention |
+# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 35 | attention |
+# | [Add & norm](residual.py) | How does a deep stack stay trainable? | 35 | attention |
+# | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | 25 | attention |
+# | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | 40 | all parts above |
+# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 20 | the encoder |
+# | [The decoder](decoder.py) | How does the output look back at the input? | 40 | the encoder |
+# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 30 | embeddings |
+# | [Training](training.py) | How does the model learn, starting from nothing? | 40 | output and loss, derivatives |
+# | [Grow it](grow_it.py) | What does each part of the model buy? | 15 | training |
+# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 30 | output and loss |
+# | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 35 | attention, the decoder |
+# | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
+# | [Real corpora](corpora.py) | What changes with a corpus of your own? | 40 | training |
+# | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
+# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 10 | all chapters; writing takes hours |
+# | [Which head decides "it"?](experiments/pronoun.py) | Does one head know what *it* means? | 20 | the decoder |
+# | [Hiding the key of "street"](experiments/hidden_key.py) | Which words are needed, and where? | 20 | the first experiment |
+# | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | 20 | the first experiment |
+# | [What tells "bank" which bank it is?](experiments/bank.py) | Which word makes the meaning clear? | 25 | the first experiment |
+# | [Is cross-attention an alignment?](experiments/alignment.py) | Do the weights show which word is being translated? | 20 | the decoder |
+# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | 20 | alignment |
+# | [What does each part do?](experiments/parts.py) | What does a model lose without one of its parts? | 20 | training |
+# | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | 15 | several heads |
+# | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | 20 | add & norm, training |
+# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 15 | decoding |
+# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 60 | the chapter of each mistake |
+#
+# The pages under *experiments* test popular explanations (such as "the head that knows what *it* means") on hundreds of
+# sentences and several models, and report the result whatever it is. Reading maps lead you from a text that you know to
+# the matching chapters:
+#
+# - [the paper](maps/paper.toml)
+# - a notebook that builds [the encoder line by line](maps/encoder_notebook.toml)
+# - a tour of [the whole model with pictures](maps/whole_model.toml)
+# - code with [a class per step](maps/step_by_step.toml)
+# - [short posts](maps/posts.toml) about single steps
+# - [the intuitions](maps/intuitions.toml) behind the model
+#
+# The last five are maps of the tutorials from which this book grew: *The annotated "annotated Transformers"*,
+# *Transformers explained*, *Transformer code: Step-by-step Understanding*, *The Annotated The Annotated Transformer* and
+# *The Intuited Transformer*. They in turn thank *The Annotated Transformer* (Harvard NLP), *The Illustrated Transformer*
+# (Jay Alammar) and *Solving Transformer by Hand*. Read them: each explains something better than the others.
+
+# %% [markdown]
+# ## Words used throughout
+#
+# The *encoder* reads a sentence in *tokens*: words, pieces of words, punctuation marks. The *decoder* writes the
+# translation. The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True
+# for each position that may be looked at. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are
+# called *scores*, its outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1
+# are sections of the paper.
+#
+# | symbol | meaning | the paper's base model |
+# |---|---|---|
+# | $B$ | batch size: the number of sentences computed at once | |
+# | $S$, $T$ | length of the source and of the target, in tokens | |
+# | $V$ | size of the vocabulary | about 37 000 |
+# | $d_{\mathrm{model}}$ | width of the vector that represents one token | 512 |
+# | $h$ | number of attention heads | 8 |
+# | $d_k$, $d_v$ | width of a head's query and key, and of its value | 64, 64 |
+# | $d_{ff}$ | inner width of the feed-forward network | 2048 |
+# | $N$ | number of layers in the encoder, and in the decoder | 6 |
 
 # %% [markdown]
 # ## The whole architecture
@@ -31,18 +116,17 @@
 # Source words enter at the lower left, go up through the encoder's layers and become the *memory*. The decoder on the
 # right reads the words written so far, looks at the memory, and gives a probability to each word that could come next.
 # One arrow leads from left to right. It carries the memory, which is all that the decoder gets of the source. The boxes
-# from the first attention to the last add & norm are one layer; the paper stacks six such layers on each side. The
-# chapters explain what the words in the boxes mean. Click a box to open its chapter, *code* to see the lines that
-# compute it, or *numbers* to see its values in the explorer.
+# from the first attention to the last add & norm are one layer; the paper stacks six such layers on each side. Click a
+# box to open its chapter, *code* to see the lines that compute it, or *numbers* to open it in the explorer.
 
 # %% tags=["hide-input"]
 from glassformer.watch import pictures
 from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, Box
 
 
-def box(text, column, row, colour, chapter, code, step, width=1.5):
-    """A box that leads to its chapter, to the lines of the library, and to its numbers in the explorer."""
-    look = step if "=" in step else f"stage=point&point=%7B%22name%22:%22{step}%22,%22head%22:0%7D"
+def box(text, column, row, colour, chapter, code, opened, width=1.5):
+    """A box that leads to its chapter, to the lines of the library, and to the box that the explorer opens."""
+    look = f"zoom=%7B%22box%22:%22{opened}%22,%22key%22:null%7D" if opened else "view=stage"
     more = {"code": f"../src/glassformer/{code}", "numbers": f"../runs/demo/explorer.html#{look}"}
     return Box(text, column, row, colour, chapter, width, more)
 
@@ -50,10 +134,10 @@ def box(text, column, row, colour, chapter, code, step, width=1.5):
 residual, embedding = "model/residual.py#Residual.forward", "model/embedding.py#InputEmbedding.forward"
 attention, network = "model/attention.py#MultiHeadAttention", "model/feed_forward.py#FeedForward"
 boxes = {
-    "source": box("source words", 0, 0, GREY, "embeddings.py", "text/words.py", "panel=numbers"),
-    "source embedding": box("embedding × √d_model", 0, 1, GREEN, "embeddings.py", embedding, "source.embedding"),
+    "source": box("source words", 0, 0, GREY, "embeddings.py", "text/words.py", ""),
+    "source embedding": box("embedding × √d_model", 0, 1, GREEN, "embeddings.py", embedding, "encoder.embedding"),
     "source positions": box(
-        "+ positions", 0, 2, GREEN, "positions.py", "model/positions.py#sinusoids", "source.positions"
+        "+ positions", 0, 2, GREEN, "positions.py", "model/positions.py#sinusoids", "encoder.positions"
     ),
     "encoder attention": box(
         "self-attention in several heads",
@@ -62,20 +146,16 @@ boxes = {
         ORANGE,
         "heads.py",
         attention,
-        "encoder.layers.0.self_attention.weights",
+        "encoder.layers.0.self_attention",
     ),
-    "encoder norm 1": box(
-        "add & norm", 0, 4.2, PURPLE, "residual.py", residual, "encoder.layers.0.self_attention.added"
-    ),
-    "encoder network": box(
-        "feed-forward", 0, 5.2, BLUE, "feed_forward.py", network, "encoder.layers.0.feed_forward.hidden"
-    ),
-    "encoder norm 2": box("add & norm", 0, 6.2, PURPLE, "residual.py", residual, "encoder.layers.0.feed_forward.added"),
-    "memory": box("memory", 0, 7.4, GREY, "encoder.py", "model/encoder.py#Encoder", "encoder.output"),
-    "target": box("target words so far", 2, 2.2, GREY, "decoder.py", "model/decoder.py#Decoder", "panel=numbers"),
-    "target embedding": box("embedding × √d_model", 2, 3.2, GREEN, "embeddings.py", embedding, "target.embedding"),
+    "encoder norm 1": box("add & norm", 0, 4.2, PURPLE, "residual.py", residual, "encoder.layers.0.self_attention.add"),
+    "encoder network": box("feed-forward", 0, 5.2, BLUE, "feed_forward.py", network, "encoder.layers.0.feed_forward"),
+    "encoder norm 2": box("add & norm", 0, 6.2, PURPLE, "residual.py", residual, "encoder.layers.0.feed_forward.add"),
+    "memory": box("memory", 0, 7.4, GREY, "encoder.py", "model/encoder.py#Encoder", ""),
+    "target": box("target words so far", 2, 2.2, GREY, "decoder.py", "model/decoder.py#Decoder", ""),
+    "target embedding": box("embedding × √d_model", 2, 3.2, GREEN, "embeddings.py", embedding, "decoder.embedding"),
     "target positions": box(
-        "+ positions", 2, 4.2, GREEN, "positions.py", "model/positions.py#sinusoids", "target.positions"
+        "+ positions", 2, 4.2, GREEN, "positions.py", "model/positions.py#sinusoids", "decoder.positions"
     ),
     "decoder attention": box(
         "masked self-attention",
@@ -84,11 +164,9 @@ boxes = {
         ORANGE,
         "masks.py",
         "model/masks.py#target_mask",
-        "decoder.layers.0.self_attention.weights",
+        "decoder.layers.0.self_attention",
     ),
-    "decoder norm 1": box(
-        "add & norm", 2, 6.4, PURPLE, "residual.py", residual, "decoder.layers.0.self_attention.added"
-    ),
+    "decoder norm 1": box("add & norm", 2, 6.4, PURPLE, "residual.py", residual, "decoder.layers.0.self_attention.add"),
     "cross": box(
         "cross-attention",
         2,
@@ -96,18 +174,16 @@ boxes = {
         ORANGE,
         "decoder.py",
         "model/decoder.py#DecoderLayer",
-        "decoder.layers.0.cross_attention.weights",
+        "decoder.layers.0.cross_attention",
     ),
     "decoder norm 2": box(
-        "add & norm", 2, 8.4, PURPLE, "residual.py", residual, "decoder.layers.0.cross_attention.added"
+        "add & norm", 2, 8.4, PURPLE, "residual.py", residual, "decoder.layers.0.cross_attention.add"
     ),
-    "decoder network": box(
-        "feed-forward", 2, 9.4, BLUE, "feed_forward.py", network, "decoder.layers.0.feed_forward.hidden"
+    "decoder network": box("feed-forward", 2, 9.4, BLUE, "feed_forward.py", network, "decoder.layers.0.feed_forward"),
+    "decoder norm 3": box("add & norm", 2, 10.4, PURPLE, "residual.py", residual, "decoder.layers.0.feed_forward.add"),
+    "output": box(
+        "linear → softmax", 2, 11.6, GREY, "output.py", "model/transformer.py#Transformer.logits", "decoder.linear"
     ),
-    "decoder norm 3": box(
-        "add & norm", 2, 10.4, PURPLE, "residual.py", residual, "decoder.layers.0.feed_forward.added"
-    ),
-    "output": box("linear → softmax", 2, 11.6, GREY, "output.py", "model/transformer.py#Transformer.logits", "logits"),
     "next": box(
         "probability of each next word",
         2,
@@ -115,7 +191,7 @@ boxes = {
         GREY,
         "decoding.py",
         "decoding/greedy_search.py#greedy",
-        "panel=beam",
+        "decoder.softmax",
         1.7,
     ),
 }
@@ -129,50 +205,18 @@ pictures.flow(
 )
 
 # %% [markdown]
-# ## The chapters
-#
-# | chapter | its question |
-# |---|---|
-# | [Words and embeddings](embeddings.py) | How does a word become numbers? |
-# | [Positions](positions.py) | How does the model know which word comes first? |
-# | [Attention](attention.py) | How does a word gather what it needs from the other words? |
-# | [Several heads](heads.py) | Why look several times at once? |
-# | [Masks](masks.py) | What must not be looked at, and how is it hidden? |
-# | [Add & norm](residual.py) | How does a deep stack stay trainable? |
-# | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? |
-# | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? |
-# | [The decoder](decoder.py) | How does the output look back at the input? |
-# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? |
-# | [Training](training.py) | How does the model learn, starting from nothing? |
-# | [Decoding](decoding.py) | How is a sentence chosen, word by word? |
-# | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? |
-# | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? |
-# | [Real corpora](corpora.py) | What changes with a corpus of your own? |
-# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? |
-# | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? |
-# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? |
-#
-# After the chapters come the [experiments](experiments/pronoun.py) and the [errata](errata.py): mistakes that many
-# tutorials make, each with its effect and its correction. Reading maps lead you from a text that you know to the
-# matching chapters:
-#
-# - [the paper](maps/paper.toml)
-# - a notebook that builds [the encoder line by line](maps/encoder_notebook.toml)
-# - a tour of [the whole model with pictures](maps/whole_model.toml)
-# - code with [a class per step](maps/step_by_step.toml)
-# - [short posts](maps/posts.toml) about single steps
-# - [the intuitions](maps/intuitions.toml) behind the model
-
-# %% [markdown]
 # ## How to read it
 #
-# On the site, read and click. Each chapter is also a plain Python file in the folder `book/`, a notebook in Jupytext's
+# On the site, read and click. Below its title, each chapter offers a notebook (`.ipynb`), which lies beside the wheel
+# that its first cell installs. Each chapter is also a plain Python file in the folder `book/`, a notebook in Jupytext's
 # percent format. Open it in Jupyter (with the `jupytext` package, "Open With → Notebook") or in VS Code, or paste its
-# cells one after the other into a Python interpreter. Chapters that look into the demo model need a trained demo:
+# cells one after the other into a Python interpreter. Chapters look into the model of `make demo` if you have trained
+# it, and otherwise into the model in the package. A chapter that also reads the log, the snapshots or the checkpoints of
+# a training says so, and needs `make demo`:
 #
 # ```sh
 # make demo   # train the demo model, in about four minutes
-# make docs   # execute all chapters and build this site
+# make site   # execute all chapters and build this site
 # ```
 #
 # You can watch every model at work in [the explorer](../runs/demo/explorer.html), which runs the model in your browser
@@ -184,20 +228,6 @@ from IPython.display import IFrame
 IFrame("../runs/demo/explorer.html", width="100%", height=720)
 
 # %% [markdown]
-# ## Words used throughout
+# ## Next
 #
-# | symbol | meaning | the paper's base model |
-# |---|---|---|
-# | $B$ | batch size: the number of sentences computed at once | |
-# | $S$, $T$ | length of the source and of the target, in tokens | |
-# | $V$ | size of the vocabulary | about 37 000 |
-# | $d_{\mathrm{model}}$ | width of the vector that represents one token | 512 |
-# | $h$ | number of attention heads | 8 |
-# | $d_k$, $d_v$ | width of a head's query and key, and of its value | 64, 64 |
-# | $d_{ff}$ | inner width of the feed-forward network | 2048 |
-# | $N$ | number of layers in the encoder, and in the decoder | 6 |
-#
-# The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True for each
-# position that may be looked at. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are called
-# *scores*, its outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1 are
-# sections of the paper.
+# [The tour](tour.py) follows one sentence through the model.

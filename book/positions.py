@@ -19,6 +19,7 @@
 
 # %%
 import math
+from pathlib import Path
 from textwrap import fill
 
 import torch
@@ -29,7 +30,8 @@ from glassformer.watch.inspection import Changes, changed, plant
 
 torch.manual_seed(1)
 torch.set_printoptions(sci_mode=False)  # 0.0030 instead of 3.0000e-03
-translator = gf.Translator.load("../runs/demo")  # a small English–French model
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 # %% [markdown]
@@ -233,7 +235,7 @@ torch.testing.assert_close(trace["source.input"].double(), x, rtol=1e-6, atol=1e
 
 # %% [markdown]
 # The explorer draws the patterns of any sentence, with sliders for the position and the shift: [positions of our
-# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=positions).
+# sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&view=stage&zoom=%7B%22box%22:%22encoder.positions%22,%22key%22:null%7D&panel=positions).
 
 # %% [markdown]
 # ## A picture of the matrix

@@ -30,7 +30,8 @@
 #
 # **Add.** A sub-layer does not replace the vector that it gets; it writes a *change*, which is added to the vector. So
 # a stream runs from the embedding to the output, and each sub-layer reads it and adds its share. This is the *residual
-# stream*. What one layer has found stays there for all later layers. And in training, on the way back, the *gradient*
+# stream*. What one layer has found is in the sum that the later layers read (it fades with depth, as [measured
+# below](#does-it-keep-the-position)). And in training, on the way back, the *gradient*
 # (how much the loss changes if a number changes) has a path that avoids every sub-layer.
 #
 # **Norm.** If changes are added to a vector again and again, it grows. A layer norm brings each vector back to a fixed
@@ -53,7 +54,7 @@
 # In both, the sub-layer's result is added to $x$ *as it came in*. Dropout (§5.4) sets random entries to 0 during
 # training; see [below](#dropout).
 #
-# The layer norm treats each vector by itself. With the vector's mean $\mu$ and variance $\sigma^2$,
+# The layer norm (Ba, Kiros and Hinton, 2016, "Layer Normalization") treats each vector by itself. With the vector's mean $\mu$ and variance $\sigma^2$,
 #
 # $$\mu = \frac{1}{d} \sum_{i=1}^{d} x_i, \qquad \sigma^2 = \frac{1}{d} \sum_{i=1}^{d} (x_i - \mu)^2, \qquad
 # \mathrm{LayerNorm}(x)_i = g_i \, \frac{x_i - \mu}{\sqrt{\sigma^2 + \varepsilon}} + b_i .$$
@@ -358,7 +359,8 @@ def positions_left(model, residual=True):
     return [read_position(value) for value in trace.values()]
 
 
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 models = {"demo": translator.model}
 sizes = {"vocab_size": 605, "d_model": 128, "d_ff": 512, "dropout": 0.0}
 sizes |= {"encoder_layers": 6, "decoder_layers": 1}
@@ -472,10 +474,11 @@ pictures.picture(
 )
 
 # %% [markdown]
-# This is a known reason why post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3;
-# [training](training.py)). In the beginning, a step that is right for the first layers is far too large for the last
-# ones. Xiong et al. (2020, "On Layer Normalization in the Transformer Architecture") work this out. Pre-norm has even
-# gradients from the start.
+# Post-norm needs a *warm-up*: a learning rate that starts near 0 and grows (§5.3; [training](training.py)). Xiong et al.
+# (2020, "On Layer Normalization in the Transformer Architecture") explain it by these gradients: a step that is right for
+# the first layers is far too large for the last ones. That holds for an optimiser whose steps are as large as the
+# gradients. Adam's are not: in its first step each weight moves by the learning rate. What happens with Adam is measured
+# in [an experiment](experiments/norms.py). Pre-norm has even gradients from the start.
 #
 # ## Training curves of both placements
 #
@@ -710,9 +713,10 @@ print("the translation stays the same with:", ", ".join(same) or "none of them")
 
 # %% [markdown]
 # The last two mistakes teach a lesson. In post-norm, the x that arrives is already normalised, so normalising it once
-# more changes little. A deviation that is 0.4 % too large changes even less. Where the translation stays the same,
-# only a number-by-number comparison finds the mistake. See where the numbers diverge: [the demo with the unbiased
-# norm](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&panel=changes&mistakes=%5B%22unbiased_norm%22%5D).
+# more changes little. A deviation that is 0.4 % too large changes even less. Where the translation stays the same, only
+# a number-by-number comparison finds the mistake. See where the numbers diverge: [the demo with the mistake "Layer norm
+# with the unbiased
+# deviation"](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&mistakes=%5B%22unbiased_norm%22%5D&sheet=true&panel=changes).
 
 # %% [markdown]
 # ## Exercises

@@ -14,9 +14,9 @@
 # # The Transformer in ten minutes
 #
 # This page is a tour with pictures. It needs no mathematics and no programming, and you can print it. All words and
-# numbers on it come from a small model that translates English into French. `make demo` trains this model in about
-# four minutes. If you like to click rather than read, open [the chapters of the
-# explorer](../runs/demo/explorer.html#chapter=1).
+# numbers on it come from a small model that translates English into French. `make demo` trains this model in about four
+# minutes. If you like to click rather than read, open [the chapters of the
+# explorer](../runs/demo/explorer.html#chapter=1); the first one is "Turn the look".
 
 # %% tags=["hide-input"]
 import copy
@@ -31,9 +31,10 @@ from glassformer.bundle import put_weights, read_weights
 from glassformer.training.snapshots import Snapshots
 from glassformer.watch import pictures
 from glassformer.watch.inspection import without_heads
-from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, Box
+from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Box
 
-translator = gf.Translator.load("../runs/demo")
+RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model.eval().requires_grad_(False), translator.bundle
 english, french = bundle.source_tokenizer, bundle.target_tokenizer
 bos, eos = bundle.model_config.bos_id, bundle.model_config.eos_id
@@ -63,7 +64,8 @@ Markdown(f"| English | the model's French |\n|---|---|\n| {TIRED} | {tired} |\n|
 # %% [markdown]
 # Look at the word for *it*. An animal is masculine in French, a street is feminine. So *it* becomes *il* where the
 # animal is meant, and *elle* where the street is meant. English does not say which: you know that animals get tired and
-# streets are wide. Nobody gave the model a rule for this. It has seen pairs of sentences, and nothing else.
+# streets are wide. Nobody gave the model a rule for this. It has seen pairs of sentences, and nothing else. (A small
+# grammar has drawn these sentences at random, so some of them sound odd.)
 #
 # How can a machine made of numbers do that? Follow one sentence through it.
 #
@@ -71,7 +73,8 @@ Markdown(f"| English | the model's French |\n|---|---|\n| {TIRED} | {tired} |\n|
 #
 # The model cuts a sentence into *tokens*: words and punctuation marks. Each token has a row of numbers, called its
 # *embedding*. Training has chosen these numbers. Here is the beginning of each row: blue numbers are positive, orange
-# numbers are negative, and a strong colour means a large number.
+# numbers are negative, and a strong colour means a large number. The last token, `<eos>`, is a mark for the end of the
+# sentence.
 
 # %% tags=["remove-input"]
 tokens, written, trace = traced(TIRED, tired)
@@ -99,47 +102,105 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# ## Each word looks at the others
+# ## Each step looks at the words
 #
-# Now comes the step that gave the paper its title: *attention*. Each word asks a question (its *query*). Each word also
-# shows what it has to offer (its *key*). Where a query and a key agree, the word that asks takes over much of the other
-# word's content (its *value*). How much it takes from each word is a *weight*. The weights of one word are between 0
-# and 1, and they sum to 1.
+# Now comes the step that gave the paper its title: *attention*. One half of the model, the *encoder*, reads the English.
+# The other half, the *decoder*, writes the French, one word after the other. Stop at the moment when it has written as
+# far as *parce qu'* and has to choose between *il* and *elle*. This step
 #
-# The model does this several times at once, in *heads* that ask different questions. This encoder has several layers of
-# heads. For each of the words *animal*, *street* and *tired*, the picture shows the head in which *it* looks hardest at
-# that word. The thicker the line, the larger the weight.
+# - asks a question, its <span style="color: #8f6ac8">**query**</span>;
+# - compares the question with what each English word shows of itself, the word's
+#   <span style="color: #d1495b">**key**</span>;
+# - takes over content from the words whose keys fit, their <span style="color: #3b9150">**values**</span>.
+#
+# How much it takes from each word is a *weight*. The weights are between 0 and 100 %, and they sum to 100 %. Query, key
+# and value are rows of numbers, too. The model does this several times at once, in *heads* that ask different questions.
+# Here is one of them, first for "… too tired", then for "… too wide". The thicker a line, the larger the weight:
 
 # %% tags=["remove-input"]
-it, clues = tokens.index("it"), ("animal", "street", "tired")
-weights = torch.cat([trace[f"encoder.layers.{layer}.self_attention.weights"][0] for layer in range(layers)])
-hardest = {clue: weights[:, it, tokens.index(clue)].argmax().item() for clue in clues}
-shown = list(dict.fromkeys(hardest.values()))
-pictures.attention_lines(
-    weights[shown],
-    tokens,
-    tokens,
-    query=it,
-    names=[f"layer {place // heads}, head {place % heads}" for place in shown],
-    alt="Lines from “it” to the other words, of the heads that look hardest at “animal”, “street” and “tired”.",
+wide_tokens, wide_written, wide_trace = traced(WIDE, wide)
+
+
+def pronoun_weights(trace, written):
+    """Return the weights of each head of the cross-attention, over English tokens, at the step that writes il or elle."""
+    step = next(place for place, word in enumerate(written) if word in ("il", "elle"))
+    return torch.cat([trace[f"decoder.layers.{layer}.cross_attention.weights"][0, :, step] for layer in range(layers)])
+
+
+def look(weights, tokens, word):
+    """Draw a head: its query above, the key and the value of each English word, and below what the step takes over."""
+    figure, axes = pictures.canvas(7.4, 3.4)
+    middle, style = (len(tokens) - 1) / 2, {"marker": "s", "zorder": 3}
+    for place, (token, weight) in enumerate(zip(tokens, weights.tolist(), strict=True)):
+        thick = {"linewidth": 8 * weight, "alpha": 0.25 + 0.75 * weight, "solid_capstyle": "butt"}
+        axes.plot([middle, place], [4, 2.7], color=PURPLE, **thick)
+        axes.plot([place, middle], [1.3, 0], color=GREEN, **thick)
+        axes.scatter(place, 2.7, s=70, color=RED, **style)
+        axes.scatter(place, 1.3, s=70, color=GREEN, alpha=0.25 + 0.75 * weight, **style)
+        heavy = "bold" if weight >= 0.2 else "normal"
+        axes.text(place, 2.2, token, ha="center", va="center", fontsize=8.5, weight=heavy)
+        if weight >= 0.005:
+            axes.text(place, 1.75, f"{weight:.0%}", ha="center", va="center", fontsize=8.5, weight=heavy)
+    axes.scatter(middle, 4, s=150, color=PURPLE, **style)
+    axes.scatter(middle, 0, s=150, color=GREEN, **style)
+    axes.text(middle + 0.4, 4.05, f"query of the step that writes “{word}”", color=PURPLE, va="center", fontsize=9)
+    axes.text(middle + 0.4, -0.1, "what the step takes over", color=GREEN, va="center", fontsize=9)
+    axes.text(-0.6, 2.7, "keys", color=RED, ha="right", va="center", fontsize=9)
+    axes.text(-0.6, 1.3, "values", color=GREEN, ha="right", va="center", fontsize=9)
+    axes.set(xlim=(-1.6, len(tokens) - 0.4), ylim=(-0.4, 4.4))
+    axes.axis("off")
+    return pictures.picture(
+        figure,
+        f"A head while “{word}” is written: lines from the query to the keys of the English words, and from their values "
+        "to what the step takes over.",
+    )
+
+
+by_tired, by_wide = pronoun_weights(trace, written), pronoun_weights(wide_trace, wide_written)
+at = {word: tokens.index(word) for word in ("animal", "street", "tired")}  # "wide" stands where "tired" does
+noun_head = (by_tired[:, at["animal"]] * by_wide[:, at["street"]]).argmax().item()
+clue_head = (by_tired[:, at["tired"]] * by_wide[:, at["tired"]]).argmax().item()
+look(by_tired[noun_head], tokens, "il" if "il" in written else "elle")
+
+# %% tags=["remove-input"]
+look(by_wide[noun_head], wide_tokens, "il" if "il" in wide_written else "elle")
+
+# %% tags=["remove-input"]
+same = f"This is head {noun_head % heads} of layer {noun_head // heads}. (Layers and heads are counted from 0.)"
+noun = (
+    f"It gives {by_tired[noun_head, at['animal']]:.0%} of its weight to “animal” in the first sentence, and "
+    f"{by_wide[noun_head, at['street']]:.0%} to “street” in the second."
 )
-
-# %% tags=["remove-input"]
-shares = [
-    f"- head {place % heads} of layer {place // heads} gives “{clue}” {weights[place, it, tokens.index(clue)]:.0%} of its weight"
-    for clue, place in hardest.items()
-]
-equal = f"Equal shares would be {1 / len(tokens):.0%}. Layers and heads are counted from 0."
-Markdown("\n".join(["In numbers:", "", *shares, "", equal]))
+clue = (
+    f"How does it know where to look? Head {clue_head % heads} of layer {clue_head // heads} gives "
+    f"{by_tired[clue_head, at['tired']]:.0%} of its weight to “tired” and {by_wide[clue_head, at['tired']]:.0%} to “wide”."
+)
+before = (
+    "It works in an earlier layer, so the later question can depend on what it has read."
+    if clue_head // heads < noun_head // heads
+    else "It does not work in an earlier layer, so the later question must learn of this word in another way."
+)
+both = min(by_tired[noun_head, at["animal"]], by_wide[noun_head, at["street"]]) > 0.5
+verdict = (
+    "Only one word has changed, and the same head looks at another noun."
+    if both
+    else "In this model, no head gives most of its weight to the right noun in both sentences."
+)
+equal = f"Equal shares would be {1 / len(tokens):.0%} for each token."
+Markdown("\n".join([same, noun, equal, verdict, "", clue, before]))
 
 # %% [markdown]
-# A share that is hardly larger than an equal share tells little. Further down, you will see who decides what *it* means.
+# Looking is not deciding: further down, you can see what happens without a head.
+#
+# The English words look at one another in the same way, in the encoder, before the French is begun. There, each word
+# has a query, a key and a value of its own.
 #
 # ## Then each word works by itself
 #
 # After looking around, each word passes through a small network of its own, the *feed-forward* network. Attention mixes
 # words; this network works on what one word has gathered. Both steps *add* their result to the word's row, and do not
-# replace it. So what a word was in the beginning is never lost. The two steps together are a *layer*.
+# replace it. So what a word was in the beginning stays in the sum, though it fades a little with each layer. The two
+# steps together are a *layer*.
 
 # %% tags=["remove-input"]
 pictures.flow(
@@ -174,7 +235,7 @@ Markdown(
 # %% [markdown]
 # ## The French is written word by word
 #
-# The second half of the model is the *decoder*. It writes one word at a time. At each step it reads what it has written
+# The decoder writes one word at a time. At each step it reads what it has written
 # so far, looks at the English rows in the memory, and gives a probability to each French word that it knows. The most
 # likely word is written, and the next step begins. Move the slider:
 
@@ -191,7 +252,7 @@ for step, word in enumerate(written):
 pictures.player(frames, captions)
 
 # %% [markdown]
-# While it writes, the decoder looks at the English words, again with attention. This *cross-attention* is the only way
+# While it writes, the decoder looks at the English words, as you have seen. This *cross-attention* is the only way
 # from the English to the French. Here is where it looks at each step, averaged over all heads. Most steps look at the
 # word that they translate, even where French has another order:
 
@@ -207,7 +268,8 @@ pictures.heat_map(
 
 # %% [markdown]
 # One rule protects the training: a step must not look at words that come later. In training the whole French sentence
-# is there, and a model that can see the answer learns nothing. So these words are hidden by a *mask*:
+# is there, and a model that can see the answer learns nothing. So these words are hidden by a *mask*. The first column,
+# `<bos>`, is a mark for the beginning of the sentence: it gives the first step something to read.
 
 # %% tags=["remove-input"]
 own = trace[f"decoder.layers.{layers - 1}.self_attention.weights"][0].mean(0)
@@ -223,55 +285,57 @@ pictures.heat_map(
 # %% [markdown]
 # ## Who decides between *il* and *elle*?
 #
-# You can ask the model itself. Switch one head of the cross-attention off, and see how much it still prefers the right
-# pronoun. The bars show this preference for “… too tired”, once with all heads and once without each head: above 0 it
-# writes *il*, below 0 *elle*. (The unit is the logarithm of how many times likelier *il* is than *elle*.)
+# You can ask the model itself. Switch one head of the cross-attention off, and see how much more likely the right pronoun
+# still is. For "… too tired", the bars say how many times as likely *il* is as *elle*: once with all heads, then without
+# each of the heads that matter most.
 
 # %% tags=["remove-input"]
 il, elle = (french.encode(word)[0] for word in ("il", "elle"))
 pronoun = written.index("il") if "il" in written else written.index("elle")
 
 
-def preference(source, target):
-    """Return log p(il) − log p(elle) at the step that writes the pronoun."""
-    row = traced(source, target)[2]["log_probs"][0, pronoun]
-    return (row[il] - row[elle]).item()
+def times_as_likely():
+    """Return how many times as likely il is as elle, at the step that writes the pronoun."""
+    row = traced(TIRED, tired)[2]["log_probs"][0, pronoun]
+    return (row[il] - row[elle]).exp().item()
 
 
-bars = {"all heads": preference(TIRED, tired)}
+everything, without_one = times_as_likely(), {}
 for layer in range(layers):
     for head in range(heads):
         with gf.intervene(model, without_heads({f"decoder.layers.{layer}.cross_attention": [head]})):
-            bars[f"without {layer}.{head}"] = preference(TIRED, tired)
+            without_one[layer, head] = times_as_likely()
+
+order = sorted(without_one, key=without_one.__getitem__)
+bars = {"all heads": everything}
+for layer, head in order[:6]:
+    bars[f"without {layer}.{head}"] = without_one[layer, head]
 
 pictures.bars(
     bars,
-    x_label="log p(il) − log p(elle)",
-    numbers=".1f",
-    alt="The preference for il with all heads, and without each head of the cross-attention.",
+    x_label="times as likely as elle",
+    numbers=",.1f",
+    alt="How many times as likely il is as elle, with all heads, and without each of six heads of the cross-attention.",
 )
 
 # %% [markdown]
-# A long bar means: this head hardly matters. A short bar means: the model needs this head. Now switch off the heads one
-# after the other, the strongest first, until the pronoun changes:
+# "Without 0.3" means: head 3 of layer 0 is off. The shorter a bar, the more the model needs this head. Now switch off the
+# heads one after the other, the strongest first, until the translation changes:
 
 # %% tags=["remove-input"]
-everything = bars.pop("all heads")
-order = sorted(bars, key=bars.__getitem__)
 off: dict[str, list[int]] = {}
-for name in order:
-    layer, head = map(int, name.removeprefix("without ").split("."))
+for layer, head in order:
     off.setdefault(f"decoder.layers.{layer}.cross_attention", []).append(head)
     with gf.intervene(model, without_heads(off)):
         without = translator.translate([TIRED])[0].text
     if without != tired:
         break
 
-strongest = order[0].removeprefix("without ").replace(".", ", head ")
 count = sum(map(len, off.values()))
 Markdown(
-    f"Without its strongest head (layer {strongest}), the preference falls from {everything:.1f} to "
-    f"{bars[order[0]]:.1f}. The translation changes when {count} of the {len(order)} heads are off: “{without}”"
+    f"With all heads, “il” is {everything:,.0f} times as likely as “elle”. Without head {order[0][1]} of layer "
+    f"{order[0][0]}, it is {without_one[order[0]]:,.1f} times as likely. The translation changes when {count} of the "
+    f"{len(order)} heads are off: “{without}”"
 )
 
 # %% [markdown]
@@ -287,12 +351,13 @@ Markdown(
 
 # %% tags=["remove-input"]
 rows = ["| step | translation of “… too wide” |", "|---|---|"]
-for step, path in Snapshots(Path("../runs/demo/snapshots"), keep=0).paths().items():
+for step, path in Snapshots(bundle.folder / "snapshots", keep=0).paths().items():
     young = copy.deepcopy(model)
     put_weights(young, read_weights(path), str(path))
-    rows.append(f"| {step} | {gf.Translator(bundle, young).translate([WIDE])[0].text} |")
+    said = gf.Translator(bundle, young).translate([WIDE])[0].text.split()
+    rows.append(f"| {step} | {' '.join(said[:20])}{' …' * (len(said) > 20)} |")
 
-log = [json.loads(line) for line in Path("../runs/demo/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+log = [json.loads(line) for line in (bundle.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 steps = [line for line in log if line["type"] == "step"]
 rows.append(f"| {steps[-1]['step']} | {wide} |")
 Markdown("\n".join(rows))
@@ -309,7 +374,8 @@ pictures.curves(
 # ## What you have seen
 #
 # 1. Words become rows of numbers, and their positions are added.
-# 2. In attention, each word looks at the others, in several heads at once.
+# 2. In attention, a query is compared with the key of each word, and the values of the words that fit are taken over,
+#    in several heads at once.
 # 3. A feed-forward network works on each word by itself. Both steps add to the row.
 # 4. The encoder does this for the whole source sentence: the result is the memory.
 # 5. The decoder writes word by word. It looks back at its own words and across at the memory.
@@ -320,6 +386,8 @@ pictures.curves(
 #
 # ## Where to go next
 #
-# - Change this sentence, switch heads off, make mistakes: [the explorer](../runs/demo/explorer.html).
+# - Change this sentence, switch heads off, make mistakes: [What
+#   if?](../runs/demo/explorer.html#sheet=true&panel=changes) in the explorer.
+# - See what attention replaced, and what it costs: [why attention at all](why_attention.py), the next page.
 # - See how each step is computed, with every number: [the chapters](overview.py).
 # - Know a tutorial already? The [errata](errata.py) show what many tutorials get wrong.

@@ -517,10 +517,12 @@ assert losses_of_run[-1] < losses_of_run[0]
 # ## English–French: the log of a run
 #
 # The demo's model was trained by `make demo`, on 120 000 sentence pairs. Its training left a log with one line per
-# report.
+# report. The cells from here on read the log, the snapshots and the checkpoints in `runs/demo`, so run `make demo`
+# before them.
 
 # %%
-text = Path("../runs/demo/metrics.jsonl").read_text(encoding="utf-8")
+RUN = Path("../runs/demo")
+text = (RUN / "metrics.jsonl").read_text(encoding="utf-8")
 log = [json.loads(line) for line in text.splitlines()]
 training = [line for line in log if line["type"] == "step"]
 validation = [line for line in log if line["type"] == "validation"]
@@ -536,7 +538,7 @@ for line in validation:
 # floor is 0. On the right, the last few percent of the sentences take longest.
 
 # %% tags=["hide-input"]
-translator = gf.Translator.load("../runs/demo")
+translator = gf.Translator.load(RUN)
 vocab_size = translator.bundle.model_config.target_vocab_size
 figure, (left, right) = pictures.canvas(7.4, 3.0, ncols=2)
 steps_logged, steps_validated = [line["step"] for line in training], [line["step"] for line in validation]
@@ -564,7 +566,7 @@ pictures.picture(
 # %%
 def at(step):
     model = copy.deepcopy(translator.model)
-    path = Snapshots(Path("../runs/demo/snapshots"), keep=0).paths()[step]
+    path = Snapshots(RUN / "snapshots", keep=0).paths()[step]
     put_weights(model, read_weights(path), str(path))
     return gf.Translator(translator.bundle, model)
 
@@ -592,7 +594,7 @@ assert translation.text == "L'animal n'a pas traversé la rue parce qu'elle éta
 #
 # Learning goes from the frequent to the rare, and from the near to the far. You can play the training back in the
 # explorer, with the attention of each snapshot: [the same sentence over the
-# training](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=training).
+# training](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&sheet=true&panel=training).
 #
 # ## Batches of about equal length
 #
@@ -711,7 +713,7 @@ assert forgetful[:5] == whole[:5] and forgetful[5:] != whole[5:]
 # (§6.1). Averaging each parameter removes some of the noise of the last steps. By hand:
 
 # %%
-folders = sorted(Path("../runs/demo/checkpoints").glob("step-*"))[-5:]
+folders = sorted((RUN / "checkpoints").glob("step-*"))[-5:]
 weights = [read_weights(folder / "model.safetensors") for folder in folders]
 averaged = {}
 for name in weights[0]:
@@ -914,5 +916,5 @@ pictures.heat_map(
 # %% [markdown]
 # ## Next
 #
-# A trained model gives probabilities. How do they become a sentence? [Decoding](decoding.py) shows greedy search,
-# beam search and sampling, word by word.
+# What does each part of the model buy? [Grow it](grow_it.py) puts the model together part by part, and trains it after
+# each. A trained model gives probabilities; [decoding](decoding.py) turns them into a sentence, word by word.

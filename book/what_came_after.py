@@ -64,7 +64,8 @@ _ = torch.manual_seed(1)
 # Three kinds of change hide in this table. **The task**: translation needs an encoder and a decoder, while predicting the
 # next word needs one stack and a causal mask. **The details of a layer**: the order of the norm, the activation, how
 # positions enter. **The cost**: numbers that need not be kept or computed. The core, equation 1 of the paper (§3.2.1),
-# is in none of the rows.
+# keeps its form in all rows: a softmax of scores, times $V$. Three rows change the scores inside it: T5 and ALiBi add a
+# bias to them (and T5 leaves out $\sqrt{d_k}$), and rotary positions turn $Q$ and $K$ first.
 
 # %% [markdown]
 # ## The mathematics
@@ -183,7 +184,7 @@ assert min(shares) > 0.9
 
 # %% [markdown]
 # BERT sees the words on both sides, so a blank at position 1 is as easy as any other. But BERT cannot write a sentence
-# word by word. GPT can: that is why the models that people talk to are of its kind.
+# word by word. GPT can, and so can T5 below, with its decoder. The models that people talk to today are of GPT's kind.
 #
 # ### T5: everything is translation
 #
@@ -497,6 +498,6 @@ with torch.no_grad():
 # %% [markdown]
 # ## Next
 #
-# What this book's model can do as it is: [experiments](experiments/pronoun.py). What each part is worth that the paper
-# chose: [parts](experiments/parts.py). The library has the settings of the paper and of
+# You know every part now. [Write it yourself](write_it_yourself.py) starts from an empty file and checks each step.
+# An [experiment](experiments/parts.py) measures what each part of the paper's model is worth. The library has the settings of the paper and of
 # translation models; they are listed in [model/config.py](../src/glassformer/model/config.py#ModelConfig).

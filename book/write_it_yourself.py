@@ -262,6 +262,10 @@ check()
 # ## Where to go from here
 #
 # - Your model is a `gf.Transformer` now. `gf.import_module(train(), heads=4, positions="interleaved", pad_id=0,
-#   bos_id=1, eos_id=2)` returns it, and everything in this book works on it: `gf.record`, `gf.intervene`, `gf.check`.
+#   bos_id=1, eos_id=2)` returns it, and what this book does with a model works on it: `gf.record`, `gf.intervene`,
+#   `gf.check`. The library's searches need one change: they stop at `eos_id`, and 2 is a symbol of this task. Train with
+#   13 ids, of which 3 to 12 are symbols and 2 ends each sequence, and they work as well.
 # - Make a classic mistake on purpose, and look what the check says. The [errata](errata.py) list them.
+# - Test what people say about such models: the [experiments](experiments/pronoun.py) begin with the heads that read
+#   *it*.
 # - Change the task: reverse the sequences, or sort them. How many layers does the model need?

@@ -104,6 +104,11 @@ class Transformer(nn.Module):
         super().__init__()
         self.source_embedding = nn.Embedding(vocab_size, d_model)
         self.target_embedding = nn.Embedding(vocab_size, d_model)
+        for table in (
+            self.source_embedding,
+            self.target_embedding,
+        ):  # times √d_model, N(0, 1) would drown the positions
+            nn.init.normal_(table.weight, std=d_model**-0.5)
         self.encoder = nn.ModuleList(EncoderLayer(d_model, heads, d_ff) for _ in range(layers))
         self.decoder = nn.ModuleList(DecoderLayer(d_model, heads, d_ff) for _ in range(layers))
         self.output = nn.Linear(d_model, vocab_size)

@@ -36,7 +36,8 @@ from glassformer.corpus.tasks import CLASSIC, english_french
 from glassformer.text.words import split_words
 from glassformer.watch import pictures
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
 
 example = CLASSIC[1]
@@ -171,8 +172,9 @@ framed(
 )
 
 # %% [markdown]
-# You can click through single heads in the
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22decoder.layers.1.cross_attention.weights%22,%22head%22:0%7D).
+# You can click through single heads of [this
+# cross-attention](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&zoom=%7B%22box%22:%22decoder.layers.1.cross_attention%22,%22key%22:null%7D)
+# in the explorer.
 #
 # ## The experiment
 #

@@ -33,7 +33,8 @@ import glassformer as gf
 from glassformer.corpus.tasks import english_french
 from glassformer.watch import pictures
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 splits = english_french(1, train=0).splits
 
 # %% [markdown]
@@ -136,9 +137,9 @@ assert abs(translation.log_prob / ((5 + len(translation.tokens)) / 6) ** 0.6 - t
 assert abs(again.log_prob - short.log_prob) < 1e-3
 
 # %% [markdown]
-# The
-# [explorer](../../runs/demo/explorer.html#text=The+old+goose+played+in+a+street+when+a+rabbit+fell+into+the+ditch.&panel=beam&beam=4)
-# draws the tree of a search, with all candidates that were kept or dropped.
+# The explorer draws [the beam of this
+# sentence](../../runs/demo/explorer.html#text=The+old+goose+played+in+a+street+when+a+rabbit+fell+into+the+ditch.&beam=4&view=stage&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam)
+# as a tree, with all candidates that were kept or dropped.
 #
 # ## The experiment
 #
@@ -360,4 +361,5 @@ differing
 #
 # [Decoding](../decoding.py) shows how a beam search works, step by step and as a tree. [The
 # output](../output.py) explains where the probabilities come from: label smoothing takes a little from the right
-# word and gives it to all the others, including `<eos>`.
+# word and gives it to all the others, including `<eos>`. The [errata](../errata.py), the last page of the book, show
+# mistakes that many tutorials make.

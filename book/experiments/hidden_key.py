@@ -34,7 +34,8 @@ from glassformer.corpus.tasks import CLASSIC, english_french
 from glassformer.watch import pictures
 from glassformer.watch.inspection import Changes, changed, combine, with_mask
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
 tired, wide = CLASSIC[1], CLASSIC[2]
 [translation.text for translation in translator.translate([tired.source, wide.source])]
@@ -131,10 +132,9 @@ torch.testing.assert_close(pair.sum(1), torch.ones(2))
 # %% [markdown]
 # ## The same from the library
 #
-# `with_mask` takes cells of a mask, (query, key, may look), for each attention, and makes the same edit. `Changes`
-# says the same as plain data. The
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&panel=changes)
-# sends this data when you click on a cell of a mask.
+# `with_mask` takes cells of a mask, (query, key, may look), for each attention, and makes the same edit. `Changes` says
+# the same as plain data. The explorer sends this data when you hide a word under *Mask* in [*What
+# if?*](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+wide.&sheet=true&panel=changes).
 
 
 # %%
@@ -221,8 +221,20 @@ for role in ("place", "animal", "adjective", "verb"):
 # %% [markdown]
 # Read a line as follows: if this word is hidden in that room, these percentages of the pronouns are still right in
 # the sentences about the animal / about the place. Whenever one of the two numbers is near 0 and the other is 100,
-# the model has not become undecided. It always gives the same answer: that "it" is the other noun.
-#
+# the model has not become undecided. It always gives the same answer: that "it" is the other noun. And without the
+# adjective?
+
+# %%
+animal, place = rights["adjective", [*rooms][-1]]
+if min(animal, place) < 10:
+    print(f"Without the adjective, this model says nearly always: the {'animal' if animal > place else 'place'}.")
+else:
+    print(
+        f"Without the adjective, this model has no fixed habit: of the sentences about the animal, {animal:.0f} % are"
+    )
+    print(f"still right, of those about the place {place:.0f} %.")
+
+# %% [markdown]
 # ### A fourth room
 #
 # "Street" is present in one more place when the pronoun is due: the decoder has already *written* "la rue", and "la"
@@ -297,9 +309,8 @@ pictures.picture(
 #   vector has to absorb "street" or "animal" from another word *in the encoder*.
 # - **Hiding the adjective everywhere leaves only a habit.** Half of all pronouns are right, because the model now says
 #   "the place" always, or nearly always. So a model that cannot read the adjective gets 50 % right, not 0 %. Which of
-#   the two nouns it prefers is a matter of chance. The same recipe on a different machine, where sums are rounded
-#   differently, has given a model that says "the animal". If the table above has the numbers the other way round, yours
-#   is such a model.
+#   the two nouns it prefers, and how firmly, is a matter of chance. The same recipe on other machines, where sums are
+#   rounded differently, has given a model that says "the animal", and one without a fixed habit (65 and 35 %).
 # - **Hiding a noun breaks its own sentences and leaves the other noun's sentences right.** With the street gone, "it"
 #   becomes the animal.
 # - **Hiding "it" itself does nothing.** The word being translated is not needed for its translation: "parce qu'"

@@ -35,7 +35,8 @@ from glassformer.text.words import split_words
 from glassformer.watch import pictures
 from glassformer.watch.inspection import Changes, changed, outputs
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
 example = CLASSIC[1]
 example.source, example.target
@@ -126,10 +127,9 @@ for step, word in enumerate(output_tokens):
 assert attention.shape == effects.shape
 
 # %% [markdown]
-# Most rows agree; some do not. Look at the row of "il". The French pronoun stands for "it", and in the run behind
-# this page hiding "it" costs next to nothing. Hiding "tired" costs a lot, and hiding "animal" something: these two
-# words say that "it" is the animal, and masculine. Attention has found them too, but it does not show how much more
-# they matter than "was".
+# Compare the two columns row by row: where they name the same word, attention has found what matters. Then look at the
+# row of "il", the French pronoun that stands for "it". What does it cost to hide "it" itself, and what to hide "tired" and
+# "animal", which say that "it" is the animal, and masculine?
 
 # %%
 il = output_tokens.index("il")
@@ -207,9 +207,8 @@ assert together > min(alone)
 # So hiding one token shows only whether the model can *replace* it. No single number measures importance completely.
 # Besides, the model has never seen a sentence with a hidden token in training.
 #
-# Try it in the
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=changes),
-# under "What if?".
+# Try it in the explorer, under [*What
+# if?*](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=changes).
 #
 # ## The experiment: words
 #
@@ -491,4 +490,4 @@ costs  # if the first is larger, the decoder looks up "animal" itself, wherever 
 #
 # [Is cross-attention an alignment?](alignment.py) compares the same weights with the grammar. To find where a piece of
 # information *is*, rather than whether it is missed, [patching](patching.py) moves the information instead of hiding
-# it.
+# it. So far, words and heads were taken away. [What does each part do?](parts.py) takes away parts of the model.

@@ -369,6 +369,7 @@ round(per_token.item(), 2)
 # %% [markdown]
 # ## Next
 #
-# [Add & norm](../residual.py) has both placements line by line, and twelve layers; [training](../training.py)
-# has warm-up and Adam. The demo's own training, step by step, is in the
-# [explorer](../../runs/demo/explorer.html#panel=training).
+# [Add & norm](../residual.py) has both placements line by line, and twelve layers; [training](../training.py) has
+# warm-up and Adam. The demo's own training, step by step, is a chapter of the explorer:
+# [Learning](../../runs/demo/explorer.html#chapter=6). The last experiment asks about a model that has been trained:
+# [what does a larger beam find?](beam.py)

@@ -32,7 +32,8 @@ import torch
 import glassformer as gf
 from glassformer.watch import pictures
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
 model.config.heads, model.config.d_k, model.config.d_v
 
@@ -122,8 +123,9 @@ parameters(heads=8)
 assert parameters(heads=8) == parameters(heads=1, d_k=128, d_v=128) == sum(w.numel() for w in model.parameters())
 
 # %% [markdown]
-# You can click through the eight heads of the demo in the
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=numbers&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D).
+# In the explorer, you can click through the eight heads of [the encoder's
+# self-attention](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&zoom=%7B%22box%22:%22encoder.layers.0.self_attention%22,%22key%22:null%7D)
+# in the demo.
 #
 # ## The experiment
 #
@@ -271,4 +273,5 @@ computed, computed // 8
 # ## Next
 #
 # [Heads](../heads.py) shows the splitting line by line. A wide head has larger scores: [what does each part
-# do?](parts.py) asks whether it misses $\sqrt{d_k}$ more than a narrow one does.
+# do?](parts.py) asks whether it misses $\sqrt{d_k}$ more than a narrow one does. Where the norms should stand is the
+# question of [norm before or after](norms.py).

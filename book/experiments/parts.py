@@ -34,7 +34,8 @@ import glassformer as gf
 from glassformer.watch import pictures
 from glassformer.watch.inspection import plant, without_positions
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
 torch.manual_seed(1)
 
@@ -181,10 +182,10 @@ translator.translate([text])[0].text
 torch.testing.assert_close(planted[point], usual[point] * math.sqrt(model.config.d_k))
 
 # %% [markdown]
-# The
-# [explorer](../../runs/demo/explorer.html#text=The+animal+didn't+cross+the+street+because+it+was+too+tired.&panel=changes&mistakes=%5B%22no_scale%22%5D)
-# shows what happens to a *trained* model when the division is dropped. That is not a fair test, because its weights
-# were made for a different formula. A fair test trains with the mistake from the first step.
+# The explorer shows what happens to a *trained* model when the division is dropped: [the demo with the mistake "No
+# √d_k"](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&mistakes=%5B%22no_scale%22%5D&sheet=true&panel=changes).
+# That is not a fair test, because its weights were made for a different formula. A fair test trains with the mistake
+# from the first step.
 #
 # ## The experiment
 #

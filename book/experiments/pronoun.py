@@ -43,7 +43,8 @@ from glassformer.corpus.tasks import CLASSIC, english_french
 from glassformer.watch import pictures
 from glassformer.watch.inspection import head_study, without_heads
 
-translator = gf.Translator.load("../../runs/demo")
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
 tired, wide = CLASSIC[1], CLASSIC[2]
 [translation.text for translation in translator.translate([tired.source, wide.source])]

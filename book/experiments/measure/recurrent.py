@@ -1,9 +1,8 @@
-"""Train recurrent translators, with and without attention, beside a Transformer: same data, batches and updates."""
+"""Train recurrent translators, with and without attention, beside a Transformer: same data, sizes and time."""
 
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import islice
 from statistics import fmean
 from typing import Any
 
@@ -18,7 +17,8 @@ from glassformer.corpus.tasks import Example, english_french
 from glassformer.training.schedule import learning_rate
 from laboratory import DEMO, arguments, say, write
 
-UPDATES, VALIDATE_EVERY = 400, 50
+SECONDS, VALIDATE_EVERY = 120, 15
+"""Processor time of each training, and between two validations."""
 BATCH_TOKENS, WARM_UP, SMOOTHING, CLIP = 3000, 100, 0.1, 1.0
 PEAKS = {"GRU": 3e-3, "GRU with attention": 3e-3, "Transformer": 3e-3}
 LENGTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -26,16 +26,35 @@ TIMED_TOKENS = 2048
 PAD, BOS, EOS = 0, 1, 2
 
 
+class Additive(nn.Module):
+    """Attention whose scores come from a small network for each pair of query and key."""
+
+    def __init__(self, query_width: int, key_width: int, width: int):
+        super().__init__()
+        self.query, self.key = nn.Linear(query_width, width), nn.Linear(key_width, width, bias=False)
+        self.score = nn.Linear(width, 1, bias=False)
+
+    def over(self, states: Tensor, hidden: Tensor) -> Callable[[Tensor], Tensor]:
+        """Return the function from a query, (B, H), to the weighted sum of the states that are not hidden."""
+        keys = self.key(states)  # once for all steps of the writer
+
+        def look(query: Tensor) -> Tensor:
+            scores = self.score((self.query(query)[:, None] + keys).tanh())  # (B, S, 1)
+            return (scores.masked_fill(hidden, -torch.inf).softmax(1) * states).sum(1)
+
+        return look
+
+
 class Recurrent(nn.Module):
     """A bidirectional GRU that reads, and a GRU that writes; the writer reads a context vector at each step.
 
     Without attention, the context is the same at each step: the last states of the reader (Cho et al. 2014). With
-    attention, it is a weighted sum of the reader's states with additive scores (Bahdanau et al. 2015).
+    attention, it is a weighted sum of the reader's states with additive scores (Bahdanau et al. 2014).
     """
 
-    def __init__(self, source_size: int, target_size: int, *, attention: bool, width: int = 128, hidden: int = 192):
+    def __init__(self, source_size: int, target_size: int, *, attention: bool, hidden: int, width: int = 128):
         super().__init__()
-        self.attention = attention
+        self.attention = Additive(hidden, 2 * width, width) if attention else None
         self.source, self.target = nn.Embedding(source_size, width), nn.Embedding(target_size, width)
         for table in (self.source, self.target):
             nn.init.normal_(table.weight, std=width**-0.5)
@@ -43,8 +62,6 @@ class Recurrent(nn.Module):
         self.reader = nn.GRU(width, width, batch_first=True, bidirectional=True)
         self.start = nn.Linear(2 * width, hidden)
         self.writer = nn.GRUCell(width + 2 * width, hidden)
-        self.query, self.key = nn.Linear(hidden, width), nn.Linear(2 * width, width, bias=False)
-        self.score = nn.Linear(width, 1, bias=False)
         self.output = nn.Linear(hidden, width)
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
@@ -55,25 +72,23 @@ class Recurrent(nn.Module):
         read, last = self.reader(packed)
         states, _ = nn.utils.rnn.pad_packed_sequence(read, batch_first=True)  # (B, S, 2D)
         final = torch.cat([last[0], last[1]], dim=-1)
-        state, keys, hidden = self.start(final).tanh(), self.key(states), (source == PAD)[..., None]
-        written = []
+        state, context, written = self.start(final).tanh(), final, []
+        look = self.attention and self.attention.over(states, hidden=(source == PAD)[..., None])
         for token in (self.target(target_input) * self.scale).unbind(1):
-            context = final
-            if self.attention:
-                scores = self.score((self.query(state)[:, None] + keys).tanh())  # (B, S, 1)
-                context = (scores.masked_fill(hidden, -torch.inf).softmax(1) * states).sum(1)
+            if look:
+                context = look(state)
             state = self.writer(torch.cat([token, context], dim=-1), state)
             written.append(state)
         return self.output(torch.stack(written, dim=1)) @ self.target.weight.T
 
 
 def models(bundle: Bundle) -> dict[str, nn.Module]:
-    """Return the three untrained models."""
+    """Return the three untrained models. The writer without attention is wider, so that all have equal sizes."""
     config = bundle.model_config
     sizes = (config.source_vocab_size, config.target_vocab_size)
     return {
-        "GRU": Recurrent(*sizes, attention=False),
-        "GRU with attention": Recurrent(*sizes, attention=True),
+        "GRU": Recurrent(*sizes, attention=False, hidden=213),
+        "GRU with attention": Recurrent(*sizes, attention=True, hidden=192),
         "Transformer": gf.Transformer(config),
     }
 
@@ -86,13 +101,13 @@ def main() -> None:
     for seed in asked.seeds:
         splits = english_french(seed, train=60_000).splits
         train = encoded(bundle, splits["train"])
-        parts = {name: splits[name][: asked.limit or 300] for name in ("test", "longer")}
+        parts = {name: splits[name][: asked.limit or 1000] for name in ("test", "longer")}
         torch.manual_seed(seed)
         for name, model in models(bundle).items():
             result = study(name, model, train, parts, bundle, seed)
             found.setdefault(name, []).append(result)
             say(f"{name}, seed {seed}: {result}")
-    about = {"date": datetime.now(UTC).date().isoformat(), "threads": 1, "updates": UPDATES, "lengths": LENGTHS}
+    about = {"date": datetime.now(UTC).date().isoformat(), "threads": 1, "seconds": SECONDS, "lengths": LENGTHS}
     write("recurrent", {**about, "models": found, "milliseconds": speeds(bundle)}, asked)
 
 
@@ -110,12 +125,14 @@ def study(
     bundle: Bundle,
     seed: int,
 ) -> dict[str, Any]:
-    """Train a model; return its size, its loss during training, its speed, and its exact translations by length."""
+    """Train a model for `SECONDS`; return its size, updates, loss by time, speed, and exact translations by length."""
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    test, curve, tokens, seconds = encoded(bundle, parts["test"]), [], 0, 0.0
-    for step, (batch, _) in enumerate(islice(stream(train, BATCH_TOKENS, seed=seed), UPDATES), start=1):
+    test, tokens, seconds, updates = encoded(bundle, parts["test"]), 0, 0.0, 0
+    curve: list[dict[str, float]] = []
+    for updates, (batch, _) in enumerate(stream(train, BATCH_TOKENS, seed=seed), start=1):
         began = time.process_time()
-        rate = learning_rate("cosine", step, peak=PEAKS[name], warmup=WARM_UP, progress=step / UPDATES)
+        # The schedule ends with the time, not with an update that only some models would reach.
+        rate = learning_rate("cosine", updates, peak=PEAKS[name], warmup=WARM_UP, progress=min(seconds / SECONDS, 1.0))
         for group in optimiser.param_groups:
             group["lr"] = rate
         source, target_input, said = map(torch.from_numpy, (batch.source, batch.target_input, batch.target_output))
@@ -126,12 +143,15 @@ def study(
         nn.utils.clip_grad_norm_(model.parameters(), CLIP)
         optimiser.step()
         tokens, seconds = tokens + batch.target_tokens, seconds + time.process_time() - began
-        if step % VALIDATE_EVERY == 0:
-            curve.append({"step": step, "loss": test_loss(model.eval(), test)})
+        if seconds >= VALIDATE_EVERY * (len(curve) + 1):
+            curve.append({"seconds": VALIDATE_EVERY * (len(curve) + 1), "loss": test_loss(model.eval(), test)})
             model.train()
-            say(f"{name}, step {step}: {curve[-1]['loss']:.3f}, {seconds:.0f} s")
+            say(f"{name}, seed {seed}, {seconds:.0f} s, update {updates}: {curve[-1]['loss']:.3f}")
+        if seconds >= SECONDS:
+            break
     return {
         "weights": sum(weight.numel() for weight in model.parameters()),
+        "updates": updates,
         "curve": curve,
         "tokens_per_second": tokens / seconds,
         "by_length": {split: by_length(model, bundle, examples) for split, examples in parts.items()},
@@ -151,19 +171,24 @@ def test_loss(model: nn.Module, examples: Examples) -> float:
 
 
 @torch.no_grad()
-def by_length(model: nn.Module, bundle: Bundle, examples: list[Example]) -> list[dict[str, float]]:
-    """Return the share of exact greedy translations, in %, by the length of the source in tokens without <eos>."""
+def by_length(model: nn.Module, bundle: Bundle, examples: list[Example]) -> list[dict[str, Any]]:
+    """Return the share of exact greedy translations, in %, by kind of sentence and source tokens without <eos>."""
     model.eval()
-    right: dict[int, list[bool]] = {}
+    right: dict[tuple[int, str], list[bool]] = {}
     for at in range(0, len(examples), 100):
         some = examples[at : at + 100]
         rows = [[*bundle.source_tokenizer.encode(one.source), EOS] for one in some]
         written = greedy_rows(model, rows)
         for one, row, ids in zip(some, rows, written, strict=True):
-            right.setdefault(len(row) - 1, []).append(ids == [*bundle.target_tokenizer.encode(one.target)])
-    return [{"length": n, "sentences": len(hits), "exact": 100 * fmean(hits)} for n, hits in sorted(right.items())]
+            hit = ids == [*bundle.target_tokenizer.encode(one.target)]
+            right.setdefault((len(row) - 1, one.kind), []).append(hit)
+    return [
+        {"length": length, "kind": kind, "sentences": len(hits), "exact": 100 * fmean(hits)}
+        for (length, kind), hits in sorted(right.items())
+    ]
 
 
+@torch.no_grad()
 def greedy_rows(model: nn.Module, rows: list[list[int]], limit: int = 60) -> list[list[int]]:
     """Return the most probable token after the most probable token, up to <eos>."""
     longest = max(map(len, rows))
@@ -189,7 +214,7 @@ def milliseconds(model: nn.Module, length: int, clock: Callable[[], float] = tim
     times = []
     for _ in range(3):
         began = clock()
-        model(ids, ids).sum().backward()
+        cross_entropy(model(ids, ids).flatten(0, 1), ids.flatten()).backward()
         times.append(clock() - began)
     return 1000 * min(times)
 
