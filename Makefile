@@ -15,7 +15,7 @@ TRACES := web/tests/data/.written
 in-web = @if [ -e $(WEB) ]; then cd web && PATH="$(CURDIR)/.venv/node:$$PATH" npm run --silent $(1); \
 	else echo "web/: skipped '$(1)'; it needs Node 22.18 or newer and the npm registry"; test -z "$$CI"; fi
 
-.PHONY: demo quick test test-all test-exhaustive clients test-clients test-web newest check web docs experiments wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
+.PHONY: demo quick test test-all test-exhaustive clients test-clients test-web newest check web site pictures experiments wheel try-wheel format clean $(BENCHMARKS:%=bench-%) bench-peers bench-page bench
 
 demo: .venv/installed ## train the English–French demo (about 4 minutes) and show its results
 	$(BIN)/glassformer demo
@@ -97,12 +97,13 @@ check: .venv/developer $(WEB) ## check style, types, import directions and the e
 	$(BIN)/lint-imports
 	$(call in-web,check)
 
-docs: .venv/developer .venv/browser .clients/inside/installed runs/demo/explorer.html ## build the documentation (guide, book, reference) and test it in a browser
+site: .venv/developer .venv/browser .clients/inside/installed runs/demo/explorer.html ## build the site (home, book, guide, reference) for any static host, and test it in a browser
 	$(BIN)/python docs/site/build.py
 	$(BIN)/python -m pytest -n 2 -m docs tests/docs
-	@echo "the documentation: $(BIN)/glassformer learn, or src/glassformer/site/index.html in a browser"
+	@echo "the site: $(BIN)/glassformer learn, or src/glassformer/site on any static host"
 
 runs/demo/explorer.html:
+	@echo "runs/demo is missing: training the demo first (about 4 minutes on two cores)"
 	$(MAKE) demo
 
 # What the guide's executed pages use beyond our own environment, which has torch.
@@ -110,6 +111,9 @@ runs/demo/explorer.html:
 	rm -rf .clients/inside
 	$(PIP) install --no-deps --target .clients/inside --requirement $<
 	@touch $@
+
+pictures: .venv/developer .venv/browser runs/demo/explorer.html ## take the pictures of the explorer that README and documents show
+	$(BIN)/python docs/site/screenshots.py
 
 experiments: .venv/developer ## repeat the measurements of the book's experiments (some hours)
 	for experiment in $(EXPERIMENTS); do $(BIN)/python book/experiments/measure/$$experiment.py || exit; done
@@ -163,8 +167,11 @@ newest: ## run the quick tests with the newest packages (except torch) on each i
 		echo "Python $$version: $$(tail -1 $$log) ($$log)"; \
 	done; echo "tried:$$tried; failed:$${failed:- none}"; test -z "$$failed"
 
-wheel: docs ## build the package with its documentation into dist/
+wheel: site ## build the package with its documentation into dist/
 	$(BIN)/python -m hatchling build -t wheel
+
+try-wheel: .venv/developer ## install the wheel of dist/ in an empty environment on each installed Python, and use it
+	$(BIN)/python -m tools.try_wheel dist/glassformer-*.whl --pythons $(PYTHONS)
 
 format: .venv/developer $(WEB) ## format the code
 	$(BIN)/ruff check --fix .

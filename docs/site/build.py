@@ -18,17 +18,25 @@ from time import perf_counter
 
 import nbformat
 from chapters import CHAPTERS, INSIDE, ROOT, Chapter, executed
-from documentation import contents, documentation
+from documentation import REFERENCE, documentation
+from doors import DECISIONS, Door, doors
 from links import broken_links
 from maps import MAPS, map_page
-from pages import SUMMARIES, addresses, localised, notebook_page, source_page, with_contents, with_links
+from navigation import reading_minutes
+from notebooks import write_notebooks
+from pages import SUMMARIES, addresses, documents, localised, notebook_page, source_page, with_links
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+from glassformer import Translator
+from glassformer.watch.explorer.standalone import write_page
 
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 SITE = ROOT / "src" / "glassformer" / "site"
 DEMO = ROOT / "runs" / "demo"
+STAGE = "demo"
+"""The model on the home page and in the explorer: the one in the package."""
 LANGUAGES = {"en": "", "zh": "zh"}
 """Each language's folder in the site."""
 
@@ -45,7 +53,7 @@ def main() -> None:
     if not (DEMO / "model.safetensors").exists():
         sys.exit(f"{DEMO} does not exist, and the book looks into its model: run `make demo` first")
     if not (INSIDE / "installed").exists():
-        sys.exit(f"{INSIDE} does not exist, and pages of the guide use its packages: run `make docs`")
+        sys.exit(f"{INSIDE} does not exist, and pages of the guide use its packages: run `make site`")
     if unknown := set(asked.only or ()) - {chapter.name for chapter in CHAPTERS}:
         sys.exit(f"unknown chapter {', '.join(unknown)}; the chapters are {', '.join(one.name for one in CHAPTERS)}")
     chosen = [chapter for chapter in CHAPTERS if not asked.only or chapter.name in asked.only]
@@ -61,13 +69,13 @@ def main() -> None:
         maps = () if asked.only else [name for name in MAPS if language == "en" or is_translated(f"maps/{name}")]
         if pages:
             build_site(pages, language, out / folder, maps=maps, beside=language == "en" and not asked.only)
-    if (DEMO / "explorer.html").exists():
-        copyfile(DEMO / "explorer.html", out / "explorer.html")
+    write_page(Translator.load(STAGE), out / "explorer.html", snapshots=3)
     if asked.only:
         return None
+    rmtree(SITE, ignore_errors=True)  # the wheel beside the notebooks is without the site
+    write_notebooks(out)
     if problems := broken_links(out):
         sys.exit("\n".join(problems))
-    rmtree(SITE, ignore_errors=True)
     copytree(out, SITE, ignore=ignore_patterns(".buildinfo", "objects.inv", "_sources", "jupyter_execute"))
     return say(f"the site: {SITE.relative_to(ROOT)}")
 
@@ -99,10 +107,8 @@ def build_site(
     rmtree(source, ignore_errors=True)
     names = {*pages, *(f"maps/{name}" for name in maps)}
     files: set[str] = set()
-    book = list(pages)
     if language == "zh" and maps:  # the whole site
         names.add("experiments")
-        book.append("experiments")
         address = addresses(SUMMARIES.parent, "experiments", names, language, files)
         write(source / "experiments.md", with_links(SUMMARIES.read_text(encoding="utf-8"), address))
     for name, notebook in pages.items():
@@ -120,19 +126,43 @@ def build_site(
     if language == "en":
         for file in sorted(files):
             write(source / f"source/{file}.md", source_page(file))
-    guide = [name for name in pages if name.startswith("guide/")]
-    with_contents(source, book, list(maps), contents(guide) if beside else [("Guide", guide)], language)
+    titles = names | ({*REFERENCE, *documents().values(), DECISIONS} if beside else set())
+    parts = doors(titles, language)
+    ordered = [page for door in parts for page in door.pages]
+    with_contents(source, ordered)
     translated = {name for name in names if language == "zh" or is_translated(name)} - {"experiments"} | {"index"}
     switches = dict.fromkeys(translated if pages else (), LANGUAGES)
-    settings = {"language": {"en": "en", "zh": "zh_CN"}[language], "html_context": {"switches": switches}}
+    settings = {
+        "language": {"en": "en", "zh": "zh_CN"}[language],
+        "html_context": {"switches": switches},
+        "site_doors": parts,
+        "english_doors": english_doors(parts) if language == "zh" else [],
+        "notebooks": set(pages) if maps and language == "en" else set(),
+        "reading_minutes": {name: reading_minutes(notebook, language) for name, notebook in pages.items()},
+    }
     if language == "zh":
-        settings |= {"nb_code_prompt_show": "显示代码", "nb_code_prompt_hide": "隐藏代码"}
+        settings |= {"nb_code_prompt_show": "代码", "nb_code_prompt_hide": "隐藏代码"}
     with patch_docutils(HERE), docutils_namespace():
         app = Sphinx(source, HERE, out, doctrees, "html", settings, status=None, warningiserror=True)
         app.build(force_all=True)
     if app.statuscode:
         sys.exit(app.statuscode)
+    write(out / "contents.txt", "\n".join(["index", *ordered]) + "\n")
     say(f"{language}: {sum(1 for _ in out.rglob('*.html'))} pages in {out.relative_to(ROOT)}")
+
+
+def with_contents(source: Path, pages: Sequence[str]) -> None:
+    """Put the table of contents at the end of the first page, which is made if it does not exist."""
+    index = source / "index.md"
+    text = index.read_text(encoding="utf-8") if index.exists() else "# glassformer\n"
+    write(index, f"{text}\n```{{toctree}}\n:hidden:\n\n" + "\n".join(pages) + "\n```\n")
+
+
+def english_doors(parts: Sequence[Door]) -> list[tuple[str, str]]:
+    """Return the doors without Chinese pages: each name with its first page, which is in English."""
+    everything = {chapter.name for chapter in CHAPTERS} | {*REFERENCE, *documents().values()}
+    there = {door.name for door in parts}
+    return [(door.name, door.pages[0]) for door in doors(everything, "zh") if door.name not in there]
 
 
 def is_translated(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The notebooks in their order (the book's chapters, then pages of the guide), and their execution."""
+"""The notebooks in their order (the book's pages, then pages of the guide), and their execution."""
 
 import hashlib
 import re
@@ -17,8 +17,8 @@ GUIDE = ROOT / "docs" / "guide"
 EXECUTED = ROOT / "build" / "docs" / "executed"
 INSIDE = ROOT / ".clients" / "inside"
 """Packages of other people that pages of the guide use, in the versions of `inside.txt`."""
-ROW = re.compile(r"^(?:# )?\| \[[^\]]+\]\((\w+)\.py\) \|.*\n?", flags=re.MULTILINE)
-"""A row of the overview's table of chapters, in the file or in a cell of it."""
+ROW = re.compile(r"^(?:# )?\| \[[^\]]+\]\(((?:experiments/)?\w+)\.py\) \|.*\n?", flags=re.MULTILINE)
+"""A row of the overview's table of pages, in the file or in a cell of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +42,17 @@ class Chapter:
 
 
 def page_name(path: Path) -> str:
-    """Return the name of a notebook's page, without the number of a page of the guide."""
+    """Return the name of a notebook's page."""
     if path.parent == GUIDE:
-        return f"guide/{path.stem.partition('_')[2]}"
+        return f"guide/{path.stem}"
     return path.stem if path.parent == BOOK else f"{path.parent.name}/{path.stem}"
 
 
 def _chapters() -> tuple[Chapter, ...]:
-    """Return all notebooks. The table in the overview has the chapters in their order."""
+    """Return all notebooks. The table in the overview has the book's pages in their order."""
     overview = BOOK / "overview.py"
     order = ROW.findall(overview.read_text(encoding="utf-8"))
-    experiments = (
-        "pronoun",
-        "hidden_key",
-        "patching",
-        "bank",
-        "parts",
-        "one_head",
-        "norms",
-        "alignment",
-        "importance",
-        "beam",
-    )
-    paths = [BOOK / "tour.py", overview, *(BOOK / f"{name}.py" for name in order)]
-    paths += [BOOK / "experiments" / f"{name}.py" for name in experiments]
-    paths += [BOOK / "errata.py", *sorted(GUIDE.glob("[0-9]*_*.py"))]
+    paths = [overview, *(BOOK / f"{name}.py" for name in order), *sorted(GUIDE.glob("*.py"))]
     return tuple(Chapter(path, page_name(path)) for path in paths if path.exists())
 
 

@@ -5,10 +5,20 @@ author = "the authors of glassformer"
 copyright = "the authors of glassformer; Apache-2.0"
 html_title = "glassformer"
 html_short_title = "glassformer"
-extensions = ["myst_nb", "mathml", "chinese", "sphinx_copybutton", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_nb",
+    "mathml",
+    "chinese",
+    "navigation",
+    "sphinx_copybutton",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+]
 
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_code_prompt_show = "Code"
+nb_code_prompt_hide = "Hide the code"
 nb_render_markdown_format = "myst"  # tables in Markdown that a cell displays
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_links_external_new_tab = False
@@ -25,22 +35,14 @@ napoleon_custom_sections = [(name, "notes_style") for name in ("Shape", "Axes", 
 
 html_theme = "furo"
 html_static_path = ["static"]
-html_css_files = ["book.css"]
+html_css_files = ["site.css", "book.css"]
+html_js_files = ["home.js"]
 templates_path = ["templates"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_search_summary = False  # it fetches pages, which browsers refuse under file://
 html_use_index = False
+html_domain_indices = False
 html_theme_options = {"top_of_page_buttons": []}
-html_sidebars = {
-    "**": [
-        "sidebar/brand.html",
-        "language.html",
-        "sidebar/search.html",
-        "sidebar/scroll-start.html",
-        "sidebar/navigation.html",
-        "sidebar/scroll-end.html",
-    ]
-}
 copybutton_exclude = ".linenos, .gp, .go"

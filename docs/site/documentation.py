@@ -14,7 +14,8 @@ from shutil import copyfile
 import typer
 from all_settings import all_settings
 from chapters import ROOT
-from pages import Parts, addresses, documents, with_links
+from doors import DECISIONS
+from pages import addresses, documents, with_links
 from typer.cli import get_docs_for_click
 
 import glassformer as gf
@@ -180,11 +181,21 @@ def errors() -> str:
     )
 
 
+def decisions() -> str:
+    """Return the page that lists the decisions."""
+    names = [name.removeprefix("decisions/") for name in documents().values() if name.startswith("decisions/")]
+    return (
+        "# Decisions\n\nWhy the code is as it is: for each decision its context, what was decided, and what follows"
+        " from it.\n\n```{toctree}\n:maxdepth: 1\n\n" + "\n".join(names) + "\n```\n"
+    )
+
+
 def documentation(source: Path, names: set[str]) -> set[str]:
     """Write the pages beside the book into Sphinx's source folder, and return the Python files that they lead to."""
     files: set[str] = set()
     for name, write in REFERENCE.items():
         _write(source / f"{name}.md", write())
+    _write(source / f"{DECISIONS}.md", decisions())
     names = names | set(REFERENCE)
     for path, name in documents().items():
         address = addresses(path.parent, name, names, "en", files)
@@ -193,28 +204,24 @@ def documentation(source: Path, names: set[str]) -> set[str]:
     return files
 
 
-def contents(executed: list[str]) -> Parts:
-    """Return the parts of the contents beside the book, first the guide: captions with their pages in order.
-
-    `executed` are the guide's notebooks.
-    """
-    names = [*REFERENCE, *documents().values(), *executed]
-    project = ["benchmarks", "measuring", "plan", "architecture", "contributing", "changelog"]
-    return [
-        ("Guide", [name for name in names if name.startswith("guide/")]),
-        ("Reference", [name for name in names if name.startswith("reference/")]),
-        ("Project", [name for name in project if name in names]),
-        ("Decisions", [name for name in names if name.startswith("decisions/")]),
-    ]
-
-
 def _image(match: re.Match[str], document: Path, page: str, source: Path) -> str:
-    """Return an image of the repository with its address in the site, to which its file is copied."""
-    path = Path(os.path.normpath(document.parent / match[2]))
-    kept = source / "pictures" / "-".join(path.relative_to(ROOT).parts[1:])
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    copyfile(path, kept)
-    return f"![{' '.join(match[1].split())}]({'../' * page.count('/')}pictures/{kept.name})"
+    """Return an image of the repository with its address in the site, to which its file is copied.
+
+    An image NAME-light is shown to readers with a light theme, and NAME-dark to the others.
+    """
+    alt = " ".join(match[1].split())
+    light = Path(os.path.normpath(document.parent / match[2]))
+    dark = light.with_name(light.name.replace("-light.", "-dark."))
+    places = {}
+    for path in (light, dark):
+        kept = source / "pictures" / "-".join(path.relative_to(ROOT).parts[1:])
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        copyfile(path, kept)
+        places[path] = f"{'../' * page.count('/')}pictures/{kept.name}"
+    if light == dark:
+        return f"![{alt}]({places[light]})"
+    themes = zip(places.values(), ("light", "dark"), strict=True)
+    return "\n".join(f"```{{image}} {place}\n:alt: {alt}\n:class: only-{theme}\n```" for place, theme in themes)
 
 
 def _write(path: Path, text: str) -> None:

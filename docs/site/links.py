@@ -7,7 +7,9 @@ from urllib.parse import unquote, urlsplit
 _LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 
-class _Page(HTMLParser):
+class Links(HTMLParser):
+    """The anchors and the addresses of a page."""
+
     def __init__(self, text: str) -> None:
         super().__init__()
         self.ids: set[str] = set()
@@ -16,6 +18,7 @@ class _Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the anchors and addresses of a tag."""
         values = {name: value for name, value in attrs if value}
         self.ids |= {values[name] for name in ("id", "name") if name in values}
         if tag == "a":
@@ -27,7 +30,7 @@ class _Page(HTMLParser):
 def broken_links(site: Path) -> list[str]:
     """Return the broken links of a site, one line each."""
     pages = {
-        path: _Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "explorer.html"
+        path: Links(path.read_text(encoding="utf-8")) for path in site.rglob("*.html") if path.name != "explorer.html"
     }
     problems = []
     for path, page in pages.items():

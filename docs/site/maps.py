@@ -7,12 +7,26 @@ from typing import Any
 from urllib.parse import quote
 
 from chapters import BOOK, CHAPTERS
-from pages import addresses, definitions, with_links
+from pages import LIBRARY, addresses, definitions, with_links
 
 HEADS = {
     "en": ("Step", "Chapter", "Code", "In the explorer"),
     "zh": ("步骤", "章节", "代码", "在探索页中查看"),
 }
+
+
+_BOX = "zoom=%7B%22box%22:%22{}%22,%22key%22:null%7D"
+OPENS = {
+    "play": ("stage.play", "view=stage"),
+    "turn": ("chapter.1", "chapter=1"),
+    "learning": ("chapter.6", "chapter=6"),
+    "self-attention": ("family.encoder", _BOX.format("encoder.layers.1.self_attention")),
+    "cross-attention": ("family.cross", _BOX.format("decoder.layers.1.cross_attention")),
+    "beam": ("panel.beam", f"view=stage&{_BOX.format('decoder.softmax')}&panel=beam"),
+    "positions": ("panel.positions", f"view=stage&{_BOX.format('encoder.positions')}&panel=positions"),
+}
+"""What a step opens in the explorer if it is not a point: the page's string that names it, and its address."""
+STRINGS = json.loads((LIBRARY / "watch/explorer/strings.json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +58,7 @@ def map_page(name: str, names: set[str], language: str) -> tuple[str, set[str]]:
 
 def _row(step: dict[str, Any], end: str) -> list[str]:
     chapters = "<br>".join(_chapter(chapter, end) for chapter in step["chapters"])
-    return [step[f"step{end}"], chapters, "<br>".join(map(_code, step.get("code", ()))), _explorer(step)]
+    return [step[f"step{end}"], chapters, "<br>".join(map(_code, step.get("code", ()))), _explorer(step, end)]
 
 
 def _chapter(chapter: dict[str, str], end: str) -> str:
@@ -66,9 +80,14 @@ def _code(code: str) -> str:
     return f"[`{name}`](../{file}#{name})<br>{file.removeprefix('src/glassformer/')}:{first}–{last}"
 
 
-def _explorer(step: dict[str, Any]) -> str:
-    """Return a link to the step's point or panel in the explorer."""
+def _explorer(step: dict[str, Any], end: str) -> str:
+    """Return a link to the step's point, or to what else it opens, in the explorer."""
+    if not step.keys() & {"point", "opens"}:
+        return "–"
     if point := step.get("point"):
         state = quote(json.dumps({"name": point, "head": 0}, separators=(",", ":")), safe=":,")
-        return f"[{point.replace('.', '.<wbr>')}](../runs/demo/explorer.html#point={state}&stage=point)"
-    return f"[{panel}](../runs/demo/explorer.html#panel={panel})" if (panel := step.get("panel")) else "–"
+        name, address = point.replace(".", ".<wbr>"), f"point={state}"
+    else:
+        string, address = OPENS[step["opens"]]
+        name = STRINGS[string][1 if end else 0]
+    return f"[{name}](../runs/demo/explorer.html#{address}{'&language=zh' if end else ''})"

@@ -24,16 +24,8 @@ LIBRARY = ROOT / "src" / "glassformer"
 MEASURES = BOOK / "experiments" / "measure"
 SUMMARIES = BOOK / "zh" / "experiments.md"
 """Chinese summaries of the experiments, one section each, under the anchor of its experiment's name."""
-CONTENTS = {
-    "en": ("Book", "Experiments", "Errata", "Reading maps"),
-    "zh": ("书", "实验", "勘误", "阅读地图"),
-}
-
 CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
 """The line that replaces a folded cell of assertions, by language."""
-
-Parts = list[tuple[str, list[str]]]
-"""Parts of the table of contents: captions with their pages in order."""
 
 _LINK = re.compile(
     r"^```.*?^```|(?<!!)\[((?:`[^`]*`|[^\[\]`]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)|`[^`]*`", flags=re.MULTILINE | re.DOTALL
@@ -43,8 +35,8 @@ _ADDRESS = re.compile(r'((?:xlink:)?href|src)="([^"]+)"')
 
 
 def translatable(text: str) -> str:
-    """Return a cell's English text without the rows of chapters that are not translated yet."""
-    return ROW.sub(lambda row: row[0] if (BOOK / "zh" / f"{row[1]}.md").exists() else "", text)
+    """Return a cell's English text without the rows of chapters that are not translated; experiments have summaries."""
+    return ROW.sub(lambda row: row[0] if "/" in row[1] or (BOOK / "zh" / f"{row[1]}.md").exists() else "", text)
 
 
 def key(text: str) -> str:
@@ -139,17 +131,30 @@ def documents() -> dict[Path, str]:
         DOCS / "index.md": "index",
         DOCS / "explorer.md": "reference/explorer",
         DOCS / "files.md": "reference/files",
+        DOCS / "imports.md": "reference/imports",
+        DOCS / "exports.md": "reference/exports",
+        DOCS / "terms.md": "reference/terms",
+        DOCS / "service.md": "reference/service",
         DOCS / "benchmarks.md": "benchmarks",
         ROOT / "benchmarks" / "README.md": "measuring",
+        ROOT / "benchmarks" / "how_good.md": "how_good",
+        ROOT / "benchmarks" / "decisions.md": "measured",
         ROOT / "benchmarks" / "plan.md": "plan",
         DOCS / "architecture.md": "architecture",
         ROOT / "CONTRIBUTING.md": "contributing",
         ROOT / "CHANGELOG.md": "changelog",
     }
-    guide = sorted((DOCS / "guide").glob("*.md"), key=lambda path: int(path.name.partition("_")[0]))
-    folders = [*guide, *sorted((DOCS / "decisions").glob("*.md"))]
-    named = {path: f"{path.parent.name}/{path.stem.partition('_')[2] or path.stem}" for path in folders}
+    guide = [GUIDE / "index.md", *(path for group in guide_groups().values() for path in group if path.suffix == ".md")]
+    named = {path: f"{path.parent.name}/{path.stem}" for path in (*guide, *sorted((DOCS / "decisions").glob("*.md")))}
     return named | {path: name for path, name in alone.items() if path.exists()}
+
+
+@cache
+def guide_groups() -> dict[str, list[Path]]:
+    """Return the guide's pages by group, in the order in which its first page lists them."""
+    _, *parts = re.split(r"^## (.+)$", (GUIDE / "index.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    pages = [[GUIDE / name for name in re.findall(r"\]\((\w+\.\w+)\)", text)] for text in parts[1::2]]
+    return dict(zip(parts[::2], pages, strict=True))
 
 
 def with_links(text: str, address: Callable[[str], str]) -> str:
@@ -186,11 +191,11 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
         if path == ROOT / "README.md":
             return f"{english}index.html{end}"
         if path == DOCS / "decisions":
-            return f"{english}{next(name for name in documents().values() if name.startswith('decisions/'))}.html"
+            return f"{english}decisions/index.html"
         if path.parent == DOCS / "reference":  # pages that are generated
             return f"{english}reference/{path.stem}.html{end}"
         if (name := documents().get(path)) is not None:
-            return f"{english}{name}.html{end}"
+            return f"{english}{name}.html{f'#{_anchors(path).get(anchor, anchor)}' if anchor else ''}"
         if path.parent == MEASURES or (path.suffix == ".py" and path.is_relative_to(LIBRARY)):
             file = str(PurePosixPath(path.relative_to(ROOT)))
             files.add(file)
@@ -208,6 +213,13 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
         return "" if path.is_file() and path.is_relative_to(ROOT) else target
 
     return address
+
+
+@cache
+def _anchors(path: Path) -> dict[str, str]:
+    """Return Sphinx's anchor of each heading of a Markdown file by GitHub's, which drops apostrophes."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-"): slug(heading) for heading in headings}
 
 
 def source_page(file: str) -> str:
@@ -239,27 +251,3 @@ def definitions(file: str) -> dict[str, tuple[int, int]]:
 
     visit(ast.parse((ROOT / file).read_text(encoding="utf-8")).body, "")
     return lines
-
-
-def with_contents(source: Path, names: list[str], maps: list[str], beside: Parts, language: str) -> None:
-    """Put the table of contents at the end of the first page, which is made if it is not there.
-
-    The parts beside the book come around it: the guide before it, the others behind.
-    """
-    book, experiments, errata = (
-        [name for name in names if kind == _kind(name)] for kind in ("main", "experiments", "errata")
-    )
-    parts = list(zip(CONTENTS[language], (book, experiments, errata, [f"maps/{name}" for name in maps]), strict=True))
-    trees = "".join(
-        "```{toctree}\n:hidden:\n:caption: " + caption + "\n\n" + "\n".join(part) + "\n```\n\n"
-        for caption, part in (*beside[:1], *parts, *beside[1:])
-        if part
-    )
-    index = source / "index.md"
-    text = index.read_text(encoding="utf-8") if index.exists() else "# glassformer\n"
-    index.write_text(f"{text}\n{trees}", encoding="utf-8")
-
-
-def _kind(name: str) -> str:
-    folder, _, _ = name.rpartition("/")
-    return folder or (name if name in {"experiments", "errata"} else "main")

@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 from all_settings import all_settings
+from chapters import CHAPTERS
 from documentation import MODULES, REFERENCE
+from doors import DECISIONS, doors
 from pages import ROOT, documents
 
 import glassformer as gf
 from glassformer.cli import COMMANDS
 
 MARKDOWN = [path for path in documents() if path.name != "CHANGELOG.md"]
+
+
+def test_every_page_is_behind_one_door():
+    names = {chapter.name for chapter in CHAPTERS} | {*REFERENCE, *documents().values(), DECISIONS}
+    pages = [page for door in doors(names, "en") for page in door.pages]
+    beside = {name for name in names if name.startswith("decisions/")} - {DECISIONS} | {"index"}
+    assert sorted(pages) == sorted(names - beside)
+    assert max(len(group.pages) for door in doors(names, "en") for group in door.groups) <= 10
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -53,3 +63,14 @@ def test_links_between_files_lead_to_existing_files(path):
             continue
         there = (path.parent / file).resolve()
         assert there.exists() or "reference" in Path(file).parts or there.name == "explorer.html", target
+
+
+@pytest.mark.parametrize("path", [*MARKDOWN, ROOT / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_pictures_are_small_and_described(path):
+    text = path.read_text(encoding="utf-8")
+    shown = [(alt, name) for alt, name in re.findall(r"!\[([^\]]*)\]\(([^()\s]+)\)", text)]
+    shown += [(alt, name) for name, alt in re.findall(r'<img src="([^"]+)" alt="([^"]*)">', text)]
+    shown += [("dark", name) for name in re.findall(r'srcset="([^"]+)"', text)]
+    for alt, name in shown:
+        assert alt.strip(), name
+        assert (path.parent / name).stat().st_size <= 250_000, name

@@ -1,14 +1,23 @@
-"""The built documentation, opened without a network. `make docs` builds it and runs these tests."""
+"""The built documentation, opened without a network. `make site` builds it and runs these tests."""
 
 import json
 import re
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from shutil import copytree
+from threading import Thread
+from urllib.error import HTTPError
+from urllib.parse import urldefrag, urljoin
+from urllib.request import Request, urlopen
 
 import nbformat
 import pytest
 from chapters import BOOK, CHAPTERS, EXECUTED, executed
+from links import Links
+from nbclient import NotebookClient
 
 import glassformer
 
@@ -76,6 +85,7 @@ def test_a_page_does_not_scroll_sideways_and_its_pictures_have_descriptions(visi
     for width in (390, 1200):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".sidebar-drawer a:visible").count() <= 10
     assert page.evaluate("[...document.querySelectorAll('svg[role=img]')].every((one) => one.ariaLabel.length > 10)")
 
 
@@ -107,10 +117,10 @@ def test_search_finds_a_chapter(visited, search, chapter):
 def test_the_language_can_be_switched_both_ways(visited):
     visit, _ = visited
     page = visit("attention.html")
-    page.locator(".language a").click()
+    page.locator(".site-head .language a").click()
     assert page.url.endswith("/zh/attention.html")
     assert re.search(r"[\u4e00-\u9fff]", page.locator("h1").inner_text())
-    page.locator(".language a").click()
+    page.locator(".site-head .language a").click()
     assert page.url == (SITE / "attention.html").as_uri()
 
 
@@ -128,6 +138,129 @@ def test_the_explorer_in_the_overview_works(visited):
     frame = page.frame(url=re.compile("explorer.html"))
     assert frame is not None
     assert frame.evaluate("glassformer.ready.then(() => glassformer.parity)") < 1e-4
+
+
+@pytest.mark.parametrize("edition", ["", "zh/"])
+def test_next_leads_through_every_page(edition):
+    beside = ("source/", "search.html", "genindex.html", "explorer.html", *(() if edition else ("zh/",)))
+    pages = {name.removeprefix(edition) for name in PAGES if name.startswith(edition)}
+    name, reached = "index.html", []
+    while name:
+        reached.append(name)
+        text = (SITE / edition / name).read_text(encoding="utf-8")
+        found = re.search(r'<link rel="next" title="[^"]*" href="([^"]+)"', text)
+        name = urljoin(name, found[1]) if found else ""
+    assert len(reached) == len(set(reached))
+    assert sorted(reached) == sorted(page for page in pages if not page.startswith(beside))
+
+
+def test_the_site_adds_no_modules_to_the_package():
+    assert [*SITE.rglob("*.py")] == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_a_chapter_says_how_long_it_takes_and_comes_as_a_notebook_beside_its_wheel(chapter):
+    about = re.search(r'<p class="about"><span>(\d+) min read</span><a href="([^"]+)"', read(f"{chapter.name}.html"))
+    assert 3 <= int(about[1]) <= 90
+    notebook = (SITE / chapter.name).parent / about[2]
+    cells = nbformat.read(notebook, 4).cells
+    assert (notebook.parent / re.search(r"%pip install --quiet (\S+)", cells[0].source)[1]).resolve().exists()
+    assert len(cells) == 1 + len(nbformat.read(EXECUTED / f"{chapter.name}.ipynb", 4).cells)
+    for link in re.findall(r'href="([^"#]+)', "".join(cell.source for cell in cells if cell.cell_type == "markdown")):
+        assert "://" in link or (notebook.parent / link).exists(), link
+
+
+def read(name: str) -> str:
+    """Return the source of a page."""
+    return (SITE / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_a_notebook_runs_without_a_trained_demo(tmp_path):
+    """Where the wheel is installed and `runs/demo` does not exist, a chapter looks into the model in the package."""
+    copytree(SITE / "notebooks", tmp_path / "notebooks")
+    notebook = nbformat.read(tmp_path / "notebooks" / "heads.ipynb", 4)
+    notebook.cells.append(nbformat.v4.new_code_cell("print(translator.bundle.folder.parent.name)"))
+    place = {"metadata": {"path": tmp_path / "notebooks"}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+    assert notebook.cells[-1].outputs[0].text == "models\n"
+
+
+@pytest.fixture(scope="module")
+def below():
+    """Return the address of the site below a folder of a static host."""
+
+    class Below(SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            inside = path.startswith("/some/sub/path/")
+            return super().translate_path(path.removeprefix("/some/sub/path") if inside else "/none")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Below, directory=str(SITE))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/some/sub/path/"
+        server.shutdown()
+
+
+def test_every_link_works_below_a_folder_of_a_host(below):
+    asked, missing = set(), []
+    for name in PAGES:
+        if name == "explorer.html":
+            continue
+        page = Links(read(name))
+        for link in (*page.links, *page.loaded):
+            address = urldefrag(urljoin(below + name, link)).url
+            if not address.startswith(below.partition("/some")[0]) or address in asked:
+                continue
+            asked.add(address)
+            try:
+                with urlopen(Request(address, method="HEAD")):
+                    pass
+            except HTTPError as error:
+                missing.append(f"{name}: {link}: {error.code}")
+    assert missing == []
+    assert len(asked) > 200
+
+
+@pytest.mark.parametrize("edition", ["", "zh/"])
+def test_the_stage_on_the_home_page_computes_and_loads_after_the_outline_is_painted(below, page, edition):
+    page.context.set_offline(False)
+    page.goto(f"{below}{edition}index.html")
+    page.locator(".stage.live iframe").wait_for()
+    frame = page.frame(url=re.compile("explorer.html"))
+    assert frame.evaluate("glassformer.ready.then(() => glassformer.parity)") < 1e-4
+    painted, asked = page.evaluate(
+        "() => [performance.getEntriesByName('first-contentful-paint')[0].startTime,"
+        " performance.getEntriesByType('resource').find((one) => one.name.includes('explorer.html')).startTime]"
+    )
+    assert painted <= asked
+    assert page.locator(".stage .outline svg text").count() > 10
+    assert page.locator(".sidebar-drawer").count() == 0
+    assert page.evaluate("document.getElementById('stage').clientWidth === document.documentElement.clientWidth")
+
+
+def test_the_stage_follows_the_theme_of_the_site(below, page):
+    page.context.set_offline(False)
+    page.goto(f"{below}index.html")
+    page.locator(".stage.live iframe").wait_for()
+    frame = page.frame(url=re.compile("explorer.html"))
+    frame.evaluate("glassformer.ready.then(() => null)")
+    for _ in range(2):  # auto, light, dark in an order that depends on the system's theme
+        page.locator(".site-head .theme-toggle").click()
+        theme = page.evaluate("document.body.dataset.theme")
+        frame.wait_for_function("(theme) => glassformer.app.state.theme === theme", arg=theme)
+
+
+def test_a_picture_stands_above_the_folded_code_that_draws_it(visited):
+    visit, _ = visited
+    page = visit("attention.html")
+    cells = page.locator("div.cell.tag_hide-input:has(.cell_output svg)")
+    assert cells.count() > 2
+    for cell in cells.all():
+        picture, code = cell.locator(".cell_output").first.bounding_box(), cell.locator("summary").bounding_box()
+        assert picture["y"] < code["y"]
 
 
 def test_a_failing_cell_stops_the_build(tmp_path, monkeypatch):

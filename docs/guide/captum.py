@@ -1,0 +1,161 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Attribute an output with captum
+#
+# Which source words made the model write "elle"? [captum](https://captum.ai) answers with gradients. It works with a
+# `gf.Transformer` as it is; with [named points](../../src/glassformer/model/taps.py#intervene) it also works where the
+# model has no module.
+#
+# All numbers come from the run of `make demo` and were computed when this page was built. The output that we explain is
+# the preference log p(elle) − log p(il), after "L'animal n'a pas traversé la rue parce qu'".
+
+# %%
+from functools import partial
+from pathlib import Path
+
+import torch
+from captum.attr import IntegratedGradients, LayerIntegratedGradients
+
+import glassformer as gf
+from glassformer.corpus.tasks import CLASSIC
+from glassformer.watch import pictures
+from glassformer.watch.inspection import Changes, changed
+
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+model, bundle = translator.model.requires_grad_(False), translator.bundle
+eos, bos = model.config.eos_id, model.config.bos_id
+source = torch.tensor([[*bundle.source_tokenizer.encode(CLASSIC[2].source), eos]])
+begun = bundle.target_tokenizer.encode("L'animal n'a pas traversé la rue parce qu'")
+prefix = torch.tensor([[bos, *begun]])
+il, elle = (bundle.target_tokenizer.encode(word)[0] for word in ("il", "elle"))
+words = [*bundle.source_tokenizer.tokens(source[0, :-1].tolist()), "<eos>"]
+
+
+def preference(source, prefix):
+    """Return log p(elle) − log p(il) for the next word, one number for each row."""
+    logits = model(source, prefix)[:, -1]
+    return logits[:, elle] - logits[:, il]
+
+
+CLASSIC[2].source, preference(source, prefix).item()
+
+# %% [markdown]
+# ## Integrated gradients
+#
+# The input moves in a straight line from a *baseline* to the sentence, and the gradient is summed along the line. So
+# the attributions of all words add up to the difference between the preferences at both ends. This property is called
+# *completeness*, and it can be checked.
+#
+# `LayerIntegratedGradients` attributes to the output of a module. Here the module is the embedding of the source
+# tokens, and each word of the baseline is the unknown word.
+
+# %%
+unknown = torch.full_like(source, bundle.source_tokenizer.encode("?unknown?")[0])
+unknown[0, -1] = eos
+layer = LayerIntegratedGradients(preference, model.source.tokens)
+from_unknown = layer.attribute(source, unknown, additional_forward_args=(prefix,), n_steps=200)
+
+whole = (preference(source, prefix) - preference(unknown, prefix)).item()
+assert abs(from_unknown.sum().item() - whole) < 0.1
+{"sum of attributions": from_unknown.sum().item(), "difference to the baseline": whole}
+
+# %% [markdown]
+# ## Any named point as the input
+#
+# Vectors of zeros are a baseline too, but no tokens have them. So `preference_with` puts a given tensor at a named
+# point, and captum attributes to this tensor.
+
+
+# %%
+def preference_with(point, tensor):
+    """Return the preference, one number for each row, with this tensor at a point."""
+    rows = len(tensor)  # captum gives the steps of the integral as a batch
+    with gf.intervene(model, {point: lambda _: tensor}):
+        return preference(source.expand(rows, -1), prefix.expand(rows, -1))
+
+
+def attributions(point):
+    """Return the integrated gradients from zeros to the recorded tensor at a point."""
+    function = partial(preference_with, point)
+    with torch.no_grad(), gf.record(model, point) as trace:
+        whole = preference(source, prefix)
+    found = IntegratedGradients(function).attribute(trace[point], n_steps=200)
+    assert abs(found.sum() - (whole - function(torch.zeros_like(trace[point])))).item() < 0.1
+    return found
+
+
+from_zeros = attributions("source.embedding")
+
+# %% [markdown]
+# ## Beside hiding a word
+#
+# The line leads through vectors that belong to no sentence. The library's own way is a change of the model's
+# computation: hide one word from all attention to the source, and measure how much of the preference is lost.
+
+# %%
+of_the_source = ("encoder.*.self_attention.scores", "decoder.*.cross_attention.scores")
+with torch.no_grad(), gf.record(model, of_the_source) as trace:
+    usual = preference(source, prefix)
+
+attentions = [name.removesuffix(".scores") for name in trace]
+
+
+def hidden(word):
+    """Return how much of the preference is lost if no position may attend to a word."""
+    rows = max(source.shape[1], prefix.shape[1])
+    cells = [(row, word, False) for row in range(rows)]
+    changes = Changes(masks=dict.fromkeys(attentions, cells))
+    with torch.no_grad(), changed(model, changes):
+        return (usual - preference(source, prefix)).item()
+
+
+lost = [hidden(word) for word in range(len(words))]
+
+three = torch.stack([from_unknown.sum(-1)[0], from_zeros.sum(-1)[0], torch.tensor(lost)])
+pictures.heat_map(
+    three.round(decimals=1) + 0.0,  # no −0.0
+    ["gradients, from unknown words", "gradients, from zeros", "lost by hiding the word"],
+    words,
+    numbers=".1f",
+    alt="Three measures of what each source word contributes to the preference for elle.",
+)
+
+# %% [markdown]
+# The rows differ because their questions differ. A baseline has a preference of its own, which the attributions leave
+# out: unknown words have an embedding, zeros leave only the positions. Hiding takes a word out of each softmax, so that
+# the weights of the other words grow. It needs no baseline, but its numbers do not add up to the preference.
+#
+# ## Attribute to attention weights
+#
+# No module returns the weights of attention, so `LayerIntegratedGradients` cannot attribute to them. With the named
+# points of cross-attention, `attributions` tells which head used which word. A cell is the sum over all positions of
+# the output.
+
+# %%
+layers = range(model.config.decoder_layers)
+points = [f"decoder.layers.{layer}.cross_attention.weights" for layer in layers]
+by_head = [attributions(point)[0].sum(1) for point in points]
+
+pictures.heat_map(
+    torch.cat(by_head),
+    [f"layer {layer}, head {head}" for layer in layers for head in range(model.config.heads)],
+    words,
+    alt="Integrated gradients of the weights of cross-attention: one row for each head, one column for each "
+    "source word.",
+)
+
+# %% [markdown]
+# A large weight can contribute little: compare this picture with the weights on the page about
+# [nnsight](nnsight.py).

@@ -1,0 +1,268 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Look inside with nnsight
+#
+# [nnsight](https://nnsight.net) reads and edits the inputs and outputs of modules during a forward pass. It works with
+# a `gf.Transformer` as it is. This page runs three experiments with nnsight and with
+# [named points](../../src/glassformer/model/taps.py#record), and compares the numbers. Then it shows which values only
+# the named points reach.
+#
+# All numbers come from the run of `make demo` and were computed when this page was built. The question is the one of
+# the book's [experiment on patching](../../book/experiments/patching.py): after "L'animal n'a pas traversé la rue parce
+# qu'", how much does the model prefer "elle" (the street) to "il" (the animal)?
+
+# %%
+import warnings
+from pathlib import Path
+
+import torch
+from nnsight import NNsight
+
+import glassformer as gf
+from glassformer.corpus.tasks import CLASSIC
+from glassformer.watch import pictures
+from glassformer.watch.inspection import without_heads
+
+torch.set_grad_enabled(False)
+RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
+translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+model, bundle = translator.model, translator.bundle
+encode, eos, bos = bundle.source_tokenizer.encode, model.config.eos_id, model.config.bos_id
+tired, wide = (torch.tensor([[*encode(example.source), eos]]) for example in CLASSIC[1:3])
+begun = bundle.target_tokenizer.encode("L'animal n'a pas traversé la rue parce qu'")
+prefix = torch.tensor([[bos, *begun]])
+il, elle = (bundle.target_tokenizer.encode(word)[0] for word in ("il", "elle"))
+
+
+def preference(logits):
+    """Return log p(elle) − log p(il) for the next word."""
+    return (logits[0, -1, elle] - logits[0, -1, il]).item()
+
+
+{"tired": preference(model(tired, prefix)), "wide": preference(model(wide, prefix))}
+
+# %% [markdown]
+# Every module of nnsight has the attributes `source` and `output`, and so has our model. nnsight therefore calls our
+# two submodules `E_source` and `E_output`, and warns of it.
+
+# %%
+with warnings.catch_warnings(action="ignore"):
+    glass = NNsight(model)
+
+# %% [markdown]
+# ## Read
+#
+# The same values, by nnsight from modules and by `gf.record` from named points, with their largest difference.
+
+# %%
+with glass.trace(wide, prefix):
+    embedded = glass.E_source.output.save()
+    attended = glass.encoder.layers[0].self_attention.output.save()
+    encoded = glass.encoder.layers[0].output.save()
+    joined = glass.decoder.layers[1].cross_attention.output_projection.input.save()
+    logits = glass.output.save()
+
+with gf.record(model) as trace:
+    model(wide, prefix)
+
+same = {
+    "source.input": embedded,
+    "encoder.layers.0.self_attention.output": attended,
+    "encoder.layers.0.feed_forward.normed": encoded,
+    "decoder.layers.1.cross_attention.joined": joined,
+    "logits": logits,
+}
+differences = {name: (trace[name] - value).abs().max().item() for name, value in same.items()}
+assert max(differences.values()) < 1e-4
+differences
+
+# %% [markdown]
+# The differences are rounding: attention runs in one fused kernel, but step by step while its values are recorded.
+#
+# ## Patch
+#
+# Take the vector of "tired" from the encoder's output, and put it in place of "wide".
+
+# %%
+words = [*bundle.source_tokenizer.tokens(wide[0, :-1].tolist()), "<eos>"]
+place = words.index("wide")
+
+with glass.trace(tired, prefix):
+    donor = glass.encoder.output.save()
+
+with glass.trace(wide, prefix):
+    glass.encoder.output[:, place] = donor[:, place]
+    by_nnsight = glass.output.save()
+
+
+def transplant(memory):
+    return memory.index_copy(1, torch.tensor([place]), donor[:, [place]])
+
+
+with gf.intervene(model, {"encoder.output": transplant}):
+    by_point = model(wide, prefix)
+
+assert torch.allclose(by_nnsight, by_point, atol=1e-4)
+{
+    "wide": preference(logits),
+    "patched by nnsight": preference(by_nnsight),
+    "patched by gf.intervene": preference(by_point),
+}
+
+# %% [markdown]
+# ## Ablate heads
+#
+# The input of `output_projection` is all heads side by side, so nnsight can set one head to 0. `without_heads` makes
+# the same edit for `gf.intervene`. Each head of the last cross-attention in turn:
+
+# %%
+name, width = "decoder.layers.1.cross_attention", model.config.d_v
+ablated = []
+for head in range(model.config.heads):
+    with glass.trace(wide, prefix):
+        heads = glass.decoder.layers[1].cross_attention.output_projection.input
+        heads[..., head * width : (head + 1) * width] = 0
+        by_nnsight = glass.output.save()
+    with gf.intervene(model, without_heads({name: [head]})):
+        by_point = model(wide, prefix)
+    assert torch.allclose(by_nnsight, by_point, atol=1e-4)
+    ablated.append(preference(by_nnsight))
+
+pictures.bars(
+    {f"without head {head}": value for head, value in enumerate(ablated)},
+    x_label="log p(elle) − log p(il)",
+    alt="How much the model prefers elle to il without each head of the last cross-attention.",
+)
+
+# %% [markdown]
+# ## What modules do not reach
+#
+# ### Attention weights
+#
+# No module returns them: the fused kernel never stores them. `gf.record` makes attention compute step by step, and has
+# the scores before the mask, the weights after it, and each head's weighted values. Here are the weights of all heads
+# with which the decoder chooses the pronoun.
+
+# %%
+layers = range(model.config.decoder_layers)
+rows = [trace[f"decoder.layers.{layer}.cross_attention.weights"][0, :, -1] for layer in layers]
+
+pictures.heat_map(
+    torch.cat(rows),
+    [f"layer {layer}, head {head}" for layer in layers for head in range(model.config.heads)],
+    words,
+    limit=1,
+    alt="The weights of cross-attention at the position that chooses the pronoun: one row for each head, one "
+    "column for each source word.",
+)
+
+# %% [markdown]
+# An edit of the scores acts before the softmax, so that the weights of the other words grow. Here no head of
+# cross-attention may read "wide" when the pronoun is chosen.
+
+# %%
+scores, weights = (f"decoder.layers.*.cross_attention.{value}" for value in ("scores", "weights"))
+
+
+def hide(tensor):
+    tensor = tensor.clone()
+    tensor[..., -1, place] = -torch.inf
+    return tensor
+
+
+with gf.intervene(model, {scores: hide}), gf.record(model, weights) as hidden:
+    logits_without = model(wide, prefix)
+
+for one in hidden.values():
+    assert (one[..., -1, place] == 0).all()
+    assert torch.allclose(one.sum(-1), torch.ones(1))
+
+{"wide": preference(logits), "hidden from the decoder": preference(logits_without)}
+
+# %% [markdown]
+# ### Modules that are never called
+#
+# A hook sees a module only if it is called. Cross-attention multiplies by parts of its `input_projection` instead,
+# because the keys and values of the encoder's output are computed once for the whole translation. And a translation
+# calls `model.encode` and `model.advance`, never the model itself.
+
+# %%
+called = []
+modules = {
+    "the model": model,
+    "cross-attention": model.get_submodule(f"{name}.input_projection"),
+    "self-attention": model.get_submodule("decoder.layers.1.self_attention.input_projection"),
+}
+hooks = []
+for what, module in modules.items():
+    hooks.append(module.register_forward_hook(lambda *_, what=what: called.append(what)))
+
+[translation] = translator.translate([CLASSIC[2].source], beam_size=1)
+for hook in hooks:
+    hook.remove()
+
+assert called.count("the model") == called.count("cross-attention") == 0
+translation.text, {what: called.count(what) for what in modules}
+
+# %% [markdown]
+# Named points do not depend on who calls. `history` has a value for each step of the translation, and an edit of
+# `log_probs` changes what the model writes. Here it may not write "elle".
+
+# %%
+with gf.record(model, [f"{name}.query", "log_probs"]) as steps:
+    translator.translate([CLASSIC[2].source], beam_size=1)
+
+
+def without_elle(log_probs):
+    return log_probs.index_fill(-1, torch.tensor([elle]), -torch.inf)
+
+
+with gf.intervene(model, {"log_probs": without_elle}):
+    [forbidden] = translator.translate([CLASSIC[2].source], beam_size=1)
+
+assert "elle" not in forbidden.tokens
+assert len(steps.history("log_probs")) == len(steps.history(f"{name}.query")) == len(translation.tokens)
+forbidden.text, f"{len(steps.history('log_probs'))} steps"
+
+# %% [markdown]
+# ## Both together
+#
+# Both can watch the same forward pass. nnsight can also look between modules: `.source` rewrites a `forward` so that
+# it sees each call and each variable. Unless a point is recorded, attention computes neither scores nor weights. With a
+# recording, nnsight finds the scores too.
+
+# %%
+with gf.record(model, f"{name}.scores") as trace, glass.trace(wide, prefix):
+    attend = glass.decoder.layers[1].cross_attention.source.self_attend_0
+    from_source = attend.source.self__explained_0.source.attention_scores_0.output.save()
+
+assert torch.equal(from_source, trace[f"{name}.scores"])
+
+# %% [markdown]
+# The names after `.source` come from the lines of our code and change with them. The
+# [named points](../reference/points.md) are part of the interface.
+#
+# | value | modules and nnsight | named points |
+# |---|---|---|
+# | the residual stream after a layer | the layer's output | `normed`, `added` after each sub-layer |
+# | the heads, before W_O | input of `output_projection` | `joined`; one by one: `heads` |
+# | queries, keys, values of self-attention | output of `input_projection`, side by side | `query`, `key`, `value` |
+# | queries, keys, values of cross-attention | – | `query`, `key`, `value` |
+# | scores and weights | – | `scores`, `weights` |
+# | logits in a translation | output of `E_output` | `logits` |
+# | log probabilities | – | `log_probs` |
+# | any variable of a `forward` | `.source` | – |
+# | gradients | `.grad` | `torch.autograd.grad`: recorded tensors keep their graph |
+#
+# The page about [captum](captum.py) uses gradients at named points.

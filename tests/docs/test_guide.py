@@ -1,0 +1,84 @@
+"""Guide and decisions: short, of one form, with links that lead somewhere."""
+
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from chapters import GUIDE
+from docutils.nodes import make_id
+from pages import ROOT, documents, guide_groups
+
+import glassformer as gf
+from glassformer.cli import main
+
+PAGES = [page for group in guide_groups().values() for page in group]
+TEXTS = [page for page in PAGES if page.suffix == ".md"]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_the_first_page_lists_every_page_once():
+    assert sorted(PAGES) == sorted({*GUIDE.glob("*.md"), *GUIDE.glob("*.py")} - {GUIDE / "index.md"})
+    assert [*guide_groups()] == ["Start", "Improve", "Understand", "Use", "Many machines"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_has_at_most_700_words(page):
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".py":
+        text = "\n".join(line[2:] for line in text.splitlines() if line.startswith("# "))
+    assert len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) <= 700
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=name_of)
+def test_a_page_begins_with_its_readers_and_ends_with_what_can_go_wrong(page):
+    text = page.read_text(encoding="utf-8")
+    assert re.match(r"# .+\n\nFor (those|everybody|lists)\b", text)
+    assert re.findall(r"^## (.+)$", text, flags=re.MULTILINE)[-1] == "When it goes wrong"
+
+
+@pytest.mark.parametrize("path", [path for path in documents() if path.is_relative_to(ROOT / "docs")], ids=name_of)
+def test_anchors_of_links_are_headings(path):
+    for target, anchor in re.findall(r"\]\(([^()#\s]*\.md)?#([^()\s]+)\)", path.read_text(encoding="utf-8")):
+        there = (path.parent / target).resolve() if target else path
+        headings = re.findall(r"^#+ (.+)$", there.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert anchor in {make_id(re.sub(r"['’`]", "", heading)) for heading in headings}, target
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/decisions").glob("*.md")), ids=name_of)
+def test_a_decision_is_half_a_page_of_context_decision_and_consequences(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.split()) <= 500
+    if path.stem != "what-left":  # five decisions, a paragraph each
+        assert re.findall(r"^\*\*(\w+)\.\*\*", text, flags=re.MULTILINE) == ["Context", "Decision", "Consequences"]
+
+
+def inside(before: str) -> str:
+    """Return the output block that follows a text on the page about looking inside."""
+    text = (GUIDE / "inside.md").read_text(encoding="utf-8")
+    return text.partition(before)[2].partition("```text\n")[2].partition("```")[0]
+
+
+def test_the_shown_trace_has_the_numbers_of_the_model_in_the_package(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["trace", "demo", "The cat slept on the rug."])
+    assert not end.value.code
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = [line.split() for line in inside("glassformer trace demo").splitlines() if re.search(r"\d\.\d{4}", line)]
+    assert len(shown) == 3
+    for *words, one, two, three in shown:
+        rows = [line for line in printed if line[:-3] == words]
+        assert [float(number) for number in rows[0][-3:]] == pytest.approx([*map(float, (one, two, three))], abs=1.5e-4)
+
+
+def test_switching_the_shown_head_off_changes_the_translation_as_shown():
+    text = (GUIDE / "inside.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(from glassformer\.watch\.inspection.*?)```", text, flags=re.DOTALL)
+    with redirect_stdout(StringIO()) as printed:
+        exec(code, {"gf": gf})
+    assert printed.getvalue() == inside("with changed(")
+    assert len({*printed.getvalue().splitlines()}) == 2
