@@ -1,7 +1,6 @@
 """Fixtures for several folders. Only the fixtures that use torch import it, because half of the tests do not."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.browser import FLAGS
+from benchmarks.browser import chromium as find_chromium
 
 import profiles  # noqa: F401 – hypothesis's profiles, before any test asks for settings
 from glassformer.system.machine import saturates_int8
@@ -28,11 +29,6 @@ if saturates_int8():
 
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"
-CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""Names of the browser, the fastest first."""
-CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-"""Flags with which the browser makes no requests of its own."""
-
 LONGEST = ("test_readme.py", "test_run.py")
 """Files with tests of minutes: they begin first, so that no worker waits for the other at the end."""
 
@@ -155,7 +151,7 @@ def client() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Return the path of the browser; in CI its absence is a failure."""
-    path = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    path = find_chromium()
     if path is None and os.environ.get("CI"):
         pytest.fail("no Chromium: `make test` installs it on Debian; elsewhere put `chromium` on the PATH")
     if path is None:
@@ -169,7 +165,7 @@ def browser(chromium: str) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
         yield browser
         browser.close()
 

@@ -569,8 +569,8 @@ MISTAKES = [
     Mistake(
         "the schedule counts steps from 0",
         "training/schedule.py",
-        "rise = step / warmup",
-        "rise = (step - 1) / warmup",
+        "rise = min(max(step / warmup, time / LONGEST_WARMUP), 1.0)",
+        "rise = min(max((step - 1) / warmup, time / LONGEST_WARMUP), 1.0)",
         "tests/training/test_schedule.py",
     ),
     # Decoding

@@ -186,7 +186,7 @@ OWN = {
         "explore._PORT",
         "fast_tokenizer.CODE",
     ),
-    *("files._SETTING", "learn.re.findall", "parts.re.fullmatch"),
+    *("figure.re.sub", "files._SETTING", "parts.re.fullmatch"),
     *("picture.re.findall", "picture.re.search", "picture.re.sub", "placeholder_pairs._WORD", "state_dicts.re.match"),
     *("verification._PROGRAM_NEEDS", "weights.re.match", "weights.re.search", "bundle.re.search"),
     *("weight_files._CLASS", "weight_files._PART"),

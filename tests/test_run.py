@@ -143,7 +143,7 @@ def test_the_receiver_gets_all_reports_in_the_order_of_the_work(make_configurati
     kinds = (type(report).__name__.removesuffix("Report") for report in told)
     assert [kind for kind, _ in groupby(kinds)] == [
         *("Progress", "Examined", "Progress", "Prepared", "Step"),
-        *("Validation", "Checkpoint", "Alignment", "End"),
+        *("Validation", "Checkpoint", "Progress", "Alignment", "End"),
     ]
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from glassformer.watch.inspection.check import check
 
 __version__ = "0.1.0"
+__released__ = "2026-11-29"
 
 __all__ = [
     "CheckpointError",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from glassformer.built_in import refuse_built_in, run_folder
 from glassformer.errors import CheckpointError, ConfigError, nearest, quoted, shortened
 from glassformer.model.alignment import Alignment
 from glassformer.model.config import ModelConfig
@@ -71,13 +72,13 @@ class Bundle:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Bundle":
-        """Return the bundle in a run directory or an exported folder; the weights are not read.
+        """Return the bundle in a run directory, an exported folder, or the package (`demo`); the weights are not read.
 
         Raises:
             CheckpointError: the folder, its configuration or its tokenizers are missing, or one of its files is
                 damaged.
         """
-        folder = Path(folder)
+        folder = run_folder(folder)
         alignment, origin = folder / ALIGNMENT, folder / ORIGIN
         _check_folder(folder)
         source, target = load_tokenizers(folder / TOKENIZER)
@@ -153,9 +154,11 @@ class Bundle:
 
         Raises:
             CheckpointError: the shortlist is missing, damaged, or of a run with other vocabularies.
+            ConfigError: the run is the model in the package.
         """
         from glassformer.corpus.shortlist import Shortlist  # needs numpy
 
+        refuse_built_in(self.folder, "decoding.shortlist")
         return Shortlist.load(self.folder / SHORTLIST, len(self.source_tokenizer), len(self.target_tokenizer))
 
 
@@ -319,15 +322,18 @@ def _check_shapes(origin: str, found: Mapping[str, Shape], expected: Iterable[tu
     unknown = dict(found)
     for name, shape in expected:
         if name not in unknown:
-            raise CheckpointError(f"{origin} has no weight {name!r}: it belongs to a model of another configuration")
+            raise CheckpointError(
+                f"{origin} has no weight {name!r}: it belongs to a model with a different configuration"
+            )
         if (got := unknown.pop(name)) != shape:
             raise CheckpointError(
-                f"{origin}: expected shape {shape} for {name}, got {shortened(str(got))}: it belongs to a model of "
-                "another configuration"
+                f"{origin}: expected shape {shape} for {name}, got {shortened(str(got))}: it belongs to a model "
+                "with a different configuration"
             )
     if unknown:
         raise CheckpointError(
-            f"{origin} has an unknown weight {quoted(min(unknown))}: it belongs to a model of another configuration"
+            f"{origin} has an unknown weight {quoted(min(unknown))}: it belongs to a model with a different "
+            "configuration"
         )
 
 

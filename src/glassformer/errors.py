@@ -16,7 +16,7 @@ exception, so that code written without glassformer in mind can catch it::
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "RankError",
     "ShapeError",
     "VocabularyError",
+    "either",
     "install_command",
     "nearest",
     "quoted",
@@ -92,8 +93,17 @@ def install_command(extra: str) -> str:
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the allowed word nearest to `word`, or "" if none is similar."""
-    matches = get_close_matches(word, list(allowed), n=1, cutoff=0.5) if len(word) <= QUOTED else []
+    matches = get_close_matches(word, list(allowed), n=1, cutoff=0.6) if len(word) <= QUOTED else []
     return f" (did you mean '{matches[0]}'?)" if matches else ""
+
+
+def either(words: Sequence[str]) -> str:
+    """Return words as alternatives.
+
+    >>> either(["de", "en", "fr"])
+    'de, en or fr'
+    """
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def quoted(value: object) -> str:

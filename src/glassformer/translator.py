@@ -281,7 +281,7 @@ class Translator:
     def candidates(self, texts: Sequence[str], **settings: Any) -> list[Candidates]:
         """Return the scored candidates of each text, among which rescoring chooses.
 
-        There are none for a text that cannot be translated. `settings` are decoding settings by name, which override
+        A text that cannot be translated has no candidates. `settings` are decoding settings by name, which override
         the run's own.
 
         Raises:

@@ -1,18 +1,21 @@
 """The chapters as files, which a reader can use without building the book."""
 
+import importlib
 import inspect
 import json
 import re
 import tomllib
 from codeop import CommandCompiler
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from statistics import fmean
 
 import jupytext
 import nbformat.v4
 import pytest
-from chapters import BOOK, CHAPTERS, GUIDE, Chapter
+import torch
+from chapters import BOOK, CHAPTERS, GUIDE, ROW, Chapter
+from navigation import reading_minutes
 from pages import (
     CHECKED,
     ROOT,
@@ -28,10 +31,13 @@ from pages import (
     translations,
 )
 from pictures import TABLE, chinese_label, chinese_picture, labels
+from torch.nn.functional import cross_entropy
 
+from glassformer import Translator
 from glassformer.watch.pictures import curves, player
 
 RESULTS = BOOK / "experiments" / "results"
+BOOK_PAGES = [chapter for chapter in CHAPTERS if chapter.path.is_relative_to(BOOK)]
 EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("experiments/")]
 BY_NAME = {chapter.name: chapter for chapter in CHAPTERS}
 PARTS = CHAPTERS[[*BY_NAME].index("embeddings") : [*BY_NAME].index("by_hand_backward") + 1]
@@ -46,7 +52,40 @@ def test_the_book_and_the_guide_have_all_their_notebooks():
     paths = [chapter.path for chapter in CHAPTERS]
     assert len(BY_NAME) == len(paths)
     assert {*paths} == {*BOOK.glob("*.py"), *(BOOK / "experiments").glob("*.py"), *GUIDE.glob("*.py")}
-    assert [*BY_NAME][:2] == ["tour", "overview"]
+    assert [*BY_NAME][:3] == ["overview", "tour", "why_attention"]
+
+
+def test_next_leads_from_the_overview_through_every_page_of_the_book():
+    """The last section of each page links to the page below it in the overview's table."""
+    for page, after in pairwise(BOOK_PAGES):
+        text = page.path.read_text(encoding="utf-8")
+        end = re.split(r"^# ## (?:Next|Where to go .*)$", text, flags=re.MULTILINE)
+        linked = re.findall(r"\]\(([^()\s#]*\.py)", "".join(end[1:]))
+        assert after.path in [(page.path.parent / link).resolve() for link in linked], f"{page.name} → {after.name}"
+
+
+def test_the_overview_says_how_long_each_page_takes():
+    """The site counts outputs too, so that a page takes longer than its text and its code."""
+    rows = {row[1]: row[0] for row in ROW.finditer(BY_NAME["overview"].path.read_text(encoding="utf-8"))}
+    for page in BOOK_PAGES[1:]:
+        said = int(re.search(r" \| (\d+) \| [^|]+ \|$", rows[page.name].rstrip())[1])
+        counted = reading_minutes(jupytext.read(page.path), "en")
+        assert counted <= said <= 1.6 * counted + 5, page.name
+
+
+def test_the_tour_shows_its_reader_no_mathematics_and_no_code():
+    cells = jupytext.read(BY_NAME["tour"].path).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    assert all({"hide-input", "remove-input"} & set(cell.metadata.get("tags", [])) for cell in code)
+    said = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    said += chain.from_iterable(labels(cell.source) for cell in code)
+    assert not re.findall(r"\$|\blog|softmax|vector|matri[xc]", " ".join(said))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/site/index.zh.md", "book/overview.py"])
+def test_a_newcomer_is_led_to_the_tour_before_any_other_page_of_the_book(page):
+    linked = re.findall(r"[\]\"]?[(\"]([\w./]+)\.(?:py|html)[)\"]", (ROOT / page).read_text(encoding="utf-8"))
+    assert next(name for name in linked if Path(name).name in BY_NAME).endswith("tour")
 
 
 @pytest.mark.slow
@@ -132,6 +171,20 @@ def test_an_experiment_has_a_command_a_committed_result_and_a_chapter(chapter):
     assert f"{chapter.path.stem}.json" in chapter.path.read_text(encoding="utf-8")
 
 
+def test_the_recurrent_models_use_all_their_weights_and_are_as_large_as_the_transformer(monkeypatch):
+    monkeypatch.syspath_prepend(BOOK / "experiments" / "measure")
+    models = importlib.import_module("recurrent").models(Translator.load("demo").bundle)
+    ids = torch.randint(3, 600, (2, 7))
+    for model in models.values():
+        cross_entropy(model(ids, ids).flatten(0, 1), ids.flatten()).backward()
+    unused = [name for model in models.values() for name, weight in model.named_parameters() if weight.grad is None]
+    assert unused == []
+    sizes = [sum(weight.numel() for weight in model.parameters()) for model in models.values()]
+    assert max(sizes) < 1.001 * min(sizes)
+    assert [runs[0]["weights"] for runs in result("recurrent")["models"].values()] == sizes
+    assert len(result("recurrent")["seeds"]) == 3
+
+
 def test_every_experiment_is_in_the_chinese_summaries():
     assert set(summaries()) == {one.name for one in EXPERIMENTS}
 
@@ -141,11 +194,15 @@ def test_a_chapter_without_a_translation_is_read_in_english():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# New")])
     assert localised(Chapter(BOOK / "new.py", "new"), notebook, "zh") is None
     assert addresses(BOOK, "attention", {"attention"}, "zh", set())("new.py") == "../new.html"
-    table = next(one.source for one in jupytext.read(BY_NAME["overview"].path).cells if "| chapter |" in one.source)
+    table = next(one.source for one in jupytext.read(BY_NAME["overview"].path).cells if "| page |" in one.source)
     row = "| [Positions](positions.py) |"
     assert row in table
     assert key(table.replace(row, f"| [New](new.py) | What is new? |\n{row}")) == key(table)
     assert key(table.replace(row, "| [Place](positions.py) |")) != key(table)
+
+
+def links(text: str) -> list[str]:
+    return sorted(re.findall(r"\]\((\S+?)\)", text))
 
 
 @pytest.mark.parametrize("chapter", [one for one in CHAPTERS if one.translation.exists()], ids=name_of)
@@ -158,7 +215,7 @@ def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
     for text in english:
         chinese = texts[key(text)]
         assert re.findall(r"^#+ ", chinese, flags=re.MULTILINE) == re.findall(r"^#+ ", text, flags=re.MULTILINE)
-        assert sorted(re.findall(r"\]\((\S+?)\)", chinese)) == sorted(re.findall(r"\]\((\S+?)\)", text))
+        assert links(re.sub(r"[#&]language=zh\b", "", chinese)) == links(text)  # the explorer opens in Chinese
         assert chinese.count("```") == text.count("```")
     assert localised(chapter, jupytext.read(chapter.path), "zh") is not None
 
@@ -193,18 +250,19 @@ def test_a_picture_becomes_chinese_but_for_its_numbers_and_the_words_of_a_senten
 
 def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     lines = [
-        "- head 5 of layer 0 gives “street” 32% of its weight",
-        "Equal shares would be 7%. Layers and heads are counted from 0.",
-        "Without its strongest head (layer 1, head 5), the preference falls from 6.4 to 4.0. The translation changes "
-        "when 4 of the 16 heads are off: “Elle.”",
+        "This is head 4 of layer 1. (Layers and heads are counted from 0.)",
+        "Equal shares would be 7% for each token.",
+        "With all heads, “il” is 402 times as likely as “elle”. Without head 5 of layer 0, it is 1.2 times as likely. "
+        "The translation changes when 3 of the 16 heads are off: “Elle.”",
         "| 8 | Le chat est large. |",
     ]
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
     assert localised(BY_NAME["tour"], notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
-        "- 第 0 层的头 5 把 32% 的权重给了 “street”",
-        "如果平均分配，每个词得到 7%。层和头都从 0 开始数。",
-        "关掉影响最大的头（第 1 层，头 5），偏向从 6.4 降到 4.0。16 个头中关掉 4 个时，译文变了：“Elle.”",
+        "这是第 1 层的头 4。（层和头都从 0 开始数。）",
+        "如果平均分配，每个词元得到 7%。",
+        "所有的头都开着时，写 “il” 的可能是写 “elle” 的 402 倍。关掉第 0 层的头 5，就是 1.2 倍。"
+        "16 个头中关掉 3 个时，译文变了：“Elle.”",
         lines[3],
     ]
 

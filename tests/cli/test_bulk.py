@@ -265,7 +265,7 @@ def test_a_damaged_file_does_not_keep_the_others_from_being_translated(glassform
     Path("b.txt").write_text("the cat\n")
     result = glassformer("bulk", trained, "a.txt.gz", "b.txt", "--output", "out")
     assert result.status == 1
-    assert "error: 1 of 2 parts failed, all others are complete; the first: cannot read a.txt.gz" in result.err
+    assert "error: 1 of 2 parts failed, the others are complete; first error: cannot read a.txt.gz" in result.err
     assert len(list(Path("out/parts").iterdir())) == 3
 
 
@@ -328,7 +328,7 @@ def test_ctrl_c_keeps_complete_parts(trained, tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert said.splitlines()[-1] == "Stopped; progress is saved. Run the same command to resume."
+    assert said.splitlines()[-1] == "Stopped. Run the same command to resume from what is saved."
     assert "Traceback" not in said
     assert len(records(out)) >= 3
 
@@ -349,7 +349,7 @@ def test_evaluate_scores_a_finished_folder_as_it_scores_a_run(glassformer, train
     assert found.out == expected.out
     assert re.search(r"no translation of \d+ of 63 sources \(1 blank", found.err)  # others may be empty
     assert "SRC, and REF" in glassformer("evaluate", "out").err
-    assert "--beam-size has no effect on translations that exist" in glassformer(*of_parts, "--beam-size", 2).err
+    assert "--beam-size has no effect on finished translations" in glassformer(*of_parts, "--beam-size", 2).err
     Path("target").write_text("le chat\n" * 62)
     Path("source").write_text("the cat\n" * 62)
     assert "expected 62 lines as in the test set, got 63" in glassformer(*of_parts).err

@@ -1,6 +1,7 @@
 """`glassformer evaluate`: test sets in one file or two, several references, intervals, ensembles."""
 
 import json
+import shutil
 
 import pytest
 
@@ -80,6 +81,15 @@ def test_sources_without_a_translation_are_counted(glassformer, trained, reading
     (readings / "src").write_text("the cat\n\nthe cat\n")
     err = glassformer("evaluate", trained, readings / "src", readings / "ref").err
     assert "no translation of 1 of 3 sources (1 blank)" in err
+
+
+@pytest.mark.parametrize("wrong", [["missing.tsv"], ["test.tsv", "--metric", "word_eror"]])
+def test_arguments_are_checked_before_the_model_is_loaded(glassformer, trained, readings, wrong):
+    shutil.copytree(trained, readings / "run")
+    (readings / "run" / "model.safetensors").write_bytes(b"no weights")
+    result = glassformer("evaluate", readings / "run", readings / wrong[0], *wrong[1:])
+    assert result.status == 1
+    assert wrong[-1] in result.err
 
 
 def test_an_unknown_metric_is_refused_before_anything_is_translated(glassformer, trained, readings):

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from threading import Thread
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -20,10 +21,7 @@ def site(tmp_path, monkeypatch):
         path = tmp_path / "site" / f"{name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"<title>{name}</title>", encoding="utf-8")
-    links = "".join(
-        f'<a class="reference internal" href="{name}.html">' for name in ("attention", "experiments/beam", "attention")
-    )
-    (tmp_path / "site" / "index.html").write_text(links, encoding="utf-8")
+    (tmp_path / "site" / "contents.txt").write_text("index\nattention\nexperiments/beam\n", encoding="utf-8")
     monkeypatch.setattr(learn, "SITE", tmp_path / "site")
     return tmp_path / "site"
 
@@ -49,11 +47,30 @@ def test_a_missing_chapter_is_named(glassformer, site, arguments, message):
 def test_a_missing_book_is_an_error_with_advice(glassformer, tmp_path, monkeypatch):
     monkeypatch.setattr(learn, "SITE", tmp_path)
     monkeypatch.setattr(learn, "BUILDER", tmp_path / "build.py")
-    assert "run `make docs`" in glassformer("learn").err
+    assert "run `make site` in a clone of glassformer, then `.venv/bin/glassformer learn`" in glassformer("learn").err
     (tmp_path / "docs" / "site").mkdir(parents=True)
     (tmp_path / "docs" / "site" / "build.py").touch()
     monkeypatch.setattr(learn, "BUILDER", tmp_path / "docs" / "site" / "build.py")
-    assert "needs the demo's model: run `make docs`" in glassformer("learn").err
+    assert "needs the demo's model: run `make site`" in glassformer("learn").err
+
+
+def test_a_source_file_that_the_wheel_leaves_out_of_the_site_comes_from_the_package(site):
+    found = learn._left_out("/source/src/glassformer/model/attention.py.html#attention")
+    assert found.content == (learn.PACKAGE / "model" / "attention.py").read_bytes()
+    for secret in ("/source/src/../../../README.md.html", "/source/src/glassformer/%2e%2e/%2e%2e/README.md", "/x.html"):
+        assert learn._left_out(secret) is None
+
+
+@pytest.mark.slow
+def test_the_explorer_that_the_wheel_leaves_out_of_the_site_shows_the_model_in_the_package(site):
+    with learn._server(0) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with urlopen(f"http://127.0.0.1:{server.server_port}/explorer.html#chapter=0") as page:
+            assert b"<title>demo" in page.read()
+        (site / "explorer.html").write_text("the site's own", encoding="utf-8")
+        with urlopen(f"http://127.0.0.1:{server.server_port}/explorer.html") as page:
+            assert page.read() == b"the site's own"
+        server.shutdown()
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ def test_recipes_are_listed_with_their_purpose(glassformer):
 def test_the_version_is_printed(glassformer):
     import glassformer as package
 
-    assert glassformer("--version").out == f"glassformer {package.__version__}\n"
+    assert glassformer("--version").out == f"glassformer {package.__version__} ({package.__released__})\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -156,6 +156,6 @@ def test_a_users_mistake_is_one_line_on_stderr(glassformer, files, arguments, me
 def test_empty_files_are_reported(glassformer, files):
     write(files, "empty", [])
     result = glassformer("prepare", "--check", "--source", "empty_source", "--target", "empty_target")
-    assert result.status == 0
+    assert result.status == 1
     assert "warning: no pair is kept" in result.out
     assert result.out.endswith("0 pairs, 0 kept. Nothing to train on.\n")

@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import pytest
 import typer
 
-from glassformer.cli.progress import TrainingProgress, stop_on_signal
+from glassformer.cli.progress import TrainingProgress, stop_on_signal, vocabulary_sizes
 from glassformer.jobs.run_reports import PreparedReport, ProgressReport
+from glassformer.training.reports import EndReport, StepReport
 
 PREPARED = PreparedReport(
     folder=Path("runs/some"),
@@ -23,12 +24,24 @@ PREPARED = PreparedReport(
     source_vocabulary=7,
     target_vocabulary=11,
     parameters=13,
+    warmup=3,
     chosen="",
     resumed_step=0,
 )
 CHECKING = ProgressReport(stage="checking the corpus", done=0, total=17, unit="bytes")
+NUMBERS_OF_A_STEP: dict[str, Any] = {
+    "epoch": 1,
+    "loss": 5.0,
+    "gradient_norm": 1.0,
+    "target_tokens": 17,
+    "tokens_per_second": 19.0,
+    "waited": 0.0,
+    "padding": 0.0,
+    "seconds": 3.0,
+    "seconds_left": 5.0,
+}
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
-ENDED = "Stopped; progress is saved. Run the same command to resume.\n"
+ENDED = "Stopped. Run the same command to resume from what is saved.\n"
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +89,30 @@ def test_ctrl_c_in_training_lets_the_step_finish(number: signal.Signals, capsys:
 def test_a_second_ctrl_c_ends_the_command_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert ends(PREPARED, signal.SIGTERM, signal.SIGINT) == 130
     assert capsys.readouterr().err.endswith(ENDED)
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (2, "warning: only 2 steps fitted into training.minutes, fewer than training.warmup = 3"),
+        (3, ""),
+        (0, "nothing to train: the run has ended at step 0"),
+    ],
+)
+def test_the_end_of_a_training_says_what_is_unusual(steps: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainingProgress() as show:
+        show(PREPARED)
+        for number in range(1, steps + 1):
+            show(StepReport(step=number, learning_rate=1.0, **NUMBERS_OF_A_STEP))
+        capsys.readouterr()
+        show(EndReport(step=steps, reason="minutes", seconds=240.0))
+    end = capsys.readouterr().err
+    assert end.startswith(said) if said else not end
+
+
+def test_a_joint_vocabulary_is_counted_once() -> None:
+    assert vocabulary_sizes(8000, 8000) == "vocabulary size 8,000"
+    assert vocabulary_sizes(8000, 64) == "vocabulary sizes 8,000 and 64"
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def test_parts_hold_the_scores_of_each_line_once(glassformer, trained, folder):
 
 @pytest.mark.slow
 def test_the_worst_pairs_are_dropped_by_the_command_of_the_guide(glassformer, trained, folder):
-    guide = Path(__file__).parents[2] / "docs" / "guide" / "14_bulk.md"
+    guide = Path(__file__).parents[2] / "docs" / "guide" / "bulk.md"
     [command] = [line for line in guide.read_text().splitlines() if line.startswith("paste pairs.tsv")]
     glassformer("score", trained, "pairs.tsv", "--output", "scores", "--part-bytes", "300")
     subprocess.run(["bash", "-ec", command], check=True)

@@ -50,6 +50,7 @@ def test_a_finished_run_has_nothing_more_to_do(glassformer, corpus):
         ("training.steps=0", "training.steps: expected training.steps, training.minutes or training.patience above 0"),
         ("data.target=other.txt", "holds source and target"),
         ("steps=3", "expected section.field=value"),
+        ("data.source", "join the name and its value with '=': --set data.source=VALUE"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value_and_the_allowed_values(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.truth.visit import visited
+from benchmarks.truth.visit import opened as visit_of
 
 from glassformer.bundle import Bundle
 from glassformer.corpus.tasks import CLASSIC, TASKS, Example
@@ -68,6 +68,9 @@ def test_the_demo_reaches_its_goals(demo: tuple[Path, str]):
     folder, shown = demo
     assert shown.count("✓") == 5
     assert "✗" not in shown
+    assert "package: exact" in shown
+    assert f"report of the training: {folder / 'report.html'}" in shown
+    assert '<a href="explorer.html">' in (folder / "report.html").read_text(encoding="utf-8")
     evaluated = subprocess.run(
         [*COMMAND, "evaluate", str(folder), "--json"], capture_output=True, text=True, check=True
     ).stdout
@@ -247,7 +250,9 @@ def test_the_sentences_of_the_page_are_true(demo, page, tmp_path):
     """In states that a reader can reach, PyTorch computes what the page says about the model."""
     sentences = [example.source for example in CLASSIC[1:3]]
     sentences += [one.source for one in TASKS["english-french"](1).splits["test"][:8]]
-    tally = visited(page, Translator.load(demo[0]), tmp_path / "page.html", sentences)
+    visit = visit_of(page, Translator.load(demo[0]), tmp_path / "page.html", sentences[0])
+    visit.sentences(sentences)
+    tally = visit.tally
     assert tally.false == []
     assert {"beam.scene.lead.pair", "beam.scene.drag", "why.needs", "stage.more.forced"} <= set(tally.claims)
 

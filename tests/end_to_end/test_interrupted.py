@@ -33,7 +33,7 @@ steps = 1
 PAIRS = 101_000
 """Number of pairs: their 18 MB are enough for several processes, and training the tokenizer takes time."""
 STAGES = ("checking the corpus", "training the tokenizer", "cutting into tokens")
-ENDED = "Stopped; progress is saved. Run the same command to resume."
+ENDED = "Stopped. Run the same command to resume from what is saved."
 
 
 class Command:

@@ -199,7 +199,7 @@ def test_the_command_prints_its_result_and_the_next_step(tmp_path: Path) -> None
     write_corpus(tmp_path, 161)
     first = finished(command(tmp_path, "--set", "tokenizer.vocab_size=30")).splitlines()
     assert first[0] == "161 pairs, 161 kept (100.00 %). Ready to train on."
-    assert first[1] == "154 training pairs, 7 for validation; vocabularies 30 and 30: written to runs/small/prepared"
+    assert first[1] == "154 training pairs, 7 for validation; vocabulary size 30: written to runs/small/prepared"
     assert first[2] == "train on it:  glassformer train small.toml --set tokenizer.vocab_size=30"
     again = finished(command(tmp_path, "--set", "tokenizer.vocab_size=30")).splitlines()
     assert again[0].endswith(": runs/small/prepared was already complete")

@@ -19,7 +19,7 @@ from end_to_end.agent import Agents
 from end_to_end.conftest import write_corpus
 from end_to_end.runs import latest, steps, train
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "13_many_machines.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "many_machines.md"
 TIMEOUT = 8
 """Seconds after which a rank that hangs ends the others; a busy machine may delay an update by some seconds."""
 LONG = ("training.steps=90", f"training.timeout={TIMEOUT}", "data.prepared=prepared")

@@ -75,9 +75,9 @@ class Served:
         return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
 
     def engines(self) -> list[int]:
-        """Return the processes of the models."""
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
-        return list(map(int, found.stdout.split()))
+        """Return the processes of the models and those that read long texts, the oldest first."""
+        children = psutil.Process(self.process.pid).children()
+        return [child.pid for child in sorted(children, key=psutil.Process.create_time)]
 
 
 def finished(work: Coroutine[Any, Any, T]) -> T:

@@ -185,3 +185,40 @@ def test_why_opens_the_explorer_of_the_sentence(explored, browser):
         explorer.wait_for_load_state()
         explorer.evaluate("() => glassformer.ready.then(() => null)")
         assert explorer.evaluate("glassformer.app.state.sentence") == SENTENCE
+
+
+@pytest.mark.browser
+def test_why_opens_what_speaks_for_the_clicked_word(explored, browser):
+    with browser.new_context(locale="en", viewport={"width": 1440, "height": 900}) as window:
+        page = window.new_page()
+        page.goto(f"http://127.0.0.1:{explored.port}/")
+        page.locator("textarea").fill(f"the cat sleeps. {SENTENCE}")
+        clicked = page.locator(".sentence[data-sentence='1'] .word").nth(1)
+        clicked.click()
+        word = clicked.inner_text()
+        with window.expect_page() as opened:
+            page.get_by_role("link", name="Why?").click()
+        explorer = opened.value
+        explorer.get_by_role("heading", name=f"Why “{word}”?").wait_for()
+        assert explorer.locator(".gf-zoom .gfz-place", has_text="Softmax").is_visible()
+        assert explorer.evaluate("glassformer.app.state.sentence") == SENTENCE
+        assert explorer.locator(".gf-zoom .gfz-room").get_by_text(word, exact=True).first.is_visible()
+
+
+@pytest.mark.browser
+def test_why_opens_the_wording_that_the_reader_has_chosen(explored, browser):
+    with browser.new_context(locale="en") as window:
+        page = window.new_page()
+        page.goto(f"http://127.0.0.1:{explored.port}/")
+        page.locator("textarea").fill(SENTENCE)
+        page.locator(".word").first.click()
+        chosen = page.locator(".wordings [aria-pressed=false]").first
+        wording = chosen.inner_text()
+        chosen.click()
+        page.locator(".target", has_text=wording).wait_for()
+        page.locator(".word").first.click()
+        with window.expect_page() as opened:
+            page.get_by_role("link", name="Why?").click()
+        explorer = opened.value
+        explorer.locator(".gf-zoom h3", has_text="Why").wait_for()
+        assert explorer.evaluate("glassformer.app.result.current.text") == wording

@@ -36,5 +36,5 @@ def test_any_bytes_are_read_or_refused(message):
 
 @pytest.mark.parametrize("message", [b"\x12\x07test", b"\x08", b"\x0b", b"\xff" * 20])
 def test_a_cut_message_is_refused(message):
-    with pytest.raises(ValueError, match="not a message"):
+    with pytest.raises(ValueError, match="not a Protocol Buffers message"):
         list(fields(message))

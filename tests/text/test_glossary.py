@@ -70,7 +70,10 @@ def test_a_file_of_terms(tmp_path):
         (b"cat\t", "line 1: expected a target term with a letter or a digit, got ''"),
         (b"\tchat", "line 1: expected a source term with a letter or a digit, got ''"),
         (b"cat\tchat|", "line 1: expected a target term with a letter or a digit"),
-        (b"\ncat\tchat\nCat\tfelin", r"line 3: expected one translation of 'Cat', got another than in .*line 2"),
+        (
+            b"\ncat\tchat\nCat\tfelin",
+            r"line 3: expected one translation of 'Cat', got a different one than in .*line 2",
+        ),
         (b"caf\xe9\tcaf\xe9", "terms.tsv: expected UTF-8, got another byte at 3"),
     ],
 )

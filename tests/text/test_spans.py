@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glassformer.text.spans import protected_spans
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "18_terms.md"
+PAGE = Path(__file__).parents[2] / "docs" / "terms.md"
 
 
 def found(text, *patterns):
@@ -18,7 +18,7 @@ def found(text, *patterns):
 
 
 def examples():
-    rows = GUIDE.read_text(encoding="utf-8").split("| kind | examples |")[1].split("\n\n")[0].splitlines()[2:]
+    rows = PAGE.read_text(encoding="utf-8").split("| kind | examples |")[1].split("\n\n")[0].splitlines()[2:]
     for row in rows:
         cell = row.split(" | ")[1].removesuffix(" |")
         for one in re.finditer(r"`` (.+?) ``|`(.+?)`|<code>(.+?)</code>", cell):
@@ -30,12 +30,12 @@ EXAMPLES = [*examples()]
 
 @pytest.mark.parametrize("example", EXAMPLES)
 @pytest.mark.parametrize("around", ["{}", "Have {} here", "({})", "Have {}, or not.", "Is it {}?", "“{}”", "这是{}。"])
-def test_every_example_of_the_guide_is_whole(around, example):
+def test_every_example_of_the_reference_is_whole(around, example):
     before, after = around.split("{}")
     assert found(before + example + after) == [example]
 
 
-def test_the_guide_has_examples():
+def test_the_reference_has_examples():
     assert len(EXAMPLES) > 50
 
 

@@ -431,7 +431,7 @@ def test_only_damaged_checkpoints_are_an_error_and_stay_untouched(saved, damage)
     model, optimiser, checkpoints = saved
     for path in checkpoints.paths():
         damage(path)
-    with pytest.raises(CheckpointError, match=r"no checkpoint in .* can be read; the latest: .*step-00000003"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint in .* can be read; .* The latest: .*step-00000003"):
         checkpoints.restore(model, optimiser)
     assert len(checkpoints.paths()) == 3
 
@@ -439,7 +439,7 @@ def test_only_damaged_checkpoints_are_an_error_and_stay_untouched(saved, damage)
 @pytest.mark.parametrize(("before", "after"), [("adam", "muon"), ("muon", "adam"), ("adamw", "muon")])
 def test_a_training_resumes_with_a_different_optimiser_with_a_warning(training, tmp_path, caplog, before, after):
     training(4, config=replace(CONFIG, optimiser=before, checkpoint_every=4))
-    assert "starts anew" not in caplog.text
+    assert "starts from zero" not in caplog.text
     losses, _, _ = training(6, config=replace(CONFIG, optimiser=after, checkpoint_every=4))
     assert list(losses) == [5, 6]
     assert "was written with a different training.optimiser: the optimiser's state of" in caplog.text

@@ -34,6 +34,16 @@ def test_every_schedule_rises_linearly_to_its_peak(schedule, warmup, share):
     assert rate == pytest.approx(0.3 * step / warmup)
 
 
+@pytest.mark.parametrize("schedule", ["paper", "cosine", "constant"])
+def test_a_limit_of_time_ends_the_warm_up_after_a_quarter(schedule):
+    def rate(step, time):
+        return learning_rate(schedule, step, peak=0.3, warmup=400, progress=0.0, time=time)
+
+    assert rate(5, 0.125) == pytest.approx(0.15)
+    assert rate(13, 0.25) == rate(51, 0.9) == pytest.approx(0.3)
+    assert rate(200, 0.01) == pytest.approx(0.15), "many steps in little time: the warm-up is as long as asked for"
+
+
 @given(progress=st.floats(0, 1), step=st.integers(100, 10**6))
 def test_the_cosine_falls_to_zero(progress, step):
     rate = learning_rate("cosine", step, peak=0.3, warmup=100, progress=progress)

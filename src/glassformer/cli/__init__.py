@@ -99,16 +99,19 @@ def _module_of(command: str) -> str:
 
 def _version(wanted: bool) -> bool:
     if wanted:
-        from glassformer import __version__
+        from glassformer import __released__, __version__
 
-        typer.echo(f"glassformer {__version__}")
+        typer.echo(f"glassformer {__version__} ({__released__})")
         raise typer.Exit
     return wanted
 
 
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and the date of its release."
+        ),
     ] = False,
     debug: Annotated[
         bool,

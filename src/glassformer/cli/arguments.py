@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from glassformer.built_in import run_folder
+
 __all__ = [
     "BeamSize",
     "ConfigName",
@@ -23,9 +25,19 @@ __all__ = [
     "TrainingDevice",
 ]
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo.")]
+RunFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", parser=run_folder, help="Run directory, such as runs/demo; or demo, the model in the package."
+    ),
+]
 RunOrCombination = Annotated[
-    Path, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo; or a file written by `tune`.")
+    Path,
+    typer.Argument(
+        metavar="RUN",
+        parser=run_folder,
+        help="Run directory, such as runs/demo; demo, the model in the package; or a file written by `tune`.",
+    ),
 ]
 ConfigName = Annotated[
     str, typer.Argument(metavar="CONFIG", help="TOML file, or name of a recipe (`glassformer recipes` lists them).")
@@ -58,7 +70,7 @@ BeamSize = Annotated[
     ),
 ]
 SearchAgain = Annotated[
-    bool, typer.Option("--retry", help="Search again, by other means, where an output is suspicious.")
+    bool, typer.Option("--retry", help="Search suspicious outputs again: greedily, by sampling, then in parts.")
 ]
 Device = Annotated[
     str,
@@ -76,7 +88,10 @@ TrainingDevice = Annotated[
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(
-        "--ensemble", metavar="RUN", help="Also use this run's model, and average the probabilities. Repeatable."
+        "--ensemble",
+        metavar="RUN",
+        parser=run_folder,
+        help="Also use this run's model, and average the probabilities. Repeatable.",
     ),
 ]
 GlossaryFile = Annotated[

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from glassformer.built_in import run_folder
 from glassformer.cli.arguments import BeamSize, Data, DecodingOverrides, Device, Ensemble, Group, Overrides
 from glassformer.cli.hidden_options import HIDDEN_OPTIONS
 from glassformer.decoding.options import EngineName, Quantization
@@ -82,6 +83,7 @@ class ChosenModels(NamedTuple):
         typer.Option(
             "--rescore",
             metavar="RUN",
+            parser=run_folder,
             help="Rank the outputs of all runs by the scores of all; RUN may write from right to left, or translate "
             "back. Repeatable.",
         ),

@@ -25,7 +25,7 @@ class Parts(NamedTuple):
     ray: Annotated[
         str | None,
         typer.Option(
-            "--ray", metavar="[ADDRESS]", help="Make the parts on a Ray cluster.  [ADDRESS: local, this machine alone]"
+            "--ray", metavar="[ADDRESS]", help="Make the parts on a Ray cluster, at ADDRESS or on this machine."
         ),
     ] = None
     finish: Annotated[

@@ -27,7 +27,7 @@ from glassformer.jobs.run_reports import (
 from glassformer.system.machine import is_first_process
 from glassformer.training.reports import CheckpointReport, EndReport, Measured, StepReport, ValidationReport
 
-__all__ = ["TrainingProgress", "stop_on_signal"]
+__all__ = ["TrainingProgress", "stop_on_signal", "vocabulary_sizes"]
 
 _SECONDS_BETWEEN_LINES = 10.0
 _BAR_UNITS = 1000
@@ -42,6 +42,9 @@ class TrainingProgress:
         self.task: TaskID | None = None
         self.last_line = 0.0
         self.loss: float | None = None
+        self.warmup = 0
+        self.stepped = False
+        """Whether this process has trained a step."""
         self.stage = ""
         self.training = False
         """Whether the corpus is ready, and training has begun."""
@@ -91,6 +94,14 @@ class TrainingProgress:
                 too_few = "too few texts translated in time; run `glassformer calibrate`"
                 result = calibration_result(report.guards) if report.guards else too_few
                 self._line(f"guards: {result}")
+            case EndReport(step=step) if not self.stepped:
+                self._line(f"nothing to train: the run has ended at step {step:,}")
+            case EndReport(reason="minutes", step=step) if step < self.warmup:
+                self._line(
+                    f"warning: only {step:,} steps fitted into training.minutes, fewer than training.warmup = "
+                    f"{self.warmup:,}, so the model has learned little; raise training.minutes, or choose a smaller "
+                    "model"
+                )
             case CheckpointReport() | EndReport():
                 pass
 
@@ -109,13 +120,13 @@ class TrainingProgress:
             self._line(f"warning: {warning}")
 
     def _prepared(self, report: PreparedReport) -> None:
-        self.training = True
+        self.training, self.warmup = True, report.warmup
         left_out = "".join(
             f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in report.dropped.items() if count
         )
         self._line(
-            f"{report.train_pairs:,} training pairs{left_out}, {report.valid_pairs:,} for validation; vocabularies "
-            f"{report.source_vocabulary:,} and {report.target_vocabulary:,}; {report.parameters:,} parameters"
+            f"{report.train_pairs:,} training pairs{left_out}, {report.valid_pairs:,} for validation; "
+            f"{vocabulary_sizes(report.source_vocabulary, report.target_vocabulary)}; {report.parameters:,} parameters"
         )
         if report.chosen:
             self._line(f"chosen for {report.chosen}")
@@ -125,11 +136,12 @@ class TrainingProgress:
     def _step(self, report: StepReport) -> None:
         # Losses of single batches vary widely: show their moving average.
         self.loss = report.loss if self.loss is None else 0.95 * self.loss + 0.05 * report.loss
+        self.stepped = True
         done = report.seconds / max(report.seconds + report.seconds_left, 1e-9)
         text = (
             f"step {report.step:,} · epoch {report.epoch} · loss {self.loss:.3f} · learning rate "
             f"{report.learning_rate:.1e} · {report.tokens_per_second:,.0f} tokens/s · "
-            f"{_clock(report.seconds_left)} left"
+            f"{_clock(report.seconds_left)} left of training"
         )
         if self.task is not None:
             self.bar.update(self.task, completed=int(_BAR_UNITS * done), description=text)
@@ -166,12 +178,17 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt:
-        show.console.print("Stopped; progress is saved. Run the same command to resume.")
+        show.console.print("Stopped. Run the same command to resume from what is saved.")
         before = dict.fromkeys(before, signal.SIG_DFL)  # Python prints a traceback when it is interrupted at exit
         raise typer.Exit(INTERRUPTED) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def vocabulary_sizes(source: int, target: int) -> str:
+    """Return in words how many tokens the vocabularies have; a joint vocabulary is counted once."""
+    return f"vocabulary size {source:,}" if source == target else f"vocabulary sizes {source:,} and {target:,}"
 
 
 def _quality(loss: float, metric: Measured | None) -> str:

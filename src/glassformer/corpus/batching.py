@@ -35,7 +35,7 @@ BLOCK = 1024
 """Number of neighbouring pairs that stay together when a large corpus is shuffled, for fast reading from disk."""
 
 Resample = Callable[[Sequence[IdArray], Sequence[IdArray], int], tuple[Sequence[IdArray], Sequence[IdArray]]]
-"""Encodes the sources and targets of some pairs anew; the same seed gives the same tokens."""
+"""Encodes the sources and targets of some pairs again; the same seed gives the same tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ def stream(
     """Yield batches without end, epoch after epoch, each with the position after it.
 
     A stream from a later `start` yields the same batches as the whole stream does from there on, without reading
-    earlier windows. `resample` encodes the texts of each window anew, with a random seed that depends only on `seed`
+    earlier windows. `resample` encodes the texts of each window again, with a random seed that depends only on `seed`
     and the window.
     Neither side of a batch has more than `batch_tokens` ids, including padding, unless the batch is a single longer
     pair.
@@ -202,7 +202,7 @@ class _Window:
     def read(
         cls, examples: Examples, batch_tokens: int, seed: int, epoch: int, window: int, resample: Resample | None = None
     ) -> "_Window":
-        """Return a window of an epoch; `resample` encodes its texts anew before the batches are planned."""
+        """Return a window of an epoch; `resample` encodes its texts again before the batches are planned."""
         runs = _runs(len(examples), seed, epoch, window)
         sources: Sequence[IdArray] = [ids for run in runs for ids in examples.source[run.start : run.stop]]
         targets: Sequence[IdArray] = [ids for run in runs for ids in examples.target[run.start : run.stop]]

@@ -45,7 +45,7 @@ def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Joined(Sequence[IdArray]):
-    """The arrays of `own`, then the arrays of `other` in these rows."""
+    """The arrays of `own`, then the chosen rows of `other`."""
 
     own: Sequence[IdArray]
     other: Sequence[IdArray]

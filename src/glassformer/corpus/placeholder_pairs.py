@@ -39,7 +39,7 @@ class _Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderPairs:
-    """Puts placeholder tokens into pairs, in place of the protected spans that stand on both sides.
+    """Puts placeholder tokens into pairs, in place of the protected spans that occur on both sides.
 
     Most corpora have few such spans. So a share of the pairs gets tokens in place of words that are translations of
     each other, or after such words. A pair alone decides about its words and tokens, so that all processes agree.
@@ -54,7 +54,7 @@ class PlaceholderPairs:
 
     @classmethod
     def of(cls, source: Tokenizer, target: Tokenizer) -> "PlaceholderPairs | None":
-        """Return what puts tokens in place of spans that stand on both sides; None for vocabularies without them."""
+        """Return what puts tokens in place of spans that occur on both sides; None for vocabularies without them."""
         return cls(source, target) if has_placeholders(source) and has_placeholders(target) else None
 
     def __call__(self, source: str, target: str) -> _Pair:

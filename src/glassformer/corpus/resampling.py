@@ -1,4 +1,4 @@
-"""Subword resampling: encode texts anew in each epoch, so that the model sees words cut in different ways."""
+"""Subword resampling: encode texts again in each epoch, so that the model sees words cut in different ways."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Resampler"]
 
 @dataclass(frozen=True, slots=True)
 class Resampler:
-    """Encodes sources and targets anew, as `Resample` describes; a side without a subword tokenizer stays unchanged."""
+    """Encodes sources and targets again, as `Resample` describes; only a subword tokenizer changes its side."""
 
     source: Tokenizer
     target: Tokenizer
@@ -26,7 +26,7 @@ class Resampler:
     def __call__(
         self, sources: Sequence[IdArray], targets: Sequence[IdArray], seed: int
     ) -> tuple[Sequence[IdArray], Sequence[IdArray]]:
-        """Return both sides, encoded anew."""
+        """Return both sides, encoded again."""
         return self._side(self.source, sources, seed), self._side(self.target, targets, seed + 1)
 
     def _side(self, tokenizer: Tokenizer, sentences: Sequence[IdArray], seed: int) -> Sequence[IdArray]:

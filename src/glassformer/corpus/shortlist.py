@@ -1,7 +1,7 @@
 """Shortlists: the few target tokens that the tokens of a source suggest, among which a search can choose.
 
 The candidates come from IBM model 1 on the ids of the training pairs: the target tokens that each source token most
-probably generates. A source token that is a target token, too, suggests itself: names, numbers and placeholders.
+probably generates. A source token that is also a target token suggests itself, as names and numbers do.
 
 shortlist.safetensors    the candidates of each source token, and the most frequent target tokens
 

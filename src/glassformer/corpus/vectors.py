@@ -52,7 +52,7 @@ def _entries(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
         width = width or len(numbers)
         if not numbers or len(numbers) != width:
             raise DataError(
-                f"{path}, line {number}: expected a token and {width or 'its'} numbers with single spaces between, "
+                f"{path}, line {number}: expected a token and {width or 'its'} numbers separated by single spaces, "
                 f"got {len(numbers)} after {quoted(token)}; correct or remove the line"
             )
         yield number, token, numbers

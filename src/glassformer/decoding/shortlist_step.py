@@ -1,4 +1,4 @@
-"""The Transformer as a `Step` whose tokens are numbered anew for each sentence, so that only its candidates count.
+"""The Transformer as a `Step` whose tokens are renumbered for each sentence, so that only its candidates count.
 
 Number j of a sentence stands for its j-th candidate. The searches see a small vocabulary and need to know nothing of
 candidates. A sentence's log probabilities do not depend on the other sentences of the batch.

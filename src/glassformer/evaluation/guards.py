@@ -130,7 +130,7 @@ class Guards:
 
 
 def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
-    """Return thresholds for the signals of some outputs, and the quantile that all thresholds are.
+    """Return thresholds for the signals of some outputs, and the quantile at which all thresholds lie.
 
     The quantile is the lowest at which all guards together can be expected to flag at most `share` of new outputs. An
     output whose value is a threshold counts as flagged, unless other outputs have the same value: of n + 1 outputs that

@@ -73,7 +73,7 @@ def signals(output: ModelOutput, usual: Usual | None, names: Iterable[str] | Non
 def longest_repetition(tokens: Sequence[Hashable]) -> int:
     """Return the number of tokens in the longest run that repeats the tokens right before it.
 
-    It is 0 if no phrase follows itself, 1 for "very very", and 6 for a phrase of three tokens that stands three times.
+    It is 0 if no phrase follows itself, 1 for "very very", and 6 for a phrase of three tokens that occurs three times.
     """
     if len(set(tokens)) == len(tokens):  # so most outputs, which need no search
         return 0
@@ -132,7 +132,7 @@ def _short(output: ModelOutput, usual: Usual | None) -> float | None:
 
 
 def _copy(output: ModelOutput, _: Usual | None) -> float:
-    """Share of the words of both sides that stand on both sides; protected spans do not count."""
+    """Share of the words of both sides that occur on both sides; protected spans do not count."""
     source, target = (_WORD.findall(text.casefold()) for text in (output.source, output.target))
     if set(source).isdisjoint(target):  # the rest takes longer
         return 0.0
@@ -153,7 +153,7 @@ def _script_share(output: ModelOutput, usual: Usual | None) -> float | None:
 
 
 def _numbers(output: ModelOutput, _: Usual | None) -> float:
-    """Number of numbers that stand on one side only."""
+    """Number of numbers that occur on one side only."""
     if not (_NUMBER.search(output.source) or _NUMBER.search(output.target)):
         return 0.0
     source, target = numbers_of(output.source), numbers_of(output.target)

@@ -176,7 +176,7 @@ def bootstrap(
 def randomisation(first: Counted, second: Counted, *, tosses: int = TOSSES, seed: int = 1) -> float:
     """Return the two-sided p-value of the difference: (tosses that reach the difference + 1) / (tosses + 1).
 
-    Only lines with different counts are tossed, because swapping equal counts changes nothing.
+    Only lines whose counts differ are swapped at random, because swapping equal counts changes nothing.
     """
     differ = (first.lines != second.lines).any(1)
     change = (first.lines - second.lines)[differ]

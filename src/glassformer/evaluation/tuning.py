@@ -56,7 +56,7 @@ class CandidateTable:
         metric: str,
         language: str = "",
     ) -> "CandidateTable":
-        """Return the table of some items, each with at least one candidate.
+        """Return the table of the candidates of these items; each item has at least one candidate.
 
         Args:
             texts: the candidates of each item.

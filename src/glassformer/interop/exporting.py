@@ -81,7 +81,7 @@ def check_order(bundle: Bundle) -> None:
 
 
 def weights_of(bundle: Bundle) -> dict[str, Any]:
-    """Return the weights of a run by name, as writable NumPy arrays.
+    """Return the weights of a run by name, as writable NumPy arrays in float32.
 
     Raises:
         CheckpointError: the file is damaged.
@@ -91,7 +91,7 @@ def weights_of(bundle: Bundle) -> dict[str, Any]:
 
     path = bundle.folder / WEIGHTS
     try:
-        return {name: weight.copy() for name, weight in load_file(path).items()}
+        return {name: weight.astype("float32") for name, weight in load_file(path).items()}
     except (SafetensorError, OSError, TypeError, MemoryError) as error:
         raise CheckpointError(
             f"{path} is damaged or cut short: {shortened(str(error))}; copy the file again"

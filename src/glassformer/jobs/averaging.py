@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from glassformer.built_in import refuse_built_in
 from glassformer.bundle import WEIGHTS, Bundle, put_weights, save_weights
 from glassformer.corpus.batching import Examples
 from glassformer.errors import ConfigError
@@ -32,6 +33,7 @@ def average(run: str | Path, last: int, output: str | Path | None = None) -> Pat
 
     Paper: §6.1.
     """
+    refuse_built_in(run, "average")
     bundle = Bundle.load(run)
     paths = Checkpoints(bundle.folder / CHECKPOINTS, last).paths()
     if not 1 <= last <= len(paths):
@@ -69,6 +71,6 @@ def average_if_better(
     if kept:
         forget_guards(bundle.folder)
         save_weights(mean, bundle.folder / WEIGHTS)
-    # If the run was killed right after saving the mean, its best weights are the mean, which thus was kept.
+    # An earlier call may have been killed right after it saved the mean: the best weights are then the mean.
     kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))
     return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

@@ -322,7 +322,7 @@ def collected(
         left = (time.perf_counter() - begun) / max(done, 1) * (size - done)
         on_progress(ProgressReport(stage="translating", done=done, total=size, unit="bytes", seconds_left=left))
     if failed:
-        raise DataError(f"{len(failed)} of {total} parts failed, all others are complete; the first: {failed[0]}")
+        raise DataError(f"{len(failed)} of {total} parts failed, the others are complete; first error: {failed[0]}")
     return BulkSummary(parts=total, made=made, statuses=statuses)
 
 

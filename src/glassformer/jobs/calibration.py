@@ -46,8 +46,8 @@ def calibrate(
         translator: the run, with the search to calibrate.
         items: the texts; a confidence needs references (see `too_few`).
         flagged: share of the outputs that are flagged, from 0 to 1.
-        close_chrf: the chrF, from 0 to 100, of an output that is close to its reference.
-        stop: whether to translate no more texts; the guards are then calibrated on those translated so far.
+        close_chrf: an output is close to its reference from this chrF on, 0 to 100.
+        stop: returns True to stop translating; the guards are then calibrated on the outputs so far.
 
     Raises:
         DataError: there are too few texts that can be translated.
@@ -94,7 +94,7 @@ def guards_of(
 
 
 def fewest_texts(flagged: float = FLAGGED) -> int:
-    """Return the minimum number of texts for thresholds that flag this share of the outputs: that flag one of them."""
+    """Return how many texts are needed so that thresholds for this share of the outputs flag at least one of them."""
     return int(np.ceil(1 / flagged))
 
 

@@ -149,11 +149,11 @@ def _check(
 def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]) -> None:
     """Raise an error for arguments that do not fit translations that exist."""
     if not source:
-        raise ConfigError("translations: expected source, the file that was translated, to be given, too; give it")
+        raise ConfigError("translations: expected source as well (the file that was translated), got none; give it")
     chosen = {"n_best": search.n_best > 1, "best_of_reference": search.best_of_reference, "sample": search.sample}
     for name, value in {**chosen, **settings}.items():
         if value:
-            raise ConfigError(f"{name} has no effect on translations that exist: leave it or the translations out")
+            raise ConfigError(f"{name} has no effect with translations; leave one of them out")
 
 
 class _Distillation:

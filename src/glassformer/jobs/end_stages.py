@@ -57,6 +57,7 @@ def _average(ended: Ended) -> Iterator[RunReport]:
     """Keep the mean of the last checkpoints if it is better, where `training.average` asks for it."""
     settings, step = ended.bundle.configuration.training, ended.end.step
     if settings.average and not ended.log.has("average", step):
+        yield ProgressReport(stage="validating the mean of the last checkpoints")
         averaged = average_if_better(ended.bundle, ended.checkpoints, ended.prepared.valid, ended.metric, ended.change)
         ended.log.write(averaged, step)
         yield averaged
@@ -67,6 +68,7 @@ def _align(ended: Ended) -> Iterator[RunReport]:
     pairs, step = list(islice(ended.prepared.valid_pairs, COMPARED_PAIRS)), ended.end.step
     if not pairs or ended.log.has("alignment", step):
         return
+    yield ProgressReport(stage="choosing the heads that align words")
     model = ended.kept_model()
     with ended.change(model):
         alignment = choose_alignment(ended.bundle, model, pairs)

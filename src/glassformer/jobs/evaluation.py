@@ -12,6 +12,7 @@ from glassformer.errors import ConfigError, shortened
 from glassformer.evaluation.items import Items, read_items
 from glassformer.evaluation.metrics import METRICS, References, Score, metrics_named, score_texts
 from glassformer.evaluation.significance import score_texts_with_intervals
+from glassformer.jobs.run_reports import OnProgress, ProgressReport
 from glassformer.recipes.configuration import Configuration
 from glassformer.recipes.corpora import corpus_for
 from glassformer.training.reports import Measured
@@ -183,14 +184,20 @@ def _evaluate_split(
     return SplitResult(name=name, sentences=len(examples), exact=exact.value, bleu=bleu.value, pairs=shares)
 
 
-def validation_metric(bundle: Bundle, valid: TextPairs) -> "Callable[[Transformer], Measured] | None":
-    """Return a function that scores a model's greedy translations of the first validation lines; None for "none"."""
+def validation_metric(
+    bundle: Bundle, valid: TextPairs, on_progress: OnProgress
+) -> "Callable[[Transformer], Measured] | None":
+    """Return a function that scores a model's greedy translations of the first validation lines; None for "none".
+
+    It reports to `on_progress` before it translates.
+    """
     settings = bundle.configuration.training
     if settings.metric == "none" or not valid:
         return None
     items, score_of = validation_items(bundle.configuration, valid), METRICS[settings.metric]
 
     def measure(model: "Transformer") -> Measured:
+        on_progress(ProgressReport(stage=f"scoring translations of {len(items.sources):,} validation texts"))
         translator = Translator(bundle, model)
         [score], _ = evaluate(translator, items.sources, items.references, [settings.metric], beam_size=1)
         return Measured(score.name, score.value, higher_is_better=score_of.higher_is_better)

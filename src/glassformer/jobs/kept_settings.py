@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from glassformer.built_in import run_folder
 from glassformer.bundle import WEIGHTS
 from glassformer.errors import CheckpointError, quoted
 
@@ -26,6 +27,7 @@ def stored_weights(run: Path) -> Path:
     Raises:
         CheckpointError: there is none.
     """
+    run = run_folder(run)
     for path in (run / WEIGHTS, run / "model.bin"):
         if path.exists():
             return path

@@ -46,12 +46,13 @@ class LoadedRun:
             source_vocabulary=len(self.bundle.source_tokenizer),
             target_vocabulary=len(self.bundle.target_tokenizer),
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
+            warmup=self.bundle.configuration.training.warmup,
             chosen=self.prepared.chosen,
             resumed_step=step,
         )
 
     def resampler(self) -> Resampler | None:
-        """Return what encodes each batch's texts anew, or None if `tokenizer.sampling` is off."""
+        """Return what encodes each batch's texts again, or None if `tokenizer.sampling` is off."""
         prepared, configuration = self.prepared, self.prepared.configuration
         amount = configuration.tokenizer.sampling
         assert amount != "auto", "`fit` chooses it"

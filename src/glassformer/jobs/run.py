@@ -99,7 +99,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
     state = _restored(checkpoints, ranks, model, optimiser, average)
     saver = Saver(loaded, checkpoints, state) if ranks.leads else None
     on_report(loaded.report(state.step if state else 0))
-    metric = validation_metric(bundle, prepared.valid_pairs)
+    metric = validation_metric(bundle, prepared.valid_pairs, on_report)
     reports = steps(
         model,
         prepared.train,

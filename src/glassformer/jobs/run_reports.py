@@ -66,6 +66,8 @@ class PreparedReport:
     source_vocabulary: int
     target_vocabulary: int
     parameters: int
+    warmup: int
+    """Steps of warm-up, unless a limit of time shortens it."""
     chosen: str
     """The settings that were left open and the values chosen for the corpus, in words; "" if none was open."""
     resumed_step: int

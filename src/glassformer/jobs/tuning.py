@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.built_in import refuse_built_in
 from glassformer.bundle import Bundle
 from glassformer.corpus.analogy import LEXICON, save_lexicon
 from glassformer.errors import DataError
@@ -102,6 +103,7 @@ def keep_lexicon(run: Path) -> Path:
         DataError: the training files cannot be read.
         CheckpointError: the run or its prepared corpus is damaged, or the file cannot be written.
     """
+    refuse_built_in(run, "lexicon")
     path = run / LEXICON
     if not path.exists():
         configuration = Bundle.load(run).configuration

@@ -105,7 +105,7 @@ class DataConfig:
     replay_target: Files = ""
     """Target of the replayed corpus; without it, the run in training.start_from translates `replay_source` once."""
     replay_share: Annotated[float, Range(0, 0.99)] = 0.3
-    """Share of the pairs of an epoch that are replayed, drawn anew in each epoch."""
+    """Share of the pairs of an epoch that are replayed, drawn again in each epoch."""
     source_language: str = ""
     """Language of the source, as a BCP 47 tag such as "en" or "pt-BR", for exported models."""
     target_language: str = ""
@@ -228,7 +228,8 @@ class TrainingConfig:
     """Learning rate after the warm-up: "paper" falls with 1/√step (5.3), "cosine" falls along a cosine to 0 at the end,
     "constant" stays at the peak."""
     warmup: Annotated[int, Range(0, 10**12)] = 4000
-    """Number of updates in which the learning rate rises linearly to its peak; 0 = chosen from the corpus."""
+    """Number of updates in which the learning rate rises linearly to its peak; 0 = chosen from the corpus. With
+    `minutes`, the rise ends after a quarter of the time at the latest."""
     label_smoothing: Annotated[float, Range(0, 0.999)] = 0.1
     """Share ε of the target's probability that is spread over the whole vocabulary (5.4)."""
     r_drop: Annotated[float | Literal["auto"], Range(0, 1000)] = 0.0
@@ -246,8 +247,8 @@ class TrainingConfig:
     clip_norm: Annotated[float, Range(0, 10**9)] = 0.0
     """Maximum norm of the gradients: larger gradients are scaled down to it; 0 = no limit."""
     precision: Precision = "fp32"
-    """Number format of matrix products; weights, norms, softmax and loss stay in fp32. "auto" = bf16 if it is faster
-    than fp32. "fp16", for GPUs without bf16, scales the loss so that gradients do not underflow."""
+    """Number format of matrix products; weights, norms, softmax and loss stay in float32. "auto" = bf16 if it is faster
+    than float32. "fp16", for GPUs without bf16, scales the loss so that gradients do not underflow."""
     device: str = "auto"
     """Device to train on: "cpu", "cuda" or another device of PyTorch; "auto" = a GPU if there is one."""
     validate_every: Annotated[int, Range(0, 10**12)] = 1000
@@ -331,13 +332,13 @@ class DecodingConfig:
     """Number of tokens by which an output may be longer than its source."""
     shortlist: Annotated[int, Range(0, 10**6)] = 0
     """Choose output tokens among the N most frequent tokens and the 20 that each source token suggests; 0 = among all.
-    This makes decoding faster, such as 500 for 16,000 tokens or 2000 for 32,000. Explanations, and outputs that must
+    This makes decoding faster, such as 500 for 16 000 tokens or 2 000 for 32 000. Explanations, and outputs that must
     begin with or contain given words, are searched among all tokens. Log probabilities count all tokens in any case."""
     retry: bool = False
-    """Whether an output that sets off guards is searched again by other means, of which the least suspicious output is
-    kept."""
+    """Search suspicious outputs again: greedily, by sampling, then in parts. The first output that sets off no guard is
+    kept, or else the least suspicious one."""
     protect: bool = True
-    """Keep addresses, placeholders, tags and numbers of three digits or more as they stand in the source."""
+    """Keep addresses, placeholders, tags and numbers of three digits or more as they are in the source."""
     protect_also: tuple[str, ...] = ()
     """Keep these texts, too, such as `ORD-*`: a `*` stands for up to 100 characters of a line, as few as possible; at
     the end, for all characters up to the next white space."""

@@ -156,7 +156,7 @@ class _Kind:
 
 
 def _are_words(lines: Sequence[str]) -> bool:
-    """Return whether nearly all lines are one word, rather than sentences of a script without spaces."""
+    """Return whether nearly all lines are single words, and not sentences of a script without spaces."""
     single = sum(len(line.split()) == 1 for line in lines)
     return 0 < len(lines) * 0.95 <= single and sum(map(len, lines)) <= 20 * len(lines)
 

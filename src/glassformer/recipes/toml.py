@@ -170,7 +170,10 @@ def set_values(values: dict[str, Any], override: str) -> None:
     name, equals, text = override.partition("=")
     section, dot, field = name.strip().partition(".")
     if not (equals and dot and section and field):
-        raise ConfigError(f"--set: expected section.field=value, such as training.steps=60, got {quoted(override)}")
+        fix = "" if equals else f"; join the name and its value with '=': --set {name.strip()}=VALUE"
+        raise ConfigError(
+            f"--set: expected section.field=value, such as training.steps=60, got {quoted(override)}{fix}"
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from glassformer.errors import shortened
+from glassformer.errors import either, shortened
 from glassformer.serving.detection import READ_CHARACTERS, DetectedLanguage
 from glassformer.serving.endpoints import (
     ASKED,
@@ -293,9 +293,9 @@ async def chosen_model(
         detected = (await service.detect(texts, fitting))[0]
     of = detected["language"] or models.code(source)
     if of is None:
-        raise RequestError(400, f"{shortened(code_of(source))} is not supported")
+        raise RequestError(400, f"{shortened(code_of(source))} is not supported; expected {either(models.sources)}")
     if to is None:
-        raise RequestError(400, f"{shortened(code_of(target))} is not supported")
+        raise RequestError(400, f"{shortened(code_of(target))} is not supported; expected {either(models.targets)}")
     if form not in (None, "", "text", "html"):
         raise RequestError(400, f"{shortened(str(form))} format is not supported")
     model = models.find(of, to)
@@ -414,7 +414,7 @@ async def _download_file(service: Service, request: Request) -> Response:
     if found is None:
         raise RequestError(404, "Invalid filename")
     name, data = found
-    # RFC 6266: a name with other than plain characters stands in the extended form.
+    # RFC 6266: a name with special characters is given in the extended form.
     written = quote(name, errors="replace")
     field = f'filename="{name}"' if written == name else f"filename*=UTF-8''{written}"
     headers = {"Content-Disposition": f"attachment; {field}", "X-Content-Type-Options": "nosniff"}

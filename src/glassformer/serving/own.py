@@ -91,7 +91,9 @@ class TranslateRequest(BaseModel):
     prefix: Annotated[
         str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
     ] = ""
-    retry: Annotated[bool, Field(description="Search again, by other means, where an output is suspicious.")] = False
+    retry: Annotated[
+        bool, Field(description="Search suspicious outputs again: greedily, by sampling, then in parts.")
+    ] = False
     glossary: Annotated[
         dict[_Term, _Forms],
         Field(max_length=MOST_TERMS, description="How some terms must be translated: target terms by source term."),

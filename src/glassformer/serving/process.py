@@ -71,7 +71,7 @@ class LoadedTranslator:
     @cached_property
     def translator(self) -> Translator:
         """The translator; loading it raises the errors of `Translator.load`."""
-        keep_memory()  # else each large batch takes memory anew that the one before gave back
+        keep_memory()  # else each large batch takes memory again that the one before gave back
         return Translator.load(self.folder, **self.how)
 
     def __call__(self, texts: Sequence[str], options: Options) -> list[Translation]:

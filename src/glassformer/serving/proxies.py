@@ -30,7 +30,7 @@ class BehindProxies:
 
 
 def _entries(scope: Scope, name: bytes) -> list[str]:
-    """Return the entries of a header that may stand several times."""
+    """Return the entries of a header that may occur several times."""
     values = (value.decode("latin-1") for key, value in scope["headers"] if key == name)
     return [entry.strip() for value in values for entry in value.split(",")]
 

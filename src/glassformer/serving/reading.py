@@ -81,7 +81,7 @@ def _number(text: str) -> float | int:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 _JSON = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)

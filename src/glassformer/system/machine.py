@@ -90,11 +90,11 @@ def keep_memory(products: int = 32) -> bool:
     """Let glibc keep freed memory instead of returning it to the kernel; return whether that is possible.
 
     This makes training on CPUs a quarter faster. Each training step frees and allocates the same large blocks; by
-    default, every block is allocated anew by the kernel, which must clear it page by page.
+    default, every block is allocated again by the kernel, which must clear it page by page.
 
     This function also limits the caches of oneDNN and of PyTorch's interface to oneDNN. Each matrix product of a new
     shape is compiled, which takes 0.3 to 2 ms; oneDNN keeps the last `products` ones, of about 0.4 MB each, PyTorch's
-    interface the last 16. By default, both keep 1,024. The limits are environment variables, which are read once,
+    interface the last 16. By default, both keep 1 024. The limits are environment variables, which are read once,
     before the first product, also by processes that this one starts; values set by the user are kept.
 
     All changes apply to the whole process.

@@ -8,4 +8,4 @@ EXPLORER_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
 }
-"""Headers of the explorer's page, which holds the rest of its policy itself."""
+"""Headers of the explorer's page; the page itself contains the rest of its policy."""

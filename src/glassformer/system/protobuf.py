@@ -41,7 +41,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         if kind == LENGTH:
             size, place = _read_varint(message, place)
         if size is None or place + size > len(message):
-            raise ValueError("not a message of Protocol Buffers")
+            raise ValueError("not a Protocol Buffers message")
         yield key >> 3, message[place : place + size]
         place += size
 
@@ -75,4 +75,4 @@ def _read_varint(message: bytes, place: int) -> tuple[int, int]:
         place, shift = place + 1, shift + 7
         if not byte & MORE:
             return value, place
-    raise ValueError("not a message of Protocol Buffers")
+    raise ValueError("not a Protocol Buffers message")

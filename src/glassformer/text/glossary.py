@@ -34,7 +34,7 @@ class Term(NamedTuple):
     """The forms, of which the first is used where there is a choice."""
     kind: Literal["span", "untranslated", "translated"]
     """A protected span, which the translation must contain as often as the source and not more often; or a term of a
-    glossary, which stays as it stands in the source or is translated."""
+    glossary, which stays as it is in the source or is translated."""
     is_ordered: bool = False
     """Whether the translation must contain the spans that are so in the order of the source."""
 
@@ -54,7 +54,7 @@ class GlossaryEntry:
 
     @property
     def is_untranslated(self) -> bool:
-        """Whether the term stays as it stands in the text."""
+        """Whether the term stays as it is in the text."""
         return self.forms == (self.source,)
 
 
@@ -127,13 +127,13 @@ class Glossary:
             known, where = entries.setdefault(key, (entry, place))
             if known.forms != entry.forms:
                 raise DataError(
-                    f"{place}: expected one translation of {quoted(entry.source)}, got another than in {where}; keep "
-                    f"one of them, or join them by {FORMS!r} if both are right"
+                    f"{place}: expected one translation of {quoted(entry.source)}, got a "
+                    f"different one than in {where}; keep one of them, or join them by {FORMS!r} if both are right"
                 )
         return cls(tuple(entry for entry, _ in entries.values()))
 
     def terms(self, text: str, taken: Sequence[Span] = ()) -> Iterator[Term]:
-        """Yield the terms that stand in a text, in order.
+        """Yield the terms that occur in a text, in order.
 
         At each place, the longest term counts; terms do not overlap each other or the spans that are `taken`, in order.
         """
@@ -184,7 +184,7 @@ def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
 
 
 def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
-    """Return the term of an entry as it stands in a text; the first letter of its forms may become a capital."""
+    """Return the term of an entry as it is in a text; the first letter of its forms may become a capital."""
     end = begin + len(found)
     if entry.is_untranslated:
         return Term(begin, end, (found,), "untranslated")

@@ -116,7 +116,7 @@ def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
 
 
 def target_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[range]:
-    """Return the indices of the words of the decoded text that each target token has letters of."""
+    """Return, for each target token, the indices of the words of the decoded text to which its letters belong."""
     if isinstance(tokenizer, ReversedTokenizer):
         return target_words(tokenizer.forward, ids[::-1])[::-1]
     return _words_of_tokens(tokenizer.decode, ids)[0]

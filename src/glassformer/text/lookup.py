@@ -99,7 +99,7 @@ class LookupTokenizer(ABC):
         content = read_json(path)
         tokens = content.get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
+            raise CheckpointError(f"{path}: expected a list of strings under 'tokens', as in a vocabulary file")
         ends = {"with_bos": content.get("with_bos", False) is True, "with_eos": content.get("with_eos", True) is True}
         try:
             return cls(Vocabulary(tuple(tokens)), **ends)

@@ -33,7 +33,7 @@ class Masked(NamedTuple):
     """The spans that the placeholder tokens stand for, in the order of `PLACEHOLDERS`."""
 
     def in_target(self, target: str) -> str:
-        """Return a translation, or its beginning, with the tokens of the spans that stand in it, each used once."""
+        """Return a translation, or its beginning, with the tokens of the spans that occur in it, each used once."""
         found = shared_spans(self.terms, spans_of(target)) if self.terms else {}
         return edited(target, [Replacement(one.begin, one.end, PLACEHOLDERS[place]) for place, one in found.items()])
 

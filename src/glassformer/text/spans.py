@@ -1,4 +1,4 @@
-"""Protected spans: the parts of a text that stand in its translation character by character.
+"""Protected spans: the parts of a text that occur in its translation character by character.
 
 Every pattern takes linear time, whatever the text: repetitions are possessive; a run of characters is entered at its
 beginning only, or over a bounded length; and no pattern repeats over the character with which it begins.
@@ -26,7 +26,7 @@ FEWEST_DIGITS = 3
 LONGEST_WILD = 100
 """Maximum number of characters that a wildcard of a reader's pattern stands for."""
 _LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
-"""Letters and digits of scripts with spaces between words, as they stand in addresses of mail."""
+"""Letters and digits of scripts with spaces between words, as they are in addresses of mail."""
 _FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
 _FORMAT = (
     r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"
@@ -79,7 +79,7 @@ KINDS = {
     "sign": r"(?<![^\s{(])#(?![^\s.,;:!?)}])",
     "number": r"(?u:\d{1,3}(?: \d{3}(?!\d))++|\d++(?:[.,:/'’\u00a0\u202f]++\d++)*+)",
 }
-"""The pattern of each kind of spans, in the order in which they are tried; docs/guide/18_terms.md has examples."""
+"""The pattern of each kind of spans, in the order in which they are tried; docs/terms.md has examples."""
 _SPAN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()), flags=re.ASCII)
 """Letters of other alphabets may touch a span, as they do in Chinese."""
 _PERHAPS = re.compile(r"[\d@{}%$<&`\\_#⟦]|:[\w+/-]|www\.")

@@ -42,7 +42,7 @@ def read_subword_model(model: bytes) -> SubwordModel:
     """Return the content of a sentencepiece model.
 
     Raises:
-        ValueError: the bytes are not a message of Protocol Buffers.
+        ValueError: the bytes are not a Protocol Buffers message.
     """
     pieces: dict[str, tuple[float, int]] = {}
     parts: dict[int, dict[int, Any]] = {2: {}, 3: {}, 5: {}}  # TrainerSpec, NormalizerSpec, the normaliser for joining

@@ -1,6 +1,6 @@
 """What a translation must contain: the protected spans of its source, and the terms of a glossary.
 
-A term stands in a text where it does not join with the letters or digits around it: "cat" is not in "cats", and 100 is
+A term occurs in a text where it does not join with the letters or digits around it: "cat" is not in "cats", and 100 is
 not in 1000. Letters of scripts without spaces between words join with nothing.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["Terms", "Written", "missing_terms", "suffices", "without_spans", "wr
 
 
 class Written(NamedTuple):
-    """A form of a term that stands in an output, at the characters [begin, end)."""
+    """A form of a term that occurs in an output, at the characters [begin, end)."""
 
     begin: int
     end: int
@@ -78,7 +78,7 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
 
 
 def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
-    """Return the forms of terms that stand in an output, from left to right, at each place the longest."""
+    """Return the forms of terms that occur in an output, from left to right, at each place the longest."""
     forms = {form for term in terms for form in term.forms}
     lengths = sorted({*map(len, forms)}, reverse=True)
     found, place = list[Written](), 0

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
-from glassformer.errors import CheckpointError, ConfigError, VocabularyError, nearest, quoted
+from glassformer.errors import CheckpointError, ConfigError, VocabularyError, either, nearest, quoted
 from glassformer.settings import Range, check_fields
 from glassformer.system.files import read_json, write_json
 from glassformer.text.characters import CharacterTokenizer
@@ -193,7 +193,7 @@ class TokenizerConfig:
     symbols: tuple[str, ...] = ()
     """Subwords only: strings without white space that always become one token, such as tags."""
     sampling: Annotated[float | Literal["auto"], Range(0, 0.999)] = 0.0
-    """Subwords only: cut the training text at random, anew in each epoch. With "bpe", the probability of skipping a
+    """Subwords only: cut the training text at random, again in each epoch. With "bpe", the probability of skipping a
     merge (BPE-dropout, usually 0.1); with "unigram", the exponent α of subword regularisation (0.2 to 0.5; a lower α
     varies more and makes more tokens: for German, 1.13 times as many with α = 0.3, 2.05 times with 0.1); 0 = off;
     "auto" = chosen from the corpus."""
@@ -228,14 +228,14 @@ class TokenizerConfig:
         if self.placeholders and without:
             raise ConfigError(
                 f"tokenizer.placeholders: expected 0 with the kind {without[0]}, got {self.placeholders}; leave it "
-                f"out, or choose {_either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"
+                f"out, or choose {either([kind for kind, row in TOKENIZER_KINDS.items() if row.takes_placeholders])}"
             )
         for name, default in subwords_only.items():
             if getattr(self, name) not in (default, "auto") and not self.has_subwords:
                 subwords = [kind for kind, row in TOKENIZER_KINDS.items() if row.subwords]
                 raise ConfigError(
                     f"tokenizer.{name}: expected its default with the kinds {' and '.join(self.kinds)}, got "
-                    f"{quoted(getattr(self, name))}; leave it out, or choose the kind {_either(subwords)}"
+                    f"{quoted(getattr(self, name))}; leave it out, or choose the kind {either(subwords)}"
                 )
 
     @property
@@ -255,13 +255,9 @@ class TokenizerConfig:
         return any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds)
 
 
-def _either(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
 def _expected_kind(got: str) -> str:
     kinds = [*TOKENIZER_KINDS]
-    return f"expected {_either(kinds)}, got {quoted(got)}{nearest(got, kinds)}"
+    return f"expected {either(kinds)}, got {quoted(got)}{nearest(got, kinds)}"
 
 
 def train_tokenizers(

@@ -164,7 +164,7 @@ class Checkpoints:
 
         Later checkpoints, which cannot be read, are renamed to begin with "damaged-". The leftovers of a killed process
         are removed. A moving average that the checkpoint lacks starts from the checkpoint's weights. The state of a
-        different optimiser starts anew, with a warning in the log.
+        different optimiser starts from zero, with a warning in the log.
 
         Raises:
             CheckpointError: there are checkpoints, but none of them can be read.
@@ -186,7 +186,10 @@ class Checkpoints:
                 return state
         if problems:
             latest = next(iter(problems.values()))
-            raise CheckpointError(f"no checkpoint in {self.folder} can be read; the latest: {latest}")
+            raise CheckpointError(
+                f"no checkpoint in {self.folder} can be read; restore the folder from a copy, or delete it to train "
+                f"from the start. The latest: {latest}"
+            )
         return None
 
     def _collect(self) -> None:
@@ -322,7 +325,8 @@ def restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: Mo
     kept = {place: entry for place, entry in entries.items() if entry.keys() == expected[place]}
     if len(kept) < len(entries):
         _log.warning(
-            "%s was written with a different training.optimiser: the optimiser's state of %d of %d weights starts anew",
+            "%s was written with a different training.optimiser: the optimiser's state of %d of %d weights starts "
+            "from zero",
             path,
             len(entries) - len(kept),
             len(entries),

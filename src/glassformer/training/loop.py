@@ -73,7 +73,7 @@ def steps(
 
     `state`, `optimiser` and `average` continue an earlier training run (see `Checkpoints.restore`). `stop` is called
     after each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an
-    `average`, the model has the averaged weights while a validation is reported. `resample` encodes the texts anew in
+    `average`, the model has the averaged weights while a validation is reported. `resample` encodes the texts again in
     each epoch. Each of several `ranks` passes the same arguments, but only rank 0 has `checkpoints`.
 
     Raises:
@@ -316,14 +316,24 @@ def _measure(model: Transformer, metric: Callable[[Transformer], Measured]) -> M
 
 def _learning_rate(model: Transformer, config: TrainingConfig, state: TrainingState) -> float:
     peak = config.learning_rate or paper_peak(model.config.d_model, config.warmup)
-    progress = _progress(config, state)
-    return learning_rate(config.schedule, state.step, peak=peak, warmup=config.warmup, progress=progress)
+    return learning_rate(
+        config.schedule,
+        state.step,
+        peak=peak,
+        warmup=config.warmup,
+        progress=_progress(config, state),
+        time=_time_share(config, state),
+    )
 
 
 def _progress(config: TrainingConfig, state: TrainingState) -> float:
     """Return the finished share of the training, by steps or by time, whichever is larger."""
-    by_time = state.seconds / (60 * config.minutes) if config.minutes else 0.0
-    return max(state.step / config.last_step, by_time)
+    return max(state.step / config.last_step, _time_share(config, state))
+
+
+def _time_share(config: TrainingConfig, state: TrainingState) -> float:
+    """Return the spent share of `minutes`, or 0 without this limit."""
+    return state.seconds / (60 * config.minutes) if config.minutes else 0.0
 
 
 def _ending(config: TrainingConfig, state: TrainingState, *, stopped: bool) -> Ending | None:

@@ -23,7 +23,7 @@ def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
     """Return the training configuration with precision "auto" replaced by "bf16" or "fp32", the faster on this device.
 
     The speed is measured, because no device property states it reliably: processors that emulate bf16 take up to three
-    times as long as in fp32, processors with native bf16 half as long.
+    times as long as in float32, processors with native bf16 half as long.
     """
     if config.precision != "auto":
         return config

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from glassformer.built_in import run_folder
 from glassformer.errors import CheckpointError, ConfigError
 from glassformer.system.files import read_json, write_json, write_safely
 
@@ -119,6 +120,7 @@ class Combination:
             CheckpointError: the file is damaged.
             ConfigError: the file names all models already.
         """
+        path, ensemble, rescore = run_folder(path), tuple(map(run_folder, ensemble)), tuple(map(run_folder, rescore))
         combination = cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
         if combination.rescores and (ensemble or rescore or lexicon):
             raise ConfigError(

@@ -92,7 +92,7 @@ class TermKeeper:
                 yield place, self._arranged(place, one, rest[place])
 
     def _taken_out(self, place: int, lacking: Sequence[Term]) -> list[Term]:
-        """Return the lacking spans of a text, but those that stand in the prefix of its output."""
+        """Return the lacking spans of a text, but those that occur in the prefix of its output."""
         begun = shared_spans(lacking, spans_of(self.request.prefixes[place]))
         return [term for number, term in enumerate(lacking) if term.kind == "span" and number not in begun]
 
@@ -115,7 +115,7 @@ class TermKeeper:
             yield from zip(places, self.translate(asked), strict=True)
 
     def _begun(self, place: int) -> str:
-        """Return the prefix of an output, as it stands in the output."""
+        """Return the prefix of an output, as it is in the output."""
         prefix, masked = self.request.prefixes[place], self.request.masked[place]
         ids = self.tokenizer.encode(masked.in_target(prefix)) if prefix else []
         return masked.restored(self.tokenizer.decode(ids))[0]

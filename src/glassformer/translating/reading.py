@@ -143,7 +143,7 @@ def with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:
 
 
 def status_of(text: str) -> Status:
-    """Return "ok" if a text can be tokenised at all, and the reason otherwise."""
+    """Return "ok" if a text can be tokenized at all, and the reason otherwise."""
     if is_normal(text):
         return "ok" if text else "blank"
     if not normalise(text):

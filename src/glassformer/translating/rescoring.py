@@ -1,4 +1,4 @@
-"""Rescoring: score the outputs of several searches by several models, and rank them anew.
+"""Rescoring: score the outputs of several searches by several models, and rank them again.
 
 A candidate is a text, so that models with different tokens, in either order or direction, can score it.
 

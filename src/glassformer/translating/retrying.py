@@ -1,4 +1,4 @@
-"""Search suspicious outputs again by other means, and keep the least suspicious output."""
+"""Search suspicious outputs again in other ways, and keep the least suspicious output."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -51,9 +51,9 @@ class TaggedText:
         return cls(text, unit, detagged(unit.chunks)) if unit else None
 
     def restored(self, one: Translation, *, links: bool) -> Translation:
-        """Return a translation of the text without its tags as one of the text with them.
+        """Put the tags of the text into a translation of its plain text.
 
-        That is the text itself if its placeholders cannot be kept in order; an alternative that is so is left out.
+        Returns the text itself if its placeholders cannot be kept in order. Such an alternative is left out.
         """
         if one.status not in TRANSLATED or not one.text.strip():
             return replace(one, links=())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.built_in import is_built_in
 from glassformer.cli.arguments import Json, RunFolder
 from glassformer.decoding.options import Quantization
 from glassformer.errors import ConfigError, DataError, shortened
@@ -80,8 +81,8 @@ def export_command(
         typer.Option(
             "--page",
             metavar="RUNTIME",
-            help="Also write a page that translates (onnx), with the files of RUNTIME: the node_modules of "
-            "`npm i @huggingface/transformers@4.3.1 --ignore-scripts`.",
+            help="With --to onnx: also write a web page that translates. RUNTIME is a node_modules folder in which you "
+            "ran `npm i @huggingface/transformers@4.3.1 --ignore-scripts`.",
         ),
     ] = "",
     overrides: Annotated[
@@ -113,7 +114,8 @@ def export_command(
     _check_effect(to, row, options)
     bundle = _with_languages(Bundle.load(run), overrides or ())
     named = f"-{options.quantization}" * (len(row.quantizations) > 1)
-    target = target or bundle.folder.with_name(f"{bundle.folder.name}-{to}{named}{row.suffix}")
+    beside = Path() if is_built_in(bundle.folder) else bundle.folder.parent
+    target = target or beside / f"{bundle.folder.name}-{to}{named}{row.suffix}"
     options = replace(options, probes=_probes(run, probe))
     found = row.export(bundle, target, options)
     if as_json:

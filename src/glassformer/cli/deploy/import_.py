@@ -102,7 +102,7 @@ def import_command(
         typer.Option("--pairs", metavar="FILE", help="Calibrate the guards on the pairs in this .tsv or .jsonl file."),
     ] = None,
 ) -> None:
-    """Make a run of a model that another program trained.
+    """Turn a model trained elsewhere into a run.
 
     It knows Marian (such as OPUS-MT) and Pegasus of Hugging Face's transformers, and the state dicts of three
     tutorials: PyTorch's on translation (nn.Transformer), Ben Trevett's on sequence-to-sequence models, and the
@@ -176,7 +176,7 @@ def _calibrate(run: Path, items: "Items") -> None:
 def _leave_out(options: dict[str, Any]) -> None:
     for option, value in options.items():
         if value is not None:
-            raise ConfigError(f"{option}: expected no value, as the model tells it, got {quoted(str(value))}")
+            raise ConfigError(f"{option}: expected no value, because the model sets it, got {quoted(str(value))}")
 
 
 def _report(imported: "Imported", run: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from glassformer.built_in import run_folder
 from glassformer.cli.option_groups import Computing
 from glassformer.errors import ConfigError, MissingDependencyError, install_command
 from glassformer.system.machine import LOOPBACK
@@ -25,7 +26,12 @@ PORT = 5000
 
 def serve_command(
     runs: Annotated[
-        list[Path] | None, typer.Argument(metavar="RUN…", help="Run directories, exported folders, or files of `tune`.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUN…",
+            parser=run_folder,
+            help="Run directories, exported folders, files of `tune`, or demo, the model in the package.",
+        ),
     ] = None,
     *,
     host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Listen on this address.")] = LOOPBACK,

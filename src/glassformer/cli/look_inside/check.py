@@ -52,8 +52,8 @@ def check_command(
     """Test a model: masks, cache, saving, use of the source.
 
     A failed check names the likely mistake. With --pairs, compute the loss of given pairs with each classic mistake
-    planted instead: it falls with the mistake that the model was trained with. Exit with status 1 if a check fails or
-    if the model was trained with a mistake.
+    planted instead, at its best temperature: it falls with the mistake that the model was trained with. Exit with
+    status 1 if a check fails or if the model was trained with a mistake.
     """
     from rich.console import Console
 
@@ -128,17 +128,26 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
 
     left_out = f" ({found.left_out:,} left out: blank or too long)" if found.left_out else ""
     console.print(f"Loss of {found.pairs:,} pairs{left_out}, {found.tokens:,} target tokens, in nats per token.")
+    console.print(
+        "The verdict compares the losses at best T: the logits divided by the temperature T at which the loss is "
+        "lowest. A loss that falls only at T = 1 is no proof, because sharper probabilities lower the loss of a model "
+        "that is less sure than right, for example after label smoothing."
+    )
     console.print(f"Each interval holds with a probability of {100 * found.confidence:.1f} %.\n")
-    table = Table("mistake planted", "loss", "difference", "interval", "verdict", box=None, pad_edge=False)
-    for column in table.columns[1:3]:
+    titles = ("mistake planted", "loss", "best T", "at best T", "difference", "verdict")
+    table = Table(*titles, box=None, pad_edge=False)
+    table.columns[4].no_wrap = True
+    for column in table.columns[1:4]:
         column.justify = "right"
-    table.add_row("none", f"{found.loss:.4f}", "", f"{found.low:.4f} to {found.high:.4f}", "")
+    numbers: tuple[str, ...] = (f"{found.loss:.4f}", f"{found.temperature:.2f}", f"{found.best:.4f}", "")
+    table.add_row("none", *numbers, "")
     for one in found.mistakes:
-        numbers = ("", "", "")
+        numbers = ("", "", "", "")
         if one.loss is not None:
-            numbers = (f"{one.loss:.4f}", f"{one.difference:+.4f}", f"{one.low:+.4f} to {one.high:+.4f}")
+            interval = f"{one.low:+.4f} to {one.high:+.4f}"
+            numbers = (f"{one.loss:.4f}", f"{one.temperature:.2f}", f"{one.best:.4f}", interval)
         table.add_row(one.title, *numbers, Text(one.verdict, style=_VERDICT_STYLES.get(one.verdict, "")))
     console.print(table)
     console.print(f"\n{'✓' if found.passed else '✗'} {found.summary}")
-    for one in found.undecided:
-        console.print(Padding(f"undecidable: {one.title}: {one.note}", (0, 0, 0, 2)))
+    for note in found.notes:
+        console.print(Padding(note, (0, 0, 0, 2)))

@@ -1,11 +1,13 @@
 """`glassformer explore`: every number of a model in the browser, served or as one page."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.arguments import Device, RunFolder
+from glassformer.built_in import BUILT_IN, run_folder
+from glassformer.cli.arguments import Device
 from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, DataError, quoted
 
@@ -17,7 +19,9 @@ __all__ = ["explore_command", "print_page"]
 
 
 def explore_command(
-    run: RunFolder,
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run directory, such as runs/demo; demo is the model in the package.")
+    ] = BUILT_IN,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="Begin with this sentence.  [default: an example]")
     ] = None,
@@ -77,17 +81,29 @@ def print_page(page: "Page") -> None:
         typer.echo(f"left out: {what}")
 
 
-def _load(run: Path, text: str | None, device: str) -> "Translator":
-    """Return the translator of a run, after checking the sentence to explain."""
+def _load(run: str, text: str | None, device: str) -> "Translator":
+    """Return the translator of a run, after checking the sentence to explain.
+
+    Raises:
+        ConfigError: a sentence is given in place of the run.
+        DataError: the sentence is blank, or not valid Unicode.
+    """
     from glassformer.translator import Translator
 
+    if text is None and " " in run.strip() and not Path(run).exists():
+        command = f"glassformer explore {BUILT_IN} {shlex.quote(run)}"
+        raise ConfigError(
+            f"RUN: expected the folder of a run, got the text {quoted(run)}; for the model in the package, use "
+            f"`{command}`"
+        )
+    folder = run_folder(run)
     if text is None:
-        return Translator.load(run, device=device)
+        return Translator.load(folder, device=device)
     if not text.strip():
         raise DataError("the text is blank: give a sentence, or leave it out")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise DataError("the text is not valid Unicode: give it in UTF-8")
-    translator = Translator.load(run, device=device)
+    translator = Translator.load(folder, device=device)
     if unknown := translator.unknown(text):
         typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(quoted, unknown))}", err=True)
     return translator

@@ -24,7 +24,7 @@ __all__ = ["Measuring", "bench_command", "bench_train_command", "bench_translate
 
 
 class Measuring(NamedTuple):
-    """How long is measured, and how the result is shown."""
+    """The time to measure for, and the form of the result."""
 
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, metavar="S", help="Measure for about S seconds.")] = (
         30.0

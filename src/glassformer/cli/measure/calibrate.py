@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.built_in import refuse_built_in
 from glassformer.cli.arguments import RunFolder
 from glassformer.cli.option_groups import Computing, SearchOptions
 from glassformer.errors import ConfigError
@@ -52,6 +53,7 @@ def calibrate_command(
     """
     from glassformer.jobs.shortlists import keep_shortlist_of
 
+    refuse_built_in(run, "calibrate")
     settings = search.settings()
     keep_shortlist_of(run, settings)
     translator = computing.load(run, settings=settings)
@@ -107,7 +109,7 @@ def calibration_result(guards: "Guards") -> str:
     errors = ", ".join(f"{one.error:.1%} ({name})" for name, one in fitted if one)
     missing = "".join(f"; no confidence ({names[part]}): {why}" for part, why in guards.unfitted.items())
     return (
-        f"{guards.outputs:,} outputs, {guards.flagged:.1%} suspicious when judged by the other half"
+        f"{guards.outputs:,} outputs, of which {guards.flagged:.1%} are suspicious by the thresholds of the other half"
         + (f"; confidence off by {errors} on average" if errors else "")
         + missing
     )

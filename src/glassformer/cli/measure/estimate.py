@@ -56,12 +56,12 @@ def estimate_command(
 
 @contextmanager
 def stage_on_stderr() -> Iterator[Callable[[str], object]]:
-    """Show the current stage on stderr, if stderr is a terminal."""
+    """Show the current stage on stderr: live in a terminal, as a line elsewhere."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
     with console.status("") as status:
-        yield (lambda stage: status.update(f"{stage} …")) if console.is_terminal else (lambda _: None)
+        yield (lambda stage: status.update(f"{stage} …")) if console.is_terminal else console.print
 
 
 def _print(rows: Iterable[tuple[str, str]], warnings: Iterable[str]) -> None:

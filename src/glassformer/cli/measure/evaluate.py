@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.built_in import run_folder
 from glassformer.cli.arguments import Json
 from glassformer.cli.option_groups import ChosenModels, Computing, SearchOptions, TestSet
 from glassformer.errors import ConfigError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from glassformer.evaluation.items import Items
     from glassformer.evaluation.metrics import Score
     from glassformer.jobs import SplitResult
+    from glassformer.recipes.configuration import Configuration
     from glassformer.translating.translation import Translation
     from glassformer.translator import Translator
 
@@ -28,7 +30,12 @@ _OF_TASK = "on the splits of a built-in task: give SRC and REF, or leave it out"
 def evaluate_command(
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Run directory, a file written by `tune`, or a finished folder of `bulk`."),
+        typer.Argument(
+            metavar="RUN",
+            parser=run_folder,
+            help="Run directory; demo, the model in the package; a file written by `tune`; or a finished folder of "
+            "`bulk`.",
+        ),
     ],
     *,
     test: TestSet,
@@ -50,26 +57,31 @@ def evaluate_command(
 
     Without SRC, score the run on the test (or validation) files of its configuration, or on the splits of its task.
     """
+    from glassformer.bundle import Bundle
+    from glassformer.evaluation.metrics import metrics_named
     from glassformer.jobs import evaluate
     from glassformer.jobs.bulk import BULK
+    from glassformer.translating.combination import Combination
 
     if (run / BULK).exists():
         given: dict[str, Any] = {"--set": search.overrides, "--beam-size": search.beam_size, "--output": output}
         given |= {"--engine": computing.engine != "auto", "--device": computing.device != "auto"}
         given |= {"--ensemble": models.ensemble, "--rescore": models.rescore, "--lexicon": models.lexicon}
         given |= {"--quantization": computing.quantization}
-        _refuse(given, "on translations that exist: leave it out")
+        _refuse(given, "on finished translations; leave it out")
         _evaluate_finished(run, test, more or [], bootstrap=bootstrap, as_json=as_json)
         return
-    translator = models.load(run, computing, settings=search.settings())
-    models.say_if_untuned(run)
-    if test.source is None and translator.bundle.configuration.data.task:
+    configuration = Bundle.load(Combination.load(run).run if run.is_file() else run).configuration
+    if test.source is None and configuration.data.task:
         given = {"--metric": test.metric, "--reference": more, "--output": output, "--bootstrap": bootstrap}
         _refuse({**given, "--group": test.group is not None}, _OF_TASK)
-        _evaluate_task(translator, as_json)
+        _evaluate_task(models.load(run, computing, settings=search.settings()), as_json)
         return
-    items = _items(translator, test, more or [])
+    items = _items(configuration, test, more or [])
     metrics = test.metrics(items)
+    metrics_named(metrics)
+    translator = models.load(run, computing, settings=search.settings())
+    models.say_if_untuned(run)
     scores, translations = evaluate(translator, items.sources, items.references, metrics, intervals=bootstrap)
     _warn_of_empty(translations)
     if output:
@@ -78,17 +90,20 @@ def evaluate_command(
     _print(scores, items, as_json)
 
 
-def print_splits(results: "Iterable[SplitResult]") -> None:
-    """Print a table of scores, one line per split."""
+def print_splits(results: "Iterable[SplitResult]", beside: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+    """Print a table of scores, one line per split; `beside` has the scores of the model in the package by split."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("split", "sentences", "exact", "BLEU", "both of a pair exact", box=None, pad_edge=False)
-    for column in table.columns[1:4]:
+    columns = ("split", "sentences", "exact", "BLEU", *(("package: exact", "BLEU") if beside else ()))
+    table = Table(*columns, "both of a pair exact", box=None, pad_edge=False)
+    for column in table.columns[1:-1]:
         column.justify = "right"
     for result in results:
+        told = beside.get(result.name) if beside else None
+        cells = (f"{told['exact']:.1f} %", f"{told['bleu']:.1f}") if told else ("",) * (len(columns) - 4)
         exact, bleu = f"{result.exact:.1f} %", f"{result.bleu:.1f}"
-        table.add_row(result.name, f"{result.sentences:,}", exact, bleu, _pairs(result))
+        table.add_row(result.name, f"{result.sentences:,}", exact, bleu, *cells, _pairs(result))
     Console(highlight=False).print(table)
 
 
@@ -137,10 +152,9 @@ def _evaluate_task(translator: "Translator", as_json: bool) -> None:
         print_splits(results)
 
 
-def _items(translator: "Translator", test: TestSet, more: Sequence[Path]) -> "Items":
+def _items(configuration: "Configuration", test: TestSet, more: Sequence[Path]) -> "Items":
     from glassformer.jobs.evaluation import held_out
 
-    configuration = translator.bundle.configuration
     if test.source is not None:
         return test.items(configuration, more)
     _refuse({"--reference": more, "--group": test.group is not None}, _OF_TASK)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.built_in import refuse_built_in
 from glassformer.cli.arguments import BeamSize, Group, Json, RunFolder
 from glassformer.cli.option_groups import ChosenModels, Computing
 from glassformer.errors import ConfigError, quoted
@@ -50,15 +51,16 @@ def tune_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Fit the weights of models that rescore a run's outputs.
+    """Fit how much each rescoring model counts.
 
-    Each model proposes and scores outputs. The file that is written names the models and holds their weights: give it
-    to a command in place of RUN. The printed gain is cross-fitted: each half of the texts is ranked with the weights of
-    the other half.
+    Each model proposes and scores outputs. The output file, a combination, lists the models and how much each one
+    counts. Give this file to a command in place of RUN. Weights fitted on one half of the texts are tested on the
+    other half, so the printed gain is not inflated.
     """
     from glassformer.jobs.tuning import tune
     from glassformer.translating.combination import COMBINATION, SUFFIX
 
+    refuse_built_in(run, "tune")
     if not (models.rescore or models.lexicon):
         raise ConfigError("there is nothing to tune: give models by --rescore RUN, or use --lexicon")
     path = output or run / COMBINATION

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.built_in import run_folder
 from glassformer.cli.arguments import BeamSize, Data
 from glassformer.errors import ConfigError
 
@@ -21,6 +22,7 @@ def distil_command(
         list[Path],
         typer.Argument(
             metavar="RUN...",
+            parser=run_folder,
             help="Run of the teacher, or a file that `tune` wrote; several runs teach as an ensemble.",
         ),
     ],
@@ -32,6 +34,7 @@ def distil_command(
         typer.Option(
             "--backward",
             metavar="RUN",
+            parser=run_folder,
             help="Also let this run of the opposite direction translate the targets, and keep the original pairs; "
             "each of several runs then translates by itself. Repeatable.",
         ),

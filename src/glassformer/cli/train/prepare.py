@@ -127,13 +127,15 @@ def _summary(prepared: "Prepared") -> dict[str, Any]:
 
 
 def _in_words(prepared: "Prepared") -> str:
+    from glassformer.cli.progress import vocabulary_sizes
+
     left_out = "".join(
         f", {count:,} left out ({reason.replace('_', ' ')})" for reason, count in prepared.dropped.items()
     )
-    vocabularies = f"{len(prepared.source_tokenizer):,} and {len(prepared.target_tokenizer):,}"
+    vocabularies = vocabulary_sizes(len(prepared.source_tokenizer), len(prepared.target_tokenizer))
     where = f"written to {prepared.folder}" if prepared.made else f"{prepared.folder} was already complete"
     return (
-        f"{len(prepared.train):,} training pairs{left_out}, {len(prepared.valid):,} for validation; vocabularies "
+        f"{len(prepared.train):,} training pairs{left_out}, {len(prepared.valid):,} for validation; "
         f"{vocabularies}: {where}"
     )
 
@@ -181,6 +183,8 @@ def _check(configuration: "Configuration", pool: "Pool | None", as_json: bool) -
         typer.echo(json.dumps(findings.to_dict(), ensure_ascii=False))
     else:
         print_findings(findings, corpus)
+    if not findings.kept:
+        raise typer.Exit(1)
 
 
 @contextmanager

@@ -1,17 +1,19 @@
 """`glassformer train`."""
 
+import os
 from typing import TYPE_CHECKING
 
 import typer
 
 from glassformer.cli.arguments import ConfigName, TrainingDevice
 from glassformer.cli.option_groups import ChangedSettings
+from glassformer.cli.streams import INTERRUPTED
 
 if TYPE_CHECKING:
     from glassformer.jobs import Summary
     from glassformer.recipes.configuration import Configuration
 
-__all__ = ["print_summary", "train_command", "train_with_progress"]
+__all__ = ["end_if_stopped", "print_summary", "train_command", "train_with_progress"]
 
 
 def train_command(
@@ -33,19 +35,33 @@ def train_command(
 
 
 def print_summary(summary: "Summary") -> None:
-    """Print the result of a training run, and write its report unless the run was stopped."""
-    if summary.reason == "stopped":
-        typer.echo(
-            f"Stopped at step {summary.steps}; a checkpoint is in {summary.folder}. Run the same command to resume."
-        )
-        return
+    """Print the result of a training run, and write its report.
+
+    Raises:
+        typer.Exit: the run was stopped.
+    """
+    end_if_stopped(summary)
     quality = "" if summary.valid_loss is None else f", validation loss {summary.valid_loss:.3f}"
     measured = f", {summary.metric}" if summary.metric else ""
     typer.echo(f"{summary.steps} steps in {summary.seconds / 60:.1f} minutes{quality}{measured}: {summary.folder}")
     from glassformer.watch.report import write_report
 
+    typer.echo("writing the report", err=True)
     typer.echo(f"report:             {write_report(summary.folder)}")
     typer.echo(f"translate with it:  glassformer translate {summary.folder} FILE")
+
+
+def end_if_stopped(summary: "Summary") -> None:
+    """End the command if its training run was stopped.
+
+    Raises:
+        typer.Exit: status 130, as of an interrupted command, but 0 under torchrun, which would report a failure.
+    """
+    if summary.reason == "stopped":
+        typer.echo(
+            f"Stopped at step {summary.steps}; a checkpoint is in {summary.folder}. Run the same command to resume."
+        )
+        raise typer.Exit(0 if "TORCHELASTIC_RUN_ID" in os.environ else INTERRUPTED)
 
 
 def train_with_progress(configuration: "Configuration") -> "Summary":

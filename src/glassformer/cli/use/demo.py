@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.built_in import built_in_scores
 from glassformer.cli.arguments import Overrides
 from glassformer.cli.look_inside.explore import print_page
 from glassformer.cli.measure.evaluate import print_splits
@@ -28,26 +29,27 @@ def demo_command(
 ) -> None:
     """Train an English–French translator in about 4 minutes.
 
-    Train on the built-in corpus, print the quality on each split and some translations, and write explorer.html, a page
-    that shows every number of the model.
+    Train on the built-in corpus, and print the quality on each split beside that of the model in the package, and some
+    translations. Write explorer.html, a page that shows every number of the model, and report.html, a page about the
+    training.
     """
-    from glassformer.cli.train.train import train_with_progress
+    from glassformer.cli.train.train import end_if_stopped, train_with_progress
     from glassformer.jobs import evaluate_splits
     from glassformer.recipes.toml import load
     from glassformer.translator import Translator
     from glassformer.watch.explorer.payload import fits_page
-    from glassformer.watch.explorer.standalone import write_page
+    from glassformer.watch.explorer.standalone import EXPLORER_PAGE, write_page
+    from glassformer.watch.report import write_report
 
     configuration = load("demo", [f"run.directory={directory}", *(overrides or ())])
     typer.echo("English to French: a small Transformer learns from a corpus written by a grammar.")
     typer.echo("Ctrl-C stops it; run the same command to resume.\n")
     summary = train_with_progress(configuration)
-    if summary.reason == "stopped":
-        typer.echo(f"Stopped at step {summary.steps}; progress is saved. Run the same command to resume.")
-        return
+    end_if_stopped(summary)
     typer.echo(f"trained in {summary.seconds / 60:.1f} minutes\n")
     translator = Translator.load(summary.folder)
-    print_splits(list(evaluate_splits(translator)))
+    print_splits(list(evaluate_splits(translator)), built_in_scores())
+    typer.echo("package: the scores of `demo`, the model in the package, which this command trained once")
     _print_classics(translator)
     command = "glassformer" if shutil.which("glassformer") else sys.argv[0]
     typer.echo(f"The model is in {summary.folder}. Now try:")
@@ -58,7 +60,8 @@ def demo_command(
     shown = "the model, and lets you change it" if fits else "a translation"
     typer.echo(f"One page shows every number of {shown}; it needs no network:")
     snapshots = SNAPSHOTS_SHOWN if fits else 0
-    print_page(write_page(translator, summary.folder / "explorer.html", snapshots=snapshots, recorded=not fits))
+    print_page(write_page(translator, summary.folder / EXPLORER_PAGE, snapshots=snapshots, recorded=not fits))
+    typer.echo(f"report of the training: {write_report(summary.folder)}")
 
 
 def _print_classics(translator: "Translator") -> None:

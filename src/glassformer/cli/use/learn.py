@@ -1,15 +1,16 @@
 """`glassformer learn`: the book in the browser, without a network; or the check of a reader's own Transformer."""
 
 import json
-import re
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from glassformer.built_in import BUILT_IN
 from glassformer.cli.arguments import Json
 from glassformer.cli.serving import say_if_elsewhere, serve_until_interrupted
 from glassformer.errors import ConfigError, MissingDependencyError, install_command, nearest, quoted
@@ -27,7 +28,6 @@ SITE = PACKAGE / "site"
 BUILDER = PACKAGE.parents[1] / "docs" / "site" / "build.py"
 BOOK_PORT = 8764
 _WIDTH = 100
-_NO_CHAPTERS = {"search", "genindex", "py-modindex", "explorer"}
 
 
 def learn_command(
@@ -64,7 +64,7 @@ def learn_command(
         return
     if as_json:
         raise ConfigError("--json: has an effect only with --check; leave it out, or add --check FILE")
-    if not (SITE / "index.html").exists():
+    if not (SITE / "contents.txt").exists():
         _build()
     names = _chapters(SITE)
     if chapters:
@@ -125,12 +125,15 @@ def _build() -> None:
         MissingDependencyError: the packages that build it are not installed.
     """
     if not BUILDER.exists():
-        raise ConfigError("this installation has no documentation: run `make docs` in a checkout of glassformer")
+        raise ConfigError(
+            "this installation has no documentation; run `make site` in a clone of glassformer, then "
+            "`.venv/bin/glassformer learn` there"
+        )
     if any(find_spec(name) is None for name in ("sphinx", "myst_nb", "jupytext", "furo", "math_core")):
-        raise MissingDependencyError(f"the documentation is not built; run `make docs`, or {install_command('docs')}")
+        raise MissingDependencyError(f"the documentation is not built; run `make site`, or {install_command('docs')}")
     if not (BUILDER.parents[2] / "runs" / "demo" / "model.safetensors").exists():
         raise ConfigError(
-            "the documentation is not built, and its book needs the demo's model: run `make docs`, which makes both"
+            "the documentation is not built, and its book needs the demo's model: run `make site`, which makes both"
         )
     import subprocess
 
@@ -140,10 +143,8 @@ def _build() -> None:
 
 
 def _chapters(site: Path) -> list[str]:
-    """Return the names of the chapters, in the order of the table of contents of the first page."""
-    text = (site / "index.html").read_text(encoding="utf-8")
-    found = re.findall(r'class="reference internal" href="([\w/-]+)\.html"', text)
-    return [name for name in dict.fromkeys(["index", *found]) if name not in _NO_CHAPTERS and "source/" not in name]
+    """Return the names of the pages, in the order in which they lead to each other."""
+    return (site / "contents.txt").read_text(encoding="utf-8").split()
 
 
 def _page(chapter: str, names: list[str], site: Path) -> str:
@@ -162,6 +163,37 @@ def _page(chapter: str, names: list[str], site: Path) -> str:
     return path.relative_to(SITE).as_posix()
 
 
+class _LeftOut(NamedTuple):
+    """A file that the wheel's copy of the site leaves out."""
+
+    kind: str
+    content: bytes
+
+
+def _left_out(address: str) -> _LeftOut | None:
+    """Return what is at an address of the site and not in the wheel: the explorer, or a source file as it is."""
+    from urllib.parse import unquote, urlsplit
+
+    name = unquote(urlsplit(address).path).lstrip("/")
+    if name == "explorer.html":
+        return _LeftOut("text/html", _explorer_page())
+    file = (PACKAGE.parent / name.removeprefix("source/src/").removesuffix(".html")).resolve()
+    is_source = name.startswith("source/src/") and file.is_relative_to(PACKAGE.resolve()) and file.is_file()
+    return _LeftOut("text/plain", file.read_bytes()) if is_source else None
+
+
+@cache
+def _explorer_page() -> bytes:
+    """Return the explorer of the model in the package."""
+    from glassformer.translator import Translator
+    from glassformer.watch.explorer.payload import MOST_CHECKPOINTS, payload
+    from glassformer.watch.explorer.standalone import page_html, translation
+
+    translator = Translator.load(BUILT_IN)
+    shown = payload(translator, checkpoints=MOST_CHECKPOINTS, story="first")
+    return page_html(shown, translation(translator, shown)).encode("utf-8", "replace")
+
+
 def _server(port: int | None) -> "ThreadingHTTPServer":
     """Return a server of the site that already listens, on this machine only.
 
@@ -172,6 +204,18 @@ def _server(port: int | None) -> "ThreadingHTTPServer":
     from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
     class Quiet(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Send a file of the site; or what the wheel's copy of the site leaves out, because the package has it."""
+            found = None if Path(self.translate_path(self.path)).exists() else _left_out(self.path)
+            if found is None:
+                super().do_GET()
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", f"{found.kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(found.content)))
+            self.end_headers()
+            self.wfile.write(found.content)
+
         def log_message(self, format: str, *args: object) -> None:
             """Log nothing: the terminal belongs to the user."""
 

@@ -157,7 +157,7 @@ def _occurrences(data: "NDArray[np.uint8]", character: str) -> "NDArray[np.int64
 
 @dataclass(frozen=True, slots=True)
 class LineFacts:
-    """What the doctor wants to know of the lines of one side, without their text; arrays have one entry per line."""
+    """Facts about the lines of one side, without their text; arrays have one entry per line."""
 
     invalid: "NDArray[np.bool_]"
     """Lines that are not UTF-8."""

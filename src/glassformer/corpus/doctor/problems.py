@@ -315,7 +315,7 @@ class _LineSeparators(Problem):
         self.by_name: Counter[str] = Counter()
 
     def look_at(self, pairs: Pairs) -> None:
-        """Count all pairs with a separator, also those that are left out."""
+        """Count all pairs with a separator, including pairs that are left out."""
         found = [(name, lines) for side in pairs.odd for name, lines in side.separators.items()]
         for name, lines in found:
             self.by_name[name] += len(lines)

@@ -40,7 +40,7 @@ HEADS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8
 _REVISION = 7
 """The last revision of the specification that is known."""
 MOST_VARIABLES = 200_000
-"""Most variables or aliases that are read; a model of 1000 + 1000 layers has 66,000."""
+"""Maximum number of variables or aliases that are read; a model of 1 000 + 1 000 layers has 66 000."""
 LONGEST_NAME = 200
 """Longest name of a variable that is read, in bytes."""
 HIGHEST_RANK = 3

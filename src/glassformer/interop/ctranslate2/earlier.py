@@ -30,7 +30,7 @@ _OPENNMT_TF = (
     ("conv1d_", "linear_"),
     ("conv1d", "linear_0"),
 )
-"""Parts of OpenNMT-tf's names, which revision 1 has → today's; only the first occurrence of each is replaced."""
+"""Parts of the names in revision 1 (OpenNMT-tf's) → today's; only the first occurrence of each is replaced."""
 _ATTENTIONS = {
     "encoder": (("multi_head", "self_attention"),),
     "decoder": (("masked_multi_head", "self_attention"), ("multi_head", "attention")),

@@ -147,8 +147,8 @@ def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialT
     source_eos = values["add_source_eos"] or texts.source_eos
     if source_eos is None:
         raise ConfigError(
-            f"add_source_eos is false: the model adds no {quoted(values['eos_token'])} to sources, which does not tell "
-            "whether the programs that use it do; give --source-eos if they do (as with models of Hugging Face), or "
+            f"add_source_eos is false: the model adds no {quoted(values['eos_token'])} to sources, but the programs "
+            "that use the model may add it; give --source-eos if they do (as with models of Hugging Face), or "
             "--no-source-eos if sources have no end (OpenNMT)"
         )
     return _SpecialTokens(

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from glassformer.built_in import cache_folder
 from glassformer.bundle import ALIGNMENT, CONFIG, SHORTLIST, TOKENIZER, WEIGHTS, Bundle
 from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, shortened
@@ -127,7 +128,7 @@ def export_ctranslate2(
 
 
 def converted(bundle: Bundle, quantization: Quantization) -> Path:
-    """Return the run's folder with its model for CTranslate2; convert and verify the model first if necessary.
+    """Return the folder with a run's model for CTranslate2; convert and verify the model first if necessary.
 
     Processes that need the model at the same time wait for the first one to convert it.
 
@@ -138,7 +139,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
         the errors of `export_ctranslate2`.
     """
     count = bundle.configuration.decoding.shortlist
-    folder = bundle.folder / CACHE / (f"{quantization}-shortlist-{count}" if count else quantization)
+    folder = cache_folder(bundle.folder) / CACHE / (f"{quantization}-shortlist-{count}" if count else quantization)
     if not _why_convert(bundle, folder):
         return folder
     with locked(folder.parent, on_wait=lambda: _log.info("waiting for the process that converts %s", bundle.folder)):
@@ -210,7 +211,7 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         (folder / VOCABULARY_MAP).write_text("".join(lines), encoding="utf-8", newline="\n")
         shortlist.save(folder / SHORTLIST)
     own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
-    if guards := Guards.load(bundle.folder):  # an export may be calibrated anew
+    if guards := Guards.load(bundle.folder):  # an export may be calibrated again
         guards.save(folder)
     export = Export(
         quantization=quantization,

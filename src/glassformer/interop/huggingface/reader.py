@@ -175,7 +175,7 @@ def _checked_config(source: Path) -> dict[str, Any]:
     for name in ("attention_heads", "ffn_dim"):
         one, other = config[f"encoder_{name}"], config[f"decoder_{name}"]
         if one != other:
-            raise ConfigError(f"{path}: decoder_{name}: expected the encoder's {one}, got {other}; both have one size")
+            raise ConfigError(f"{path}: decoder_{name}: expected the encoder's {one}, got {other}; both must be equal")
     if config["activation_function"] not in _ACTIVATIONS:
         raise ConfigError(
             f"{path}: activation_function: expected {', '.join(_ACTIVATIONS)}, got "

@@ -85,7 +85,8 @@ def _decoder_file(network: "_Network") -> bytes:
 
 def _next_step_file(network: "_Network") -> bytes:
     results = zip(_results(network.config), network.next_step(), strict=True)
-    kept = [(port, value) for port, value in results if ".encoder." not in port.name]  # the source's do not change
+    # Keys and values of the source stay the same.
+    kept = [(port, value) for port, value in results if ".encoder." not in port.name]
     _name_all(network.graph, [value for _, value in kept], [port for port, _ in kept])
     return model_file(network.graph, [_MASK, _IDS, *_pasts(network.config)], [port for port, _ in kept])
 

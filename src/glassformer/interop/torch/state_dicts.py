@@ -35,7 +35,7 @@ __all__ = [
 
 SINUSOIDS = 1e-3
 """Largest difference from the paper's sinusoids of a table that is taken for them. A table that was computed in
-float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5,000 (d_model 512)."""
+float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5 000 (d_model 512)."""
 
 RANDOM_TOKENS = 16
 """Length of the random sequences on which the difference of two layer norms is measured."""
@@ -597,8 +597,8 @@ def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]
         return longest if tables and settings["positions"] == "learned" else {}
     if not tables:
         raise ConfigError(
-            "model.positions: expected interleaved, halves or none, got nothing; the state dict holds no table of "
-            "positions that would tell"
+            "model.positions: expected interleaved, halves or none, got nothing; the state dict has no position "
+            "table from which to detect it"
         )
     for layout in ("interleaved", "halves"):
         if all(is_sinusoidal(table, layout, _rounding(table)) for table in tables.values()):

@@ -36,7 +36,7 @@ _SETTINGS = (
 )
 """The objects other than tensors that programs save beside a model: options, and numbers of NumPy."""
 _DEEPEST = 8
-"""Most dictionaries inside one another that are looked into."""
+"""Maximum depth of nested dictionaries that are searched."""
 
 
 class _Ignored:

@@ -62,7 +62,7 @@ def _fitting(groups: Iterable[Sequence[T]], count: int) -> list[T]:
 
 
 def _without(kept: KeptBits, places: Sequence[int]) -> KeptBits:
-    """Return the bits with some set bits cleared; `places` are their ascending indices among the set bits."""
+    """Return the bits with some set bits cleared; `places` numbers these bits from 0 among the set bits, ascending."""
     remaining, first = kept.copy(), 0
     for begin in range(0, len(kept), _BITS_AT_ONCE):
         bits = np.unpackbits(kept[begin : begin + _BITS_AT_ONCE])

@@ -43,7 +43,7 @@ class Prepared:
 
 
 def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configuration) -> Prepared:
-    """Return a folder's corpus for a configuration as it was given, and as it was fitted to the corpus.
+    """Return a folder's corpus. `given` is the user's configuration, `fitted` the same with its open settings chosen.
 
     Raises:
         CheckpointError: a file is missing or damaged.

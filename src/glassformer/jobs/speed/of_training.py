@@ -173,7 +173,7 @@ def _of_table(
     waiting = next((work.share for work in speed.work if work.kind == WAITING), 0.0)
     if waiting > MUCH:
         sampling = sample.configuration.tokenizer.sampling
-        why = "encoding texts anew (tokenizer.sampling)" if sampling else "reading the corpus"
+        why = "encoding texts again (tokenizer.sampling)" if sampling else "reading the corpus"
         yield f"updates wait for their batches {waiting:.0%} of the time: {why} takes that long"
     if speed.padding > MUCH:
         yield (

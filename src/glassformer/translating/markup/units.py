@@ -18,7 +18,7 @@ class Chunk(NamedTuple):
 
     role: Role
     text: str
-    """Text as a reader sees it, without escapes; a mark exactly as it stands in the document."""
+    """Text as a reader sees it, without escapes; a mark exactly as it is in the document."""
     begin: int = 0
     end: int = 0
     """The characters of the document that the chunk stands for."""

@@ -257,7 +257,8 @@ _ADVERBS = {"never": "jamais", "often": "souvent"}
 def verb_group(verb: Verb, features: Features, manner: Manner = "plain", agreeing: Features | None = None) -> Fragment:
     """Return the verb in the past, with its negation or adverb around the French finite verb.
 
-    `agreeing` is an object that precedes the verb ("la voiture que la fille a achetée").
+    `agreeing`: the features of an object before the verb, with which the participle agrees ("la voiture que la fille a
+    achetée").
     """
     english, main, auxiliary, adverb = _english_past(verb, features, manner)
     conjugated = auxiliary or main

@@ -1,0 +1,50 @@
+"""Outputs that pages show below their commands, and whether a command still prints them."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Block(NamedTuple):
+    """A block of commands of a page, and the output that the page shows below it."""
+
+    language: str
+    text: str
+    output: str | None
+
+    @property
+    def commands(self) -> list[str]:
+        """Return the lines that are commands of ours."""
+        return [line for line in self.text.splitlines() if line.startswith(("glassformer", "echo", "torchrun"))]
+
+
+def blocks_with_outputs(path: Path) -> list[Block]:
+    """Return the blocks of shell of a Markdown file; a block of text right below one is its output."""
+    pattern = r"```(sh|bash)\n((?:(?!```).)*)```(?:\n\n```text\n((?:(?!```).)*)```)?"
+    return [Block(*found) for found in re.findall(pattern, path.read_text(encoding="utf-8"), flags=re.DOTALL)]
+
+
+def missing_line(shown: str, printed: str) -> str | None:
+    """Return the first shown line that a command does not print in this order, whatever its numbers are.
+
+    A line "…" stands for lines left out, and "…" in a line for anything. The last of columns separated by tabs is free:
+    it is a translation.
+    """
+    rest = iter([_form(line) for line in printed.splitlines()])
+    for line in shown.splitlines():
+        if line.strip() in ("", "…"):
+            continue
+        parts = [re.escape(_form(part)) for part in line.split("…")]
+        pattern = re.compile(r"\s*.*".join(parts))
+        if not any(pattern.fullmatch(there) for there in rest):
+            return line
+    return None
+
+
+def _form(line: str) -> str:
+    """Return a line without what differs between models: numbers, verdicts, bars, spaces that align, a translation."""
+    if "\t" in line:
+        line = line.rpartition("\t")[0]
+    line = re.sub(r"\b(may be chance|no difference|[AB] is better)\s*$", "verdict", line)
+    line = re.sub(r"[▏▎▍▌▋▊▉█]+", " ", line)
+    return " ".join(re.sub(r"[-+−]?\d[\d.,:]*(e[-+]?\d+)?", "0", line).split())
