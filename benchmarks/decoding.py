@@ -3,7 +3,7 @@
 A model of ours is trained for some minutes first, unless --run names one whose positions are in halves. Its weights are
 converted to each peer's format. All peers translate the same lines of test_2016 from text to text with the same
 tokenizer: greedily and with a beam of 5, in batches of 64 sentences and one at a time. They take turns. The outputs are
-compared with ours in fp32 and scored by sacrebleu.
+compared with ours in float32 and scored by sacrebleu.
 
 Writes results/decoding.json and .png.
 """
@@ -185,7 +185,7 @@ def markdown(figures: dict[str, Any]) -> str:
         f"same trained weights and tokenizer. A peer is the fastest in {won} of {len(speeds)} tables.\n\n"
         f"`{figures['command']}`, {figures['day']}: medians (quartiles). With batches of 64 sentences, ours chooses "
         "its own batch size. The rival is Hugging Face's `generate` with default settings. *Equal texts* is the share "
-        "of outputs that equal the outputs of ours in fp32."
+        "of outputs that equal the outputs of ours in float32."
     ]
     for cell, found in figures["cells"].items():
         head = ["", "sentences/s", "ratio to rival", "BLEU", "equal texts", "peak memory"]

@@ -2,7 +2,7 @@
 
 python -m benchmarks.dictionaries --train TRAIN --dev DEV --second DICTIONARY --output FOLDER
 
-The files are TSV, the word first. A pronunciation of the second dictionary stands behind the word and a bar:
+The files are TSV, the word first. A pronunciation of the second dictionary follows the word and a bar:
 `abbey | AE B IY`. The folder gets train.tsv, with each pair of TRAIN as it is, and once more with each pronunciation of
 the second dictionary; dev.tsv, with the first of these pronunciations; and two parts of it: inside.tsv, the words of
 the second dictionary, and outside.tsv, the others. No word of DEV may be in TRAIN.

@@ -74,7 +74,7 @@ def share(wrong: Sequence[bool], there: Sequence[bool]) -> float:
 
 
 def groups(of: Sequence[str], names: Sequence[str], wrong: Mapping[str, Sequence[bool]]) -> dict[str, dict[str, float]]:
-    """Return for each group the share of the words in it, and the share of these that are wrong by each system."""
+    """Return each group's share of the words, and the share of its words that each system gets wrong."""
     return {
         name: {"share": 100 * of.count(name) / len(of)}
         | {system: share(each, [one == name for one in of]) for system, each in wrong.items()}
@@ -204,7 +204,7 @@ def markdown(figures: dict[str, Any]) -> str:
     alone = next((f"{one['alone']:.2f} %" for one in figures["gains"].values()), "")
     return (
         "## Errors on words\n\n"
-        f"The share of wrong words, of {number(figures['words'])} words of CMUdict's dev set. "
+        f"The share of wrong words, of {number(figures['words'])} words of CMUdict's validation set. "
         f"{_leader({names[one]: figures['of_best'][one]['1'] for one in systems})} "
         f"The recipe trains for an hour; these models: {'; '.join(figures['models'])}.\n\n"
         f"Command, {figures['day']}: `{figures['command']}`\n\n"

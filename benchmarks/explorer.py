@@ -1,9 +1,10 @@
 """Measure the explorer with long sentences and many heads: `python -m benchmarks.explorer [--tokens 128]`.
 
 A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes 128. Measured in headless Chromium: the time from
-opening the file until all is computed and drawn; the time of a hover, from the event until all highlights are repainted
-and until the frame after that; the number of nodes of the grids; the forward pass and the search; with a row
-of attention turned by hand, that row and the words after it. With `--page`, another page is measured.
+opening the file until all is computed and drawn; the time of a pointer over a word of the figure, from the event until
+all highlights are laid out and until the frame after that; the number of nodes of the figure; the forward pass and the
+search; with a row of attention turned by hand, that row and the words after it. With `--page`, another page is
+measured.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import torch
 from playwright.sync_api import sync_playwright
 
 import glassformer as gf
+from benchmarks.browser import FLAGS, chromium
 from benchmarks.command import as_command
 from glassformer.bundle import Bundle
 from glassformer.recipes.toml import from_dict, model_config
@@ -26,23 +28,18 @@ from glassformer.translator import Translator
 from glassformer.watch.explorer.payload import payload
 from glassformer.watch.explorer.standalone import page_html
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 HOVER = """async () => {
   const times = { handler: [], frame: [] };
   const frame = () => new Promise(requestAnimationFrame);
-  for (const canvas of document.querySelectorAll(".gf-columns .gf-grid canvas")) {
-    const box = canvas.getBoundingClientRect();
-    for (let at = 0; at < 50; at++) {
-      const [x, y] = [0.3, 0.3].map((from, axis) => from + 0.65 * ((at * [37, 23][axis] % 50) / 50));
-      await frame();
-      const begun = performance.now();
-      canvas.dispatchEvent(new PointerEvent("pointermove", {
-        bubbles: true, clientX: box.left + x * box.width, clientY: box.top + y * box.height,
-      }));
-      times.handler.push(performance.now() - begun);
-      await frame();
-      times.frame.push(performance.now() - begun);
-    }
+  const words = document.querySelectorAll(".gfs-figure-svg .gfs-word");
+  for (let at = 0; at < 150; at++) {
+    await frame();
+    const begun = performance.now();
+    words[(at * 7) % words.length].dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+    document.body.getBoundingClientRect(); // styles and places are computed now
+    times.handler.push(performance.now() - begun);
+    await frame();
+    times.frame.push(performance.now() - begun);
   }
   return times;
 }"""
@@ -69,7 +66,7 @@ PASSES = """async () => {
   await app.engine.trace({ sourceIds, targetIds });
   const traced = performance.now();
   await app.engine.search({ sourceIds, beamSize: 1 });
-  const nodes = document.querySelectorAll(".gf-map *").length;
+  const nodes = document.querySelectorAll(".gfs-figure-svg *").length;
   return { forward: traced - begun, greedy: performance.now() - traced, nodes };
 }"""
 
@@ -136,7 +133,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     page = options.page.resolve() if options.page else random_page(folder, options.tokens)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         visits = [measure(browser, page) for _ in range(options.visits)]
         version = browser.version
         browser.close()

@@ -109,7 +109,7 @@ def detached(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
 
 
 def looped(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
-    """Return outputs in which a phrase of two to four words stands 3 to 10 times."""
+    """Return outputs in which a phrase of two to four words occurs 3 to 10 times."""
     return [(source, _looped(output.split(), chance)) for source, output in pairs]
 
 
@@ -271,7 +271,7 @@ def attention_of(corpus: Outputs, outputs: Sequence[ModelOutput]) -> list[Attent
 
 
 def rare_words(sources: Sequence[str], count: int) -> list[str]:
-    """Return words that stand once in the sources."""
+    """Return words that occur once in the sources."""
     words = [word for source in sources for word in source.split()]
     seen: dict[str, int] = {}
     for word in words:

@@ -1,7 +1,7 @@
-"""Compare what a model learns in bf16 and in fp32: `python -m benchmarks.precision --data DIR` (Multi30k's files).
+"""Compare what a model learns in bf16 and in float32: `python -m benchmarks.precision --data DIR` (Multi30k's files).
 
 The same configuration is trained in both precisions and with several seeds for the same number of updates, and
-validated in fp32. The difference of the two means is compared with the difference between seeds.
+validated in float32. The difference of the two means is compared with the difference between seeds.
 
 Writes results/precision.json.
 """
@@ -64,7 +64,7 @@ def markdown(figures: dict[str, Any]) -> str:
     sign = "−" if found["difference"] < 0 else "+"
     return (
         f"## Precision\n\nThe validation loss of `{figures['config']}` after {figures['steps']} updates, trained in "
-        f"bf16 and in fp32. The difference is {within} the noise of seeds: bf16 − fp32 = "
+        f"bf16 and in float32. The difference is {within} the noise of seeds: bf16 − float32 = "
         f"{sign}{abs(found['difference']):.4f} ± {found['error']:.4f} (standard error), and the standard deviation "
         f"between seeds is {found['seeds']:.4f}.\n\n`{figures['command']}`, {figures['day']}.\n\n"
         f"{table(head, rows)}\n"

@@ -1,4 +1,4 @@
-"""Run peers as processes that take turns, so a drift of the machine affects all alike, and report those that die."""
+"""Run peers as processes in turns, so that a drift of the machine affects all of them, and report those that die."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """Measure minutes of training until a BLEU is reached: `python -m benchmarks.quality --data DIR` (Multi30k's files).
 
-English to German, beam 5, sacrebleu on test_2016. Each peer is trained anew for several budgets of minutes, because a
+English to German, beam 5, sacrebleu on test_2016. Each peer is trained again for several budgets of minutes, because a
 long schedule reaches less early on than a short one; the earliest time over all budgets counts. Ours is trained by
 `glassformer train`. The others use their own model and optimiser on batches of the same sentences and tokens, with a
 learning rate that rises, stays, and falls linearly over the last 60 % of the budget. One peer trains at a time, on all

@@ -2,7 +2,7 @@
 
 Ours is trained by `glassformer train translation` with the corpus's files and no other setting. Marian is trained for
 as many minutes on the same pairs, with the reference model's sizes (`peers/task.py`) and the learning rate of
-`benchmarks.quality`; the scores on the development set choose among its weights. Ours chooses by pairs that it holds
+`benchmarks.quality`; the scores on the validation set choose among its weights. Ours chooses by pairs that it holds
 out of the training pairs. Each entry is scored on the test set once, with the chosen weights.
 
 On a machine with several cores, both may be trained at the same time, each on its own core:
@@ -89,7 +89,7 @@ def train_ours(files: Files, data: Path, folder: Path) -> dict[str, Any]:
 
 
 def train_rival(files: Files, data: Path, folder: Path, minutes: float, points: int) -> dict[str, Any]:
-    """Train Marian; return the scores of its best weights on the development set among `points`."""
+    """Train Marian; return the scores of its best weights on the validation set among `points`."""
     task = make_task(files, data, folder)
     dev, test = (files.items(data, split) for split in ("dev", "test"))
     spent, step, due, best = 0.0, 0, 1, dict[str, Any]()
@@ -152,7 +152,7 @@ def markdown(figures: dict[str, Any]) -> str:
     """Return the section: a table for each corpus."""
     parts = [
         "## The default recipe\n\nThe recipe `translation`, which chooses all sizes from the corpus, beside Hugging "
-        "Face's Marian, trained for as many minutes on the same pairs, each on one core. The development set chose "
+        "Face's Marian, trained for as many minutes on the same pairs, each on one core. The validation set chose "
         "among Marian's weights, and among settings of the recipe. Our weights were chosen by pairs held out of the "
         "training pairs. The test set was scored once for each row.\n"
     ]

@@ -21,8 +21,9 @@ from playwright.sync_api import sync_playwright
 from sentencepiece import SentencePieceTrainer
 
 import glassformer as gf
+from benchmarks.browser import FLAGS, chromium
 from benchmarks.command import as_command
-from benchmarks.explorer import FLAGS, HOVER
+from benchmarks.explorer import HOVER
 from glassformer.bundle import Bundle
 from glassformer.corpus.tasks import english_french
 from glassformer.recipes.toml import from_dict, model_config
@@ -40,10 +41,7 @@ SIZES |= {"tie_embeddings": True, "output_bias": True, "activation": "silu", "po
 
 FIRST = """() => new Promise((done) => {
   const look = () => {
-    const canvas = document.querySelector(".gf-map canvas");
-    const drawn = canvas?.width > 0 && canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
-      .data.some((value) => value > 0);
-    if (drawn) requestAnimationFrame(() => done(performance.now()));
+    if (document.querySelector(".gfs-figure-svg .gfs-word")) requestAnimationFrame(() => done(performance.now()));
     else setTimeout(look, 10);
   };
   look();
@@ -62,7 +60,7 @@ ABLATION = """async (head) => {
 CLICK = """async ([name, ...index]) => {
   const { app } = glassformer;
   const begun = performance.now();
-  const panel = document.querySelector(".gf-panels");
+  const panel = document.querySelector(".gfn-sum");
   const shown = new Promise((done) => {
     const observer = new MutationObserver(() => {
       if (!panel.textContent.includes(index.at(-1))) return;
@@ -71,7 +69,7 @@ CLICK = """async ([name, ...index]) => {
     });
     observer.observe(panel, { childList: true, subtree: true });
   });
-  app.select(name, index);
+  app.show({ view: "numbers", selected: { name, index } });
   await shown;
   await new Promise(requestAnimationFrame);
   return performance.now() - begun;
@@ -153,8 +151,8 @@ def main() -> None:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        visits = [measure(browser, server.url) for _ in range(options.visits)]
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        visits = [measure(browser, f"{server.url}#chapter=0") for _ in range(options.visits)]
         version = browser.version
         browser.close()
     server.shutdown()

@@ -30,7 +30,6 @@ import json
 import os
 import random
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -50,8 +49,8 @@ import aiohttp
 import psutil
 from playwright.sync_api import sync_playwright
 
+from benchmarks.browser import FLAGS, chromium
 from benchmarks.command import as_command
-from benchmarks.explorer import FLAGS
 from benchmarks.processes import rotated
 from benchmarks.results import Spread, described, machine, number, read, spread, table, write
 from glassformer.bundle import Bundle
@@ -573,7 +572,7 @@ def page_delays(server: Server, texts: Sequence[str]) -> dict[str, Any]:
     """Return the milliseconds from the last key until the page shows the translation of the text."""
     delays = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         page = browser.new_page()
         page.goto(server.url)
         page.locator("textarea").wait_for()

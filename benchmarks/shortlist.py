@@ -1,6 +1,6 @@
 """Measure shortlists: `python -m benchmarks.shortlist RUN … --data DIR` (Multi30k's files).
 
-The RUNs are finished runs, such as multi30k-de-en with a vocabulary of 16,000 or 32,000. Each translates the same lines
+The RUNs are finished runs, such as multi30k-de-en with a vocabulary of 16 000 or 32 000. Each translates the same lines
 among all tokens, and with shortlists of several sizes, on one core: greedily and with a beam of 5, by CTranslate2 in
 int8 and by PyTorch in float32. The sizes take turns, and CPU time is measured, because it depends less on what else the
 machine does.

@@ -1,7 +1,7 @@
 """Measure what protected spans and glossaries cost: `python -m benchmarks.terms NAME RUN [SRC REF] [--lines 2000]`.
 
 Each test sentence gets one span at a random place: an address, an e-mail address, a placeholder, a tag or a number, in
-turn. The span must stand in the translation exactly once; without it, the rest is scored against the reference, and
+turn. The span must occur in the translation exactly once; without it, the rest is scored against the reference, and
 compared with the translation of the sentence without the span. Then a glossary demands one translation of each of some
 words, in the sentences whose references have this translation; and another glossary keeps these words from being
 translated, and the words replace their translations in the references. Compared are the outputs without a glossary.

@@ -33,7 +33,7 @@ class CTranslate2:
         )
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
-        """Pass all sentences at once, for CTranslate2 sorts and batches them; with batch size 1, pass one at a time."""
+        """Pass all sentences at once, which CTranslate2 sorts and batches; with batch size 1, pass one at a time."""
         if batch_size == 1 < len(sources):
             return [ids for source in sources for ids in self.translate([source], beam_size, 1)]
         results = self.translator.translate_batch(

@@ -1,8 +1,8 @@
 """Hugging Face Transformers: MarianMTModel, the library's own model of this architecture.
 
-The loss is the Trainer's with label smoothing, or with `smoothing=False` the model's own, which is cheaper but less
-work than the other peers do. The optimiser is the Trainer's fused AdamW. Attention has no dropout unless `all_dropouts`
-is set, because dropout would rule out the fused kernel.
+The loss is the Trainer's, with label smoothing. With `smoothing=False`, it is the model's own, which is cheaper because
+it leaves out work that the other peers do. The optimiser is the Trainer's fused AdamW. Attention has no dropout unless
+`all_dropouts` is set, because dropout would rule out the fused kernel.
 """
 
 from pathlib import Path

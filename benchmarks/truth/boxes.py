@@ -92,12 +92,11 @@ def entry(point: str, kinds: tuple[str, ...], place: str, at: str, number: str, 
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         numbers = seen.trace[f"{side(seen)}.{point}"][seen.query]
-        kind = seen.model.config.positions if seen.changes.get("positions", True) else "none"
         return first(
             expected("word", values[word], seen.queries[seen.query]) if word else "",
             expected("position", values[place], str(seen.query)) if place else "",
             differs(values[number], float(numbers[int(values[at])])),
-            "" if kind in kinds else f"the positions are {kind}",
+            "" if seen.positions in kinds else f"the positions are {seen.positions}",
         )
 
     return check

@@ -92,10 +92,23 @@ def head(heads: int, trails: bool | None = None) -> Check:
     return check
 
 
+def opens_with(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the head that stays, and whose loss costs the word most."""
+    name, at = by_cost(seen)[0]
+    read = seen.weights(name, at, opening(seen)["row"]).argmax()
+    return first(
+        expected("layer", values["0"], name.split(".")[2]),
+        expected("head", values["1"], str(at)),
+        expected("word that is read", values["2"], seen.read_words[int(read)]),
+        both(seen, {"0": values["3"], "1": values["4"]}),
+        "" if (name, at) not in looks(seen) else "this head is turned",
+    )
+
+
 def margin(seen: Seen, found: Mapping[str, Any], log_probs: Tensor | None = None) -> float:
     """Return log p of the word minus log p of its rival, by default in the unchanged model."""
     if log_probs is None:
-        log_probs = seen.model.trace(seen.source, found["ids"], {})["log_probs"][found["row"]]
+        log_probs = seen.model.log_probs(seen.source, found["ids"], {})[found["row"]]
     return float(log_probs[found["ids"][found["row"]]] - log_probs[found["rival"]])
 
 
@@ -111,7 +124,7 @@ def destination(seen: Seen, values: Mapping[str, str]) -> str:
     places = [place for place, one in enumerate(seen.read_words) if one == values["0"]]
     for place in places:
         row = [at, found["row"], [*[0.0] * place, 1.0]]
-        log_probs = seen.model.trace(seen.source, found["ids"], {"overrides": {name: [row]}})["log_probs"]
+        log_probs = seen.model.log_probs(seen.source, found["ids"], {"overrides": {name: [row]}})
         if seen.model.likeliest(log_probs[found["row"]]) == found["rival"]:
             return ""
     return "the rival does not win there"
@@ -123,7 +136,7 @@ def read_now(seen: Seen, text: str) -> str:
     places = [at for at, weight in enumerate(weights) if weight > 0]
     found = read(text, seen.state["language"], ["beam.scene.both"])
     if not found:
-        return expected("words that are read", text, " ".join(seen.read_words[at] for at in places))
+        return expected("words that are read", text, " ".join(f"“{seen.read_words[at]}”" for at in places))
     values = found[0].values
     said = [(values["0"], values["1"]), (values["2"], values["3"])]
     return first(
@@ -146,6 +159,27 @@ def written(heads: int, stays: bool) -> Check:
             differs(values["2"], seen.probability(now), "its probability"),
             expected("own word", values["3"], seen.name(old, "target")) if not stays else "",
             "" if (now == old) == stays else f"it writes {seen.name(now, 'target')}",
+            "" if begins_alike(seen) else "it begins differently",
+            "" if len(looks(seen)) == heads else f"{len(looks(seen))} heads are turned",
+        )
+
+    return check
+
+
+def begins_alike(seen: Seen) -> bool:
+    """Return whether the words before the chapter's word are the model's own."""
+    row = opening(seen)["row"]
+    return bool(seen.output[:row] == opening(seen)["ids"][:row])
+
+
+def begins(heads: int) -> Check:
+    """Return a check of an output whose beginning has changed."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        return first(
+            read_now(seen, values["0"]),
+            expected("number of the word", values["1"], str(opening(seen)["row"] + 1)),
+            "" if not begins_alike(seen) else "it begins as before",
             "" if len(looks(seen)) == heads else f"{len(looks(seen))} heads are turned",
         )
 
@@ -164,7 +198,7 @@ def follow(seen: Seen, values: Mapping[str, str]) -> str:
     before, now = tails(seen)
     if len(before) != len(now):
         return "the number of words changes"
-    pairs = [f"{old} → {new}" for old, new in zip(before, now, strict=True) if old != new]
+    pairs = [f"“{old}” → “{new}”" for old, new in zip(before, now, strict=True) if old != new]
     said = ", ".join(pairs[:MOST]) + (", …" if len(pairs) > MOST else "")
     return expected("changed words", values["0"], said)
 
@@ -192,8 +226,8 @@ def greedy(seen: Seen, values: Mapping[str, str]) -> str:
     config = seen.model.config
     ids = list(opening(seen)["ids"][: opening(seen)["row"]])
     while len(ids) < len(seen.source) + 100 and (not ids or ids[-1] != config.eos_id):
-        trace = seen.model.trace(seen.source, [*ids, config.eos_id], seen.changes)
-        ids.append(seen.model.likeliest(trace["log_probs"][-1]))
+        log_probs = seen.model.log_probs(seen.source, [*ids, config.eos_id], seen.changes)
+        ids.append(seen.model.likeliest(log_probs[-1]))
     text = seen.model.bundle.target_tokenizer.decode(ids)
     return first(expected("output", values["0"], text), "the search finds the same" if ids == seen.output else "")
 
@@ -233,6 +267,7 @@ CHECKS: dict[str, Check] = {
     "beam.scene.looks": head(1),
     "beam.scene.looks.two": head(2, trails=False),
     "beam.scene.looks.trails": head(2, trails=True),
+    "beam.scene.first": opens_with,
     "beam.scene.so": likelier,
     "beam.scene.drag": destination,
     "beam.scene.drag.any": leads_nowhere,
@@ -240,6 +275,8 @@ CHECKS: dict[str, Check] = {
     "beam.scene.writes.two": written(2, stays=False),
     "beam.scene.stays": written(1, stays=True),
     "beam.scene.stays.two": written(2, stays=True),
+    "beam.scene.begins": begins(1),
+    "beam.scene.begins.two": begins(2),
     "beam.scene.follow": follow,
     "beam.scene.change": change,
     "beam.scene.alone": alone,

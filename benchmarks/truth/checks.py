@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from benchmarks.truth import boxes, chapter, layers, stage, why, zoom
+from benchmarks.truth import acts, boxes, chapter, layers, stage, why, zoom
 from benchmarks.truth.claims import Claim, Problem, read
 from benchmarks.truth.seen import Check, Seen
 
@@ -15,9 +15,10 @@ CHECKS: dict[str, Check] = {
     **layers.CHECKS,
     **why.CHECKS,
     **chapter.CHECKS,
+    **acts.CHECKS,
 }
 """Templates that say what this model does."""
-GENERAL: dict[str, Check] = {**stage.GENERAL, **boxes.GENERAL, **chapter.GENERAL}
+GENERAL: dict[str, Check] = {**stage.GENERAL, **zoom.GENERAL, **boxes.GENERAL, **chapter.GENERAL, **acts.GENERAL}
 """Templates that say how every such model works; only their words, and whether this is such a model, are checked."""
 
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from glassformer.watch.explorer.module import strings
@@ -31,18 +31,36 @@ class Problem(NamedTuple):
 def read(text: str, language: str, kinds: Sequence[str]) -> list[Claim] | None:
     """Return the claims that make up a text, or None if it is made of anything else.
 
-    `kinds` are the keys of templates that may occur, or their beginnings with a final dot.
+    Of several readings, the one counts in which the fewest names and numbers go beyond the end of a sentence. `kinds`
+    are the keys of templates that may occur, or their beginnings with a final dot.
     """
-    text = text.strip()
+    readings = _readings(text.strip(), language, kinds)
+    return min(readings, key=lambda claims: sum(map(_over_ends, claims)), default=None)
+
+
+def _readings(text: str, language: str, kinds: Sequence[str]) -> Iterator[list[Claim]]:
     if not text:
-        return []
+        yield []
+        return
     for key, pattern in _patterns(language, kinds):
-        if match := pattern.match(text):
-            rest = read(text[match.end() :], language, kinds)
-            if rest is not None:
-                values = {name.removeprefix("_"): value.strip() for name, value in match.groupdict().items()}
-                return [Claim(key, values), *rest]
-    return None
+        for match in _beginnings(pattern, text, language):
+            values = {name.removeprefix("_"): value.strip() for name, value in match.groupdict().items()}
+            for rest in _readings(text[match.end() :].strip(), language, kinds):
+                yield [Claim(key, values), *rest]
+
+
+def _beginnings(pattern: re.Pattern[str], text: str, language: str) -> Iterator[re.Match[str]]:
+    """Yield all beginnings of a text that are a template, the shortest first: a full stop may be a word of its own."""
+    if shortest := pattern.match(text):
+        for end in range(shortest.end(), len(text) + 1):
+            is_end = language != "en" or end == len(text) or text[end].isspace()
+            if is_end and (match := pattern.fullmatch(text, 0, end)):
+                yield match
+
+
+def _over_ends(claim: Claim) -> int:
+    """Return how many values of a claim go beyond the end of a sentence; a full stop alone is a word."""
+    return sum(bool(re.search(r"\S\. |。", value)) for value in claim.values.values())
 
 
 _KNOWN: dict[tuple[str, tuple[str, ...]], list[tuple[str, re.Pattern[str]]]] = {}
@@ -58,11 +76,11 @@ def _patterns(language: str, kinds: Sequence[str]) -> list[tuple[str, re.Pattern
             if any(key == kind or (kind.endswith(".") and key.startswith(kind)) for kind in kinds)
         }
         by_length = sorted(chosen, key=lambda key: -len(re.sub(r"\{\w+\}", "", chosen[key])))
-        _KNOWN[wanted] = [(key, _pattern(chosen[key], language)) for key in by_length]
+        _KNOWN[wanted] = [(key, _pattern(chosen[key])) for key in by_length]
     return _KNOWN[wanted]
 
 
-def _pattern(template: str, language: str) -> re.Pattern[str]:
+def _pattern(template: str) -> re.Pattern[str]:
     """Return the pattern of a template at the beginning of a text."""
     pieces = re.split(r"\{(\w+)\}", template)
     made, seen = "", set()
@@ -73,7 +91,7 @@ def _pattern(template: str, language: str) -> re.Pattern[str]:
             is_last = at == len(pieces) - 2 and not pieces[-1]
             made += f"(?P=_{piece})" if piece in seen else f"(?P<_{piece}>{'.+$' if is_last else '.+?'})"
             seen.add(piece)
-    return re.compile(made + (r"(?=\s|$)" if language == "en" else ""), re.DOTALL)
+    return re.compile(made, re.DOTALL)
 
 
 # Numbers as the page prints them

@@ -24,18 +24,16 @@ def ends(seen: Seen) -> tuple[Tensor, Tensor]:
         config = seen.model.config
         last = (config.encoder_layers if part == "encoder" else config.decoder_layers) - 1
         return (
-            seen.trace[f"{part}.layers.{last}.feed_forward.added"][seen.query],
+            seen.trace[f"{part}.layers.{last}.feed_forward.{'added' if seen.norm == 'pre' else 'normed'}"][seen.query],
             seen.trace[f"{part}.output"][seen.query],
         )
-    after = "added" if is_sum and seen.model.config.norm == "pre" else "normed"
+    after = "added" if is_sum and seen.norm == "pre" else "normed"
     return seen.trace[f"{part}.input"][seen.query], seen.trace[f"{part}.{after}"][seen.query]
 
 
 def guesses(seen: Seen, vector: Tensor) -> set[str]:
     """Return the word that the model would write if this vector were its last; several if they are as likely."""
-    model = seen.model.transformer
-    with torch.no_grad():
-        log_probs = model.output(model.decoder.norm(vector)).log_softmax(-1)
+    log_probs = seen.lens(vector)
     likeliest = (log_probs >= log_probs.max() - ROUNDING).nonzero()[:, 0].tolist()
     return {seen.name(id, "target") for id in likeliest}
 
@@ -53,6 +51,22 @@ def turn(seen: Seen, values: Mapping[str, str]) -> str:
             "" if not word or word in right else f"the guess is {', '.join(right)}"
             for word, right in zip(said, words, strict=True)
         ),
+    )
+
+
+def stands_for(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the word, and its probability, for which the vector after an opened sum stands, were it the last."""
+    stack, _, layer, part = sublayer(seen).split(".")
+    vector = seen.trace[f"{sublayer(seen)}.{'added' if seen.norm == 'pre' else 'normed'}"][seen.query]
+    log_probs = seen.lens(vector, stack)
+    best, side = float(log_probs.max()), "source" if stack == "encoder" else "target"
+    likeliest = (log_probs >= best - ROUNDING).nonzero()[:, 0].tolist()
+    named = seen.words["zoom.layer"].replace("{0}", seen.words[f"zoom.add.from.{part}"]).replace("{1}", layer)
+    return first(
+        expected("word", values["0"], seen.queries[seen.query]),
+        "" if values["1"] in {seen.name(id, side) for id in likeliest} else f"it is {seen.name(likeliest[0], side)}",
+        differs(values["2"], math.exp(best), "its probability"),
+        expected("box", values["3"], named),
     )
 
 
@@ -85,9 +99,10 @@ def units(says_words: bool) -> Check:
 def pushes(seen: Seen, unit: int, said: str) -> str:
     """Check the words whose rows of the matrix that reads the stream have the largest product with what a unit adds."""
     side, table = ("source", "source.tokens.weight") if seen.family == "encoder" else ("target", "output.weight")
-    weights = seen.model.transformer.state_dict()
+    with seen.model.under(seen.changes) as model:
+        weights = model.state_dict()
     scores = weights[table] @ weights[f"{seen.box}.contract.weight"][:, unit]
-    words = [seen.name(id, side) for id in scores.topk(2).indices.tolist()]
+    words = [f"“{seen.name(id, side)}”" for id in scores.topk(2).indices.tolist()]
     return expected("words", said, seen.words["word.comma"].join(words))
 
 
@@ -98,6 +113,61 @@ def no_units(seen: Seen, values: Mapping[str, str]) -> str:
         expected("word", values["1"], seen.queries[seen.query]),
         "" if not bool((activated > 0).any()) else "a unit is above 0",
     )
+
+
+def unit(says_words: bool) -> Check:
+    """Return a check of an open unit that answers, and of its words."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        at = int(values["0"])
+        activation = float(seen.trace[f"{seen.box}.activated"][seen.query][at])
+        return first(
+            expected("word", values["1"], seen.queries[seen.query]),
+            differs(values["2"], activation),
+            "" if activation > 0 else "it does not answer",
+            pushes(seen, at, values["3"]) if says_words else "",
+        )
+
+    return check
+
+
+def silent_unit(seen: Seen, values: Mapping[str, str]) -> str:
+    before, after = (
+        float(seen.trace[f"{seen.box}.{point}"][seen.query][int(values["0"])]) for point in ("hidden", "activated")
+    )
+    return first(
+        expected("word", values["1"], seen.queries[seen.query]),
+        differs(values["2"], before),
+        differs(values["3"], after),
+        "" if after <= 0 else "it answers",
+    )
+
+
+def read_number(seen: Seen, values: Mapping[str, str]) -> str:
+    point = "normed" if seen.norm == "pre" else "input"
+    return first(
+        expected("word", values["0"], seen.queries[seen.query]),
+        differs(values["2"], float(seen.trace[f"{seen.box}.{point}"][seen.query][int(values["1"])])),
+    )
+
+
+def written_number(seen: Seen, values: Mapping[str, str]) -> str:
+    return first(
+        expected("number of units", values["0"], str(seen.model.config.d_ff)),
+        differs(values["2"], float(seen.trace[f"{seen.box}.output"][seen.query][int(values["1"])])),
+    )
+
+
+def column(*points: str) -> Check:
+    """Return a check of one column of an opened sum or norm: of its numbers at these points, or at its two ends."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        at, (before, after) = int(values["0"]), ends(seen)
+        inner = {one: seen.trace[f"{sublayer(seen)}.{one}"][seen.query] for one in points if one in ("output", "added")}
+        numbers = {"input": before, "normed": after, **inner}
+        return first(*(differs(values[str(place)], float(numbers[one][at])) for place, one in enumerate(points, 1)))
+
+    return check
 
 
 def place(seen: Seen, values: Mapping[str, str]) -> str:
@@ -121,9 +191,19 @@ CHECKS: dict[str, Check] = {
     "zoom.add.same": turn,
     "zoom.add.guess": turn,
     "zoom.add.length": length,
+    **{f"zoom.guess.{stack}": stands_for for stack in ("encoder", "decoder")},
     "zoom.units.said": units(says_words=True),
     "zoom.units.most": units(says_words=False),
     "zoom.units.none": no_units,
+    "zoom.units.unit": unit(says_words=False),
+    "zoom.units.pushes": unit(says_words=True),
+    "zoom.units.silent": silent_unit,
+    "zoom.units.read": read_number,
+    "zoom.units.output": written_number,
+    "zoom.add.sum": column("input", "output", "added"),
+    "zoom.add.sum.norm": column("input", "output", "added", "normed"),
+    "zoom.add.one": column("input"),
+    "zoom.add.one.norm": column("input", "normed"),
     "zoom.add.final": place,
     **{f"zoom.add.place.{part}.{end}": place for part in SUBLAYERS for end in ("add", "norm")},
     "zoom.layer": network,

@@ -29,7 +29,7 @@ def pieces(folder: Path) -> Path:
     steps = dict.fromkeys(("steps", "validate_every", "checkpoint_every"), 400)
     settings = {"run.directory": run, "tokenizer.kind": "unigram", "tokenizer.vocab_size": 300}
     settings |= {f"model.{name}": value for name, value in sizes.items()}
-    settings |= {f"training.{name}": value for name, value in {**steps, "snapshots": 0}.items()}
+    settings |= {f"training.{name}": value for name, value in {**steps, "snapshots": 3}.items()}
     folder.mkdir(exist_ok=True)
     make({"pieces": ["train", "demo", *(f"--set={name}={value}" for name, value in settings.items())]}, folder)
     return run

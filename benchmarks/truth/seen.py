@@ -4,70 +4,182 @@ Axes: H heads · T target positions · S source positions · V target vocabulary
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from glassformer.bundle import put_weights
+from glassformer.decoding.beam import beam_search
+from glassformer.decoding.hypothesis import Hypothesis, max_length
 from glassformer.decoding.transformer_step import padded
-from glassformer.model.taps import record
+from glassformer.model.attention import MultiHeadAttention
+from glassformer.model.taps import Edit, intervene, record
+from glassformer.model.transformer import Transformer
 from glassformer.text.normalisation import SPACE_MARK
 from glassformer.translator import Translator
 from glassformer.watch.explorer.module import strings
 from glassformer.watch.explorer.opening import openings
+from glassformer.watch.explorer.packing import dequantised, quantised
 from glassformer.watch.explorer.payload import rounded
-from glassformer.watch.explorer.remote import Remote, unbatched
+from glassformer.watch.explorer.remote import snapshot_halves, unbatched
 from glassformer.watch.explorer.sentence import source_ids
+from glassformer.watch.explorer.training_history import snapshots_in
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
+from glassformer.watch.inspection.forced import decoding
+from glassformer.watch.inspection.mistakes import replaced
 
 __all__ = ["Check", "Model", "Seen"]
 
 KEPT = 150
 """Number of forward passes that are kept for the next claims."""
-CHANGES = ("ablated", "masks", "overrides", "positions", "scale", "mistakes")
-"""The changes of a state that `Changes` describes."""
+CHANGES = ("ablated", "masks", "overrides", "positions", "scale", "mistakes", "checkpoint")
+"""The changes of a state that `Changes` describes, and the step of a snapshot."""
+PLAIN = {"positions": True, "scale": True}
+"""The values of changes that change nothing, if these are not empty."""
 
 
 class Model:
-    """A model with the weights of its page, and its latest forward passes."""
+    """A model with the weights of its page and of the snapshots there, and its latest forward passes."""
 
-    def __init__(self, translator: Translator) -> None:
+    def __init__(self, translator: Translator, steps: Sequence[int] = ()) -> None:
         self.bundle = translator.bundle
         self.transformer = rounded(translator.model)
         self.translator = Translator(translator.bundle, self.transformer)
         self.config = self.transformer.config
-        self._remote = Remote(self.translator)
+        self.steps = list(steps)
+        self._at: dict[int | None, Transformer] = {None: self.transformer}
+        self._at |= {step: snapshot(self.transformer, snapshots_in(self.bundle.folder)[step]) for step in steps}
         self._kept: dict[str, Any] = {}
+
+    @contextmanager
+    def under(self, changes: Mapping[str, Any]) -> Iterator[Transformer]:
+        """Yield the model of the step that the changes name, while it computes under these changes."""
+        rest = {name: value for name, value in changes.items() if name != "checkpoint"}
+        model = self._at[changes.get("checkpoint")]
+        with torch.no_grad(), changed(model, Changes.from_dict(rest)):
+            yield model
 
     def trace(self, source: Sequence[int], output: Sequence[int], changes: Mapping[str, Any]) -> Mapping[str, Tensor]:
         """Return all points of a forward pass, without the batch's axis."""
-
-        def make() -> dict[str, Tensor]:
-            target = [self.config.bos_id, *output[:-1]]
-            made = Changes.from_dict(changes)
-            with torch.no_grad(), changed(self.transformer, made), record(self.transformer) as trace:
-                self.transformer(padded(self.transformer, [source]), padded(self.transformer, [target]))
-            return {name: unbatched(value) for name, value in trace.items()}
-
-        found: Mapping[str, Tensor] = self._keep([source, output, changes], make)
+        found: Mapping[str, Tensor] = self._keep(
+            [source, output, changes], lambda: self._recorded(source, output, changes)
+        )
         return found
 
-    def score(self, source: Sequence[int], prefix: Sequence[int], changes: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the best output of a search, with its ids and its score."""
+    def log_probs(self, source: Sequence[int], output: Sequence[int], changes: Mapping[str, Any]) -> Tensor:
+        """Return the log probabilities of all words in all rows, (T, V)."""
+        kept: Tensor = self._keep(
+            ["log_probs", source, output, changes],
+            lambda: self._recorded(source, output, changes, "log_probs")["log_probs"],
+        )
+        return kept
 
-        def make() -> dict[str, Any]:
-            decoding = self.bundle.configuration.decoding
-            asked = {"kind": "search", "source_ids": source, "prefix_ids": prefix, "n_best": 1, "changes": changes}
-            asked |= {"beam_size": decoding.beam_size, "length_penalty": decoding.length_penalty}
-            found: dict[str, Any] = self._remote.answer(asked)[0]["hypotheses"][0]
-            return found
+    def _recorded(
+        self, source: Sequence[int], output: Sequence[int], changes: Mapping[str, Any], points: str = "*"
+    ) -> dict[str, Tensor]:
+        target = [self.config.bos_id, *output[:-1]]
+        with self.under(changes) as model, record(model, points) as trace:
+            model(padded(model, [source]), padded(model, [target]))
+        return {name: unbatched(value) for name, value in trace.items()}
 
-        best: dict[str, Any] = self._keep(["search", source, prefix, changes], make)
-        return best
+    def without_each_head(
+        self, source: Sequence[int], output: Sequence[int], row: int, changes: Mapping[str, Any]
+    ) -> Tensor:
+        """Return the log probabilities of a row without each of `heads`, (heads, V), in one pass."""
+
+        def edit(name: str) -> Edit:
+            def ablated(values: Tensor) -> Tensor:
+                values = values.clone()
+                for at, (one, head) in enumerate(self.heads):
+                    if one == name:
+                        values[at, head] = 0.0
+                return values
+
+            return ablated
+
+        edits = {f"{name}.heads": edit(name) for name in attentions(self.transformer)}
+        kept: Tensor = self._keep(
+            ["without", source, output, row, changes],
+            lambda: self._varied(source, output, row, changes, len(self.heads), lambda model: intervene(model, edits)),
+        )
+        return kept
+
+    def with_each_hidden(
+        self, source: Sequence[int], output: Sequence[int], row: int, changes: Mapping[str, Any]
+    ) -> Tensor:
+        """Return the log probabilities of a row with each source position hidden from all, (S, V), in one pass."""
+
+        def make(attention: MultiHeadAttention, queries: int) -> Callable[..., Tensor]:
+            right = attention.attend
+
+            def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+                whole = torch.ones(1, 1, 1, 1, dtype=torch.bool) if mask is None else mask
+                whole = whole.expand(len(source), -1, query.shape[2], key.shape[2]).clone()
+                for position in range(len(source)):
+                    whole[position, :, :queries, position] = False
+                return right(query, key, value, whole)
+
+            return attend
+
+        @contextmanager
+        def hidden(model: Transformer) -> Iterator[None]:
+            with ExitStack() as stack:
+                for name, attention in attentions(model).items():
+                    queries = len(source) if name.startswith("encoder") else len(output)
+                    if name.startswith("encoder") or name.endswith("cross_attention"):
+                        stack.enter_context(replaced(attention, "attend", make(attention, queries)))
+                yield
+
+        kept: Tensor = self._keep(
+            ["hidden", source, output, row, changes],
+            lambda: self._varied(source, output, row, changes, len(source), hidden),
+        )
+        return kept
+
+    def _varied(
+        self,
+        source: Sequence[int],
+        output: Sequence[int],
+        row: int,
+        changes: Mapping[str, Any],
+        count: int,
+        variants: Callable[[Transformer], AbstractContextManager[None]],
+    ) -> Tensor:
+        """Return the log probabilities of a row in each sentence of a batch that holds one sentence `count` times."""
+        target = [self.config.bos_id, *output[:-1]]
+        with self.under(changes) as model, variants(model), record(model, "log_probs") as trace:
+            model(padded(model, [source] * count), padded(model, [target] * count))
+        return trace["log_probs"][:, row].clone()
+
+    @cached_property
+    def heads(self) -> list[tuple[str, int]]:
+        """All heads, each as its attention and its number."""
+        return [(name, head) for name in attentions(self.transformer) for head in range(self.config.heads)]
+
+    def search(
+        self, source: Sequence[int], prefix: Sequence[int], changes: Mapping[str, Any], *, beam_size: int, **more: float
+    ) -> list[Hypothesis]:
+        """Return the outputs of a search, the best one first."""
+
+        def found() -> list[Hypothesis]:
+            rest = {name: value for name, value in changes.items() if name != "checkpoint"}
+            model, settings = self._at[changes.get("checkpoint")], asdict(self.bundle.configuration.decoding)
+            longest = max_length(self.config, len(source), int(settings["extra_length"]))
+            settings |= {"beam_size": beam_size, **more}
+            with torch.no_grad(), decoding(model, padded(model, [source]), Changes.from_dict(rest)) as step:
+                [best] = beam_search(step, max_lengths=[longest], n_best=beam_size, prefixes=[prefix], **settings)
+            return best
+
+        kept: list[Hypothesis] = self._keep([source, prefix, changes, beam_size, more], found)
+        return kept
 
     def likeliest(self, log_probs: Tensor) -> int:
         """Return the likeliest word of those that searches write, from the log probabilities of all words, (V)."""
@@ -91,6 +203,14 @@ class Model:
         return self._kept[text]
 
 
+def snapshot(model: Transformer, path: Path) -> Transformer:
+    """Return a model with the weights of a snapshot as the page has them: with matrices of eight bits."""
+    early, names = deepcopy(model), [name for name, _ in model.named_parameters()]
+    weights = (dequantised(quantised(half.astype("float32"))) for half in snapshot_halves(path, model))
+    put_weights(early, {name: torch.from_numpy(one) for name, one in zip(names, weights, strict=True)}, str(path))
+    return early
+
+
 @dataclass
 class Seen:
     """What the page shows: the reader's choices, the texts, and the model with which they are compared."""
@@ -106,7 +226,8 @@ class Seen:
 
     @cached_property
     def changes(self) -> dict[str, Any]:
-        return {name: value for name, value in self.state["changes"].items() if name in CHANGES}
+        changes = self.state["changes"]
+        return {name: changes[name] for name in CHANGES if name in changes and is_change(name, changes[name])}
 
     @cached_property
     def sentence(self) -> str:
@@ -115,6 +236,52 @@ class Seen:
     @cached_property
     def source(self) -> list[int]:
         return source_ids(self.model.translator, self.sentence)
+
+    @cached_property
+    def mistakes(self) -> list[str]:
+        """The planted mistakes."""
+        planted: list[str] = self.changes.get("mistakes", [])
+        return planted
+
+    def as_read(self, ids: Sequence[int]) -> list[int]:
+        """Return ids as the model reads them: padded to the longer side under the mistake that mixes up the masks."""
+        longest = max(len(self.source), len(self.output)) if "target_padding_mask" in self.mistakes else 0
+        return [*ids, *[self.model.config.pad_id] * (longest - len(ids))]
+
+    @property
+    def read_ids(self) -> list[int]:
+        """The ids of the source that the model reads."""
+        return self.as_read(self.source)
+
+    @property
+    def norm(self) -> str:
+        """Where the norms stand, under the planted mistakes."""
+        norm = self.model.config.norm
+        return norm if "norm_order" not in self.mistakes else {"pre": "post", "post": "pre"}[norm]
+
+    @property
+    def positions(self) -> str:
+        """The kind of the positions that are added."""
+        return self.model.config.positions if self.changes.get("positions", True) else "none"
+
+    def lens(self, vector: Tensor, stack: str = "decoder") -> Tensor:
+        """Return the log probabilities of the words, (V), if a vector of a stack were its last, (D).
+
+        The encoder has no output matrix, so its vectors are read by the embedding of the source.
+        """
+        with self.model.under(self.changes) as model:
+            if stack == "encoder":
+                logits: Tensor = model.encoder.norm(vector) @ model.source.tokens.weight.T
+            else:
+                logits = model.output(model.decoder.norm(vector))
+        log_probs = logits.log_softmax(-1)
+        return log_probs.exp().log_softmax(-1) if "double_softmax" in self.mistakes else log_probs
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The settings of the page's search."""
+        asked = self.state["search"]
+        return {"beam_size": asked["beamSize"], "length_penalty": asked["lengthPenalty"]}
 
     @cached_property
     def prefix(self) -> list[int]:
@@ -129,9 +296,7 @@ class Seen:
 
     @cached_property
     def is_changed(self) -> bool:
-        rest = {name: value for name, value in self.changes.items() if name not in ("positions", "scale")}
-        plain = self.changes.get("positions", True) and self.changes.get("scale", True)
-        return not plain or any(rest.values()) or bool(self.prefix) or self.sentence != self.state["sentence"]
+        return bool(self.changes or self.prefix) or self.sentence != self.state["sentence"]
 
     @cached_property
     def row(self) -> int:
@@ -171,10 +336,12 @@ class Seen:
     def lit_source(self) -> int:
         """The lit source word: the reader's, or the one that the lit head of cross-attention reads most."""
         chosen, cross = self.state["sourceWord"], self.state["heads"]["cross"]
-        if chosen is None:
+        if chosen is None and "decoder_keys" in self.mistakes:
+            chosen = 0  # no source word is read
+        elif chosen is None:
             name = f"decoder.layers.{cross['layer']}.cross_attention"
             chosen = self.weights(name, cross["head"], self.row).argmax()
-        return min(int(chosen), len(self.source) - 1)
+        return min(int(chosen), len(self.read_ids) - 1)
 
     @property
     def trace(self) -> Mapping[str, Tensor]:
@@ -200,25 +367,22 @@ class Seen:
     def probability(self, id: int) -> float:
         return float(self.log_probs[id].exp())
 
+    def rival(self) -> int:
+        """Return the word against which the page measures the written one: an example's own, or the likeliest other."""
+        word, opening = self.output[self.row], self.model.opening(self.state["sentence"])
+        is_own = self.state["measured"] and not self.changes and opening["ids"] == self.output
+        if is_own and opening["row"] == self.row:
+            return int(opening["rival"])
+        return next(int(id) for id in self.log_probs.topk(2).indices if id != word)
+
     def without(self, name: str, head: int) -> Tensor:
         """Return the log probabilities of the lit row without one more head, (V)."""
-        ablated = dict(self.changes.get("ablated", {}))
-        ablated[name] = sorted({*ablated.get(name, []), head})
-        return self.model.trace(self.source, self.output, self.changes | {"ablated": ablated})["log_probs"][self.row]
-
-    @property
-    def heads(self) -> list[tuple[str, int]]:
-        """All heads, each as its attention and its number."""
-        return [(name, head) for name in attentions(self.model.transformer) for head in range(self.model.config.heads)]
+        all = self.model.without_each_head(self.source, self.output, self.row, self.changes)
+        return all[self.model.heads.index((name, head))]
 
     def hidden(self, position: int) -> Tensor:
-        """Return the log probabilities of the lit row when nobody may attend to a source position, (V)."""
-        masks = dict(self.changes.get("masks", {}))
-        for name in attentions(self.model.transformer):
-            if name.startswith("encoder") or name.endswith("cross_attention"):
-                queries = len(self.source) if name.startswith("encoder") else len(self.output)
-                masks[name] = [*masks.get(name, []), *([query, position, False] for query in range(queries))]
-        return self.model.trace(self.source, self.output, self.changes | {"masks": masks})["log_probs"][self.row]
+        """Return the log probabilities of the lit row if no position may attend to a source position, (V)."""
+        return self.model.with_each_hidden(self.source, self.output, self.row, self.changes)[position]
 
     def name(self, id: int, side: str) -> str:
         """Return a token as the stage writes it."""
@@ -236,12 +400,12 @@ class Seen:
     @cached_property
     def read_words(self) -> list[str]:
         """The names of the source's words."""
-        return [self.name(id, "source") for id in self.source]
+        return [self.name(id, "source") for id in self.read_ids]
 
     @property
     def written(self) -> list[int]:
         """The ids that the decoder reads, which begin with `<bos>`."""
-        return [self.model.config.bos_id, *self.output[:-1]]
+        return self.as_read([self.model.config.bos_id, *self.output[:-1]])
 
     @cached_property
     def written_words(self) -> list[str]:
@@ -251,7 +415,8 @@ class Seen:
     @property
     def keys(self) -> list[str]:
         """The names of the words at which the lit attention can look."""
-        return self.written_words if self.family == "decoder" else self.read_words
+        reads_target = self.family == "decoder" or (self.family == "cross" and "decoder_keys" in self.mistakes)
+        return self.written_words if reads_target else self.read_words
 
     @property
     def queries(self) -> list[str]:
@@ -261,6 +426,11 @@ class Seen:
     @property
     def is_forced(self) -> bool:
         return self.row < len(self.prefix)
+
+
+def is_change(name: str, value: Any) -> bool:
+    """Return whether this value of a change differs from the unchanged model's."""
+    return value is not None and (value != PLAIN[name] if name in PLAIN else bool(value))
 
 
 def family_of(box: str) -> str:

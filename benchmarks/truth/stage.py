@@ -4,20 +4,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-import torch
-
-from benchmarks.truth.claims import ROUNDING, differs, expected, first
-from benchmarks.truth.seen import Check, Seen
+from benchmarks.truth.claims import ROUNDING, differs, expected, first, read
+from benchmarks.truth.seen import Check, Seen, family_of
 from glassformer.text.vocabulary import UNK_ID
 
-__all__ = ["CHECKS", "GENERAL", "lit"]
+__all__ = ["CHECKS", "GENERAL", "guess_at", "lit"]
 
 MOSTLY = 0.5
 """The smallest weight at which a head looks at one word, rather than at several."""
-SAME = 0.01
-"""A probability that changes by less hardly depends on what has changed."""
-PRINTED = 0.001
-"""The smallest difference of probabilities that is printed."""
+CLOSE = 1e-3
+"""Margins that differ by less are equal."""
 SECTIONS = {
     "embedding": "3.4",
     "positions": "3.5",
@@ -68,8 +64,8 @@ def looks_at_nothing(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def place_of_word(seen: Seen, values: Mapping[str, str]) -> str:
-    shown, all = len(seen.output), int(values["1"])
-    return first(expected("place", values["0"], str(seen.row + 1)), expected("length", str(all), str(shown)))
+    count = str(len(seen.output))
+    return first(expected("place", values["0"], str(seen.row + 1)), expected("number of words", values["1"], count))
 
 
 def section(seen: Seen, values: Mapping[str, str]) -> str:
@@ -99,18 +95,12 @@ def worth(seen: Seen) -> tuple[float, float]:
     return seen.probability(id), float(seen.without(seen.box, seen.head)[id].exp())
 
 
-def is_same(before: float, after: float) -> bool:
-    """Return whether a word hardly depends on what makes this difference, in itself or by a tenth."""
-    most = max(PRINTED, min(SAME, max(before, after) / 10)) if min(before, after) >= PRINTED / 2 else before / 10
-    return abs(before - after) < most + ROUNDING
-
-
-def hardly_depends(seen: Seen, values: Mapping[str, str]) -> str:
+def still_has(seen: Seen, values: Mapping[str, str]) -> str:
     before, after = worth(seen)
-    why = f"without the head it has {after:.4f} instead of {before:.4f}"
     return first(
         expected("word", values["0"], seen.target),
-        "" if is_same(before, after) else why,
+        differs(values["1"], before, "the probability"),
+        differs(values["1"], after, "the probability without the head"),
         is_off(seen, wanted=False),
     )
 
@@ -129,14 +119,9 @@ def depends(falls: bool) -> Check:
     return check
 
 
-def mostly_independent(seen: Seen, _: Mapping[str, str]) -> str:
-    before, after = worth(seen)
-    return "" if before / 2 - ROUNDING < after < before else f"{after:.4f} of {before:.4f} is left"
-
-
 def costs_most(seen: Seen, _: Mapping[str, str]) -> str:
     id, after = seen.output[seen.row], worth(seen)[1]
-    others = (head for head in seen.heads if head != (seen.box, seen.head))
+    others = (head for head in seen.model.heads if head != (seen.box, seen.head))
     least = min(float(seen.without(*head)[id].exp()) for head in others)
     return "" if after < least + ROUNDING else f"without another head, {least:.4f} is left, not {after:.4f}"
 
@@ -155,7 +140,7 @@ def unknown_words(seen: Seen, values: Mapping[str, str]) -> str:
     bundle = seen.model.bundle
     known = [
         word
-        for word in values["0"].split(", ")
+        for word in re.findall("“(.*?)”", values["0"])
         if all(UNK_ID not in one.encode(word) for one in (bundle.source_tokenizer, bundle.target_tokenizer))
     ]
     return f"the vocabulary has {', '.join(known)}" if known else ""
@@ -190,18 +175,17 @@ def softmax(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def guess(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the word that the model would write if a box, `at`, were its last; and its probability."""
-    at, model = seen.at, seen.model.transformer
-    point = "added" if seen.model.config.norm == "pre" else "normed"
+    """Check the guess that stands beside a box."""
+    return guess_at(seen, seen.at, values["0"], values["1"])
+
+
+def guess_at(seen: Seen, at: str, word: str, probability: str) -> str:
+    """Check the likeliest word and its probability if a box of the decoder were its last."""
+    point = "added" if seen.norm == "pre" else "normed"
     layer = seen.state["heads"]["cross"]["layer"]
     closed = re.fullmatch(r"layer\.(\d+)", at)
     name = f"{closed[1]}.feed_forward" if closed else f"{layer}.{at.removesuffix('.add')}"
-    with torch.no_grad():
-        stream = seen.trace[f"decoder.layers.{name}.{point}"][seen.row]
-        log_probs = model.output(model.decoder.norm(stream)).log_softmax(-1)
-    word, _, probability = values["0"].rpartition(" ")
-    if word.endswith("<"):
-        word, probability = word[:-2], f"< {probability}"
+    log_probs = seen.lens(seen.trace[f"decoder.layers.{name}.{point}"][seen.row])
     best, name = float(log_probs.max()), seen.name(int(log_probs.argmax()), "target")
     likeliest = {seen.name(id, "target") for id in (log_probs >= best - ROUNDING).nonzero()[:, 0].tolist()}
     return first(
@@ -209,30 +193,91 @@ def guess(seen: Seen, values: Mapping[str, str]) -> str:
     )
 
 
+def head_name(seen: Seen, name: str, head: int) -> str:
+    """Return how the page calls a head of an attention."""
+    layer = name.split(".")[2]
+    return seen.words[f"stage.head.{family_of(name)}"].replace("{0}", str(head)).replace("{1}", layer)
+
+
 def turned_head(seen: Seen, values: Mapping[str, str]) -> str:
-    cross = seen.state["heads"]["cross"]
-    return first(expected("head", values["0"], str(cross["head"])), expected("layer", values["1"], str(cross["layer"])))
+    return expected("head", values["0"], head_name(seen, seen.box, seen.head))
 
 
 def turned_to(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what the model writes while the reader holds the lit row of cross-attention; see `Visit.held`."""
+    """Check what the model writes while the reader holds the lit row of an attention; see `Visit.held`."""
     [place] = seen.lit_weights.nonzero()[:, 0].tolist()
+    reader = seen.queries[seen.query]
     return first(
-        expected("word that is read", values["0"], seen.read_words[place]),
-        expected("likeliest word", values["1"], seen.name(seen.best, "target")),
+        expected("word that is read", values["looked"], seen.keys[place]),
+        expected("word that reads", values.get("reader", reader), reader),
+        expected("likeliest word", values["target"], seen.name(seen.best, "target")),
     )
 
 
 def turned_between(seen: Seen, values: Mapping[str, str]) -> str:
     weights = seen.lit_weights
     one, other = weights.nonzero()[:, 0].tolist()
+    reader = seen.queries[seen.query]
     return first(
-        expected("first word", values["0"], seen.read_words[one]),
-        differs(values["1"], float(weights[one]), "its weight"),
-        expected("second word", values["2"], seen.read_words[other]),
-        differs(values["3"], float(weights[other]), "its weight"),
-        expected("likeliest word", values["4"], seen.name(seen.best, "target")),
+        expected("first word", values["looked"], seen.keys[one]),
+        differs(values["weight"], float(weights[one]), "its weight"),
+        expected("second word", values["second"], seen.keys[other]),
+        differs(values["rest"], float(weights[other]), "its weight"),
+        expected("word that reads", values.get("reader", reader), reader),
+        expected("likeliest word", values["target"], seen.name(seen.best, "target")),
     )
+
+
+def turned_rows(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check which rows the reader has turned, each from the word that it reads without the changes to the one now."""
+    rows = [(name, *row) for name, all in seen.changes["overrides"].items() for row in all]
+    said = values["0"].split("; ")
+    plain = seen.model.trace(seen.source, seen.output, {})
+    whys = ["" if len(said) >= min(2, len(rows)) else f"{len(rows)} rows are turned"]
+    for text, (name, head, query, given) in zip(said, rows[:2], strict=False):
+        language = seen.state["language"]
+        claims = read(re.sub(r" \([^)]*\)$", "", text), language, ("stage.look.row", "stage.look.to"))
+        if not claims:
+            return f"it cannot be read: {text}"
+        [claim] = claims
+        words = (
+            seen.written_words if name.startswith("decoder") and name.endswith("self_attention") else seen.read_words
+        )
+        now = max(range(len(given)), key=given.__getitem__)
+        whys += [
+            expected("head", claim.values["0"], head_name(seen, name, head)),
+            expected("word that it reads now", claim.values["2"], words[now] if now < len(words) else ""),
+            ""
+            if claim.key == "stage.look.to"
+            else expected(
+                "word that it read", claim.values["1"], words[int(plain[f"{name}.weights"][head, query].argmax())]
+            ),
+        ]
+    return first(*whys)
+
+
+def loose_share(seen: Seen, values: Mapping[str, str]) -> str:
+    total = float(seen.lit_weights.sum())
+    return share_of_attention(seen, values) or ("" if abs(total - 1) >= 0.01 else f"they sum to {total:.3f}")
+
+
+def needs(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check without which source words the lit word's margin over its rival is smallest, and what the word then has."""
+    word, rival = seen.output[seen.row], seen.rival()
+    left = [seen.hidden(at) for at in range(len(seen.source))]
+    margins = [float(one[word] - one[rival]) for one in left]
+    whys = [
+        expected("word", values["0"], seen.target),
+        expected("rival", values["1"], seen.name(rival, "target")),
+        differs(values["2"], seen.probability(word), "the probability"),
+    ]
+    for place, least in enumerate(sorted(margins)[: len(values) // 2 - 1]):
+        name, probability = (values[str(at)] for at in (3 + 2 * place, 4 + 2 * place))
+        near = [at for at, one in enumerate(margins) if abs(one - least) < CLOSE]
+        after = [float(left[at][word].exp()) for at in near if seen.read_words[at] == name]
+        whys.append("" if after else f"it depends on {[seen.read_words[at] for at in near]}")
+        whys.append("" if not all(differs(probability, one) for one in after) else f"with it hidden, it has {after}")
+    return first(*whys)
 
 
 CHECKS: dict[str, Check] = {
@@ -243,12 +288,17 @@ CHECKS: dict[str, Check] = {
     "stage.turned.kicker": turned_head,
     "stage.turned": turned_to,
     "stage.turned.two": turned_between,
+    "stage.turned.self": turned_to,
+    "stage.turned.self.two": turned_between,
+    "stage.more.turned": turned_rows,
+    "stage.more.weight.loose": loose_share,
     "stage.more.weight": share_of_attention,
-    "stage.more.same": hardly_depends,
+    "stage.more.same": still_has,
     "stage.more.falls": depends(falls=True),
     "stage.more.rises": depends(falls=False),
     "stage.more.most": costs_most,
-    "stage.more.others": mostly_independent,
+    "stage.more.needs": needs,
+    "stage.more.needs.two": needs,
     "stage.more.mask": hides_later,
     "stage.more.unknown": unknown_words,
     "stage.more.off": lambda seen, _: is_off(seen, wanted=True),
@@ -273,14 +323,11 @@ CHECKS: dict[str, Check] = {
 }
 """The check of each template that says what this model does."""
 
-has_norm_first = only(lambda seen: seen.model.config.norm == "pre", "that a norm comes first")
+has_norm_first = only(lambda seen: seen.norm == "pre", "that a norm comes first")
 has_last_norm = only(lambda seen: seen.model.config.final_norm, "that the stack ends with a norm")
-has_waves = only(
-    lambda seen: seen.model.config.positions not in ("none", "learned") and seen.changes.get("positions", True),
-    "that waves are added",
-)
+has_waves = only(lambda seen: seen.positions not in ("none", "learned"), "that waves are added")
 GENERAL: dict[str, Check] = {
-    "stage.more.norm": only(lambda seen: seen.model.config.norm == "post", "that the sum is normalised"),
+    "stage.more.norm": only(lambda seen: seen.norm == "post", "that the sum is normalised"),
     "stage.said.encoder.embedding": lit,
     "stage.said.decoder.embedding": lit,
     "stage.said.encoder.positions": has_waves,

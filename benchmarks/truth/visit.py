@@ -1,6 +1,7 @@
 """A visit to a model's page: its states, one after another, and the sentences that it shows there."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,22 +10,25 @@ from typing import Any
 
 from benchmarks.truth import chapter
 from benchmarks.truth.checks import problems
-from benchmarks.truth.claims import Problem
+from benchmarks.truth.claims import Problem, expected, read
 from benchmarks.truth.seen import Model, Seen, family_of
 from glassformer.translator import Translator
-from glassformer.watch.explorer.module import strings
 from glassformer.watch.explorer.payload import payload
+from glassformer.watch.explorer.sentence import source_ids
 from glassformer.watch.explorer.standalone import page_html
+from glassformer.watch.inspection import MISTAKES
 
-__all__ = ["Tally", "Visit", "visited"]
+__all__ = ["KINDS", "Tally", "Visit", "opened"]
 
-LOOKS = 4
+LOOKS = 2
 """Number of random selections of a sentence."""
 DEEP = 10
 """One sentence of this number is also shown in the states that take seconds."""
-WORTH = ("same", "falls", "rises", "off")
-"""What a head is worth to a word, which the page measures after it has drawn the figure."""
-KINDS = {
+ACTS = range(2, 8)
+"""The chapters whose acts replace the figure's own sentence; each test sentence is shown in one of these chapters."""
+SNAPSHOTS = 3
+"""Number of snapshots of the training in the page."""
+KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "zoom": {
         "place": (
             *("zoom.place", "zoom.embedding.place", "stage.word.of", "stage.encoder", "stage.decoder"),
@@ -34,16 +38,36 @@ KINDS = {
                 "zoom.add.place.",
                 "zoom.add.final",
                 "zoom.layer",
+                *("family.encoder", "family.cross", "family.decoder"),
             ),
         ),
-        "said": ("zoom.about.", "zoom.words.about.", "zoom.embedding.about.", "zoom.units.", "zoom.add."),
-        "notes": ("zoom.resting", "numbers.byHand", "numbers.ablated", "stage.more.forced", "stage.more.beam"),
+        "said": (
+            *("zoom.about.", "zoom.words.about.", "zoom.embedding.about.", "zoom.units.", "zoom.add."),
+            *("zoom.rollout", "zoom.guess."),
+        ),
+        "notes": (
+            *("zoom.rollout.about", "zoom.guesses.about"),
+            "zoom.resting",
+            "numbers.byHand",
+            "numbers.ablated",
+            "stage.more.forced",
+            "stage.more.beam",
+        ),
         "links": ("zoom.widest", "zoom.words.closest"),
         "paper": ("stage.paper",),
     },
     "why": {
         "title": ("why.title",),
-        "said": ("why.leads", "why.trails", "why.given", "why.needs", "why.head", "why.reads", "why.reads.shared"),
+        "said": (
+            "why.leads",
+            "why.trails",
+            "why.given",
+            "why.needs",
+            "why.needs.next",
+            "why.head",
+            "why.reads",
+            "why.reads.shared",
+        ),
         "row": ("why.row",),
         "entropy": ("why.entropy",),
         "direct": ("why.direct.about",),
@@ -55,7 +79,11 @@ KINDS = {
         "said": ("beam.scene.",),
         "chips": ("beam.scene.look",),
     },
-    "held": {"kicker": ("stage.turned.kicker",), "said": ("stage.turned", "stage.turned.two")},
+    "act": {"said": ("chapter.",), "more": ("chapter.",)},
+    "held": {
+        "kicker": ("stage.turned.kicker",),
+        "said": ("stage.turned", "stage.turned.two", "stage.turned.self", "stage.turned.self.two"),
+    },
 }
 """The texts of each area of the page, and the kinds of templates of which they are made."""
 WORDS = ("decoder.linear", "decoder.softmax")
@@ -66,8 +94,11 @@ TURNED = r'"overrides":\{"dec.*rests'
 """What a state contains in which the chapter's beam has come to rest where the reader has turned it."""
 POINTS = ("query", "key", "scores", "weights", "value", "heads", "joined", "output")
 
-READ = """async ({ area, complete }) => {
+READ = """async ({ turn, looks, area, complete }) => {
   const { app } = glassformer;
+  if (looks.chapter === 0) app.show({ chapter: 0, act: 0 }); // an act takes its own changes back
+  if (turn) await app.turnTo(turn);
+  app.show(looks);
   const all = (selector) => [...document.querySelectorAll(selector)];
   const text = (selector) => all(selector).map((one) => one.textContent.trim()).filter(Boolean);
   const stage = () => ({
@@ -76,9 +107,11 @@ READ = """async ({ area, complete }) => {
   });
   const AREAS = {
     stage: () => ({
-      ...stage(), guesses: all(".gfs-guess").map((one) => [one.dataset.guess, one.querySelector("title").textContent]),
+      ...stage(), state: document.querySelector(".gfs-said-box > [aria-busy=true]") ? "measures" : "told",
+      guesses: all(".gfs-guess").map((one) => [one.dataset.guess, one.querySelector("title").textContent]),
     }),
     held: stage,
+    act: () => ({ ...stage(), state: text(".gfs-said-box h2").length ? "told" : "waits" }),
     zoom: () => ({
       place: text(".gf-zoom .gfz-place").slice(0, 1), said: text(".gf-zoom h2"), notes: text(".gf-zoom .gfz-note"),
       links: text(".gf-zoom .gfz-about .gfz-link").slice(0, -1), paper: text(".gf-zoom .gfz-place").slice(1),
@@ -96,24 +129,33 @@ READ = """async ({ area, complete }) => {
     }),
   };
   const seen = () => {
-    const { sentence, changes, row, sourceWord, box, heads, zoom, selected, language, word, result } = app.state;
+    const { result, lit, compared, ...state } = app.state;
     const { ids } = result.current.hypothesis;
-    const state = { sentence, changes, row, sourceWord, box, heads, zoom, selected, language, word, ids };
-    return { ...state, address: location.hash, texts: AREAS[area]() };
+    const measured = state.sentence in app.payload.openings;
+    const boxes = all(".gfs-box").map((one) => one.dataset.box);
+    return { ...state, ids, measured, boxes, address: location.hash, texts: AREAS[area]() };
   };
   const isComplete = (state) => !app.state.busy && new RegExp(complete).test(JSON.stringify(state));
-  let [last, quiet] = ["", 0];
-  for (const end = performance.now() + 30000; performance.now() < end; ) {
-    await new Promise(requestAnimationFrame);
-    await new Promise((done) => setTimeout(done, 20));
-    const [now, state] = [JSON.stringify(seen()), seen()];
-    quiet = now === last && isComplete(state) ? quiet + 1 : 0;
-    if (quiet > 0) return state;
+  let last = "";
+  for (const end = performance.now() + 300000; performance.now() < end; ) {
+    await scheduler.postTask(() => {}, { priority: "background" }); // after what the page has begun
+    const state = seen();
+    const now = JSON.stringify(state);
+    if (now === last && isComplete(state)) return state;
     last = now;
   }
   throw new Error(`not complete: ${complete}: ${JSON.stringify(seen())}`);
 }"""
-"""Returns the state and the texts of an area, once they are complete and have come to rest."""
+"""Changes the sentence, the model and what is lit, and returns the state and an area's texts once they are complete and
+have come to rest. The page computes and draws once for all of this."""
+
+
+UNPAINTED = """() => {
+  const one = document.createElement("canvas").getContext("2d");
+  HTMLCanvasElement.prototype.getContext = () => one;
+  HTMLCanvasElement.prototype.toDataURL = () => "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=";
+}"""
+"""Leaves the pictures of numbers unpainted, which nobody reads here."""
 
 
 @dataclass
@@ -122,6 +164,7 @@ class Tally:
 
     claims: Counter[str] = field(default_factory=Counter)
     states: int = 0
+    sentences: int = 0
     false: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, seen: Seen, text: str, kinds: Sequence[str]) -> list[str]:
@@ -139,83 +182,123 @@ class Tally:
 class Visit:
     """A tab that shows a model's page, and reads its sentences."""
 
-    def __init__(self, tab: Any, model: Model, seed: int = 1) -> None:
+    def __init__(self, tab: Any, model: Model) -> None:
         self.tab, self.model, self.tally = tab, model, Tally()
-        self.chance = random.Random(seed)
+        self.chance = random.Random(1)
+        self.text, self.changes = "", dict[str, Any]()
+        """The sentence, and the changes of the model."""
+        self.is_turned, self.looks = False, dict[str, Any]()
+        """What the page does not show yet: whether the sentence or a change is new, and what is to be lit."""
+        self.boxes_of: dict[bool, list[str]] = {}
+        """The boxes of the figure, without and with the mistake that moves the norms."""
 
     # The states of a sentence
 
-    def sentence(self, text: str, *, deep: bool) -> None:
-        """Visit the states of one sentence; with `deep` also those that take seconds."""
-        self.call("open", text)
+    def sentences(self, some: Sequence[str], deep: int = DEEP, seed: int = 1) -> None:
+        """Visit the states of some sentences; one of `deep` is also shown in the states that take seconds.
+
+        There the page itself measures what each head is worth, which it has of the other sentences from Python.
+        """
+        self.chance = random.Random(seed)
+        known = {one: self.model.opening(one) for at, one in enumerate(some) if at % deep}
+        self.tab.evaluate("(known) => void Object.assign(glassformer.app.payload.openings, known)", known)
+        for at, one in enumerate(some):
+            self.sentence(one, at + seed, deep=at % deep == 0)
+
+    def sentence(self, text: str, at: int, *, deep: bool) -> None:
+        """Visit the states of one sentence, the one at this place; with `deep` also those that take seconds."""
+        self.tally.sentences += 1
+        self.open(text)
         self.show(row=None, sourceWord=None, zoom=None, box="decoder.cross_attention", language="en")
         self.stage()
         for _ in range(LOOKS):
             self.look()
             self.stage()
-        for change in (self.forced, self.turned, self.off):
+        changes, views = [self.forced, self.turned, self.off], [self.zoom, self.opened, self.layer]
+        self.chance.shuffle(views)
+        for change, view in zip(changes, views, strict=True):
             change()
             self.stage()
-            self.zoom()
-            self.opened()
-            self.layer()
+            view()
+            if change == self.turned:
+                self.segment(self.chance.choice([*self.attentions, *self.sums]))
             if deep:
                 self.why()
             self.show(box=self.chance.choice(self.boxes), zoom=None)
             self.stage()
-            self.call("reset")
+            self.reset()
+        self.replaced(at)
+        self.chapters(ACTS[at % len(ACTS)])
         if deep:
-            self.held()
+            for box in ("decoder.cross_attention", "decoder.self_attention", "encoder.self_attention"):
+                self.held(box)
             self.chapter()
+
+    def replaced(self, at: int) -> None:
+        """Plant a mistake, and take the weights of a snapshot; look at a word under each."""
+        mistakes = [one.id for one in MISTAKES.values() if one.first(self.model.config)]
+        changes: list[dict[str, Any]] = [{"mistakes": [mistakes[at % len(mistakes)]]}]
+        changes += [{"checkpoint": step} for step in self.model.steps[at % max(1, len(self.model.steps)) :][:1]]
+        for change in changes:
+            self.set(**change)
+            self.look()
+            self.stage()
+            self.segment(self.chance.choice([*self.attentions, *self.sums]))
+            self.reset()
 
     def look(self) -> None:
         """Choose a word, a box, heads and a language by chance; half the boxes are attentions."""
         box = self.chance.choice(self.attentions if self.chance.random() < 0.5 else self.boxes)
-        word = self.chance.choice([None, self.chance.randrange(self.length("sourceIds"))])
+        word = self.chance.choice([None, self.chance.randrange(len(self.source))])
         language = self.chance.choice(["en", "en", "en", "zh"])
         self.show(row=self.row(), sourceWord=word, box=box, heads=self.heads(), language=language)
 
     def forced(self) -> None:
         """Force one of the likeliest words at a place, and look at it."""
-        seen = self.seen()
-        row = max(0, min(self.row(), len(seen.output) - 2))  # an output needs room to end
+        output = self.output()
+        row = max(0, min(self.row(), len(output) - 2))  # an output needs room to end
         tokenizer = self.model.bundle.target_tokenizer
-        rivals = seen.trace["log_probs"][row].topk(8).indices.tolist()
+        rivals = self.model.log_probs(self.source, output, self.changes)[row].topk(8).indices.tolist()
         self.chance.shuffle(rivals)
         for id in rivals:
-            ids = [*seen.output[:row], id]
+            ids = [*output[:row], id]
             text = tokenizer.decode(ids)
             if id > tokenizer.unk_id and tokenizer.encode(text) == ids:
-                self.call("set", {"prefix": text})
+                self.set(prefix=text)
                 break
         self.show(row=row, sourceWord=None, box=self.chance.choice(["decoder.softmax", *self.attentions]))
 
     def turned(self) -> None:
-        """Turn a row of cross-attention to a word or between two words, and look at it."""
-        heads, row, source = self.heads(), self.row(), self.length("sourceIds")
-        weights, at = [0.0] * source, self.chance.randrange(source - 1)
-        weights[at] = self.chance.choice([1.0, 0.5, 0.3])
-        weights[at + 1] = 1 - weights[at]
-        name = f"decoder.layers.{heads['cross']['layer']}.cross_attention"
-        self.call("set", {"overrides": {name: [[heads["cross"]["head"], row, weights]]}})
-        self.show(row=row, sourceWord=None, box="decoder.cross_attention", heads=heads)
+        """Turn a row of attention, often of cross-attention, to a word or between two words, and look at it."""
+        box = self.chance.choice(["decoder.cross_attention", *self.attentions])
+        stack, kind = box.split(".")
+        family, heads, row = family_of(box), self.heads(), self.row()
+        source, target = len(self.source), len(self.output())
+        query = self.chance.randrange(source) if stack == "encoder" else row
+        weights = [0.0] * (target if family == "decoder" else source)
+        last = query if family == "decoder" else source - 1  # the mask hides what is written later
+        at = self.chance.randrange(max(1, last))
+        weights[at] = self.chance.choice([1.0, 0.5, 0.3]) if last else 1.0
+        if last:
+            weights[at + 1] = 1 - weights[at]
+        name = f"{stack}.layers.{heads[family]['layer']}.{kind}"
+        self.set(overrides={name: [[heads[family]["head"], query, weights]]})
+        self.show(row=row, sourceWord=query if stack == "encoder" else None, box=box, heads=heads)
 
     def off(self) -> None:
         """Switch a head off, and look at it."""
         heads, box = self.heads(), self.chance.choice(self.attentions)
         stack, kind = box.split(".")
         layer, head = heads[family_of(box)]["layer"], heads[family_of(box)]["head"]
-        self.call("set", {"ablated": {f"{stack}.layers.{layer}.{kind}": [head]}})
+        self.set(ablated={f"{stack}.layers.{layer}.{kind}": [head]})
         self.show(row=self.row(), sourceWord=None, box=box, heads=heads)
 
     # What is read there
 
     def stage(self) -> None:
         """Check what the stage says about the lit box."""
-        box, language = self.tab.evaluate("(({ box, language }) => [box, language])(glassformer.app.state)")
-        texts = strings()[language]
-        worth = [max(texts[f"stage.more.{key}"].replace("}", "{").split("{"), key=len) for key in WORTH]
-        seen = self.seen("stage", "|".join(map(escaped, worth)) if box.endswith("attention") else "")
+        self.told = seen = self.seen("stage", '"told"')
+        box = seen.state["box"]
         said = self.check(seen, stage_kinds(box))
         for at, text in seen.state["texts"]["guesses"]:
             said += self.tally.add(replace(seen, at=at), text, ("stage.guess",))
@@ -226,8 +309,7 @@ class Visit:
     def zoom(self) -> None:
         """Open an attention, and check what it says about its weight, and about one of its numbers."""
         stack, kind = self.chance.choice(self.attentions).split(".")
-        heads = self.heads()
-        stage = self.seen()
+        heads, stage = self.heads(), self.told
         if self.chance.random() < 0.5:  # what the state has changed is often lit
             heads = stage.state["heads"]
             if stage.state["box"] in self.attentions:
@@ -251,7 +333,7 @@ class Visit:
 
     def opened(self) -> None:
         """Open Linear, Softmax, an embedding or positions, and check what is said about a number."""
-        stage = self.seen()
+        stage = self.told
         kinds = ("encoder.embedding", "decoder.embedding", "encoder.positions", "decoder.positions")
         box = self.chance.choice([*WORDS, *(one for one in kinds if one in self.boxes)])
         lit = {"row": stage.row, "sourceWord": stage.lit_source}
@@ -267,35 +349,115 @@ class Visit:
 
     def layer(self) -> None:
         """Open a feed-forward network, a sum or a norm, and check what is said about its word."""
-        stage = self.seen()
+        stage = self.told
         box = self.chance.choice([one for one in self.boxes if one.endswith(("feed_forward", ".add", ".norm"))])
         stack, _, part = box.partition(".")
         layer = stage.state["heads"]["encoder" if stack == "encoder" else "cross"]["layer"]
         name = box if part == "norm" else f"{stack}.layers.{layer}.{part}"
         self.show(zoom={"box": name, "key": None}, selected=None, row=stage.row, sourceWord=stage.lit_source)
+        seen = self.seen("zoom", "§3")
+        self.check(seen, KINDS["zoom"])
+        self.column(name, seen)
+
+    def column(self, name: str, seen: Seen) -> None:
+        """Choose a number of an opened network, sum or norm, and check what is said about it."""
+        pick = self.chance.randrange
+        width, hidden = self.model.config.d_model, self.model.config.d_ff
+        if not name.endswith("feed_forward"):
+            self.show(zoom={"box": name, "key": pick(width)})
+        else:
+            point = self.chance.choice(["read", "hidden", "activated", "output"])
+            at = pick(width if point in ("read", "output") else hidden)
+            read = "normed" if seen.norm == "pre" else "input"
+            number = {"name": f"{name}.{read if point == 'read' else point}", "index": [seen.query, at]}
+            self.show(zoom={"box": name, "key": at if point in ("hidden", "activated") else None}, selected=number)
         self.check(self.seen("zoom", "§3"), KINDS["zoom"])
 
     def why(self) -> None:
         """Ask why a word was written, half the time the word of the state."""
-        row = self.tab.evaluate("glassformer.app.state.row")
+        row = self.told.state["row"]
         word = row if self.chance.random() < 0.5 else self.row()
         self.show(zoom={"box": "decoder.softmax", "key": None}, panel="why", row=word, selected=None)
         self.check(self.seen("why", "3 tables, 0 running"), KINDS["why"])
         self.show(zoom=None, panel="numbers", row=row)
 
-    def held(self) -> None:
-        """Take hold of the lit row of cross-attention by keys, and check what is said while it is held."""
-        self.show(box="decoder.cross_attention", row=self.row(), sourceWord=None, heads=self.heads(), language="en")
-        seen = self.seen()
-        knot = self.tab.locator(".gfs-knot")
-        knot.focus()
-        at = min(seen.lit_source + 1.0, len(seen.source) - 1.0)
-        begun = escaped(strings()["en"]["stage.turned.kicker"].split("{")[0])
-        for key, moved, piece in (("ArrowDown", 0.0, ", it writes"), ("Shift+ArrowUp", -0.1, ") and ")):
-            knot.press(key)
+    def segment(self, box: str) -> None:
+        """Check what an attention draws on through all layers, or the guess after a sum."""
+        stage, (stack, _, part) = self.told, box.partition(".")
+        layer = stage.state["heads"]["encoder" if stack == "encoder" else "cross"]["layer"]
+        zoom = {"box": f"{stack}.layers.{layer}.{part}", "key": None}
+        panel = "guesses" if part.endswith(".add") else "rollout"
+        self.show(zoom=zoom, panel=panel, selected=None, row=stage.row, sourceWord=stage.lit_source)
+        self.check(self.seen("zoom", escaped(stage.words[f"zoom.{panel}.about"][:10])), KINDS["zoom"])
+        self.show(zoom=None, panel="numbers")
+
+    def held(self, box: str) -> None:
+        """Take hold of a lit row of attention by keys, and check what is said while it is held."""
+        self.show(box=box, row=self.row(), sourceWord=None, heads=self.heads(), language="en")
+        seen = self.seen("stage", '"told"')
+        last = seen.query if seen.family == "decoder" else len(seen.keys) - 1  # the mask hides what is written later
+        if last == 0:
+            return  # the row reads only itself
+        handle, at = self.tab.locator(f".gfs-handle[data-family={seen.family}]"), int(seen.lit_weights.argmax())
+        handle.focus()
+        # At the end, the key onwards does nothing.
+        step, onwards, back = (-1.0, "ArrowUp", "ArrowDown") if at == last else (1.0, "ArrowDown", "ArrowUp")
+        begun = escaped(seen.words["stage.turned.kicker"].split("{")[0])
+        writes = ", it writes" if seen.family == "cross" else ", the model writes"
+        for key, moved, piece in ((onwards, step, writes), (f"Shift+{back}", 0.9 * step, ") and ")):
+            handle.press(key)
             state = self.seen("held", f"{begun}.*{escaped(piece)}").state
-            self.check(self.under(seen, state, seen.head, seen.row, at + moved), KINDS["held"])
-        knot.press("Escape")
+            self.check(self.under(seen, state, at + moved), KINDS["held"])
+        handle.press("Escape")
+
+    def chapters(self, number: int) -> None:
+        """Go through the acts of a chapter by the arrow key, at a random word, and check what each says."""
+        self.look()
+        if self.chance.random() < 0.3:
+            self.turned()
+        self.show(chapter=number, act=0)
+        place, before = [number, 0], [0, 0]
+        while place[0] == number and place != before:  # the last act of all stays
+            self.tried(number, *self.act(number))
+            self.tab.keyboard.press("ArrowRight")
+            place, before = self.tab.evaluate("(({ chapter, act }) => [chapter, act])(glassformer.app.state)"), place
+        self.show(chapter=0, act=0)
+        self.reset()
+
+    def act(self, number: int, complete: str = "") -> tuple[Seen, list[str]]:
+        """Check what the act of a chapter says; return its templates, too."""
+        seen = self.seen("act", rf'"kicker":\["{number} · .*{complete}.*told')
+        title = f"{number} · {seen.words[f'chapter.{number}']}"
+        if wrong := expected("title", seen.state["texts"]["kicker"][0], title):
+            self.tally.blame(seen, Problem("chapter", title, wrong))
+        [said] = seen.state["texts"]["said"]
+        boxes = [*self.attentions, "encoder.positions"]
+        own = next((box for box in boxes if read(said, seen.state["language"], stage_kinds(box)["said"])), None)
+        if own is None:
+            return seen, self.check(seen, KINDS["act"])
+        lit = replace(seen, state={**seen.state, "box": own})  # the act says what the stage says of its own box
+        return seen, self.check(lit, {**KINDS["act"], "said": stage_kinds(own)["said"]})
+
+    def tried(self, number: int, seen: Seen, said: Sequence[str]) -> None:
+        """Try what the reader can set in an act, and check what it says then."""
+        act, buttons = said[0] if said else "", self.tab.locator(".gfs-stage-buttons")
+        if act.startswith("chapter.temperature"):
+            self.show(temperature=self.chance.choice([0.5, 1.7, 4.0]))
+            self.act(number)
+        elif act.startswith("chapter.mistake"):
+            ids = buttons.locator("option").evaluate_all("(all) => all.map((one) => one.value)")
+            self.call("set", {"mistakes": [self.chance.choice(ids)]})
+            self.act(number)
+        elif act.startswith("chapter.off"):
+            more = buttons.locator(".gfs-dark", has_text=seen.words["chapter.off.more.next"])
+            if more.count():
+                more.click()
+                begun = re.split("[,，]", seen.words["chapter.off.turns"])[0]
+                self.act(number, escaped(begun.replace("{count}", "2")))
+        elif act == "chapter.search":
+            self.call("searchWith", {"beamSize": 1})
+            self.act(number)
+            self.call("searchWith", {"beamSize": self.model.bundle.configuration.decoding.beam_size})
 
     def chapter(self) -> None:
         """Check the first chapter: at rest, while the beam is held, and where it comes to rest."""
@@ -334,48 +496,87 @@ class Visit:
 
     def searched(self, seen: Seen) -> None:
         """Check that the page shows what Python's search finds."""
-        found = self.model.score(seen.source, seen.prefix, seen.changes)
+        found = self.model.search(seen.source, seen.prefix, seen.changes, **seen.search)[0]
         self.tally.claims["output"] += 1
-        if list(found["ids"]) != seen.output:
-            self.tally.blame(seen, Problem("output", str(seen.output), f"the search finds {found['ids']}"))
+        if list(found.tokens) != seen.output:
+            self.tally.blame(seen, Problem("output", str(seen.output), f"the search finds {found.tokens}"))
 
     # The page
 
-    def under(self, seen: Seen, state: Mapping[str, Any], head: int, row: int, at: float) -> Seen:
-        """Return what is seen while a row of the lit cross-attention is held at a place between two words."""
+    def under(self, seen: Seen, state: Mapping[str, Any], at: float) -> Seen:
+        """Return what is seen while the lit row is held at a place between two words."""
         low, share = int(at), round(at - int(at), 2)
-        weights = [0.0] * len(seen.source)
+        weights = [0.0] * len(seen.keys)
         weights[low] = round(1 - share, 2)
         if share:
             weights[low + 1] = share
-        changes = {**state["changes"], "overrides": {seen.box: [[head, row, weights]]}}
-        return Seen(self.model, {**state, "changes": changes, "row": row})
+        changes = {**state["changes"], "overrides": {seen.box: [[seen.head, seen.query, weights]]}}
+        return Seen(self.model, {**state, "changes": changes, "row": seen.row, "sourceWord": seen.lit_source})
 
     def call(self, name: str, *values: Any) -> None:
+        """Call a method of the page now."""
         self.tab.evaluate("([name, values]) => glassformer.app[name](...values)", [name, values])
 
+    def open(self, text: str) -> None:
+        """Have the next reading show a sentence without changes."""
+        self.text = text
+        self.reset()
+
+    def set(self, **changes: Any) -> None:
+        """Have the next reading show further changes."""
+        self.changes, self.is_turned = {**self.changes, **changes}, True
+
+    def reset(self) -> None:
+        """Have the next reading show no changes."""
+        self.changes, self.is_turned = {}, True
+
     def show(self, **looks: Any) -> None:
-        self.call("show", looks)
+        """Have the next reading show what the reader has chosen."""
+        self.looks |= looks
 
     def seen(self, area: str = "stage", complete: str = "") -> Seen:
+        """Return what an area shows."""
         self.tally.states += 1
-        return Seen(self.model, self.tab.evaluate(READ, {"area": area, "complete": complete}))
+        turn = {"sentence": self.text, "changes": self.changes} if self.is_turned else None
+        asked = {"turn": turn, "looks": self.looks, "area": area, "complete": complete}
+        self.is_turned, self.looks = False, {}
+        seen = Seen(self.model, self.tab.evaluate(READ, asked))
+        if problem := seen.state["problem"]:
+            self.tally.blame(seen, Problem("page.problem", problem, "the page shows an error"))
+        return seen
 
-    def length(self, ids: str) -> int:
-        found: int = self.tab.evaluate(f"glassformer.app.result.current.{ids}.length")
-        return found
+    @property
+    def source(self) -> list[int]:
+        return source_ids(self.model.translator, self.text)
+
+    def output(self) -> list[int]:
+        """Return what the search finds under the present changes."""
+        decoding, prefix = self.model.bundle.configuration.decoding, self.changes.get("prefix", "")
+        ids = self.model.bundle.target_tokenizer.encode(prefix) if prefix else []
+        rest = {name: value for name, value in self.changes.items() if name != "prefix"}
+        found = self.model.search(
+            self.source, ids, rest, beam_size=decoding.beam_size, length_penalty=decoding.length_penalty
+        )
+        return list(found[0].tokens)
 
     def row(self) -> int:
-        return self.chance.randrange(self.length("hypothesis.ids"))
+        return self.chance.randrange(len(self.output()))
 
     @property
     def boxes(self) -> list[str]:
-        found: list[str] = self.tab.evaluate("[...document.querySelectorAll('.gfs-box')].map((one) => one.dataset.box)")
-        return found
+        """The boxes of the figure under the present changes."""
+        moved = "norm_order" in self.changes.get("mistakes", [])
+        if moved not in self.boxes_of:
+            self.boxes_of[moved] = self.seen("stage", '"told"').state["boxes"]
+        return self.boxes_of[moved]
 
     @property
     def attentions(self) -> list[str]:
         return [box for box in self.boxes if box.endswith("attention")]
+
+    @property
+    def sums(self) -> list[str]:
+        return [box for box in self.boxes if box.endswith(".add")]
 
     def heads(self) -> dict[str, dict[str, int]]:
         """Return a random head of each family; both of the decoder's are in the same layer."""
@@ -421,16 +622,13 @@ def left_out(seen: Seen, said: Sequence[str]) -> Iterator[Problem]:
             yield Problem(key, "", "the page does not say so")
 
 
-def visited(tab: Any, translator: Translator, page: Path, sentences: Sequence[str], deep: int = DEEP) -> Tally:
-    """Return the claims that a model's page makes of these sentences; the page is written to a file.
-
-    One sentence of `deep` is also shown in the states that take seconds.
-    """
-    page.write_bytes(page_html(payload(translator, sentences[0])).encode("utf-8", "replace"))
+def opened(tab: Any, translator: Translator, page: Path, sentence: str) -> Visit:
+    """Open a model's page, which is written to a file, in a tab; return the visit."""
+    data = payload(translator, sentence, checkpoints=SNAPSHOTS)
+    page.write_bytes(page_html(data).encode("utf-8", "replace"))
     tab.set_viewport_size({"width": 1440, "height": 900})
+    tab.emulate_media(reduced_motion="reduce")  # boxes need not glide where they are only read
     tab.goto(page.resolve().as_uri())
     tab.evaluate("() => glassformer.ready.then(() => null)")
-    visit = Visit(tab, Model(translator))
-    for at, sentence in enumerate(sentences):
-        visit.sentence(sentence, deep=at % deep == 0)
-    return visit.tally
+    tab.evaluate(UNPAINTED)
+    return Visit(tab, Model(translator, [one["step"] for one in data["checkpoints"]]))

@@ -1,5 +1,6 @@
 """What the panel "Why?" says about one word: its rival, and on what the choice depends."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -18,15 +19,9 @@ MOSTLY = 0.5
 T = TypeVar("T")
 
 
-def rival(seen: Seen) -> int:
-    """Return the strongest rival of the word."""
-    first_two: list[int] = seen.log_probs.topk(2).indices.tolist()
-    return next(id for id in first_two if id != seen.output[seen.row])
-
-
 def margin(seen: Seen, log_probs: Tensor) -> float:
     """Return log p of the word minus log p of its rival."""
-    return float(log_probs[seen.output[seen.row]] - log_probs[rival(seen)])
+    return float(log_probs[seen.output[seen.row]] - log_probs[seen.rival()])
 
 
 def leads(is_so: Callable[[Seen], bool], word: str = "0", other: str = "1") -> Check:
@@ -35,7 +30,7 @@ def leads(is_so: Callable[[Seen], bool], word: str = "0", other: str = "1") -> C
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         return first(
             expected("word", values[word], seen.token(seen.output[seen.row], "target")),
-            expected("rival", values[other], seen.token(rival(seen), "target")),
+            expected("rival", values[other], seen.token(seen.rival(), "target")),
             differs_in_times(values["2"], margin(seen, seen.log_probs)),
             "" if is_so(seen) else "the words stand in a different relation",
         )
@@ -49,7 +44,7 @@ def then(seen: Seen, text: str, left: float) -> str:
     if not found or len(found) != 1:
         return f"{text} does not compare two words"
     values = found[0].values
-    pair = [seen.token(id, "target") for id in (seen.output[seen.row], rival(seen))]
+    pair = [seen.token(id, "target") for id in (seen.output[seen.row], seen.rival())]
     words = [values["0"], values["1"]]
     is_even = abs(left) < CLOSE
     return first(
@@ -64,19 +59,35 @@ def strongest(usual: float, left: Mapping[T, float]) -> list[T]:
     return [name for name, one in left.items() if abs(one - usual) >= most - CLOSE]
 
 
-def needs(seen: Seen, values: Mapping[str, str]) -> str:
-    usual = margin(seen, seen.log_probs)
-    left = {at: margin(seen, seen.hidden(at)) for at in range(len(seen.source))}
-    right = {seen.token(seen.source[at], "source"): left[at] for at in strongest(usual, left)}
-    if values["0"] not in right:
-        return f"it depends most on {', '.join(right)}"
-    return then(seen, values["1"], right[values["0"]])
+def needs(place: int) -> Check:
+    """Return a check of the source word without which the margin falls most, or next to most."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        left = [margin(seen, seen.hidden(at)) for at in range(len(seen.source))]
+        wanted = sorted(left)[place]
+        right = {
+            seen.token(id, "source"): one for id, one in zip(seen.source, left, strict=True) if is_near(one, wanted)
+        }
+        if values["0"] not in right:
+            return f"it depends on {', '.join(right)}"
+        word = seen.output[seen.row]
+        halved = float(seen.hidden(left.index(right[values["0"]]))[word]) < math.log(seen.probability(word) / 2) + CLOSE
+        falls = wanted < margin(seen, seen.log_probs)
+        return then(seen, values["1"], right[values["0"]]) or (
+            "" if falls and (place == 0 or halved) else "it does not"
+        )
+
+    return check
+
+
+def is_near(one: float, other: float) -> bool:
+    return abs(one - other) < CLOSE
 
 
 def margins_without(seen: Seen) -> dict[tuple[str, int], float]:
     """Return the margin without each head that is not off."""
     off = seen.changes.get("ablated", {})
-    on = ((name, head) for name, head in seen.heads if head not in off.get(name, []))
+    on = ((name, head) for name, head in seen.model.heads if head not in off.get(name, []))
     return {(name, head): margin(seen, seen.without(name, head)) for name, head in on}
 
 
@@ -130,7 +141,7 @@ def entropy(seen: Seen, values: Mapping[str, str]) -> str:
 
 def direct(seen: Seen, values: Mapping[str, str]) -> str:
     logits = seen.trace["logits"][seen.row]
-    return differs(values["2"].removeprefix("+"), float(logits[seen.output[seen.row]] - logits[rival(seen)]))
+    return differs(values["2"].removeprefix("+"), float(logits[seen.output[seen.row]] - logits[seen.rival()]))
 
 
 def title(seen: Seen, values: Mapping[str, str]) -> str:
@@ -142,7 +153,8 @@ CHECKS: dict[str, Check] = {
     "why.leads": leads(lambda seen: margin(seen, seen.log_probs) > -CLOSE),
     "why.trails": leads(lambda seen: margin(seen, seen.log_probs) < CLOSE and not seen.is_forced),
     "why.given": leads(lambda seen: margin(seen, seen.log_probs) < CLOSE and seen.is_forced),
-    "why.needs": needs,
+    "why.needs": needs(0),
+    "why.needs.next": needs(1),
     "why.head": head,
     "why.reads": reads(shared=False),
     "why.reads.shared": reads(shared=True),

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import reduce
 
+import torch
 from torch import Tensor
 
-from benchmarks.truth.claims import differs, expected, first
+from benchmarks.truth.claims import ROUNDING, differs, expected, first
 from benchmarks.truth.seen import Check, Seen
+from glassformer.watch.inspection.edits import attentions
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "GENERAL"]
 
 SURE = 0.99
 """The peak of a row from which on softmax has little to share."""
@@ -129,6 +132,38 @@ def place(seen: Seen, values: Mapping[str, str]) -> str:
     )
 
 
+def rolled(seen: Seen) -> Tensor:
+    """Return what the opened row draws from each word through all layers; Abnar and Zuidema 2020."""
+
+    def means(part: str) -> list[Tensor]:
+        named = [name for name in attentions(seen.model.transformer) if name.startswith(part[:7])]
+        return [seen.trace[f"{name}.weights"].double().mean(0) for name in named if name.endswith(part[8:])]
+
+    def through(part: str) -> Tensor:
+        halves = [(mean + torch.eye(len(mean))) / 2 for mean in means(part)]
+        return reduce(lambda below, half: half @ below, halves)
+
+    if seen.family != "cross":
+        return through(f"{seen.box[:7]}.self_attention")[seen.query]
+    looked = torch.stack(means("decoder.cross_attention")).mean(0)[seen.query]
+    return looked @ through("decoder.self_attention" if "decoder_keys" in seen.mistakes else "encoder.self_attention")
+
+
+def draws_on(seen: Seen, values: Mapping[str, str]) -> str:
+    shares = rolled(seen)
+    most = {key for key, share in zip(seen.keys, shares, strict=True) if share >= shares.max() - ROUNDING}
+    return first(
+        expected("word", values["0"], seen.queries[seen.query]),
+        "" if values["1"] in most else f"it draws most on {', '.join(most)}",
+        differs(values["2"], float(shares.max()), "the share"),
+    )
+
+
+def family(seen: Seen, _: Mapping[str, str]) -> str:
+    """Check the name of all layers of an attention, which its text has chosen."""
+    return expected("attention", seen.state["texts"]["place"][0], seen.words[f"family.{seen.family}"])
+
+
 def is_ablated(seen: Seen, values: Mapping[str, str]) -> str:
     off = seen.changes.get("ablated", {}).get(seen.box, [])
     return "" if int(values["0"]) in off else "it is on"
@@ -148,9 +183,13 @@ CHECKS: dict[str, Check] = {
     "zoom.about.joined": number("joined", "2", "3", heads="0", head="1"),
     "zoom.about.output": number("output", "1", "2", heads="0"),
     "zoom.about.given": given,
+    "zoom.rollout": draws_on,
+    **{f"family.{one}": family for one in ("encoder", "cross", "decoder")},
     "zoom.resting": rests,
     "zoom.widest": widest,
     "numbers.byHand": lambda seen, _: "" if by_hand(seen) else "it was computed",
     "numbers.ablated": is_ablated,
 }
 """The check of each template."""
+GENERAL: dict[str, Check] = dict.fromkeys(("zoom.rollout.about", "zoom.guesses.about"), lambda *_: "")
+"""How the segments are computed."""

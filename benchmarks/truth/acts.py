@@ -1,0 +1,425 @@
+"""What the acts of chapters 2 to 7 say."""
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from benchmarks.truth.chapter import both, opening
+from benchmarks.truth.claims import ROUNDING, differs, expected, first
+from benchmarks.truth.seen import Check, Seen
+from benchmarks.truth.stage import guess_at
+from glassformer.decoding.hypothesis import Hypothesis
+from glassformer.jobs import METRICS_FILE, read_log
+from glassformer.watch.inspection.forced import first_difference
+
+__all__ = ["CHECKS", "GENERAL"]
+
+LONGEST = 90
+"""The number of letters after which a translation is cut."""
+LISTED = 5
+"""The number of the likeliest words that the page lists."""
+SURER = 0.05
+"""A probability that exceeds the training's aim by more is much surer."""
+WHERE = {
+    "encoder.self_attention": "chapter.where.encoder.self_attention",
+    "decoder.self_attention": "chapter.where.decoder.self_attention",
+    "decoder.cross_attention": "chapter.where.decoder.cross_attention",
+}
+
+
+def general(is_so: Callable[[Seen], bool] = lambda _: True, what: str = "") -> Check:
+    """Return a check of a sentence that holds for every model for which `is_so` returns True."""
+    return lambda seen, _: "" if is_so(seen) else f"{what} is false"
+
+
+# Words become numbers
+
+
+def embedding(seen: Seen, values: Mapping[str, str]) -> str:
+    config = seen.model.config
+    return first(
+        expected("word", values["source"], seen.read_words[seen.lit_source]),
+        expected("width", values["width"], str(config.d_model)),
+        expected("row", values["id"], str(seen.read_ids[seen.lit_source])),
+        expected("number of rows", values["all"], str(config.source_vocab_size)),
+    )
+
+
+def positions(*kinds: str) -> Check:
+    """Return a check of a sentence about positions of these kinds, and of the place of the lit source word."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        return first(
+            expected("word", values.get("source", ""), seen.read_words[seen.lit_source]) if "source" in values else "",
+            expected("place", values.get("place", ""), str(seen.lit_source)) if "place" in values else "",
+            "" if seen.positions in kinds else f"the positions are {seen.positions}",
+        )
+
+    return check
+
+
+# What the model writes in an act
+
+
+def text_of(seen: Seen, changes: Mapping[str, object]) -> str:
+    """Return the output of the search under these changes as the page writes it."""
+    found = seen.model.search(seen.source, seen.prefix, changes, **seen.search)[0]
+    return shortened(seen, found)
+
+
+def shortened(seen: Seen, found: Hypothesis) -> str:
+    """Return an output as far as it has room in a sentence, without the spaces at its ends, which nobody sees."""
+    text = seen.model.bundle.target_tokenizer.decode(found.tokens)
+    return f"{text[:LONGEST]} …" if len(text) > LONGEST else text.strip() or seen.words["chapter.nothing"]
+
+
+def writes(is_act: Callable[[Seen], bool], stays: bool | None = None) -> Check:
+    """Return a check of the text that is written under the act's changes; `stays`: whether it equals the usual one."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        now, usual = text_of(seen, seen.changes), text_of(seen, {})
+        return first(
+            expected("text", values["text"], now),
+            "" if is_act(seen) else "the act has not made its change",
+            "" if stays in (None, now == usual) else f"the usual text is {usual}",
+        )
+
+    return check
+
+
+def is_without_positions(seen: Seen) -> bool:
+    return not seen.changes.get("positions", True)
+
+
+# Words mix
+
+
+def mixing(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check what a head of the encoder reads from the lit source word."""
+    weights = seen.weights(encoder(seen), seen.state["heads"]["encoder"]["head"], seen.lit_source)
+    read = {word for word, weight in zip(seen.read_words, weights, strict=True) if weight >= weights.max() - ROUNDING}
+    return first(
+        expected("word", values["reader"], seen.read_words[seen.lit_source]),
+        "" if values["looked"] in read else f"it reads {', '.join(read)}",
+        differs(values["weight"], float(weights.max()), "its weight"),
+    )
+
+
+def encoder(seen: Seen) -> str:
+    return f"encoder.layers.{seen.state['heads']['encoder']['layer']}.self_attention"
+
+
+def mixing_head(seen: Seen, values: Mapping[str, str]) -> str:
+    place = seen.state["heads"]["encoder"]
+    return first(
+        expected("head", values["head"], str(place["head"])),
+        expected("layer", values["layer"], str(place["layer"])),
+        expected("number of heads", values["heads"], str(seen.model.config.heads)),
+    )
+
+
+def adding(seen: Seen, values: Mapping[str, str]) -> str:
+    new, old = (float(seen.trace[f"{encoder(seen)}.{point}"][seen.lit_source].norm()) for point in ("output", "input"))
+    return first(
+        expected("word", values["source"], seen.read_words[seen.lit_source]),
+        differs(values["share"], new / (new + old) if new + old else 0.0, "the share of the new part"),
+    )
+
+
+# Writing
+
+
+def looks_back(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check at how many words the decoder may look back, and that it looks at no later one."""
+    name = f"decoder.layers.{seen.state['heads']['cross']['layer']}.self_attention"
+    return first(
+        expected("word", values["target"], seen.target),
+        expected("number of words", values["count"], str(seen.row + 1)) if "count" in values else "",
+        "" if "count" in values or seen.row == 0 else "it is not the first word",
+        "" if not bool(seen.trace[f"{name}.weights"][:, seen.row, seen.row + 1 :].any()) else "it looks ahead",
+    )
+
+
+def place_of_word(seen: Seen, values: Mapping[str, str]) -> str:
+    return first(
+        expected("place", values["place"], str(seen.row + 1)),
+        expected("number of words", values["all"], str(len(seen.output))),
+    )
+
+
+def reading_head(seen: Seen, values: Mapping[str, str]) -> str:
+    cross = seen.state["heads"]["cross"]
+    weights = seen.weights(f"decoder.layers.{cross['layer']}.cross_attention", cross["head"], seen.row)
+    return first(
+        expected("head", values["head"], str(cross["head"])),
+        expected("layer", values["layer"], str(cross["layer"])),
+        differs(values["weight"], float(weights.max()), "its weight"),
+    )
+
+
+def units(*activations: str) -> Check:
+    """Return a check of how many units of the decoder's network are above 0, for these activations."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        name = f"decoder.layers.{seen.state['heads']['cross']['layer']}.feed_forward.activated"
+        activated, kind = seen.trace[name][seen.row], seen.model.config.activation
+        return first(
+            expected("number of active units", values["active"], str(int((activated > 0).sum()))),
+            expected("number of units", values["units"], str(len(activated))),
+            "" if kind in activations else f"the activation is {kind}",
+        )
+
+    return check
+
+
+def around_units(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check what the model would write before and after the network, with the probabilities in brackets."""
+    ends = {"before": "cross_attention.add", "after": "feed_forward.add"}
+    return first(*(guess_at(seen, at, *values[end][1:-1].rsplit("” (", 1)) for end, at in ends.items()))
+
+
+# Choosing
+
+
+def rival_of(seen: Seen) -> int:
+    """Return the likeliest word that is not the written one."""
+    log_probs = seen.log_probs.clone()
+    log_probs[seen.output[seen.row]] = -torch.inf
+    return seen.model.likeliest(log_probs)
+
+
+def chances(seen: Seen, values: Mapping[str, str]) -> str:
+    rival = rival_of(seen)
+    return first(
+        expected("number of words", values["all"], f"{seen.model.config.target_vocab_size:,}"),
+        expected("word", values["target"], seen.target),
+        differs(values["probability"], seen.probability(seen.output[seen.row]), "its probability"),
+        *(
+            (
+                ""
+                if abs(seen.probability(rival) - seen.probability(id_of(seen, values["rival"], rival))) < ROUNDING
+                else f"the rival is {seen.name(rival, 'target')}",
+                differs(values["rivalProbability"], seen.probability(rival), "the rival's probability"),
+            )
+            if "rival" in values
+            else ()
+        ),
+    )
+
+
+def id_of(seen: Seen, word: str, rival: int) -> int:
+    """Return the token with this name that is nearest to the rival in probability."""
+    ids = [id for id in range(len(seen.log_probs)) if seen.name(id, "target") == word]
+    return min(ids or [seen.model.config.pad_id], key=lambda id: abs(float(seen.log_probs[id] - seen.log_probs[rival])))
+
+
+def aim(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the training's aim, and that few words of this output have a much larger probability."""
+    smoothing = 0.0 if seen.model.bundle.origin else seen.model.bundle.configuration.training.label_smoothing
+    best = seen.model.log_probs(seen.source, seen.output, {}).exp().max(-1).values
+    return first(
+        differs(values["smoothing"], smoothing, "label smoothing"),
+        differs(values["aim"], 1 - smoothing, "the aim"),
+        "" if float((best > 1 - smoothing + SURER).double().mean()) < 0.25 else "many words are much surer",
+    )
+
+
+def warm(seen: Seen) -> Tensor:
+    """Return the probabilities at the temperature that the reader tries, (V)."""
+    logits = seen.trace["logits"][seen.row]
+    probabilities: Tensor = (logits.double() / seen.state["temperature"]).softmax(-1)
+    return probabilities
+
+
+def is_listed(seen: Seen) -> bool:
+    probabilities, id = warm(seen), seen.output[seen.row]
+    return int((probabilities > probabilities[id]).sum()) < LISTED
+
+
+def temperature(seen: Seen, values: Mapping[str, str]) -> str:
+    id = seen.output[seen.row]
+    return first(
+        differs(values["temperature"], seen.state["temperature"], "the temperature"),
+        expected("word", values["target"], seen.target),
+        differs(values["usual"], seen.probability(id), "its usual probability"),
+        differs(values["probability"], float(warm(seen)[id]), "its probability") if "probability" in values else "",
+        "" if is_listed(seen) == ("probability" in values) else "it is among the likeliest words, or not",
+    )
+
+
+def search(seen: Seen, values: Mapping[str, str]) -> str:
+    found = seen.model.search(seen.source, seen.prefix, seen.changes, **seen.search)
+    return first(
+        expected("beam size", values.get("beam", "1"), str(seen.search["beam_size"])),
+        differs(values["logp"], found[0].log_prob, "log p"),
+    )
+
+
+def second(seen: Seen, values: Mapping[str, str]) -> str:
+    found = seen.model.search(seen.source, seen.prefix, seen.changes, **seen.search)[1]
+    return first(
+        expected("second text", values["second"], shortened(seen, found)),
+        differs(values["secondLogp"], found.log_prob, "its log p"),
+    )
+
+
+# Learning
+
+
+def snapshot(seen: Seen, values: Mapping[str, str]) -> str:
+    step = seen.changes.get("checkpoint")
+    said = seen.words["training.step"].replace("{0}", str(step))
+    return first(expected("step", values["step"], said), writes(lambda _: step is not None)(seen, values))
+
+
+def loss(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check that a loss is one of the latest that the training wrote down at this step: a page keeps 200 of them."""
+    lines = read_log(seen.model.bundle.folder / METRICS_FILE)
+    kept = [line["step"] for line in lines if line.get("best") or line.get("kept")]
+    step = seen.changes.get("checkpoint", kept[-1] if kept else math.inf)
+    losses = [line["loss"] for line in lines if line["type"] == "step" and line["step"] <= step]
+    latest = losses[-1 - sum(line["type"] == "step" for line in lines) // 200 :]
+    return "" if any(not differs(values["loss"], one) for one in latest) else f"the latest losses are {latest}"
+
+
+def no_snapshots(seen: Seen, _: Mapping[str, str]) -> str:
+    return "" if len(seen.model.steps) == 0 else "the page has snapshots"
+
+
+# Breaking it
+
+
+def deciding(seen: Seen, values: Mapping[str, str]) -> str:
+    without = opening(seen)["without"]
+    return first(
+        expected("number of heads", values["count"], str(sum(map(len, without.values())))),
+        both(seen, {"0": values["target"], "1": values["rival"]}),
+    )
+
+
+def deciding_head(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the head without which the margin falls most, and the probability of the word."""
+    found = opening(seen)
+    margins = {
+        (name, head): one["margin"] for name, heads in found["without"].items() for head, one in enumerate(heads)
+    }
+    least = min(margins.values())
+    said = next(
+        (
+            (name, head)
+            for name, head in margins
+            if (str(head), name.split(".")[2]) == (values["head"], values["layer"])
+            and seen.words[WHERE[".".join(name.split(".")[::3])]] == values["where"]
+        ),
+        None,
+    )
+    log_probs = seen.model.log_probs(seen.source, found["ids"], {})[found["row"]]
+    return first(
+        ""
+        if said and margins[said] < least + 1e-3
+        else f"the word loses most without {min(margins, key=margins.__getitem__)}",
+        both(seen, {"0": values["target"], "1": values["rival"]}),
+        differs(values["from"], math.exp(log_probs[found["ids"][found["row"]]]), "its probability"),
+    )
+
+
+def off(stays: bool, many: bool) -> Check:
+    """Return a check of the word at the opening's position while heads are off."""
+
+    def check(seen: Seen, values: Mapping[str, str]) -> str:
+        found, count = opening(seen), sum(map(len, seen.changes["ablated"].values()))
+        usual, row = found["ids"][found["row"]], found["row"]
+        now = seen.output[row] if row < len(seen.output) else None
+        return first(
+            expected("number of heads", values["count"], str(count)) if many else "",
+            "" if many == (count > 1) else f"{count} heads are off",
+            expected("word", values["target"], seen.name(usual, "target")),
+            "" if stays == (now == usual) else "the word changes, or not",
+            differs(values["probability"], float(seen.trace["log_probs"][row, usual].exp()), "its probability")
+            if stays
+            else expected(
+                "new word",
+                values["now"],
+                seen.words["chapter.nothing"] if now is None else f"“{seen.name(now, 'target')}”",
+            ),
+        )
+
+    return check
+
+
+def has_mistake(seen: Seen) -> bool:
+    return bool(seen.changes.get("mistakes"))
+
+
+def mistake(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check the first tensor that differs, and log p of the unchanged output."""
+    found = seen.model.search(seen.source, [], {}, **seen.search)[0]
+    before, after = (seen.model.trace(seen.source, found.tokens, changes) for changes in ({}, seen.changes))
+    now = sum(float(after["log_probs"][row, id]) for row, id in enumerate(found.tokens))
+    return first(
+        expected("first tensor", values["first"], str(first_difference(before, after, 1e-6))),
+        differs(values["from"], found.log_prob, "log p before"),
+        differs(values["to"], now, "log p under the mistake"),
+    )
+
+
+WAVES = ("interleaved", "halves")
+WITH_SMOOTHING = "chapter.chances.more"
+CHECKS: dict[str, Check] = {
+    "chapter.embedding": embedding,
+    "chapter.positions": positions(*WAVES),
+    "chapter.positions.learned": positions("learned"),
+    "chapter.positions.none": positions("none"),
+    "chapter.positions.more": positions(*WAVES),
+    "chapter.unplaced": writes(is_without_positions, stays=False),
+    "chapter.unplaced.same": writes(is_without_positions, stays=True),
+    "chapter.mixing": mixing,
+    "chapter.mixing.more": mixing_head,
+    "chapter.adding": adding,
+    "chapter.mask": looks_back,
+    "chapter.mask.first": looks_back,
+    "chapter.mask.more": place_of_word,
+    "chapter.reading.more": reading_head,
+    "chapter.units": units("relu"),
+    "chapter.units.smooth": units("gelu", "silu"),
+    "chapter.units.more": around_units,
+    "chapter.chances": chances,
+    "chapter.chances.alone": chances,
+    WITH_SMOOTHING: aim,
+    "chapter.temperature": temperature,
+    "chapter.temperature.lost": temperature,
+    "chapter.search": search,
+    "chapter.search.one": search,
+    "chapter.search.more": second,
+    "chapter.beginning": snapshot,
+    "chapter.learning": snapshot,
+    "chapter.trained": writes(lambda seen: seen.changes.get("checkpoint") is None),
+    "chapter.beginning.more": loss,
+    "chapter.learning.more": loss,
+    "chapter.trained.more": loss,
+    "chapter.snapshots": no_snapshots,
+    "chapter.deciding": deciding,
+    "chapter.deciding.more": deciding_head,
+    "chapter.off.turns.one": off(stays=False, many=False),
+    "chapter.off.stays.one": off(stays=True, many=False),
+    "chapter.off.turns": off(stays=False, many=True),
+    "chapter.off.stays": off(stays=True, many=True),
+    "chapter.mistake": writes(has_mistake, stays=False),
+    "chapter.mistake.same": writes(has_mistake, stays=True),
+    "chapter.mistake.more": mistake,
+}
+"""The check of each template that says what this model does."""
+GENERAL: dict[str, Check] = {
+    "chapter.unplaced.more": general(is_without_positions, "that positions are off"),
+    **dict.fromkeys(
+        (
+            *("chapter.embedding.more", "chapter.adding.more", "chapter.temperature.more"),
+            *("chapter.yours", "chapter.yours.more"),
+            *(f"chapter.{act}.try" for act in ("embedding", "mixing", "mask", "reading", "chances", "deciding")),
+        ),
+        general(),
+    ),
+}
+"""Templates that say how every such model works, and what the reader can try."""
