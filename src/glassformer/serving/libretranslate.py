@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from typing_extensions import TypedDict
 
-from glassformer.errors import either, shortened
+from glassformer.errors import shortened
 from glassformer.serving.detection import READ_CHARACTERS, DetectedLanguage
 from glassformer.serving.endpoints import (
     ASKED,
@@ -284,7 +284,10 @@ def as_list(texts: str | list[str], service: Service) -> tuple[list[str], bool]:
 async def chosen_model(
     service: Service, source: str, target: str, texts: Iterable[str], form: object = None
 ) -> tuple[Direction, DetectedLanguage]:
-    """Return the model of a direction, and the language that "auto" means for these texts."""
+    """Return the model of a direction, and the language that "auto" means for these texts.
+
+    The refusal of an unknown language has LibreTranslate's exact words, which its clients compare.
+    """
     models = service.models
     to = models.code(target)
     detected: DetectedLanguage = {"confidence": 0.0, "language": ""}
@@ -293,9 +296,9 @@ async def chosen_model(
         detected = (await service.detect(texts, fitting))[0]
     of = detected["language"] or models.code(source)
     if of is None:
-        raise RequestError(400, f"{shortened(code_of(source))} is not supported; expected {either(models.sources)}")
+        raise RequestError(400, f"{shortened(code_of(source))} is not supported")
     if to is None:
-        raise RequestError(400, f"{shortened(code_of(target))} is not supported; expected {either(models.targets)}")
+        raise RequestError(400, f"{shortened(code_of(target))} is not supported")
     if form not in (None, "", "text", "html"):
         raise RequestError(400, f"{shortened(str(form))} format is not supported")
     model = models.find(of, to)
