@@ -251,7 +251,7 @@ assert torch.equal(from_source, trace[f"{name}.scores"])
 
 # %% [markdown]
 # The names after `.source` come from the lines of our code and change with them. The
-# [named points](../reference/points.md) are part of the interface.
+# [named points](../reference.md#points) are part of the interface.
 #
 # | value | modules and nnsight | named points |
 # |---|---|---|

@@ -192,8 +192,8 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             return f"{english}index.html{end}"
         if path == DOCS / "decisions":
             return f"{english}decisions/index.html"
-        if path.parent == DOCS / "reference":  # pages that are generated
-            return f"{english}reference/{path.stem}.html{end}"
+        if path == DOCS / "reference.md":  # on the site, each of its sections is a page, generated from the code
+            return f"{english}reference/{anchor}.html"
         if (name := documents().get(path)) is not None:
             return f"{english}{name}.html{f'#{_anchors(path).get(anchor, anchor)}' if anchor else ''}"
         if path.parent == MEASURES or (path.suffix == ".py" and path.is_relative_to(LIBRARY)):

@@ -1,19 +1,21 @@
 """The reference is complete: every command, setting and public name is in it."""
 
 import re
-from pathlib import Path
 
 import pytest
 from all_settings import all_settings
-from chapters import CHAPTERS
+from chapters import CHAPTERS, GUIDE
 from documentation import MODULES, REFERENCE
 from doors import DECISIONS, doors
-from pages import ROOT, documents
+from pages import ROOT, addresses, documents
 
 import glassformer as gf
 from glassformer.cli import COMMANDS
 
 MARKDOWN = [path for path in documents() if path.name != "CHANGELOG.md"]
+LINKING = [*MARKDOWN, ROOT / "README.md", *GUIDE.glob("*.py")]
+SECTIONS = ROOT / "docs" / "reference.md"
+"""What the repository shows in place of the site's generated pages."""
 
 
 def test_every_page_is_behind_one_door():
@@ -54,18 +56,24 @@ def test_every_public_name_is_in_a_documented_module():
         )
 
 
-@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*LINKING, SECTIONS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_files_lead_to_existing_files(path):
-    """As in the repository; the pages of the reference exist on the built site only."""
-    for target in re.findall(r"\]\(([^()\s]+)\)", path.read_text(encoding="utf-8")):
-        file = target.partition("#")[0]
-        if "://" in file or not file:
-            continue
-        there = (path.parent / file).resolve()
-        assert there.exists() or "reference" in Path(file).parts or there.name == "explorer.html", target
+    """As on the web view of the repository, which has no built pages."""
+    text = re.sub(r"`[^`\n]+`", "", path.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^()\s]+)\)", text) + re.findall(r'(?:href|src|srcset)="([^"]+)"', text)
+    files = [link.partition("#")[0] for link in links if "://" not in link]
+    assert [file for file in files if file and not (path.parent / file).exists()] == []
 
 
-@pytest.mark.parametrize("path", [*MARKDOWN, ROOT / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_section_of_the_reference_is_a_page_on_the_site():
+    address = addresses(SECTIONS.parent / "guide", "guide/settings", set(), "en", set())
+    headings = re.findall(r"^## (.+)$", SECTIONS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(f"reference/{heading.lower()}" for heading in headings) == sorted(REFERENCE)
+    for heading in headings:
+        assert address(f"../reference.md#{heading.lower()}") == f"../reference/{heading.lower()}.html"
+
+
+@pytest.mark.parametrize("path", LINKING, ids=lambda path: str(path.relative_to(ROOT)))
 def test_pictures_are_small_and_described(path):
     text = path.read_text(encoding="utf-8")
     shown = [(alt, name) for alt, name in re.findall(r"!\[([^\]]*)\]\(([^()\s]+)\)", text)]
