@@ -6,11 +6,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from pages import guide_groups
 
 import glassformer as gf
@@ -137,6 +139,16 @@ def test_the_readme_says_for_whom_it_is_and_for_whom_not():
         "- Clusters",
     ]
     assert "benchmarks/how_good.md#where-others-are-better" in text
+
+
+def test_the_citation_names_the_version_and_licence_of_the_package():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {name: cited[name] for name in ("version", "license", "keywords")} == {
+        name: project[name] for name in ("version", "license", "keywords")
+    }
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()  # what the format requires
+    assert "(CITATION.cff)" in README.read_text(encoding="utf-8")
 
 
 def test_the_readmes_figures_beside_a_peer_are_those_of_the_benchmarks():
