@@ -104,11 +104,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.source_embedding = nn.Embedding(vocab_size, d_model)
         self.target_embedding = nn.Embedding(vocab_size, d_model)
-        for table in (
-            self.source_embedding,
-            self.target_embedding,
-        ):  # times √d_model, N(0, 1) would drown the positions
-            nn.init.normal_(table.weight, std=d_model**-0.5)
+        for embedding in (self.source_embedding, self.target_embedding):
+            nn.init.normal_(embedding.weight, std=d_model**-0.5)  # N(0, 1) · √d_model would drown the positions
         self.encoder = nn.ModuleList(EncoderLayer(d_model, heads, d_ff) for _ in range(layers))
         self.decoder = nn.ModuleList(DecoderLayer(d_model, heads, d_ff) for _ in range(layers))
         self.output = nn.Linear(d_model, vocab_size)
@@ -153,17 +150,14 @@ def greedy(model, source, length):
 
 # Step 11: train
 def train():
-    model = Transformer(vocab_size=12, d_model=64, heads=4, d_ff=128, layers=2)
-    for weight in model.parameters():
-        if weight.dim() > 1:
-            nn.init.xavier_uniform_(weight)
+    model = Transformer(vocab_size=13, d_model=64, heads=4, d_ff=128, layers=2)
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
-    for step in range(800):
-        for group in optimiser.param_groups:
-            group["lr"] = 2e-3 * min((step + 1) / 100, 1 - step / 800)
-        source = torch.randint(2, 12, (64, 10))
-        target_input = torch.cat([torch.ones(64, 1, dtype=torch.long), source[:, :-1]], dim=1)
+    for step in range(600):
+        optimiser.param_groups[0]["lr"] = 2e-3 * min((step + 1) / 100, 1 - step / 600)
+        target = torch.randint(3, 13, (64, 11))
+        target[:, -1] = 2  # <eos>
+        target_input = torch.cat([torch.ones(64, 1, dtype=torch.long), target[:, :-1]], dim=1)
         optimiser.zero_grad()
-        loss(model(source, target_input), source).backward()
+        loss(model(target, target_input), target).backward()
         optimiser.step()
     return model

@@ -34,6 +34,7 @@ from pictures import TABLE, chinese_label, chinese_picture, labels
 from torch.nn.functional import cross_entropy
 
 from glassformer import Translator
+from glassformer.watch.capstone import EXERCISES
 from glassformer.watch.pictures import curves, player
 
 RESULTS = BOOK / "experiments" / "results"
@@ -133,6 +134,15 @@ def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
     assert re.search(r"§\d", text)
     assert text.count('tags=["hide-cell"]') >= 3
     assert text.count("assert") >= 5
+
+
+def test_write_it_yourself_sets_the_tasks_that_the_command_prints_each_with_minutes_shapes_and_a_hint():
+    page = re.sub(r"\n# ?|\s+", " ", BY_NAME["write_it_yourself"].path.read_text(encoding="utf-8"))
+    steps = re.split(r" ## Step \d+: ", page)[1:]
+    for step, exercise in zip(steps, EXERCISES, strict=True):
+        assert f"Write `{exercise.signature.split(', with ')[0].split(' and ')[0]}" in step
+        assert exercise.task in re.sub(r"`(<\w+>)`", r"\1", step)
+        assert re.search(r"\*\d+ minutes\.\*.* \| in \| out \| .*<details><summary>Hint</summary>", step)
 
 
 def test_both_halves_by_hand_compute_with_the_same_tools_words_and_weights():

@@ -98,8 +98,9 @@ EXERCISES = (
     Exercise(
         names=("train",),
         signature="train()",
-        task="Return a Transformer with vocab_size 12, trained to copy sequences of 10 symbols (ids 2 to 11): source "
-        "and target are equal, and the target input begins with <bos>. It must copy 99 % of unseen sequences.",
+        task="Return a Transformer with vocab_size 13, trained to copy sequences of 10 symbols (ids 3 to 12) and <eos> "
+        "(id 2): source and target are equal, and the target input begins with <bos>. It must copy 99 % of unseen "
+        "sequences.",
         chapter="training",
     ),
 )
