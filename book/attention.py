@@ -87,27 +87,24 @@ assert math.isclose(fixed.sum(), 1, rel_tol=1e-6)
 #
 # ### The dot product: do two profiles agree?
 #
-# We need a number that says how well two vectors fit together. Think of films. Describe a film by how much *romance*,
-# *action* and *comedy* it has, and a viewer by how much they like each of these (negative: they dislike it). Multiply
-# cell by cell and add up: that is the *dot product* (`@` between two vectors). Where both agree, the product is
-# positive; where they disagree, it is negative; what a viewer does not care about (0) does not count.
+# We need a number that says how well two vectors fit together. Multiply coordinate by coordinate and add up: that is the
+# *dot product* (`@` between two vectors). Where both coordinates are positive, the product is positive. Where one is
+# positive and the other negative, it is negative. A coordinate that is 0 in one of the vectors does not count. Compare
+# *bank* with *swam*, and with *desert*, which has a negative coordinate for water:
 
 # %%
-tastes = ["romance", "action", "comedy"]
-film = torch.tensor([4.0, -1.0, 3.0])  # a romantic comedy, hardly any action
-romantic = torch.tensor([3.0, -2.0, 2.0])
-thrilled = torch.tensor([-2.0, 4.0, 1.0])
-print("a fan of romance:", (film * romantic).tolist(), "sum", (film @ romantic).item())
-print("a fan of action: ", (film * thrilled).tolist(), "sum", (film @ thrilled).item())
+bank, swam = x[4], x[1]
+desert = torch.tensor([-3.0, 1.0, 0.0])  # hardly any water, a little money
+print("bank and swam:  ", (bank * swam).tolist(), "sum", (bank @ swam).item())
+print("bank and desert:", (bank * desert).tolist(), "sum", (bank @ desert).item())
 
 # %% tags=["hide-input", "check"]
-assert film @ romantic == 4 * 3 + (-1) * (-2) + 3 * 2 == 20
-assert film @ thrilled == 4 * (-2) + (-1) * 4 + 3 * 1 == -9
+assert bank @ swam == 2 * 3 + 2 * 0 + 0 * 1 == 6
+assert bank @ desert == 2 * (-3) + 2 * 1 + 0 * 0 == -4
 
 # %% [markdown]
-# The picture shows this cell by cell: the two profiles one above the other, their products below, and the sum at the
-# right. Blue is positive, orange negative. Look at the bottom rows: the romance fan's row is all blue, which means
-# *yes* to this film; the action fan's row is mostly orange, which means *no*.
+# The picture shows this cell by cell: the two vectors one above the other, their products below, and the sum at the
+# right. Blue is positive, orange negative. Look at the bottom rows: *water* decides both sums.
 
 # %% tags=["hide-input"]
 from matplotlib.colors import to_rgb
@@ -147,8 +144,29 @@ def dot_products(pairs, columns, alt, width=7.4, height=1.9, label=1.9):
 
 
 dot_products(
+    [("bank", bank, "swam", swam), ("bank", bank, "desert", desert)],
+    ["water", "money", "moving"],
+    "The vector of “bank” (2, 2, 0) above that of “swam” (3, 0, 1): products 6, 0, 0, sum 6. Above that of “desert” (−3, 1, 0): products −6, 2, 0, sum −4.",
+)
+
+# %% [markdown]
+# <details>
+# <summary>Another example: which film for which viewer?</summary>
+#
+# Describe a film by how much *romance*, *action* and *comedy* it has, and a viewer by how much they like each of these
+# (negative: they dislike it). The dot product says how well the film fits the viewer. The picture below has one film and
+# two viewers. The romance fan's products are all blue, which means *yes* to this film. The action fan's are mostly
+# orange, which means *no*. What a viewer does not care about (0) does not count.
+#
+# </details>
+
+# %% tags=["hide-cell"]
+film = torch.tensor([4.0, -1.0, 3.0])  # a romantic comedy, hardly any action
+romantic = torch.tensor([3.0, -2.0, 2.0])
+thrilled = torch.tensor([-2.0, 4.0, 1.0])
+dot_products(
     [("film", film, "romance fan", romantic), ("film", film, "action fan", thrilled)],
-    tastes,
+    ["romance", "action", "comedy"],
     "The film's profile (4, −1, 3) above the romance fan's (3, −2, 2): products 12, 2, 6, sum 20. Above the action fan's (−2, 4, 1): sum −9.",
 )
 
@@ -203,8 +221,8 @@ assert new_paid[1] > new_paid[0]
 # hands back the *value* of the record with the same key.
 
 # %%
-database = {"animal": "masculine", "street": "feminine"}  # key: value
-database["street"]  # the query "street" equals one key
+database = {"swam": "water", "paid": "money"}  # key: value
+database["swam"]  # the query "swam" equals one key
 
 # %% [markdown]
 # Attention is a *soft* lookup. It compares a query with all keys by dot products, and the fit need not be exact. It
@@ -216,87 +234,115 @@ database["street"]  # the query "street" equals one key
 # - its **key** is an *advertisement*: what do I have to offer, and to whom?
 # - its **value** is the *content handed over* to the words whose question fits.
 #
-# Take "The animal didn't cross the street because **it** was too tired". To write *it* in French, a model needs the
-# gender of the noun that *it* stands for. The word *it* asks: "which noun before me is something that can be tired?"
-# Here is what such vectors could look like. The coordinates of a trained model carry no labels; we made these labels up
-# so that you can read them. First comes a picture of **a key vector** by itself: each cell answers one question that
-# another word may ask. Look at *alive*, where the two keys differ most.
+# The word *bank* asks: "which word says what kind of bank I am?" Here is what such vectors could look like. The
+# coordinates of a trained model carry no labels; we made these labels up so that you can read them. First come **two
+# key vectors** by themselves: each cell answers one question that another word may ask. *Swam* is a clue and a verb.
+# *The* is neither; it is only frequent.
 
 # %%
-properties = ["noun", "alive", "wide"]
-key_animal = torch.tensor([3.0, 4.0, -1.0])
-key_street = torch.tensor([3.0, -3.0, 4.0])
-# "it … tired" looks for a noun that is alive, and does not care about width.
-query_tired = torch.tensor([2.0, 3.0, 0.0])
-# "it … wide" looks for a noun that is wide, and rather not alive.
-query_wide = torch.tensor([2.0, -1.0, 3.0])
+properties = ["clue", "verb", "frequent"]
+key_swam = torch.tensor([3.0, 4.0, -1.0])
+key_the = torch.tensor([-1.0, -2.0, 4.0])
+# "bank" looks for a clue, which is often a verb and seldom a frequent word:
+query_bank = torch.tensor([2.0, 1.0, -1.0])
 
 # %% tags=["hide-input"]
 pictures.heat_map(
-    torch.stack([key_animal, key_street]),
-    ["key of “animal”", "key of “street”"],
+    torch.stack([key_swam, key_the]),
+    ["key of “swam”", "key of “the”"],
     properties,
-    alt="Two key vectors as coloured cells. “animal”: noun 3, alive 4, wide −1. “street”: noun 3, alive −3, wide 4.",
+    alt="Two key vectors as coloured cells. “swam”: clue 3, verb 4, frequent −1. “the”: clue −1, verb −2, frequent 4.",
     numbers=".0f",
     width=4.6,
 )
 
 # %% [markdown]
-# Then each query is compared with each key. This works as with the films: the key is the film's profile, the query is
-# the viewer's taste. Look at the sums: the tired *it* finds *animal*, the wide *it* finds *street*.
+# Then the query is compared with each key. Look at the sums: *bank* finds *swam*, and passes over *the*.
 
 # %% tags=["hide-input"]
+dot_products(
+    [("key swam", key_swam, "query bank", query_bank), ("key the", key_the, "query bank", query_bank)],
+    properties,
+    "The query of “bank” with the key of “swam”: sum 11; with the key of “the”: sum −8.",
+    label=2.8,
+)
+
+# %% tags=["hide-input", "check"]
+assert query_bank @ key_swam == 11
+assert query_bank @ key_the == -8
+
+# %% [markdown]
+# *Bank* has one row in the table, so it asks the same question in every sentence. That is so in the first layer of a
+# model. When the second layer begins, the vector of *bank* already holds something of *swam* or *paid*, so there the
+# same word can ask different questions.
+#
+# ### Why keys and values are different vectors
+#
+# Being found and being useful are two different things. *Swam* and *paid* are both *found* because they are clues and
+# verbs: they can have the same key. What *bank* *needs* is what they say, *water* or *money*, and the key does not
+# contain that. See what happens if the key itself is handed over:
+
+# %%
+keys = torch.stack([key_swam, key_the])  # "paid" has the key of "swam"
+weights = (keys @ query_bank).softmax(0)
+# Values: (water, money)
+value_swam, value_paid, value_the = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+print("keys handed over, swam or paid:", weights @ keys)
+print("values handed over, swam:", weights @ torch.stack([value_swam, value_the]))
+print("values handed over, paid:", weights @ torch.stack([value_paid, value_the]))
+
+# %% tags=["hide-input", "check"]
+assert (weights @ torch.stack([value_swam, value_the]))[0] > 0.99
+assert (weights @ torch.stack([value_paid, value_the]))[1] > 0.99
+
+# %% [markdown]
+# If the key is also the value, the answer is "a clue, a verb", which only repeats the question. With separate values,
+# the same search brings home *water* or *money*.
+#
+# <details>
+# <summary>Another example: what does <em>it</em> stand for?</summary>
+#
+# Take "The animal didn't cross the street because **it** was too tired". To write *it* in French, a model needs the
+# gender of the noun that *it* stands for. So *it* asks: "which noun is something that can be tired?" If the sentence ends
+# in "too wide", *it* asks for something wide. Both words *it* start with the same vector, so in the first layer they ask
+# the same. Suppose that the first layer has brought *tired* or *wide* into *it*, and look at the second layer. In the
+# pictures below, the tired *it* finds *animal*, the wide *it* finds *street*.
+#
+# The key says that a word is a noun and alive. What *it* needs is the gender of the noun's French translation. *Cat* (*chat*,
+# masculine) and *mouse* (*souris*, feminine) have the same key, but different values.
+#
+# </details>
+
+# %% tags=["hide-cell"]
+key_animal, key_street = torch.tensor([[3.0, 4.0, -1.0], [3.0, -3.0, 4.0]])  # noun, alive, wide
+query_tired = torch.tensor([2.0, 3.0, 0.0])  # looks for a noun that is alive, and does not care about width
+query_wide = torch.tensor([2.0, -1.0, 3.0])  # looks for a noun that is wide, and rather not alive
 dot_products(
     [
         ("key animal", key_animal, "query (tired)", query_tired),
         ("key street", key_street, "query (tired)", query_tired),
     ],
-    properties,
+    ["noun", "alive", "wide"],
     "The query of the tired “it” with the key of “animal”: sum 18; with the key of “street”: sum −3.",
     label=2.8,
 )
 
-# %% tags=["hide-input"]
+# %% tags=["hide-cell"]
 dot_products(
     [("key animal", key_animal, "query (wide)", query_wide), ("key street", key_street, "query (wide)", query_wide)],
-    properties,
+    ["noun", "alive", "wide"],
     "The query of the wide “it” with the key of “animal”: sum −1; with the key of “street”: sum 21.",
     label=2.8,
 )
 
 # %% tags=["hide-input", "check"]
-assert query_tired @ key_animal == 18
-assert query_tired @ key_street == -3
-assert query_wide @ key_animal == -1
-assert query_wide @ key_street == 21
-
-# %% [markdown]
-# ### Why keys and values are different vectors
-#
-# Being found and being useful are two different things. A word is *found* because it is a noun and alive. What the
-# asker *needs* is the gender of the noun's French translation, and the key says nothing about that. See what happens if
-# the key itself is handed over: *cat* (French *chat*, masculine) and *mouse* (*souris*, feminine) are both alive, so
-# they advertise the same thing.
-
-# %%
-# Cat and mouse both have the key of "animal":
 keys = torch.stack([key_animal, key_street])
-weights = (keys @ query_tired).softmax(0)
-# Values: (masculine, feminine).
-gender_cat = torch.tensor([[1.0, 0.0], [0.0, 1.0]])  # le chat, la rue
+gender_cat = torch.tensor([[1.0, 0.0], [0.0, 1.0]])  # (masculine, feminine): le chat, la rue
 gender_mouse = torch.tensor([[0.0, 1.0], [0.0, 1.0]])  # la souris, la rue
-print("keys handed over, cat or mouse:", weights @ keys)
-print("values handed over, cat:  ", weights @ gender_cat)
-print("values handed over, mouse:", weights @ gender_mouse)
-
-# %% tags=["hide-input", "check"]
-assert (weights @ gender_cat)[0] > 0.99
-assert (weights @ gender_mouse)[1] > 0.99
+assert ((keys @ query_tired).softmax(0) @ gender_cat)[0] > 0.99
+assert ((keys @ query_tired).softmax(0) @ gender_mouse)[1] > 0.99
 
 # %% [markdown]
-# If the key is also the value, the answer is "noun, alive", which only repeats the question. With separate values, the
-# same search brings home *masculine* or *feminine*.
-#
 # ## The mathematics
 #
 # Write the sentence as a matrix $x$ with one row per word: $S$ words (the sentence's length), each with
@@ -331,12 +377,20 @@ assert (weights @ gender_mouse)[1] > 0.99
 #
 # ## Line by line
 #
-# The three words "set yourself free" make an example small enough to check each number with a pencil. A word has 4
-# coordinates ($d_\mathrm{model} = 4$), a query, key or value has 3 ($d_k = d_v = 3$). We compute in float64 (about 16
-# digits).
+# Three words of "the bank of the river", namely *bank*, *of* and *river*, make an example small enough to check each
+# number with a pencil. A word has 4 coordinates ($d_\mathrm{model} = 4$), a query, key or value has 3 ($d_k = d_v = 3$).
+# As in a real model, the coordinates have no names. We compute in float64 (about 16 digits).
+#
+# <details>
+# <summary>“set yourself free”: the same numbers elsewhere</summary>
+#
+# A published walk through attention computes with the same matrices, for the three words "set yourself free". If you come
+# from there, read *bank* as *set*, *of* as *yourself*, and *river* as *free*.
+#
+# </details>
 
 # %%
-words = ["set", "yourself", "free"]
+words = ["bank", "of", "river"]
 x = torch.tensor([[1, 0, 1, 0], [1, 2, 2, 0], [1, 2, 1, 1]], dtype=torch.float64)
 Wq = torch.tensor([[2, 1, 1], [0, 2, 2], [0, 1, 0], [2, 2, 1]], dtype=torch.float64)
 Wk = torch.tensor([[1, 1, 2], [2, 0, 2], [0, 2, 0], [2, 2, 1]], dtype=torch.float64)
@@ -344,7 +398,7 @@ Wv = torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.floa
 print("x", tuple(x.shape), " Wq, Wk, Wv", tuple(Wq.shape))
 
 # %% [markdown]
-# First the queries. Row "set" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third: (2, 1,
+# First the queries. Row "bank" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third: (2, 1,
 # 1) + (0, 1, 0).
 
 # %%
@@ -379,14 +433,14 @@ raw
 assert raw.tolist() == [[10, 26, 31], [33, 75, 84], [40, 96, 110]]
 
 # %% [markdown]
-# Here is the first row, cell by cell. The query of "set" is the same in all three pictures; watch the sum grow with the
+# Here is the first row, cell by cell. The query of "bank" is the same in all three pictures; watch the sum grow with the
 # key.
 
 # %% tags=["hide-input"]
 dot_products(
-    [(f"key {word}", k[j], "query set", q[0]) for j, word in enumerate(words)],
+    [(f"key {word}", k[j], "query bank", q[0]) for j, word in enumerate(words)],
     ["", "", ""],
-    "The query (2, 2, 1) of “set” times the keys of “set”, “yourself” and “free”, cell by cell: sums 10, 26 and 31.",
+    "The query (2, 2, 1) of “bank” times the keys of “bank”, “of” and “river”, cell by cell: sums 10, 26 and 31.",
     height=1.7,
     label=2.6,
 )
@@ -396,15 +450,15 @@ dot_products(
 
 # %%
 scores = raw / math.sqrt(3)
+scores
+
+# %% tags=["hide-input", "check"]
 expected = [
     [5.7735, 15.0111, 17.8979],
     [19.0526, 43.3013, 48.4974],
     [23.0940, 55.4256, 63.5085],
 ]
 expected = torch.tensor(expected, dtype=torch.float64)
-scores
-
-# %% tags=["hide-input", "check"]
 torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals are given
 
 # %% [markdown]
@@ -414,17 +468,16 @@ torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals ar
 # %%
 powers = scores.exp()
 weights = powers / powers.sum(dim=-1, keepdim=True)  # each row by its own sum
+for word, row in zip(words, weights.tolist(), strict=True):
+    print(f"{word:5}", "  ".join(f"{value:.4e}" for value in row))
+
+# %% tags=["hide-input", "check"]
 expected = [
     [5.1392e-06, 0.052812, 0.947183],
     [1.6213e-13, 0.0055073, 0.9944927],
     [2.8058e-18, 3.0868e-04, 0.9996913],
 ]
-expected = torch.tensor(expected, dtype=torch.float64)
-for word, row in zip(words, weights.tolist(), strict=True):
-    print(f"{word:9}", "  ".join(f"{value:.4e}" for value in row))
-
-# %% tags=["hide-input", "check"]
-# The expected values are rounded to the digits shown.
+expected = torch.tensor(expected, dtype=torch.float64)  # rounded to the digits shown
 torch.testing.assert_close(weights, expected, atol=0, rtol=2e-5)
 torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, dtype=torch.float64))
 
@@ -433,28 +486,26 @@ torch.testing.assert_close(weights.sum(dim=-1), torch.ones(3, dtype=torch.float6
 
 # %%
 output = weights @ v  # (3 queries, 3 keys) @ (3 keys, 3) -> (3, 3)
+for row in output.tolist():
+    print("  ".join(f"{value:.6f}" for value in row))
+
+# %% tags=["hide-input", "check"]
 expected = [
     [6.105614, 8.999969, 2.999990],
     [6.011015, 9.000000, 3.000000],
     [6.000617, 9.000000, 3.000000],
 ]
 expected = torch.tensor(expected, dtype=torch.float64)
-for row in output.tolist():
-    print("  ".join(f"{value:.6f}" for value in row))
-
-# %% tags=["hide-input", "check"]
 torch.testing.assert_close(output, expected, atol=5e-7, rtol=0)  # 6 decimals are given
 
 # %% [markdown]
-# **In words.** "set" attends 0.0005 % to itself, 5.3 % to "yourself" and 94.7 % to "free". So its output is nearly the
-# value of "free", (6, 9, 3), with a little of the value of "yourself", (8, 9, 3). The picture shows the whole
-# computation for "set". From left to right: the scores, the weights, the values, and each value times its weight. The
+# **In words.** "bank" attends 0.0005 % to itself, 5.3 % to "of" and 94.7 % to "river". So its output is nearly the
+# value of "river", (6, 9, 3), with a little of the value of "of", (8, 9, 3). The picture shows the whole
+# computation for "bank". From left to right: the scores, the weights, the values, and each value times its weight. The
 # last row is the sum of the rows above it.
 
-# %%
-shares = weights[0]
-
 # %% tags=["hide-input", "check"]
+shares = weights[0]
 assert [f"{100 * share:.4f}" for share in shares[:1]] == ["0.0005"]
 assert [f"{100 * share:.1f}" for share in shares[1:]] == ["5.3", "94.7"]
 
@@ -474,12 +525,12 @@ for place, name in ((0.5, "score"), (3.1, "weight"), (6.7, "value"), (11.3, "wei
 for place, sign in ((1.8, "softmax"), (4.4, "×"), (9.0, "=")):
     axes.text(place, 1.5, sign, ha="center", va="center", fontsize=8 if len(sign) > 1 else 13)
 
-axes.text(9.65, -0.85, "sum: the output of “set”", ha="right", va="center", fontsize=10)
+axes.text(9.65, -0.85, "sum: the output of “bank”", ha="right", va="center", fontsize=10)
 axes.set(xlim=(-1.9, 13), ylim=(-1.5, 3.9))
 axes.axis("off")
 pictures.picture(
     figure,
-    "For the query “set”: scores 5.77, 15.01, 17.90; weights 0.000, 0.053, 0.947; the values times their weights; "
+    "For the query “bank”: scores 5.77, 15.01, 17.90; weights 0.000, 0.053, 0.947; the values times their weights; "
     "their sum (6.11, 9.00, 3.00).",
 )
 
@@ -493,13 +544,13 @@ pictures.picture(
 mask = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])
 masked = scores.masked_fill(~mask, -math.inf)
 causal = masked.softmax(dim=-1) @ v
-expected = [[4, 3, 1], [8.000000, 9.000000, 3.000000], [6.000617, 9.000000, 3.000000]]
-expected = torch.tensor(expected, dtype=torch.float64)
 causal
 
 # %% tags=["hide-input", "check"]
+expected = [[4, 3, 1], [8.000000, 9.000000, 3.000000], [6.000617, 9.000000, 3.000000]]
+expected = torch.tensor(expected, dtype=torch.float64)
 torch.testing.assert_close(causal, expected, atol=5e-7, rtol=0)
-assert causal[0].tolist() == v[0].tolist()  # "set" sees itself alone: its own value
+assert causal[0].tolist() == v[0].tolist()  # "bank" sees itself alone: its own value
 
 # %% [markdown]
 # **Without any matrix product.** If a matrix product feels like magic, here are the loops inside it, in plain Python:
@@ -602,10 +653,13 @@ for d_k in widths:
     scaled_largest.append((dots / math.sqrt(d_k)).softmax(-1).amax(-1).mean().item())
 
 for d_k, variance, scaled in zip(widths, variances, scaled_variances, strict=True):
+    print(f"d_k {d_k:3}  variance {variance:6.1f}  divided by √d_k: {scaled:.2f}")
+
+# %% tags=["hide-input", "check"]
+for d_k, variance, scaled in zip(widths, variances, scaled_variances, strict=True):
     # 20 000 samples: an error of a few per cent.
     assert abs(variance / d_k - 1) < 0.1
     assert abs(scaled - 1) < 0.1
-    print(f"d_k {d_k:3}  variance {variance:6.1f}  divided by √d_k: {scaled:.2f}")
 
 # %% tags=["hide-input"]
 figure, (left, right) = pictures.canvas(7.4, 3, ncols=2)
@@ -630,12 +684,21 @@ pictures.picture(
 # Random queries have no reason to prefer any key, yet undivided scores at $d_k = 512$ give nearly all the weight to one
 # key of the ten. Such a softmax is called *saturated*.
 #
-# Why is that bad? Training changes the scores a little at a time. To do so, it needs to know how fast each weight $p_i$
-# changes with each score $s_j$: the *gradient*, written $\partial p_i / \partial s_j$. For the softmax it is
-# $p_i\,(1 - p_i)$ for $i = j$ and $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the others are nearly 0, all
-# these gradients are nearly 0, and nothing can be learned from such a row.
+# Why is that bad? Training changes the scores a little at a time, and watches which change of a weight makes the model
+# better. In a saturated softmax, a small change of a score changes no weight, so such a row learns nothing.
+#
+# <details>
+# <summary>How little? The gradient of the softmax</summary>
+#
+# How fast each weight $p_i$ changes with each score $s_j$ is its *gradient*, written $\partial p_i / \partial s_j$. For
+# the softmax it is $p_i\,(1 - p_i)$ for $i = j$ and $-p_i\,p_j$ otherwise. If one weight is nearly 1 and the others are
+# nearly 0, all these gradients are nearly 0. The code below multiplies the same three scores by 8 (as for $d_k = 64$),
+# then by 22.6 (as for 512). The largest gradient falls from 0.2 to a few ten-thousandths, and then to a number that no
+# training will notice.
+#
+# </details>
 
-# %%
+# %% tags=["hide-cell"]
 calm = torch.tensor([1.0, 0.0, -1.0], dtype=torch.float64)
 for factor in (1, math.sqrt(64), math.sqrt(512)):
     s = calm * factor
@@ -643,8 +706,7 @@ for factor in (1, math.sqrt(64), math.sqrt(512)):
     jacobian = torch.autograd.functional.jacobian(lambda s: s.softmax(0), s)
     torch.testing.assert_close(jacobian, torch.diag(p) - torch.outer(p, p))
     shown = ", ".join(f"{one:.6f}" for one in p.tolist())
-    steepest = jacobian.abs().max()
-    print(f"scores × {factor:5.2f}: weights {shown}; largest gradient {steepest:.1e}")
+    print(f"scores × {factor:5.2f}: weights {shown}; largest gradient {jacobian.abs().max():.1e}")
 
 # %% tags=["hide-input", "check"]
 assert largest[-1] > 0.9
@@ -652,9 +714,6 @@ assert scaled_largest[-1] < 0.4
 assert jacobian.abs().max() < 1e-9
 
 # %% [markdown]
-# The cell multiplies the same three scores by 8 (as for $d_k = 64$), then by 22.6 (as for 512). The gradient falls from
-# 0.2 to a few ten-thousandths, and then to a number that no training will notice.
-#
 # In our example the scores were far apart even after the division, because we chose numbers that are easy to compute
 # with, not random numbers. A model can *learn* sharp weights where it needs them. The division makes sure that it does
 # not *start* with them.
@@ -662,11 +721,12 @@ assert jacobian.abs().max() < 1e-9
 # ## The word bank in a trained model
 #
 # The demo is a small model that translates English into French. Its encoder has two layers, each with eight attentions
-# side by side, called *heads* ([the next chapter](heads.py)). Layers and heads are counted from 0. `gf.record`
-# records what they compute. We read the row of *bank*, which holds the weights that *bank* gives to each word. For a
-# given word, a search over all heads picks the head in which *bank* looks hardest at that word.
+# side by side, called *heads* ([the next chapter](heads.py)). Layers and heads are counted from 0. `encoder_weights`
+# (folded) returns the weights that they compute for a sentence, and `looks_hardest` searches all heads for the one in
+# which a word looks hardest at another word. We read the row of *bank*, which holds the weights that *bank* gives to
+# each word.
 
-# %%
+# %% tags=["hide-input"]
 RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
 translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
@@ -687,15 +747,18 @@ def looks_hardest(words, weights, asking, at):
     return layer, head, seen.max().item()
 
 
+# %%
 swam = "I swam across the river to get to the other bank."
 drove = "I drove across the road to get to the bank."
 for sentence, clues in ((swam, ("swam", "river")), (drove, ("drove", "road"))):
     tokens, all_weights = encoder_weights(sentence)
-    assert torch.allclose(all_weights.sum(-1), torch.ones(()), atol=1e-5)
     print(f"equal weights would be {1 / len(tokens):.2f}")
     for clue in clues:
         layer, head, weight = looks_hardest(tokens, all_weights, "bank", clue)
         print(f"bank → {clue:6} layer {layer}, head {head}: weight {weight:.2f}")
+
+# %% tags=["hide-input", "check"]
+assert torch.allclose(all_weights.sum(-1), torch.ones(()), atol=1e-5)
 
 # %% [markdown]
 # The picture draws these heads as lines from *bank* (top) to each word that it looks at (bottom); the thicker the line,
@@ -782,8 +845,8 @@ pictures.heat_map(
 # ## What goes wrong
 #
 # **Elementwise instead of a matrix product.** `*` multiplies cell by cell; `@` is the matrix product. When there are as
-# many words as coordinates (3 and 3 here), both give the same shape, so nothing crashes. One published walk through
-# "set yourself free" makes this mistake and one more. It takes the softmax of `((q * k.T) / √3) * v`, with the values
+# many words as coordinates (3 and 3 here), both give the same shape, so nothing crashes. The published walk through
+# these numbers makes this mistake and one more. It takes the softmax of `((q * k.T) / √3) * v`, with the values
 # inside, and calls the result the weights. Then it multiplies these weights by the values once more
 # ([erratum](errata.py#elementwise-instead-of-a-matrix-product)).
 
@@ -793,7 +856,7 @@ wrong_output = wrong_weights @ v
 for name, one, other in (("wrong", wrong_weights, wrong_output), ("right", attended.weights, attended.weighted_values)):
     in_percent = ", ".join(f"{100 * weight:.4f} %" for weight in one[0].tolist())
     result = ", ".join(f"{number:.2f}" for number in other[0].tolist())
-    print(f"{name}: “set” attends {in_percent} and becomes ({result})")
+    print(f"{name}: “bank” attends {in_percent} and becomes ({result})")
 
 with_other_length = torch.ones(5, 3)  # five words, and the mistake shows itself
 try:
@@ -802,13 +865,13 @@ except RuntimeError as error:
     print("with five words:", error)
 
 # %% tags=["hide-input", "check"]
-assert f"{100 * wrong_weights[0, 1]:.4f}" == "99.9995"  # on "yourself"
-torch.testing.assert_close(wrong_output[0], v[1], atol=1e-4, rtol=0)  # the value of "yourself"
-assert f"{100 * attended.weights[0, 2]:.1f}" == "94.7"  # on "free"
+assert f"{100 * wrong_weights[0, 1]:.4f}" == "99.9995"  # on "of"
+torch.testing.assert_close(wrong_output[0], v[1], atol=1e-4, rtol=0)  # the value of "of"
+assert f"{100 * attended.weights[0, 2]:.1f}" == "94.7"  # on "river"
 
 # %% [markdown]
-# The wrong weights look as good as the right ones: no weight is negative, and they sum to 1. But they send "set" to the
-# wrong word. It attends 99.9995 % to "yourself" and becomes (8, 9, 3), where 94.7 % on "free" and (6.11, 9, 3) are
+# The wrong weights look as good as the right ones: no weight is negative, and they sum to 1. But they send "bank" to
+# the wrong word. It attends 99.9995 % to "of" and becomes (8, 9, 3), where 94.7 % on "river" and (6.11, 9, 3) are
 # right.
 #
 # **Scaling by the whole width.** The scores are divided by $\sqrt{d_k}$, the root of the width of *a head's* query, not
@@ -869,14 +932,14 @@ assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 # %% [markdown]
 # ## Exercises
 #
-# **1. (two minutes)** The value of "free" is changed from (6, 9, 3) to (0, 0, 0). Estimate the new output of "set" in
+# **1. (two minutes)** The value of "river" is changed from (6, 9, 3) to (0, 0, 0). Estimate the new output of "bank" in
 # your head, before you compute it.
 
 # %% tags=["hide-cell"]
 v_zero = v.clone()
 v_zero[2] = 0
 answer = gf.attention(q, k, v_zero).weighted_values[0]
-# 5.3 % of the value (8, 9, 3) of "yourself" is what is left: about (0.42, 0.48, 0.16).
+# 5.3 % of the value (8, 9, 3) of "of" is what is left: about (0.42, 0.48, 0.16).
 torch.testing.assert_close(answer, 0.0528 * v[1], atol=1e-3, rtol=0)
 answer
 
@@ -907,7 +970,7 @@ torch.testing.assert_close(gf.attention(q, k[shuffled], v[shuffled]).weighted_va
 # "man bites dog". That is why positions are added to the words (the chapter before this one).
 
 # %% [markdown]
-# **4.** Multiply all scores by 10, then by 0.01, before the softmax. What do the weights of "set" tend to?
+# **4.** Multiply all scores by 10, then by 0.01, before the softmax. What do the weights of "bank" tend to?
 
 # %% tags=["hide-cell"]
 sharp, flat = (10 * scores[0]).softmax(0), (0.01 * scores[0]).softmax(0)
