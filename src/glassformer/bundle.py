@@ -143,7 +143,7 @@ class Bundle:
         """
         path = self.folder / WEIGHTS
         with _opened(path, "pt") as file:
-            _check_header(path, file, self.model_config)  # before a model of this size is built
+            _check_header(path, file, self.model_config)  # refuses a wrong size before the model takes memory
             model = _without_weights(self.model_config)
             for name, parameter in model.named_parameters():
                 parameter.data.copy_(file.get_tensor(name))
@@ -156,7 +156,8 @@ class Bundle:
             CheckpointError: the shortlist is missing, damaged, or of a run with other vocabularies.
             ConfigError: the run is the model in the package.
         """
-        from glassformer.corpus.shortlist import Shortlist  # needs numpy
+        # imports NumPy, which loading without a shortlist does not need
+        from glassformer.corpus.shortlist import Shortlist
 
         refuse_built_in(self.folder, "decoding.shortlist")
         return Shortlist.load(self.folder / SHORTLIST, len(self.source_tokenizer), len(self.target_tokenizer))

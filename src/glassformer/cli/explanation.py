@@ -93,7 +93,7 @@ def _sums(explanation: Explanation) -> Iterator[RenderableType]:
 def _heads(explanation: Explanation) -> str:
     """Return whose attention is shown, in words."""
     alignment = explanation.alignment
-    assert alignment  # an explanation with a table has one
+    assert alignment  # an explanation with a table always has an alignment
     step = "after the token is chosen" if alignment.shift else "while the token is chosen"
     if not alignment.pairs:
         return f"the mean of its heads, {step}"

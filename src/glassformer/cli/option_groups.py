@@ -29,7 +29,8 @@ __all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "Tes
 def as_command(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command as Typer reads it: it takes the fields of its groups one by one, and the hidden options."""
     own = inspect.signature(command).parameters
-    groups = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}  # named tuples
+    # the groups of options are named tuples
+    groups = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}
     fields = {name: inspect.signature(group).parameters for name, group in groups.items()}
     parameters = [field for name, one in own.items() for field in fields.get(name, {name: one}).values()]
     named = inspect.Parameter.KEYWORD_ONLY
@@ -165,7 +166,7 @@ class TestSet(NamedTuple):
         from glassformer.evaluation.items import read_items
         from glassformer.jobs.evaluation import corpus_of
 
-        assert self.source is not None  # each command has its own meaning of no source
+        assert self.source is not None  # each command handles a missing source itself
         return read_items(corpus_of(self.source, self.reference, configuration), more=more, group=self.group)
 
     def metrics(self, items: "Items") -> Sequence[str]:

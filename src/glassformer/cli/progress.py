@@ -168,7 +168,7 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
         if show.stopping or not show.training:
             show.ending = True
             raise KeyboardInterrupt
-        show.stopping = True  # before the event: a signal during `set` would wait for its lock for ever
+        show.stopping = True  # set before the event: a signal during `set` would wait for its lock for ever
         stop.set()
         if number == signal.SIGTERM and "TORCHELASTIC_RUN_ID" in os.environ:
             return  # torchrun also ends the ranks in this way after one of them was killed

@@ -73,7 +73,8 @@ class Lexicon:
         self._tokenizer = forward_of(tokenizer)
         known: dict[str, dict[Symbols, None]] = defaultdict(dict)
         for word, target in pairs:
-            known[normalise(word)][tuple(map(intern, self._tokenizer.split(target)))] = None  # compared fast
+            # interned symbols compare faster
+            known[normalise(word)][tuple(map(intern, self._tokenizer.split(target)))] = None
         self.words: KnownWords = {word: tuple(targets) for word, targets in known.items()}
         """The targets of each known word, in the order of the corpus."""
         mirrored = {word[::-1]: [one[::-1] for one in targets] for word, targets in self.words.items()}
@@ -127,7 +128,7 @@ class Lexicon:
         for cut in range(SHORTEST_STEM, len(word) - SHORTEST_STEM + 1):
             for first in self.words.get(word[:cut], ()):
                 for second in self.words.get(word[cut:], ()):
-                    same = first[-1:] == second[:1]  # "bookkeeper" has one K
+                    same = first[-1:] == second[:1]  # joined words may share a sound: "bookkeeper" has one K
                     yield first + second[same:], COMPOUND_SHARE, len(word)
 
 
@@ -136,12 +137,12 @@ class _Endings:
 
     def __init__(self, words: KnownWords) -> None:
         self._words = words
-        # Endings are in one text, because Python's garbage collector looks at each of 500 000 lists time and again.
+        # All endings are in one string, because Python's garbage collector would visit 500 000 lists again and again.
         self._endings: dict[str, str] = defaultdict(str)
         """The endings of the words with each stem, each after a tab."""
         self._stems: dict[str, set[str]] = defaultdict(set)
         """The stems of the words with each ending."""
-        same: dict[str, str] = {}  # equal stems as one string: sets of these intersect fast, in less memory
+        same: dict[str, str] = {}  # equal stems share one string: their sets intersect faster and take less memory
         for word in words:
             for stem, ending in _cuts(word):
                 self._endings[stem] += f"\t{ending}"
@@ -175,7 +176,8 @@ class _Endings:
             for target in self._words[stem + known]
         )
         seen: dict[Symbols, dict[tuple[Symbols, Symbols], int]] = defaultdict(lambda: defaultdict(int))
-        for (end, before, after), count in found.items():  # few, so that each is cheaply counted for all contexts
+        # only a few changes, so counting each in all contexts is cheap
+        for (end, before, after), count in found.items():
             for length in CONTEXT_LENGTHS:
                 seen[end[-length:] if length else ()][before, after] += count
         totals = {context: sum(counts.values()) for context, counts in seen.items()}

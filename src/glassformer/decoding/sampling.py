@@ -77,7 +77,7 @@ def draw(
     cumulative = weights.cumsum(1)
     last = torch.searchsorted(cumulative, top_p * cumulative[:, -1:])  # the last token of the nucleus
     share = cumulative.gather(1, last)
-    # The cumulative probability rises at the drawn token, so that its probability is not 0, and it is not after `last`.
+    # The cumulative probability rises at the drawn token, so this token is possible and lies in the nucleus.
     drawn = torch.searchsorted(cumulative, heights[:, None].to(share) * share)
     return (drawn if tokens is None else tokens.gather(1, drawn)).squeeze(1)
 

@@ -230,7 +230,8 @@ def _check(found: Verification, quantization: Quantization) -> None:
 
 
 def _saturates(quantization: Quantization) -> bool:
-    return quantization.startswith("int") and saturates_int8()  # CTranslate2 computes int16 in 8 bits on AMD's
+    # on AMD processors, CTranslate2 computes int16 in 8 bits
+    return quantization.startswith("int") and saturates_int8()
 
 
 def _fits(bundle: Bundle, ids: Sequence[int]) -> bool:

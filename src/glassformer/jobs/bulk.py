@@ -231,7 +231,8 @@ class BulkJob:
             **rescored_by(combination),
             **settings_of_outputs(decoding),
             "candidates": [hash_of_file(listed)] if decoding.shortlist and listed.exists() else None,
-            "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,  # they change outputs
+            # with retry, guards change outputs
+            "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,
             "engine": self.engine,
             "quantization": self.quantization,
             "glossary": [hashlib.sha256(repr(self.glossary).encode()).hexdigest()] if self.glossary else None,
@@ -290,7 +291,7 @@ def bulk(job: BulkJob, share: int = 1, shares: int = 1, *, on_progress: _OnProgr
 
 def _translated(job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
     if not parts:
-        return  # without loading the model
+        return  # so that no model is loaded
     translator = job.translator()
     for part in parts:
         try:

@@ -93,7 +93,7 @@ def _calibrate(ended: Ended) -> Iterator[RunReport]:
     try:
         with ended.change(model):
             guards = calibrate(Translator(ended.bundle, model), items, stop=stop)
-    except DataError:  # too little time, or most texts cannot be translated
+    except DataError:  # too little time, or too few texts that can be translated
         yield CalibrationReport(guards=None)
         return
     guards.save(ended.bundle.folder)

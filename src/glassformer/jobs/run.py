@@ -103,7 +103,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
     reports = steps(
         model,
         prepared.train,
-        # Local ranks have models of their own, which the change does not reach.
+        # Local ranks have their own copies of the model, which the change does not reach.
         settings if change is nullcontext else replace(settings, workers=1),
         seed=bundle.configuration.run.seed,
         optimiser=optimiser,
@@ -119,7 +119,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
     with closing(reports), change(model):
         for report in reports:
             if isinstance(report, EndReport):
-                with ranks.in_turn():  # the other ranks wait
+                with ranks.in_turn():  # rank 0 first, then the others
                     if saver and report.reason != "stopped":
                         ended = Ended(
                             bundle=bundle,

@@ -92,7 +92,8 @@ def check_place(folder: Path) -> None:
     Raises:
         ConfigError: the folder is a run.
     """
-    if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():  # a student's run may lie in it
+    # A folder with DISTILLATION is a distilled corpus, in which a student may have been trained.
+    if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():
         raise ConfigError(f"{folder} is a run: choose a different folder for the distilled corpus")
 
 

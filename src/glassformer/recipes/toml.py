@@ -109,7 +109,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
         configuration = replace(configuration, training=training)
-    model_config(configuration, 8, 8)  # refuses what would be invalid with any vocabulary, before data is read
+    model_config(configuration, 8, 8)  # refuses sizes that no vocabulary could make valid, before data is read
     return configuration
 
 
@@ -250,7 +250,7 @@ def _converted(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     known = {field.name: field for field in fields(kind)}
     for name, value in values.items():
         if isinstance(value, bool) and name in known and is_number(known[name].type):
-            raise refused(section, known[name], value)  # pydantic would take it for 0 or 1
+            raise refused(section, known[name], value)  # pydantic would accept it as 0 or 1
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:

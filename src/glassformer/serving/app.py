@@ -107,7 +107,7 @@ class _Answers:
             return
         try:
             await self.app(scope, receive, with_headers)
-        except HTTPException as error:  # no such page, or another method
+        except HTTPException as error:  # an unknown address, or a wrong method
             refusal = RequestError(error.status_code, error.detail, error.headers)
             await _api(scope).refused(refusal)(scope, receive, with_headers)
         except RequestError as refusal:

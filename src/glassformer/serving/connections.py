@@ -52,5 +52,5 @@ class BoundedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what the client sends, and end the connection."""
         if self.cycle:
-            self.cycle.disconnected = True  # the application's own answer would be an error now
+            self.cycle.disconnected = True  # the application must not answer as well
         super().send_400_response(REFUSAL if self.conn.spare < 0 else msg)

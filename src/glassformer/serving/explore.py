@@ -113,7 +113,7 @@ class _Explorer:
         """
         if len(self._tasks) >= MOST_WAITING:
             raise busy("the explorer is busy: try again in a moment")
-        # A task of its own: if the client goes away, the answer must still be read before the next question is asked.
+        # A separate task: even if the client goes away, the answer must be read before the next question is asked.
         task = asyncio.create_task(self._ask(asked))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -182,10 +182,10 @@ class Explorers:
             await one.close()
 
     async def _page(self, service: Service, request: Request) -> Response:
-        if "text/html" not in request.headers.get("accept", ""):  # a picture or a script of some page
+        if "text/html" not in request.headers.get("accept", ""):  # the address of a picture or a script in another page
             raise RequestError(406, "the explorer is a page: open it in a browser")
         explorer, text = self._explorer(service, request), request.query_params.get("text", "").strip()
-        if request.method == "HEAD":  # a question whether there is an explorer, which does not start it
+        if request.method == "HEAD":  # asks whether there is an explorer, without starting it
             return Response(media_type="text/html", headers=EXPLORER_HEADERS)
         if len(text) > service.limits.characters:
             raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")

@@ -102,7 +102,7 @@ def _file(value: object, field: ValidationInfo) -> UploadFile:
     return value
 
 
-# The checks of each field are ours, for their exact texts: `SkipValidation` leaves pydantic the description.
+# We check each field ourselves, to answer in LibreTranslate's exact words; pydantic only describes the fields.
 AskedTexts = Annotated[
     str | list[str],
     SkipValidation,

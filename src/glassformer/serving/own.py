@@ -235,7 +235,8 @@ async def _translate(service: Service, request: Request) -> Response:
     With stream, the answer is a stream of server-sent events: translation (a whole text, with its index), and end.
     """
     given = await json_object(service, request)
-    if unknown := given.keys() - TranslateRequest.model_fields.keys():  # pydantic would describe each of them
+    # name one field, where pydantic would describe each
+    if unknown := given.keys() - TranslateRequest.model_fields.keys():
         raise RequestError(400, f"{shortened(min(unknown))}: extra inputs are not permitted")
     try:
         asked = TranslateRequest.model_validate(given)

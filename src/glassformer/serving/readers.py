@@ -51,7 +51,7 @@ class Readers:
                     self.log.write(event="process ended", process="reader", reason=worker.end)
                     raise busy("a text could not be read: try again in a moment, or with less text") from None
                 raise
-            finally:  # nobody waits any more for what a process does whose request was given up
+            finally:  # if the request was given up, nobody waits for the process any more
                 if is_asked:
                     worker.__exit__()
                 else:

@@ -45,7 +45,7 @@ class LimitedBodies:
 
         async def limited() -> Message:
             nonlocal size, is_whole
-            if is_whole:  # the only message left is an empty one, or that the client went away
+            if is_whole:  # only an empty message can follow, or the news that the client went away
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):
@@ -66,7 +66,7 @@ class LimitedBodies:
         async def closing(message: Message) -> None:
             if message["type"] == "http.response.start" and not is_whole:
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
-                await asyncio.sleep(0)  # what has arrived of the body may have ended the connection
+                await asyncio.sleep(0)  # the rest of the body may have ended the connection meanwhile
             await send(message)
 
         try:

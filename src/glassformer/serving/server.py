@@ -38,7 +38,8 @@ def listen(
     """
     config = uvicorn.Config(
         app,
-        http=BoundedProtocol,  # by h11: httptools loses the body of a request that offers HTTP/2, as Java's client does
+        # uses h11, because httptools loses the body of a request that offers HTTP/2, such as Java's
+        http=BoundedProtocol,
         ws="none",
         loop="asyncio",
         log_level="error",
@@ -90,7 +91,8 @@ def _socket(host: str, port: int, limits: Limits) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux ends connections whose clients do not read their answers
+        # where available, end connections whose clients do not read their answers
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * limits.seconds))
         found.bind(address)
     except OSError as error:

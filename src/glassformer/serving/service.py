@@ -167,7 +167,8 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_when_gone(request: Request, stay: asyncio.Timeout) -> None:
-    while (await request.receive())["type"] != "http.disconnect":  # the body has been read
+    # the body has been read, so only the end of the connection can come
+    while (await request.receive())["type"] != "http.disconnect":
         pass
     stay.reschedule(0)
 

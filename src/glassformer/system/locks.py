@@ -64,7 +64,7 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
 
 def _remove_if_empty(folders: list[Path]) -> None:
     """Remove the first of `folders` if it contains only a lock, and then its parents, the others, if they are empty."""
-    with suppress(OSError):  # the folder may have been moved, or another run written into a parent
+    with suppress(OSError):  # the folder may have moved, or another run may use a parent
         if folders and [path.name for path in folders[0].iterdir()] == [LOCK]:
             (folders[0] / LOCK).unlink()
             for folder in folders:

@@ -63,7 +63,7 @@ def _in_order(
     waiting: deque[Future[Result]] = deque()
     with ExitStack() as stack:
         last = stack.enter_context(ExitStack())
-        some = stack.enter_context(workers)  # they end first, because threads wait for them
+        some = stack.enter_context(workers)  # workers end before the threads, which wait for them
         threads = last.enter_context(ThreadPoolExecutor(len(some)))
         idle: SimpleQueue[Worker[[Item], Result]] = SimpleQueue()
         for worker in some:

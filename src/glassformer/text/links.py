@@ -110,7 +110,7 @@ def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
     They are empty for tokens outside all words; and for all, if the tokenizer's normalisation joins or splits words.
     """
     tokens = tokenizer.split(text)
-    before = len(tokenizer.encode(text)) - len(tokens)  # `<bos>`, with which some tokenizers begin
+    before = len(tokenizer.encode(text)) - len(tokens)  # 1 for tokenizers that put `<bos>` first
     found, count = _words_of_tokens(tokenizer.join, tokens)
     return [*[range(0)] * before, *(found if count == len(word_spans(text)) else [range(0)] * len(tokens))]
 
@@ -199,7 +199,8 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
 
     scores = np.log(sums / (sums.sum(0) + SHARED) + LEAST)
     places = np.arange(sums.shape[1])
-    jumps = -JUMP * np.log1p(np.abs(places - places[:, None] - 1))  # from the row's word to the column's
+    # penalties for jumping from the row's word to the column's
+    jumps = -JUMP * np.log1p(np.abs(places - places[:, None] - 1))
     best, previous = scores[0], list[Any]()
     for row in scores[1:]:
         reached = best[:, None] + jumps
@@ -215,7 +216,7 @@ def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) ->
     """Return the words of the joined tokens that each token has letters of, and the number of words."""
     text = join(tokens)
     ends = list(accumulate(end - begin for begin, end in word_spans(text)))
-    # The bytes of one letter can be several letters before the last of them is there.
+    # Until all bytes of a letter are there, they can count as several letters.
     letters = [*accumulate((_letters(join(tokens[:end])) for end in range(len(tokens), 0, -1)), min), 0][::-1]
     found = (
         range(bisect_right(ends, first), bisect_left(ends, last) + 1) if first < last else range(0)

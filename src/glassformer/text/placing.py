@@ -209,7 +209,8 @@ def _insertion(
     """
     words, (begin, end) = [*targets], wish.at
     after = bisect_left(words, (end, 0))
-    following, others = words[after:], words[:after][::-1]  # the term's own words come first
+    # nearest first: the term's own words, then the words before it
+    following, others = words[after:], words[:after][::-1]
     ahead, back = (
         next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)
         for some in (following, others)

@@ -97,8 +97,8 @@ def split_sentences(text: str, language: str) -> list[str]:
                 cursor += len(sentence)
                 found.append(text[begin:cursor])
                 begin = cursor
-            if is_last or not whole:  # else the last sentence may go on after the piece, and begins the next one
+            if is_last or not whole:  # otherwise the last sentence may continue in the next piece
                 cursor += len(rest)
-    except UnicodeEncodeError:  # half a surrogate pair, which is no text
+    except UnicodeEncodeError:  # half a surrogate pair is not text
         return [text]
     return [*found, text[begin:]] if begin < len(text) else found

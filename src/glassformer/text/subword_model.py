@@ -45,7 +45,8 @@ def read_subword_model(model: bytes) -> SubwordModel:
         ValueError: the bytes are not a Protocol Buffers message.
     """
     pieces: dict[str, tuple[float, int]] = {}
-    parts: dict[int, dict[int, Any]] = {2: {}, 3: {}, 5: {}}  # TrainerSpec, NormalizerSpec, the normaliser for joining
+    # fields 2, 3, 5: TrainerSpec, NormalizerSpec, the normaliser for joining
+    parts: dict[int, dict[int, Any]] = {2: {}, 3: {}, 5: {}}
     for number, value in fields(model):
         if number == 1:
             piece = {1: b"", 2: bytes(4), 3: NORMAL, **dict(fields(cast(bytes, value)))}

@@ -234,7 +234,7 @@ class Checkpoints:
         """Remove the leftovers of a killed process."""
         clear_temporaries(self.folder)
         for again in self.folder.glob("step-*-again"):
-            with suppress(OSError):  # the checkpoint can also be read under this name
+            with suppress(OSError):  # if this fails, the checkpoint can be read under its temporary name
                 self._put(again, again.with_name(again.name.removesuffix("-again")))
 
     def _drop_old(self, best_step: int) -> None:

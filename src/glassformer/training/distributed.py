@@ -132,7 +132,7 @@ class _Group(Ranks):
 
     def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
         told = torch.tensor([seconds if self.leads else 0.0, stop], dtype=torch.float64)
-        with self._collective():  # one, not two: in a step of a small model, its latency counts
+        with self._collective():  # one collective instead of two, because its latency counts in small models
             dist.all_reduce(told)
         return float(told[0]), bool(told[1])
 
@@ -174,7 +174,7 @@ class _Group(Ranks):
         done = threading.Event()
 
         def beat() -> None:
-            with suppress(RuntimeError):  # the collective that follows this work raises it again
+            with suppress(RuntimeError):  # the next collective raises the error again
                 while not done.wait(self._timeout / BEATS):
                     _send(None)
 

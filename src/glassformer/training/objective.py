@@ -110,9 +110,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
                 if bias_grad is not None:
                     bias_grad += grad.sum(0, dtype=precise)
-            del logits, grad  # before the next ones, which then take their place in the processor's cache
+            del logits, grad  # freed now, so that the next ones reuse their place in the processor's cache
         if hidden_grad is not None:
-            # The gradient of the share that all entries have, which is not subtracted from each probability.
+            # The gradient of the smoothing share of all entries, subtracted once instead of from each probability.
             share = torch.tensor(smoothing / passes, dtype=precise)
             hidden_grad -= share * mean_entry
             if weight_grad is None:  # no rows

@@ -92,7 +92,7 @@ def _shared(dtype: torch.dtype, size: int) -> Sum:
     try:
         dist.broadcast_object_list(told)
         path = told[0]
-        numbers = mapped(path, rows, dtype) if path is not None and path.exists() else None  # not on other machines
+        numbers = mapped(path, rows, dtype) if path is not None and path.exists() else None  # None on other machines
         everywhere = torch.tensor(numbers is not None, dtype=torch.int32)
         dist.all_reduce(everywhere, dist.ReduceOp.MIN)
     finally:

@@ -102,7 +102,7 @@ class TermKeeper:
         for place in texts:
             by_prefix[self.request.prefixes[place]].append(place)
         for prefix, places in by_prefix.items():
-            # A prefix leaves room for the output of the whole text, but maybe not of the rest.
+            # With a prefix, the output of the rest may need more room than the source of the rest allows.
             room = len(self.tokenizer.encode(prefix)) if prefix else 0
             longer = self.request.search.settings.extra_length + room
             asked = self.request.within(extra_length=longer)._replace(

@@ -21,6 +21,6 @@ def restored(one: Translation, masked: Masked) -> Translation:
     if text == one.text and links == one.links and not one.alternatives:
         return one
     others = [restored(other, masked) for other in one.alternatives]
-    # Outputs with different tokens can be one text now: of two equal spans, or without a token that stands for none.
+    # Different outputs may now be the same text: two spans may be equal, and unused tokens are dropped.
     distinct = {other.text: other for other in reversed(others) if other.text != text}
     return replace(one, text=text, links=links, alternatives=tuple(reversed(distinct.values())))

@@ -94,7 +94,8 @@ class SecondSearches:
         drawn = once._replace(
             texts=[*once.texts] * DRAWN_OUTPUTS,
             prefixes=[*once.prefixes] * DRAWN_OUTPUTS,
-            seeds=[number for number in range(DRAWN_OUTPUTS) for _ in places],  # of each text, wherever it stands
+            # the same seeds for each text, whatever its place
+            seeds=[number for number in range(DRAWN_OUTPUTS) for _ in places],
             search=replace(once.search, sample=True),
         )
         found = list(self.translate(drawn))

@@ -124,7 +124,7 @@ def _table(metrics: "Sequence[Comparison]") -> "Table":
 
     table = Table(*COMPARED_COLUMNS, box=None, pad_edge=False)
     for column in table.columns:
-        if column.header not in ("metric", ""):  # these two hold words, the others numbers
+        if column.header not in ("metric", ""):  # words are left-aligned, numbers right-aligned
             column.justify = "right"
     for one in metrics:
         table.add_row(*(cell(one) for cell in COMPARED_COLUMNS.values()))

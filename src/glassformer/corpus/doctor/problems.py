@@ -341,7 +341,7 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _LengthRatio,
     _Copy,
     _Leakage,
-    _Duplicate,  # comes after all others that leave pairs out, because it examines only the remaining pairs
+    _Duplicate,  # the last problem that drops pairs, because it examines only the remaining pairs
     _Normalisation,
     _ByteOrderMarks,
     _LineSeparators,

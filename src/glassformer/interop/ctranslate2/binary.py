@@ -76,13 +76,13 @@ class CTranslate2Variable:
         Raises:
             CheckpointError: a number is not finite.
         """
-        with np.errstate(all="ignore"):  # what overflows is found below
+        with np.errstate(all="ignore"):  # the check below finds overflows
             if self.kind == "bfloat16":
                 result = (self.numbers.astype(np.uint32) << 16).view(np.float32)
             else:
                 result = self.numbers.astype(np.float32)
             if self.scale is not None:
-                # The reciprocal in float32, as CTranslate2 computes it, so that the products are the same bits.
+                # Use the reciprocal in float32, as CTranslate2 does, so that the products have the same bits.
                 inverse = np.float32(1) / self.scale.astype(np.float32)
                 result *= inverse.reshape(-1, *[1] * (result.ndim - 1)) if inverse.ndim else inverse
         if not np.isfinite(result).all():
@@ -187,7 +187,7 @@ def _with_scale(cursor: "_Cursor", name: str, raw: Mapping[str, tuple[str, NDArr
     kind, numbers = raw[name]
     if (
         kind not in ("int8", "int16") or not numbers.ndim or "/" not in name
-    ):  # outside all layers: a text, such as a token
+    ):  # int8 outside all layers is text, such as a token
         return CTranslate2Variable(name, kind, numbers)
     missing = ("float32", np.asarray(INT16_SCALE)) if kind == "int16" else ("", np.empty(0))
     scale_kind, scale = raw.get(f"{name}_scale", missing)

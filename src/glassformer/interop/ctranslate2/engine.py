@@ -198,13 +198,13 @@ class CTranslate2Engine:
 
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
         """Start decoding a batch; return a future of the hypotheses of each job."""
-        are_limited = batch[0].is_limited  # as is every job of the batch
+        are_limited = batch[0].is_limited  # the same for all jobs of a batch
         results: list[Any] = self._translator.translate_batch(
             [self._source(job.sources) for job in batch],
             [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
             asynchronous=True,
             use_vmap=are_limited,
-            # A beam depends on the candidates of its whole batch, which CTranslate2 unites.
+            # CTranslate2 unites the candidates of a batch, and a beam depends on its candidates.
             max_batch_size=1 if are_limited and search.beam_size > 1 else 0,
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
@@ -272,7 +272,7 @@ class CTranslate2Engine:
         """
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
-        # Read in the order of the starts, so that the first results are read while the workers compute the rest.
+        # Read results in the order of starting, while the workers compute the rest.
         while waiting:
             place = next(iter(waiting))
             job, result = jobs[place], waiting.pop(place).result()
@@ -280,7 +280,7 @@ class CTranslate2Engine:
             if place not in again and _is_to_be_alone(job, written, search):
                 again.add(place)
                 never = self._never(among_candidates=job.is_limited)
-                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # last in the queue
+                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # goes to the end of the queue
                 continue
             found[place] = _log_probs(job, written, result.scores, search)
             if search.beam_size > 1:
@@ -297,8 +297,8 @@ class CTranslate2Engine:
 
 def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
     """Return whether to decode a job again, alone: its outputs depend on its batch, or contain `<pad>` or `<bos>`."""
-    # The batch's length limit is the maximum over its jobs. Alone, a beam that reaches its own limit, at max_length - 1
-    # tokens, ends there, and what it has not ended competes with what ends at that step.
+    # The batch's length limit is the maximum over its jobs. Decoded alone, a beam ends at its own limit, max_length - 1
+    # tokens; its unfinished hypotheses then compete with those that finish at this step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
     return beyond or _has_strays(job, written, search) or any(PAD_ID in ids or BOS_ID in ids for ids in written)
 

@@ -45,7 +45,8 @@ def read_ctranslate2(folder: Path) -> CTranslate2Folder:
     variables = with_todays_names(binary)
     unknown = config.get("unk_token")
     shared = _tokens(folder, "shared")
-    source = shared or _tokens(folder, "source") or _tokens(folder, "source_1")  # alone, or with additional features
+    # source_1: the folder also has vocabularies of features
+    source = shared or _tokens(folder, "source") or _tokens(folder, "source_1")
     target = shared or _tokens(folder, "target")
     for side, tokens in (("source", source), ("target", target)):
         if not tokens:
@@ -70,7 +71,7 @@ def _config(path: Path, binary: CTranslate2Binary) -> dict[str, Any]:
     config = read_any_json(path)
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: expected an object, got {quoted(config)}; copy it again")
-    # A null is what the caller must give, and this file is where to give it.
+    # null marks a value that the folder lacks: the caller adds it to this file.
     return told | config | {name: value for name, value in told.items() if value is not None}
 
 

@@ -89,7 +89,7 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
-        pre_norm=True,  # only such a specification has room for final norms; the next lines say which order it is
+        pre_norm=True,  # only this specification has final norms; the next lines set the order
         no_final_norm=not config.final_norm,
         activation=specs.Activation[activation],
     )
@@ -167,7 +167,7 @@ def with_heads_in_order(
 ) -> "dict[str, NDArray[np.float32]]":
     """Return the weights with the heads of a layer's cross-attention in this order, which computes the same."""
     name = f"decoder.layers.{layer}.cross_attention"
-    widths = (config.d_k, config.d_k, config.d_v)  # of a head's query, key and value, which lie one after the other
+    widths = (config.d_k, config.d_k, config.d_v)  # the stored order of a head's query, key and value
     begins = (0, config.heads * config.d_k, 2 * config.heads * config.d_k)
     rows = [
         begin + head * width + place

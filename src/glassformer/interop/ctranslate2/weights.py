@@ -356,7 +356,7 @@ def _scale(variables: Variables, stack: str, d_model: int) -> float:
     if name not in variables:
         return 1.0
     value = attribute(variables, name, 1)
-    if variables[name].kind == "int8":  # whether there is a scale at all
+    if variables[name].kind == "int8":  # a flag: whether the embeddings are scaled
         return 1.0 if value else 1 / root
     return 1.0 if math.isclose(value, root, rel_tol=1e-6) else value / root
 

@@ -143,7 +143,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
     if not _why_convert(bundle, folder):
         return folder
     with locked(folder.parent, on_wait=lambda: _log.info("waiting for the process that converts %s", bundle.folder)):
-        if reason := _why_convert(bundle, folder):  # unless the other process has done it
+        if reason := _why_convert(bundle, folder):  # another process may have converted it by now
             _log.warning(
                 "converting %s for CTranslate2 and verifying the result (%s); later calls reuse it",
                 bundle.folder,
@@ -211,7 +211,7 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         (folder / VOCABULARY_MAP).write_text("".join(lines), encoding="utf-8", newline="\n")
         shortlist.save(folder / SHORTLIST)
     own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
-    if guards := Guards.load(bundle.folder):  # an export may be calibrated again
+    if guards := Guards.load(bundle.folder):  # not among `own`, because an export may be calibrated again
         guards.save(folder)
     export = Export(
         quantization=quantization,

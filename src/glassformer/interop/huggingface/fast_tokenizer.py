@@ -32,7 +32,7 @@ LEVELS = 6
 """How many parts are cut off at each end of a word; a regular expression cuts one."""
 CODE = re.compile(r">>.+<<")
 """The code of a target language, in the vocabulary of an imported model."""
-# The white space of `str.split`, and the mark. Regular expressions disagree about \s.
+# The white space of `str.split`, and the mark; regular expression engines disagree about \s.
 SPACES = f"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{SPACE_MARK}]+"
 
 
@@ -122,7 +122,7 @@ def _words(tokenizer: Tokenizer) -> Steps:
     elisions = [_any_case(one) for one in sorted(ELISIONS, key=len, reverse=True)]
     tail, head = f"(?:{closing}|{contractions})", f"(?:{opening}|{'|'.join(elisions)})"
     not_alone = _any_case("n't")
-    # A word whose first token leans to the left. "n't" alone is cut into "n'" and "t".
+    # A word whose first token joins the word before it: "n't" alone is cut into "n'" and "t".
     first = f"(?!{not_alone})(?:{tail})+(?: |$)"
     last = _after([opening, *elisions], ["^", f"[ '’{opening[1:]}"])
     cut_head = _split(f"^{SPACE_MARK}?{head}(?=.)")

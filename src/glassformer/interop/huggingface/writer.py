@@ -143,7 +143,7 @@ def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arr
     theirs = dict(_renamed(ours, HUGGING_FACE))
     if config.tie_embeddings and config.tie_output:
         theirs["model.shared.weight"] = theirs.pop("model.encoder.embed_tokens.weight")
-    elif config.tie_embeddings:  # with an output of its own, transformers ties no matrix
+    elif config.tie_embeddings:  # beside a separate output matrix, transformers ties nothing
         for name in _EMBEDDINGS[config.norm]:
             theirs[name] = theirs["model.encoder.embed_tokens.weight"]
     if bias is not None:
@@ -166,12 +166,12 @@ def stream_in_halves(d_model: int) -> list[int]:
 def in_stream_order(name: str, weight: Any, order: Sequence[int]) -> Any:
     """Return a weight, an array or a tensor, for a residual stream in another order; `name` is our name of it."""
     if name.endswith(("output_projection.weight", "output_projection.bias", "contract.weight", "contract.bias")):
-        return weight[order]  # what writes into the stream
+        return weight[order]  # weights that write into the stream
     if ".norm." in name:
         return weight[order]
     if name.endswith((".input_projection.bias", ".expand.bias", "output.bias")):
         return weight
-    return weight[:, order]  # what reads the stream: embeddings, the output, the first matrix of a sub-layer
+    return weight[:, order]  # weights that read the stream: embeddings, the output, the first matrix of a sub-layer
 
 
 def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, Any]]:
@@ -214,7 +214,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
     for side in ("encoder", "decoder"):
         sizes[f"{side}_layers"] = getattr(config, f"{side}_layers")
         sizes[f"{side}_attention_heads"], sizes[f"{side}_ffn_dim"] = config.heads, config.d_ff
-    # Two fields for CTranslate2's converter, which asks Pegasus for them although transformers 5 has them no more.
+    # CTranslate2's converter still reads these two fields of Pegasus, which transformers 5 has dropped.
     read_by_converters = {"normalize_before": config.norm == "pre", "normalize_embedding": False}
     return {
         "architectures": [architecture],

@@ -27,7 +27,7 @@ FILES = ("encoder_model", "decoder_model", "decoder_with_past_model", "decoder_m
 """The names of the graphs, by which runtimes look for them."""
 
 BATCH, SOURCE, TARGET, PAST, TOTAL = (
-    "batch_size",  # transformers.js makes an empty cache by this name; a different name would stand for 0
+    "batch_size",  # transformers.js sizes an empty cache by this name, and takes 0 for any other
     "encoder_sequence_length",
     "decoder_sequence_length",
     "past_decoder_sequence_length",

@@ -278,7 +278,7 @@ def _tokens_per_batch(examples: Examples, batch_tokens: int) -> float:
     if len(batches) > 1:
         return float(np.mean(batches[1:]))
     longest = max(map(len, (*examples.source, *examples.target)))
-    return batches[0] * batch_tokens / (longest * len(examples))  # the sample is too small to fill a batch
+    return batches[0] * batch_tokens / (longest * len(examples))  # the sample fills no batch: scale it up
 
 
 def update_seconds(measurements: Sequence[Measurement], training: TrainingConfig, tokens: float) -> float:
@@ -308,7 +308,7 @@ def _decoding_bytes(config: ModelConfig, training: TrainingConfig, sample: Sampl
     lines = REPORTED if training.metric == "none" else max(training.metric_lines, REPORTED)
     rows = min(DECODED_POSITIONS / length, lines)
     longest = length + sample.configuration.decoding.extra_length
-    positions = rows * (length + longest)  # of the source, and of its longest translation
+    positions = rows * (length + longest)  # positions of the source and of its longest translation
     return round(2 * _BYTES * positions * config.decoder_layers * config.heads * (config.d_k + config.d_v))
 
 

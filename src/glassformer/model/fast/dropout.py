@@ -41,6 +41,6 @@ def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tenso
     # 1 where a number reaches the bound, otherwise 0. In place on integers, because comparing the numbers and
     # converting the answers takes PyTorch longer than drawing them.
     kept = words.view(torch.int16)[:size].clamp_(bound - 1, bound).sub_(bound - 1).view(torch.Size(shape))
-    if dtype.itemsize == kept.element_size():  # a product with the bits of the factor is the factor, or 0
+    if dtype.itemsize == kept.element_size():  # the bits of the factor times 0 or 1 are the bits of 0 or of the factor
         return kept.mul_(int(torch.tensor(scale, dtype=dtype).view(kept.dtype))).view(dtype)
     return kept.to(dtype).mul_(scale)

@@ -130,7 +130,8 @@ def _decoder_layer(mine: Mine) -> str:
     line, name = mine.line("DecoderLayer"), "decoder.layers.0"
     part = _module(mine, "DecoderLayer", _D_MODEL, _HEADS, _D_FF)
     weights = _copied(part, "decoder", "", line, "DecoderLayer")
-    for length in (5, 7):  # with keys from the wrong side, only equal lengths give numbers that name the mistake
+    # keys from the wrong side give numbers, which name the mistake, only if the lengths are equal
+    for length in (5, 7):
         x, memory = _random(2, 5, _D_MODEL), _random(2, length, _D_MODEL)
         mask = torch.ones(2, 1, 5, 5, dtype=torch.bool).tril()
         memory_mask = torch.ones(2, 1, 1, length, dtype=torch.bool)

@@ -73,4 +73,4 @@ def _limit_memory() -> None:
 
 if __name__ == "__main__":
     work(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))
-    os._exit(0)  # threads and exit functions of the reader's file have no say
+    os._exit(0)  # do not wait for threads and exit functions of the reader's file

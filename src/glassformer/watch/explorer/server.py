@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if not self.connection.recv(1, socket.MSG_PEEK):
                 raise ConnectionAbortedError("the client has closed the connection")
-        except BlockingIOError:  # the client is silent, as clients that wait are
+        except BlockingIOError:  # a waiting client sends nothing
             pass
         finally:
             self.connection.settimeout(self.timeout)

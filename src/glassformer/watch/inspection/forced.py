@@ -194,7 +194,7 @@ class RecomputingStep:
         rows = len(prefixes) // len(state.source)
         source, memory = (x.repeat_interleave(rows, dim=0) for x in (state.source, state.memory))
         with changed(self._model, self._changes):
-            if self._changes.one_length:  # the source is padded again at each step
+            if self._changes.one_length:  # padding the source depends on the step
                 logits = self._model(source, prefixes)
             else:
                 logits = self._model.decode(prefixes, memory, source)

@@ -212,7 +212,7 @@ def bars(
         ends = [value + spread, value - spread, *(points or {}).get(names[place], ())]
         axes.annotate(
             _minus(format(value, numbers)),
-            (max(ends) if value >= 0 else min(ends), place),  # beyond the outermost end
+            (max(ends) if value >= 0 else min(ends), place),  # the label is beyond the outermost end
             (4 if value >= 0 else -4, 0),
             textcoords="offset points",
             va="center",

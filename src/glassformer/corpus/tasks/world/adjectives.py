@@ -10,7 +10,7 @@ from glassformer.corpus.tasks.world.words import ALIVE, Adjective
 
 __all__ = ["ADJECTIVES", "COLOURS", "DEGREES", "GROUNDS", "OPPOSITES", "STATES", "adjectives"]
 
-# Rows are data: one line each, or two.
+# Each row of data is on one line or two.
 # fmt: off
 COLOURS = (
     Adjective("black", "noir", fits="pet beast object clothes furniture", gradable=False),
@@ -89,11 +89,11 @@ ADJECTIVES = (
     Adjective("bad", "mauvais", precedes=True, gradable=False, fits="book mass food tea milk"),
     Adjective("long", "long", "longue", precedes=True, comparative="longer",
               fits="dress coat letter book knife path bridge road tunnel wall street"),
-    # After the noun: colours, states, qualities of places, …
+    # After the noun: colours, states, qualities of places.
     *COLOURS,
     *STATES,
     *GROUNDS,
-    # … of things, …
+    # After the noun: qualities of things.
     Adjective("heavy", "lourd", comparative="heavier",
               fits="box basket bag suitcase table book bell door coat bottle desk"),
     Adjective("light", "léger", "légère", fits="box basket bag suitcase chair coat dress bicycle boat umbrella"),
@@ -115,7 +115,7 @@ ADJECTIVES = (
     Adjective("rusty", "rouillé", gradable=False, fits="bell knife bicycle car boat lamp clock"),
     Adjective("important", "important", comparative="more", fits="letter book painting newspaper king queen"),
     Adjective("secret", "secret", "secrète", gradable=False, fits="letter garden path tunnel island cave door"),
-    # … of food and drink.
+    # After the noun: qualities of food and drink.
     Adjective("fresh", "frais", "fraîche", fits="bread egg cheese milk water carrot apple"),
     Adjective("delicious", "délicieux", "délicieuse", gradable=False, fits="food mass tea"),
     Adjective("ripe", "mûr", fits="apple pear orange"),

@@ -30,7 +30,7 @@ _STILL = "furniture tree place building waters"
 _OPEN = "field garden park path desert village island forest street road square valley hill beach bridge"
 _GOALS = "market museum hotel castle station school church village beach park garden lake river tower bridge"
 
-# Rows are data: one line each, or two.
+# Each row of data is on one line or two.
 # fmt: off
 ACTIVITIES = (
     # States, in the imparfait, with a place.
