@@ -99,7 +99,7 @@ check: .venv/developer $(WEB) ## check style, types, import directions and the e
 
 site: .venv/developer .venv/browser .clients/inside/installed runs/demo/explorer.html ## build the site (home, book, guide, reference) for any static host, and test it in a browser
 	$(BIN)/python docs/site/build.py
-	$(BIN)/python -m pytest -n 2 -m docs tests/docs
+	$(BIN)/python -m pytest -n 2 -m docs tests/docs tests/book/test_code_words.py
 	@echo "the site: $(BIN)/glassformer learn, or src/glassformer/site on any static host"
 
 runs/demo/explorer.html:

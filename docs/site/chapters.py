@@ -32,7 +32,7 @@ class Chapter:
     @property
     def translation(self) -> Path:
         """The file of its Chinese text, which need not exist."""
-        return BOOK / "zh" / f"{self.path.stem}.md"
+        return BOOK / "zh" / f"{self.name}.md"
 
     @property
     def seconds(self) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import nbformat
+from cells import chinese_code, chinese_output
 from chapters import BOOK, CHAPTERS, GUIDE, ROW, Chapter, page_name
 from docutils.nodes import make_id
 from pictures import chinese_markdown, chinese_picture
@@ -70,7 +71,11 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
                     f"{cell.source[:60]!r}; run `python docs/site/translate.py {chapter.path.stem}` and translate it"
                 )
             cell.source = _with_english_anchors(cell.source, texts[key(cell.source)])
+        else:
+            cell.source = chinese_code(cell.source)
         for output in cell.get("outputs", ()):
+            if output.output_type == "stream":
+                output.text = chinese_output(chapter.name, output.text)
             if html := output.get("data", {}).get("text/html"):
                 output.data["text/html"] = chinese_picture(chapter.name, html)
             if markdown := output.get("data", {}).get("text/markdown"):
@@ -209,6 +214,8 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             name = f"maps/{path.stem}"
             return f"{top if name in names else english}{name}.html{end}"
         if path == ROOT / "runs" / "demo" / "explorer.html":
+            if language == "zh" and "language=" not in anchor:
+                end = f"#{anchor}&language=zh" if anchor else "#language=zh"
             return f"{english}explorer.html{end}"
         return "" if path.is_file() and path.is_relative_to(ROOT) else target
 

@@ -329,6 +329,14 @@ def test_a_link_to_an_experiment_leads_to_its_chinese_summary_on_a_chinese_page(
     )
 
 
+def test_a_link_of_a_chinese_page_into_the_explorer_opens_it_in_chinese():
+    address = addresses(BOOK, "overview", {"overview"}, "zh", set())
+    assert address("../runs/demo/explorer.html") == "../explorer.html#language=zh"
+    assert address("../runs/demo/explorer.html#chapter=2") == "../explorer.html#chapter=2&language=zh"
+    assert address("../runs/demo/explorer.html#language=zh&view=stage") == "../explorer.html#language=zh&view=stage"
+    assert addresses(BOOK, "overview", {"overview"}, "en", set())("../runs/demo/explorer.html") == "explorer.html"
+
+
 def test_the_tables_of_the_chinese_summaries_have_the_measured_numbers():
     parts, norms, alignment, importance = map(result, ("parts", "norms", "alignment", "importance"))
     kinds = dict(

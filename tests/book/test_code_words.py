@@ -1,0 +1,79 @@
+"""The comments and printed lines in the code cells of Chinese pages."""
+
+import re
+
+import jupytext
+import nbformat
+import pytest
+from cells import chinese_code, chinese_line, chinese_output, comments, has_words, pattern, printed, tables, without_row
+from chapters import CHAPTERS, EXECUTED
+
+TRANSLATED = [chapter for chapter in CHAPTERS if chapter.translation.exists()]
+
+
+def code_of(chapter) -> list[str]:
+    return [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+
+
+@pytest.mark.parametrize("chapter", TRANSLATED, ids=lambda chapter: chapter.name)
+def test_each_comment_and_printed_line_of_a_translated_chapter_is_translated(chapter):
+    """Add the rows that this test lists to book/zh/code.toml; until then, these words are in English on the page."""
+    said = [one.words for code in code_of(chapter) for one in comments(code)]
+    missing = [f"[comments] {words}" for words in said if has_words(words) and words not in tables()["comments"]]
+    lines = sorted(set().union(*map(printed, code_of(chapter))))
+    missing += [f"[printed] {row}" for line in lines for row in without_row(chapter.name, line)]
+    assert missing == []
+
+
+def test_the_rows_are_in_alphabetical_order_and_have_the_values_of_the_english():
+    for part, rows in tables().items():
+        assert list(rows) == sorted(rows), part
+        assert part in {"comments", "printed", *(chapter.name for chapter in CHAPTERS)}
+        for english, chinese in rows.items():
+            if part != "comments":
+                assert len(re.findall(r"\{\d?\}", chinese)) == english.count("{}"), english
+
+
+@pytest.mark.docs
+def test_each_row_is_used():
+    """Delete the rows that this test lists, or correct them: no chapter says this any more. Needs executed chapters."""
+    said = {one.words for chapter in CHAPTERS for code in code_of(chapter) for one in comments(code)}
+    unused = [f"[comments] {words}" for words in tables()["comments"] if words not in said]
+    texts = {chapter.name: "\n".join([*code_of(chapter), printed_by(chapter)]) for chapter in CHAPTERS}
+    for part, rows in tables().items():
+        text = texts.get(part, "\n".join(texts.values()))
+        for english in rows if part != "comments" else ():
+            # What this run's model did not make a chapter say is in its code at least.
+            in_code = all(piece.strip(" ,:.;()") in text for piece in english.split("{}"))
+            unused += [f"[{part}] {english}"] * (not in_code and not pattern(english).search(text))
+    assert unused == []
+
+
+def printed_by(chapter) -> str:
+    cells = nbformat.read(EXECUTED / f"{chapter.name}.ipynb", 4).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    return "\n".join(output.text for output in outputs if output.output_type == "stream")
+
+
+def test_comments_and_docstrings_become_chinese_and_the_code_stays(monkeypatch):
+    rows = {"a heading of two lines": "两行的标题" * 15, "inline": "行内", "Return 1.": "返回 1。"}
+    monkeypatch.setitem(tables(), "comments", rows)
+    code = (
+        '# a heading\n# of two lines\nx = "é # no"  # inline\ndef f():\n    """Return 1."""\n    return x  # unknown\n'
+    )
+    lines = chinese_code(code).split("\n")
+    assert "".join(line.removeprefix("# ") for line in lines[:2]) == "两行的标题" * 15
+    assert lines[2:] == ['x = "é # no"  # 行内', "def f():", '    """返回 1。"""', "    return x  # unknown", ""]
+
+
+def test_printed_lines_become_chinese_in_their_columns(monkeypatch):
+    rows = {"loss {} of {}": "{1} 的损失 {0}", "post-norm": "后归一化", "steps": "步数", "{}: {}": "{}：{}"}
+    monkeypatch.setitem(tables(), "printed", rows)
+    assert chinese_line("residual", "  loss 0.5 of post-norm") == "  后归一化 的损失 0.5"
+    assert chinese_output("new", "kind        steps\npost-norm     100\n") == "kind         步数\n后归一化      100\n"
+
+
+def test_what_a_cell_prints_is_read_from_its_code():
+    code = 'print("a sum", x, f"of {y:>5} {\'one\' if z else \'two\'}")\nprint("no end", end=" ")\nprint(f"{n} W_O")'
+    assert printed(code) == {"a sum {} of {} {}", "one", "two", "no end {} W_O"}
+    assert not has_words("(B, T, d_model) @ W_O")
