@@ -329,7 +329,7 @@ class Translator:
         if sample and self._layers.ranking:
             raise ConfigError("samples are not ranked: leave out sampling, or the models that rescore outputs")
         if sample and settings.get("retry"):
-            raise ConfigError("decoding.retry searches again, and samples are not searched: leave one of them out")
+            raise ConfigError("decoding.retry has no effect with sampling: leave one of them out")
         search = Search(settings=decoding, n_best=n_best, sample=sample, log_probs=log_probs or decoding.retry)
         known = glossary if isinstance(glossary, Glossary | None) else Glossary.of(glossary)
         terms = Terms(protect=decoding.protect, patterns=decoding.protect_also, glossary=known)

@@ -118,7 +118,7 @@ def test_the_translations_of_bulk_give_the_same_corpus(folder, tmp_path, files, 
     assert records(corpus) == records(expected)
     assert (tmp_path / "d" / DISTILLATION).read_bytes() == (tmp_path / "alone" / DISTILLATION).read_bytes()
     for changed, message in [
-        ({"source": ""}, "expected source"),
+        ({"source": ""}, "expected `source`"),
         ({"search": TeacherSearch(n_best=2)}, "n_best has no effect with translations"),
         ({"settings": {"beam_size": 3}}, "beam_size has no effect with translations"),
         ({"source": target}, "holds translations of different files"),
@@ -274,9 +274,9 @@ def test_sorting_by_nearness_is_stable():
         (TeacherSearch(n_best=0), {}, "n_best: expected a positive integer, got 0"),
         (TeacherSearch(best_of_reference="bleu"), {"settings": {"beam_size": 1}}, "expected beam_size > 1"),
         (TeacherSearch(best_of_reference="belu"), {}, "did you mean 'bleu'"),
-        (TeacherSearch(), {"target": "new.fr"}, "target: expected source to be given, too"),
+        (TeacherSearch(), {"target": "new.fr"}, "target: expected `source` as well"),
         (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
-        (TeacherSearch(), {"labelled": True}, "labelled: expected source"),
+        (TeacherSearch(), {"labelled": True}, "labelled: expected `source`"),
         (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
         (TeacherSearch(sample=True), {"settings": {"beam_size": 2}}, "beam_size chooses among the outputs of a beam"),
         (TeacherSearch(sample=True, best_of_reference="bleu"), {}, "bleu chooses among the outputs of a beam"),

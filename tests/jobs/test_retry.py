@@ -143,7 +143,7 @@ def test_alternatives_prefixes_and_links_hold_for_the_new_output(run: Translator
 
 
 def test_samples_are_not_searched_again(run: Translator) -> None:
-    with pytest.raises(ConfigError, match=r"decoding\.retry searches again, and samples are not searched"):
+    with pytest.raises(ConfigError, match=r"decoding\.retry has no effect with sampling"):
         run.translate(["the cat"], sample=True, retry=True)
 
 
@@ -237,5 +237,5 @@ def test_the_command_searches_again_with_an_option(run: Translator, tmp_path: Pa
     found = [json.loads(line).get("retry", "") for line in statuses.read_text().splitlines()]
     assert found == [one.retry for one in expected]
     both = subprocess.run([*command, "--sample"], input=given, capture_output=True, check=False)
-    assert b"samples are not searched" in both.stderr
+    assert b"decoding.retry has no effect with sampling" in both.stderr
     assert both.returncode == 1

@@ -49,7 +49,7 @@ def document_of(file: Path | None, output: Path | None, overrides: Sequence[str]
         raise ConfigError(f"--output: expected another file than the input, got {output}; choose another name")
     given = [name for name, is_given in unfit.items() if is_given]
     if given:
-        raise ConfigError(f"{given[0]} is for lines, and {file} is a document: leave it out")
+        raise ConfigError(f"{given[0]} is for lines, and {file} is a document: leave {given[0]} out")
     options.check_for(file.name)
     return Document.read(str(file), b"".join(raw_lines(file)), options)
 

@@ -85,8 +85,8 @@ class ChosenModels(NamedTuple):
             "--rescore",
             metavar="RUN",
             parser=run_folder,
-            help="Rank the outputs of all runs by the scores of all; RUN may write from right to left, or translate "
-            "back. Repeatable.",
+            help="Let this run propose and score outputs, too; it may write from right to left, or translate back."
+            " Repeatable.",
         ),
     ] = None
     lexicon: Annotated[

@@ -153,7 +153,9 @@ def _asked(program: str, packages: str, path: Path, python: str, questions: Mapp
             command, input=json.dumps(questions).encode(), capture_output=True, env={**os.environ, **offline}
         )
     except OSError as error:
-        raise ConfigError(f"--python: {command[0]} cannot be run ({error.strerror}); give a Python") from error
+        raise ConfigError(
+            f"--python: {command[0]} cannot be run ({error.strerror}); give a Python interpreter"
+        ) from error
     report = finished.stderr.decode(errors="replace").strip()
     if missing := _PROGRAM_NEEDS.search(report):
         raise MissingDependencyError(

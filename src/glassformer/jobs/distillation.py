@@ -136,9 +136,9 @@ def _check(
     if search.best_of_reference:
         metrics_named([search.best_of_reference])
     if target and not source:
-        raise ConfigError("target: expected source to be given, too, got none; give both or neither")
+        raise ConfigError("target: expected `source` as well, got none; give both or neither")
     if labelled and not source:
-        raise ConfigError("labelled: expected source, a file without labels, to be given, too; give it")
+        raise ConfigError("labelled: expected `source` as well (a file without references), got none; give it")
     if source and data is not None and not labelled:
         raise ConfigError(
             f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
@@ -149,7 +149,7 @@ def _check(
 def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]) -> None:
     """Raise an error for arguments that do not fit translations that exist."""
     if not source:
-        raise ConfigError("translations: expected source as well (the file that was translated), got none; give it")
+        raise ConfigError("translations: expected `source` as well (the file that was translated), got none; give it")
     chosen = {"n_best": search.n_best > 1, "best_of_reference": search.best_of_reference, "sample": search.sample}
     for name, value in {**chosen, **settings}.items():
         if value:

@@ -249,7 +249,7 @@ def _meet(store: dist.Store, number: int, count: int) -> str:
             if store.check([f"{first} all"]) and own in store.get(f"{first} all").decode().split():
                 return first
         time.sleep(MEETING)
-    raise RuntimeError(f"not all {count} ranks came within {ARRIVING:g} s")
+    raise RuntimeError(f"not all {count} ranks connected within {ARRIVING:g} s")
 
 
 def _send(message: bytes | None) -> None:

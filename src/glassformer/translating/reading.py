@@ -115,12 +115,12 @@ class Reader:
             unknown = [token.removeprefix(SPACE_MARK) for token in _unknown(tokenizer, prefix)]
             raise DecodingError(
                 f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}: its target vocabulary "
-                f"lacks {', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or end it before"
+                f"lacks {', '.join(map(quoted, unknown[:3]))}; leave the prefix out, or shorten it"
             )
         if (written := tokenizer.decode(ids)) != normalise(prefix):
             raise DecodingError(
                 f"the prefix {quoted(prefix)} cannot begin an output of {self.bundle.folder}, which writes it as "
-                f"{quoted(written)}: give it as the model writes it"
+                f"{quoted(written)}: give the prefix in this form"
             )
         return ids
 

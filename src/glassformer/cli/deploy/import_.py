@@ -64,7 +64,7 @@ def import_command(
         bool | None,
         typer.Option(
             "--source-eos/--no-source-eos",
-            help="Whether sources end with </s>, if a CTranslate2 folder does not tell.",
+            help="Whether sources end with </s>, if a CTranslate2 folder does not say so.",
             show_default=False,
         ),
     ] = None,
@@ -88,13 +88,15 @@ def import_command(
         typer.Option(
             "--prefix",
             metavar="TEXT",
-            help="What the names of the model begin with, if a file holds several models.",
+            help="Import the model whose names begin so, if a file holds several.",
         ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="model.NAME=VALUE", help="Set what no weight tells, such as model.norm=pre. Repeatable."
+            "--set",
+            metavar="model.NAME=VALUE",
+            help="Set what the weights do not show, such as model.norm=pre. Repeatable.",
         ),
     ] = None,
     pairs: Annotated[
@@ -196,7 +198,7 @@ def _report(imported: "Imported", run: Path) -> None:
 
 def _given(option: str, value: T | None) -> T:
     if value is None:
-        raise ConfigError(f"{option}: expected a value, got nothing; no weight tells it")
+        raise ConfigError(f"{option}: expected a value, got nothing; the weights do not show it")
     return value
 
 

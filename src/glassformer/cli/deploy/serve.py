@@ -57,7 +57,11 @@ def serve_command(
     ] = None,
     keys: Annotated[
         Path | None,
-        typer.Option("--keys", metavar="FILE", help="Answer only those whose key is in FILE, which may change."),
+        typer.Option(
+            "--keys",
+            metavar="FILE",
+            help="Answer only requests with a key from FILE, which is read again when it changes.",
+        ),
     ] = None,
     new_key: Annotated[
         str | None,
@@ -69,8 +73,8 @@ def serve_command(
             "--behind-proxy",
             min=0,
             metavar="N",
-            help="Trust the N nearest reverse proxies: take a client's address from the entry of X-Forwarded-For that "
-            "the farthest of them wrote.  [default: 0, the address of the connection]",
+            help="Trust N reverse proxies: take a client's address from the N-th entry of X-Forwarded-For, "
+            "counted from the end.  [default: 0, the address of the connection]",
             show_default=False,
         ),
     ] = 0,
@@ -80,8 +84,8 @@ def serve_command(
 ) -> None:
     """Serve models over HTTP: LibreTranslate's API, DeepL's, and our own.
 
-    Runs until Ctrl-C or SIGTERM, which let begun requests end. Only this machine can reach the service unless --host
-    says otherwise. The limits are settings: --set serving.characters=5000.
+    Runs until Ctrl-C or SIGTERM; it then completes the requests in progress. Only this machine can reach the service
+    unless --host says otherwise. The limits are settings: --set serving.characters=5000.
     """
     if new_key is not None:
         _add_key(keys, new_key)

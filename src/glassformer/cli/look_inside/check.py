@@ -51,9 +51,9 @@ def check_command(
 ) -> None:
     """Test a model: masks, cache, saving, use of the source.
 
-    A failed check names the likely mistake. With --pairs, compute the loss of given pairs with each classic mistake
-    planted instead, at its best temperature: it falls with the mistake that the model was trained with. Exit with
-    status 1 if a check fails or if the model was trained with a mistake.
+    A failed check names the likely mistake. With --pairs, plant each classic mistake in turn instead, and compute the
+    loss of these pairs, at its best temperature. The loss falls for the mistake with which the model was trained. Exit
+    with status 1 if a check fails or if the model was trained with a mistake.
     """
     from rich.console import Console
 

@@ -47,9 +47,9 @@ def calibrate_command(
     """Calibrate the guards against suspicious outputs, and confidence.
 
     The run translates its validation pairs, or the given texts. An output is suspicious if it repeats itself, copies
-    the source, or is otherwise unlike almost all of these. The result, RUN/guards.json, belongs to one search: give the
-    beam size and the settings that you will translate with. With decoding.shortlist, the shortlist is made, too, if
-    the run has none.
+    the source, or differs from almost all of these outputs in length, script, numbers or probability. The result,
+    RUN/guards.json, belongs to one search: give the beam size and the settings that you will translate with. With
+    decoding.shortlist, the shortlist is made, too, if the run has none.
     """
     from glassformer.jobs.shortlists import keep_shortlist_of
 

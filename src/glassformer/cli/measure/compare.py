@@ -75,7 +75,7 @@ def _of_runs(
     runs = Translator.load(first, settings=settings), Translator.load(second, settings=settings)
     if test.source is None:
         if test.group is not None:
-            raise ConfigError("--group has no effect on the runs' own test sets: give SRC, or leave it out")
+            raise ConfigError("--group has no effect on the runs' own test sets: give SRC, or leave out --group")
         sets = shared_test_sets(*(run.bundle.configuration for run in runs))
     else:
         sets = {"": _given(test, runs[0])}

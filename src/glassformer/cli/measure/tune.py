@@ -86,7 +86,7 @@ def _items(
     if source is not None:
         return read_items(corpus_of(source, reference, configuration), group=group)
     if group is not None:
-        raise ConfigError("--group has no effect on the run's own validation pairs: give SRC, or leave it out")
+        raise ConfigError("--group has no effect on the run's own validation pairs: give SRC, or leave out --group")
     if not (pairs := read_valid_pairs(prepared_folder(configuration))):
         raise ConfigError(f"{run} holds no validation pairs: give SRC and REF, or a .tsv file")
     return validation_items(configuration, pairs, most=len(pairs))

@@ -398,7 +398,7 @@ def import_module(
     found = _of_torch(module)
     heads = heads or found.pop("heads", None)
     if heads is None:
-        raise ConfigError("heads: expected the number of attention heads, got nothing; no weight tells it")
+        raise ConfigError("heads: expected the number of attention heads, got nothing; the weights do not show it")
     ids: dict[str, Any] = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
     return import_state_dict(module.state_dict(), heads=heads, **ids, **{**found, **settings})
 
