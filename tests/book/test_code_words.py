@@ -67,10 +67,11 @@ def test_comments_and_docstrings_become_chinese_and_the_code_stays(monkeypatch):
 
 
 def test_printed_lines_become_chinese_in_their_columns(monkeypatch):
-    rows = {"loss {} of {}": "{1} 的损失 {0}", "post-norm": "后归一化", "steps": "步数", "{}: {}": "{}：{}"}
-    monkeypatch.setitem(tables(), "printed", rows)
-    assert chinese_line("residual", "  loss 0.5 of post-norm") == "  后归一化 的损失 0.5"
-    assert chinese_output("new", "kind        steps\npost-norm     100\n") == "kind         步数\n后归一化      100\n"
+    rows = {"lack {} of {}": "{1} 缺 {0}", "post-norm": "后归一化", "strides": "步数"}
+    monkeypatch.setitem(tables(), "new", rows)
+    assert chinese_line("new", "  lack 0.5 of post-norm") == "  后归一化 缺 0.5"
+    assert chinese_line("new", "lack 0.5    of post-norm   ") == "后归一化 缺 0.5   "
+    assert chinese_output("new", "a      strides\npost-norm  100\n") == "a         步数\n后归一化   100\n"
 
 
 def test_what_a_cell_prints_is_read_from_its_code():
