@@ -418,20 +418,50 @@ def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, 
     translate(page, "a cat .")
     expect(page, "[app.state.sentence, app.changes.mistakes, app.changes.masks]", ["a cat .", ["no_scale"], {}])
     expect(page, "[app.changes.ablated, app.changes.prefix ?? '']", [{}, ""])
-    banner = page.locator(".gf-turned")
+    notice = page.locator(".gfs-notice")
     place = "Encoder self-attention, layer 0"
-    assert banner.text_content().split("sentence", 1)[1].split(". ") == [
+    assert notice.text_content().split("sentence ", 1)[1].removesuffix(".").split(". ") == [
         f"Kept: {scale}",
         f"Pinned, but impossible in this sentence: “the” hidden from “<eos>” · {place}",
         "Dropped: output begins: le; off: head 1 · Cross-attention, layer 1",
-        "",
     ]
-    banner.get_by_role("button").click()
+    notice.get_by_role("button").click()
     expect(page, "[app.state.sentence, app.changes.masks, app.changes.ablated]", [SENTENCE, masks, heads])
     pressed = "[...document.querySelectorAll('.gf-pin')].map((one) => one.ariaPressed)"
     expect(page, pressed, ["false", "true", "true"])
     page.get_by_role("button", name="Pin all").first.click()
     expect(page, pressed, ["true"] * 3)
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1280, 800), (390, 844)], ids=str)
+def test_the_notice_of_a_new_sentence_covers_no_control_and_goes(make_translator, explore, size):
+    page = explore(make_translator(), SENTENCE, view="stage", fragment="chapter=0")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate(
+        "glassformer.set({positions: false, scale: false, mistakes: ['no_scale', 'mask_zero', 'no_transpose']})"
+    )
+    state = "[app.state.sentence, app.changes.positions]"
+    notice = page.locator(".gfs-notice")
+    translate(page, "a cat .")
+    expect(page, state, ["a cat .", True])
+    notice.get_by_text("Dropped: ").wait_for()
+    covered = """(notice) => {
+      const { left, right, top, bottom } = notice.getBoundingClientRect();
+      return [...document.querySelectorAll("button, summary, input, [tabindex='0']:not(svg)")]
+        .filter((one) => !notice.contains(one) && one.checkVisibility())
+        .filter((one) => {
+          const box = one.getBoundingClientRect();
+          return box.left < right && box.right > left && box.top < bottom && box.bottom > top;
+        }).map((one) => one.ariaLabel || one.textContent);
+    }"""
+    assert notice.evaluate(covered) == []
+    assert notice.evaluate("(one) => [one.scrollWidth - one.clientWidth, document.body.scrollWidth]") == [0, size[0]]
+    page.keyboard.press("Tab")
+    assert notice.inner_text()  # the Tab key leads to its button
+    page.locator(".gfs-word[data-word=encoder]").first.click()
+    assert notice.inner_text() == ""
+    open_panel(page, "changes").get_by_role("button", name="↶ Undo", exact=True).click()
+    expect(page, state, [SENTENCE, False])
 
 
 def test_a_mask_cell_that_the_sentence_lacks_is_listed_as_such(make_translator, explore):

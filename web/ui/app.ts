@@ -9,7 +9,7 @@ import { Store } from "./store.ts";
 import type { Changes, Engine, Explained, Host, Payload } from "../engine/types.ts";
 import type { Asked, State } from "./state.ts";
 import type { Listener } from "./store.ts";
-import type { Looks, PanelName, Search, Situation, SomeChanges, Turned } from "./types.ts";
+import type { Looks, PanelName, Search, Situation, SomeChanges } from "./types.ts";
 
 const PANELS: PanelName[] = ["numbers", "why", "changes", "beam", "positions", "training", "vocabulary"];
 const RECORDED_PANELS: PanelName[] = ["numbers", "why", "beam", "positions", "vocabulary"];
@@ -162,10 +162,10 @@ export class App implements Explained {
     await this.#ask({ changes: { ...NO_CHANGES } });
   }
 
-  /** Shows a sentence under these changes, in one computation; `turned` tells from where. */
-  async turnTo({ sentence, changes }: Situation, turned: Turned | null = null) {
+  /** Shows a sentence under these changes, in one computation. */
+  async turnTo({ sentence, changes }: Situation) {
     checkChanges(changes, this.config);
-    await this.#ask({ sentence, changes: { ...NO_CHANGES, ...changes } }, turned);
+    await this.#ask({ sentence, changes: { ...NO_CHANGES, ...changes } });
   }
 
   /** Changes beam size or length penalty. */
@@ -174,7 +174,7 @@ export class App implements Explained {
   }
 
   /** Computes the result of what is asked; a later question replaces one that is still being computed. */
-  async #ask(asked: Partial<Asked>, turned: Turned | null = null) {
+  async #ask(asked: Partial<Asked>) {
     this.#store.set({ ...asked, busy: true });
     const [run, whole] = [++this.#run, this.#asked];
     try {
@@ -182,7 +182,7 @@ export class App implements Explained {
       if (run !== this.#run || this.signal.aborted) return;
       const isNew = whole.sentence !== this.#computable.sentence;
       this.#computable = whole;
-      this.#store.set({ result, turned, ...(isNew && { word: null }) }); // a word is a place in its sentence
+      this.#store.set({ result, ...(isNew && { word: null }) }); // a word is a place in its sentence
     } catch (error) {
       if (run === this.#run) this.#store.set(this.#computable); // what cannot be computed is undone
       throw error;

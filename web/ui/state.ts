@@ -3,7 +3,7 @@ import { NO_CHANGES } from "../engine/changes.ts";
 import { FAMILIES, layersOf } from "./heads.ts";
 
 import type { Engine, ModelConfig, Payload, TextChanges } from "../engine/types.ts";
-import type { FamilyId, HeadPlace, Looks, Result, Search, Turned } from "./types.ts";
+import type { FamilyId, HeadPlace, Looks, Result, Search } from "./types.ts";
 
 /** What the reader asks for; the result is computed from it. */
 export interface Asked {
@@ -19,8 +19,6 @@ export interface State extends Asked, Looks {
   busy: boolean;
   /** The message of the last action's error, or "". */
   problem: string;
-  /** How the present result came from a sentence with changes; null if it did not. */
-  turned: Turned | null;
   /** How many times the room for pictures has changed. */
   layout: number;
 }
@@ -35,7 +33,6 @@ export function firstState(payload: Payload, { config, decoding }: Engine): Stat
     result: null,
     busy: false,
     problem: "",
-    turned: null,
     layout: 0,
   };
 }

@@ -142,13 +142,6 @@ export interface Result {
   logProbOfReference: number;
 }
 
-/** The reader has opened a new sentence: what there was before, its changes, and those of them that were pinned. */
-export interface Turned {
-  before: Situation;
-  had: ActiveChange[];
-  pinned: ActiveChange[];
-}
-
 /** A sentence and its changes. */
 export interface Situation {
   sentence: string;

@@ -1,7 +1,6 @@
 // One view: the page's frame, and the console for scripts and tests.
 import { createApp, messageOf } from "./app.ts";
 import { arithmetic } from "../engine/arithmetic.ts";
-import { newSentenceBanner } from "./changes/new_sentence.ts";
 import { element, refill } from "./dom.ts";
 import { claimLink, keepLink } from "./link.ts";
 import { createNumbers } from "./numbers/page.ts";
@@ -109,12 +108,11 @@ function build(root: HTMLElement, app: App) {
   choose();
   app.on(["view", "chapter", "act"], choose);
   const problems = element("p", { class: "gf-error", role: "alert", hidden: true });
-  const notices = element("div", { class: "gf-problem" }, problems, newSentenceBanner(app)); // the page stays where it is
   app.on(["problem"], ({ problem }) => {
     problems.textContent = problem;
     problems.hidden = !problem;
   });
-  refill(root, notices, figure.element, scene, outline);
+  refill(root, element("div", { class: "gf-problem" }, problems), figure.element, scene, outline);
   watchSize(root, app);
   return () => {
     root.append(createNumbers(app));

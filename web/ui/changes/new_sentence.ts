@@ -1,28 +1,38 @@
-// A new sentence: it keeps the pinned changes that it can have, and a banner says which, with one button back.
+// A new sentence: it keeps the pinned changes that it can have, and says which, with one button back.
 import { keptChanges, NO_CHANGES } from "../../engine/changes.ts";
-import { button, element, refill } from "../dom.ts";
+import { button } from "../dom.ts";
 import { activeChanges } from "./active.ts";
 import { joinMarks } from "../sentences.ts";
 import { press } from "./controls.ts";
 import type { App } from "../app.ts";
-import type { ActiveChange } from "../types.ts";
+import type { ActiveChange, Child } from "../types.ts";
 
-const MOST_NAMED = 3; // changes of a kind that the banner names
+const MOST_NAMED = 3; // changes of a kind that the notice names
 
 /** Returns the active changes that can outlive their sentence: replaced and forced words cannot. */
 const lasting = (app: App) => activeChanges(app).filter(({ section }) => section !== "words");
 const isPinned = (app: App, { id }: ActiveChange) => app.state.pinned.includes(id);
 
-/** Opens the reader's new sentence, under the pinned changes that it can have. */
-export async function openNew(app: App, typed: string) {
+/** Opens the reader's new sentence, under the pinned changes that it can have; returns the words about the changes. */
+export async function openNew(app: App, typed: string): Promise<Child> {
   const sentence = joinMarks(app.engine.tokenizers.source, typed);
   const { sentence: old, changes } = app.state;
   const had = activeChanges(app);
   const pinned = had.filter((change) => isPinned(app, change));
   const isKept = pinned.length > 0 && sentence.trim() !== "";
-  const kept = isKept ? await keptFor(app, sentence) : NO_CHANGES;
-  const turned = { before: { sentence: old, changes }, had, pinned };
-  await app.turnTo({ sentence, changes: kept }, had.length > 0 ? turned : null);
+  await app.turnTo({ sentence, changes: isKept ? await keptFor(app, sentence) : NO_CHANGES });
+  if (had.length === 0) return null;
+  const kept = activeChanges(app);
+  const lists = {
+    kept,
+    lost: pinned.filter(({ id }) => !kept.some((one) => one.id === id)),
+    dropped: had.filter((one) => !pinned.includes(one)),
+  };
+  const back = () => app.attempt(() => app.turnTo({ sentence: old, changes }));
+  return [
+    button(app.t("changes.turnBack"), back, { className: "gfs-text-link" }),
+    Object.entries(lists).map(([id, list]) => list.length > 0 && ` ${app.t(`changes.${id}`, named(list))}`),
+  ];
 }
 
 async function keptFor(app: App, sentence: string) {
@@ -57,30 +67,6 @@ export function pinOf(app: App, { section, id, text }: ActiveChange) {
     ...looks,
     label: app.t("changes.pin.one.of", text),
   });
-}
-
-/** Returns the banner, which is empty until a new sentence has kept or dropped changes, and after the next result. */
-export function newSentenceBanner(app: App) {
-  const banner = element("p", { class: "gf-turned", role: "status" });
-  const fill = () => {
-    const { turned } = app.state;
-    if (!turned) return refill(banner);
-    const { before, had, pinned } = turned;
-    const kept = activeChanges(app);
-    const isKept = ({ id }: ActiveChange) => kept.some((one) => one.id === id);
-    const lists = {
-      kept,
-      lost: pinned.filter((one) => !isKept(one)),
-      dropped: had.filter((one) => !pinned.includes(one)),
-    };
-    refill(
-      banner,
-      button(app.t("changes.turnBack"), () => app.attempt(() => app.turnTo(before))),
-      Object.entries(lists).map(([id, list]) => list.length > 0 && `${app.t(`changes.${id}`, named(list))} `),
-    );
-  };
-  app.on(["turned", "language"], fill);
-  return banner;
 }
 
 /** Returns the texts of changes, of many the first ones and the number of the others. */

@@ -9,6 +9,7 @@ import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
 import { linkOf } from "../link.ts";
 import { elementSvg, savingButtons } from "../take_away.ts";
+import { panelOf } from "../panels.ts";
 import { clamp, familyOf, isLeftwards, parityText, picturedHeads, wavesOf, writtenIn } from "./choices.ts";
 import { languageNames } from "./languages.ts";
 import { lightOpening, litRow } from "./lighting.ts";
@@ -136,6 +137,8 @@ class StageView {
   #tools = element("div", { class: "gfs-stage-tools" });
   #buttons = element("div", { class: "gfs-stage-buttons" });
   #foot = element("p", { class: "gfs-foot" });
+  /** What the reader's last action has done, if that is not seen elsewhere; it covers the foot until the next action. */
+  #notice = element("p", { class: "gfs-notice", role: "status" });
   #line = element("p", { class: "gfs-written-line", dir: "auto" });
   #pen: Pen | null = null;
   #worth: { of: Translated | null; key: string; value: Worth | null } = { of: null, key: "", value: null };
@@ -188,7 +191,8 @@ class StageView {
     this.#strip = createStrip(app);
     this.#second = createSecond(app, () => this.#pen?.numbers ?? null);
     this.#hero.append(this.#said, this.#line, this.#second.element, this.#buttons);
-    this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#chips, this.#strip, this.#foot);
+    this.#plane.append(this.#tools, this.#hero, this.#svg, this.#field, this.#notice);
+    this.#plane.append(this.#chips, this.#strip, this.#foot);
     this.#zoom = createZoom(app, () => this.#pen?.numbers ?? null);
     this.#plane.append(createSheet(app, this.#short), this.#zoom.element);
     this.element.append(this.#plane);
@@ -197,6 +201,7 @@ class StageView {
   }
 
   begin() {
+    panelOf(this.#app, "changes"); // its history begins with the page
     this.#hasBegun = true;
     this.#fill();
     this.#redraw();
@@ -250,6 +255,12 @@ class StageView {
       else if (this.#playKey(event)) event.preventDefault();
     };
     window.addEventListener("keydown", go, { signal: app.signal });
+    const act = ({ target, key = "" }: Event & { key?: string }) => {
+      const leads = key === "Tab" || key === "Shift" || this.#notice.contains(target as Node); // to its button
+      if (!leads) refill(this.#notice);
+    };
+    for (const type of ["click", "keydown"])
+      window.addEventListener(type, act, { capture: true, signal: app.signal });
     this.#svg.addEventListener("click", (event) => this.#click(event));
     this.#svg.addEventListener("keydown", (event) => this.#key(event));
     this.#svg.addEventListener("pointerdown", (event) => this.#take(event));
@@ -483,7 +494,8 @@ class StageView {
     const from = splitOf(width);
     style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
     style(this.#strip, `left:${from}px;top:${encoder.words[1] + 10}px;width:${width - 38 - from}px`);
-    style(this.#foot, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
+    for (const one of [this.#foot, this.#notice])
+      style(one, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
     style(this.#hero, `width:${this.#isAlone ? 900 : from - 64 - x0 + (this.#act ? 24 : -20)}px`);
     const isLow = !narrow && memoryTop(geometry, encoder.columns.at.length) < 330;
     this.#plane.classList.toggle("gfs-compact", isLow);
@@ -494,6 +506,7 @@ class StageView {
   #fill() {
     const app = this.#app;
     const { engine, payload } = app;
+    refill(this.#notice);
     this.#fillPlay();
     const { element: details, summary, choices } = menu("gfs-more");
     summary.textContent = "⋯";
@@ -598,7 +611,7 @@ class StageView {
   }
 
   async #openSentence(sentence: string) {
-    await openNew(this.#app, sentence);
+    refill(this.#notice, await openNew(this.#app, sentence));
     this.#app.show({ row: null, sourceWord: null, zoom: null });
   }
 
