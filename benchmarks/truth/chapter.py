@@ -251,6 +251,13 @@ def tug(seen: Seen, sides: Mapping[str, str]) -> str:
     )
 
 
+def others(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check what the two words of the tug of war leave to all others."""
+    found = opening(seen)
+    left = 1 - sum(seen.probability(id) for id in (found["ids"][found["row"]], found["rival"]))
+    return differs(values["0"], left, "what both words leave")
+
+
 def leads_nowhere(seen: Seen, _: Mapping[str, str]) -> str:
     return "" if opening(seen)["turn"] is None else "one place is best"
 
@@ -283,11 +290,13 @@ CHECKS: dict[str, Check] = {
     "beam.scene.search": searched,
     "beam.scene.differs": greedy,
     "beam.scene.look": look,
+    "beam.scene.others": others,
 }
 """The check of each template."""
 
 GENERAL: dict[str, Check] = {
     "beam.scene.read": always,
     "beam.scene.written": always,
+    "beam.scene.hint": always,
 }
-"""Labels that say how every such model works: it reads the source at once, and writes word by word."""
+"""Labels that say how every such model works (it reads the source at once, and writes word by word), and an offer."""

@@ -77,7 +77,8 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "lead": ("beam.scene.lead", "beam.scene.lead.pair"),
         "labels": ("beam.scene.read", "beam.scene.written"),
         "said": ("beam.scene.",),
-        "chips": ("beam.scene.look",),
+        "chips": ("beam.scene.look", "beam.scene.hint"),
+        "others": ("beam.scene.others",),
     },
     "act": {"said": ("chapter.",), "more": ("chapter.",)},
     "held": {
@@ -123,7 +124,7 @@ READ = """async ({ turn, looks, area, complete }) => {
     }),
     chapter: () => ({
       title: text(".gf-ray h2"), lead: text(".gf-ray-lead"), labels: text(".gf-ray-label"), said: text(".gf-ray-said"),
-      chips: text(".gf-ray-chip").flatMap((one) => one.split(" · ")),
+      chips: text(".gf-ray-chip").flatMap((one) => one.split(" · ")), others: text(".gf-ray-tug small"),
       tug: all(".gf-ray-tug > span:has(data)").map((one) => [one.firstChild.textContent, one.lastChild.textContent]),
       state: document.querySelector(".gf-ray").ariaBusy === "false" ? "rests" : "works",
     }),

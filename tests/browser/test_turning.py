@@ -193,6 +193,22 @@ def test_no_word_of_the_tug_is_bold_where_a_third_one_is_likelier(explore, make_
     assert page.locator(".gf-ray-won").count() == 0
 
 
+def test_the_first_screen_names_the_dot_and_the_rest_of_the_bar(page, explore, turnable):
+    opened(explore, turnable)
+    numbers = [*shown(page), float(page.locator(".gf-ray-tug small").inner_text().split()[-1])]
+    assert abs(sum(numbers) - 1) < 1e-3  # as rounded on the page
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        dot, hint = (page.locator(one).bounding_box() for one in (".gf-ray-dot", ".gf-ray-hint"))
+        gap = max(hint["x"] - dot["x"] - dot["width"], dot["x"] - hint["x"] - hint["width"])
+        assert -20 < gap < 20
+        assert hint["x"] >= 0
+        assert hint["x"] + hint["width"] <= width
+    drag(page, 2)
+    page.mouse.up()
+    until(page, "!document.querySelector('.gf-ray-hint')")
+
+
 def test_with_reduced_motion_the_beam_does_not_travel(page, explore, turnable):
     page.emulate_media(reduced_motion="reduce")
     opened(explore, turnable)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 357_500
-LARGEST_STYLES = 52_500
+LARGEST = 359_500
+LARGEST_STYLES = 52_900
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -25,6 +25,7 @@ const PLAY = 1500;
 const MAGNET = 0.12; // of the way between two words
 const FAINT = 0.03; // a smaller weight has no beam
 const BROAD = 16; // pixels of the beam with weight 1
+const HINT = 110; // pixels that the words beside the dot need
 
 /** A head's row of cross-attention for the word that the scene is about. */
 interface Look {
@@ -200,11 +201,6 @@ class BeamScene {
     this.#written = rested;
     this.#told = looks[0].peak;
     this.#draw();
-  }
-
-  /** Plays the drag for a reader who has not found the dot. */
-  async #play() {
-    await this.#turnTo(await this.#aim(), PLAY);
   }
 
   async #turnTo(place: number, duration = MOVE) {
@@ -480,21 +476,24 @@ class BeamScene {
     );
     this.#dot.style.transform = `translate(${dot.x - 22}px, ${dot.y - 22}px)`;
     const isPaleKnown = this.#held === null || looks.every((look) => pale && layerOf(pale) <= layerOf(look));
+    const texts = looks.map((look) => lookText(this.#app, look, this.#isTurned ? strong : undefined));
+    const hasRoom = dot.x < width - HINT;
     refill(
       this.#chips,
-      chip(this.#chipText(looks, strong), middle(dot, end, 0.55), "gf-ray-on"),
+      chip(texts.join(" · "), middle(dot, end, 0.55), "gf-ray-on"),
+      this.#canTurn &&
+        !this.#isTurned &&
+        chip(
+          this.#app.t("beam.scene.hint"),
+          { x: dot.x, y: dot.y + 8 },
+          `gf-ray-hint${hasRoom ? "" : " gf-ray-before"}`,
+        ),
       isPaleKnown &&
         paleFrom &&
         pale &&
         chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? "gf-ray-beside" : ""),
     );
     this.#nameDot();
-  }
-
-  #chipText(looks: Look[], strong: number) {
-    const app = this.#app;
-    const texts = looks.map((look) => lookText(app, look, this.#isTurned ? strong : look.weights[look.peak]));
-    return texts.join(" · ");
   }
 
   /** Tells the dot's position to those who hear the page. */
@@ -506,13 +505,13 @@ class BeamScene {
       const word = this.#name(translated.sourceTokens[place]);
       return share === 1 ? word : `${word} ${probabilityWords(share)}`;
     });
-    const values = {
-      label: this.#app.t("beam.scene.dot"),
-      valuemin: 0,
-      valuemax: translated.sourceTokens.length - 1,
-    };
-    for (const [name, value] of Object.entries({ ...values, valuenow: at, valuetext: words.join(", ") }))
-      this.#dot.setAttribute(`aria-${name}`, String(value));
+    Object.assign(this.#dot, {
+      ariaLabel: this.#app.t("beam.scene.dot"),
+      ariaValueMin: "0",
+      ariaValueMax: String(translated.sourceTokens.length - 1),
+      ariaValueNow: String(at),
+      ariaValueText: words.join(", "),
+    });
   }
 
   /** Returns the likeliest word in the place of the scene's word. */
@@ -537,7 +536,14 @@ class BeamScene {
     bar.style.setProperty("--its", String(its));
     const top = this.#top();
     bar.toggleAttribute("data-lost", top === rival);
-    refill(this.#tug, side(first, mine, top === word), bar, side(second, its, top === rival));
+    const others = this.#app.t("beam.scene.others", probabilityWords(Math.max(0, 1 - mine - its)));
+    refill(
+      this.#tug,
+      side(first, mine, top === word),
+      bar,
+      side(second, its, top === rival),
+      element("small", {}, others),
+    );
   }
 
   /** Says what happened, and what can be done now. */
@@ -653,7 +659,9 @@ class BeamScene {
     refill(
       this.#buttons,
       isTurned && act("beam.scene.letgo", () => this.#letGo(), "gfs-pill"),
-      isDone ? act("beam.scene.onward", () => this.#leave()) : act("beam.scene.act", () => this.#play()),
+      isDone
+        ? act("beam.scene.onward", () => this.#leave())
+        : act("beam.scene.act", async () => this.#turnTo(await this.#aim(), PLAY)),
     );
   }
 
