@@ -61,7 +61,7 @@
 # | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
 # | [Real corpora](corpora.py) | What changes with a corpus of your own? | 45 | training |
 # | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
-# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 12 | all chapters; writing takes hours |
+# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 20 | all chapters; writing takes hours |
 # | [Which head decides "it"?](experiments/pronoun.py) | Does one head know what *it* means? | 25 | the decoder |
 # | [Hiding the key of "street"](experiments/hidden_key.py) | Which words are needed, and where? | 20 | the first experiment |
 # | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | 20 | the first experiment |

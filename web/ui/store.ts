@@ -1,4 +1,4 @@
-// The state of a view in one place. A drawing is a function of the state, drawn anew when parts that it reads are set.
+// The state of a view in one place. A drawing is a function of the state; it is redrawn when a part that it reads is set.
 
 /** Gets the state, and which of its parts have been set. */
 export type Listener<State> = (state: Readonly<State>, changed: ReadonlySet<keyof State>) => void;

@@ -184,7 +184,7 @@ export interface PatchDraft {
   there: number;
   /** The other sentence, translated; `key` identifies the sentence and the weights. */
   donor: { key: string; made: Promise<Translated> } | null;
-  /** What each patch of a stack from this sentence does to this translation, measured or being measured. */
+  /** The effects on this translation of patches from another sentence, measured or being measured. */
   sweep: { of: Translated; sentence: string; ending: AbortController; found: HTMLElement } | null;
 }
 

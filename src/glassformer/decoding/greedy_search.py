@@ -52,7 +52,7 @@ def _most_probable(
 
 @torch.inference_mode()
 def follow(step: Step[State], choose: Choose, constraints: Constraints, settings: DecodingConfig) -> list[Hypothesis]:
-    """Return for each sentence the hypothesis made of the tokens that `choose` picks."""
+    """Return one hypothesis per sentence, made of the tokens that `choose` picks."""
     B, longest = constraints.forced.shape
     if not B:
         return []

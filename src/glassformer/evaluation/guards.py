@@ -1,4 +1,4 @@
-"""The guards of a run: which of its outputs are suspicious, and why, and how sure one may be of an output.
+"""The guards of a run: which of its outputs are suspicious, and why, and how reliable an output is.
 
 guards.json          the thresholds, what is usual in the run's outputs, the search, and the confidence
 """
@@ -37,7 +37,7 @@ AROUND_A_SEARCH = ("retry", "protect", "protect_also")
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure one may be of an output; a probability is None where `Guards.unfitted` says why."""
+    """How reliable an output is; a probability is None where `Guards.unfitted` gives a reason."""
 
     exact: float | None
     """Probability, from 0 to 1, that the output is exactly the reference."""

@@ -81,7 +81,7 @@ class Imported(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTokens:
-    """What a state dict does not tell about its tokens."""
+    """What a state dict does not say about its tokens."""
 
     source: Sequence[str]
     """The tokens of the source, by id."""
@@ -119,7 +119,7 @@ def import_run(
         renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
         prefix: the beginning of the names of the model's tensors; needed if a file holds several models.
         languages: the languages of source and target, as BCP 47 tags.
-        settings: fields of ModelConfig that the names do not tell.
+        settings: fields of ModelConfig that the names do not show.
 
     Raises:
         CheckpointError: the file is damaged, no known model has its names, several have, or the folder cannot be

@@ -31,7 +31,7 @@ def has_detector() -> bool:
 def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguage]:
     """Return the served languages that a text may be in, best first.
 
-    The list is empty if the text tells nothing, if fewer than two served languages are known to the detector, or if no
+    The list is empty if the text gives no clue, if fewer than two served languages are known to the detector, or if no
     detector is installed. Of several served codes of one language, such as zh-Hans and zh-Hant, the first is returned.
     """
     detector, codes = _detector(tuple(served))

@@ -1,4 +1,4 @@
-"""The endpoints of the APIs: what answers a request, and the types by which it is described."""
+"""The endpoints of the APIs: the function that answers each request, and the types that describe request and answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass

@@ -108,7 +108,7 @@ class Service:
             raise RequestError(400, str(error)) from error
 
     async def detect(self, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
-        """Return these languages that texts may be in, best first; the first with confidence 0 if nothing tells."""
+        """Return these languages that texts may be in, best first; the first with confidence 0 if none is likely."""
         looked_at = "\n".join(texts)[:READ_CHARACTERS]
         check_unicode("the text", looked_at)
         found = await self.texts.ask(detected_languages, looked_at, list(self.models.languages))

@@ -179,7 +179,7 @@ def _unwritten(
 
 
 def _aligned(wish: _Wish, links: Iterable[Link]) -> list[Span]:
-    """Return the words of the translation that are aligned to those for which a wish stands."""
+    """Return the words of the translation that are aligned to a wish's source words."""
     return sorted(other for one, other in links if overlap(one, wish.at))
 
 

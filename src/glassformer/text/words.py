@@ -1,9 +1,9 @@
 """Texts as words: rules that separate punctuation, English contractions and French elisions, and rejoin them.
 
-Most tokens stand alone, with a space on either side. Some lean on a neighbour, without a space between the two:
+Most tokens have a space on either side. Some are written without a space before or after them:
 
-- to the left: closing punctuation (`.` `,` `)` …), and the endings of English contractions: `n't`, `'s`, `'re`, …;
-- to the right: opening punctuation (`(` `«` …), and elided French words: `l'`, `qu'`, …
+- before them: closing punctuation (`.` `,` `)` …), and the endings of English contractions: `n't`, `'s`, `'re`, …;
+- after them: opening punctuation (`(` `«` …), and elided French words: `l'`, `qu'`, …
 
 A word is cut only between two parts of which one leans on the other, so that joining needs no record of the cut. If a
 text has a space between such tokens ("Qui est-ce ?", "l' animal"), the second token begins with `▁`.

@@ -111,7 +111,7 @@ class SecondSearches:
         ]
 
     def _most_like_others(self, several: Sequence[Translation], place: int) -> Translation:
-        """Return the output with the least risk, of those that set off no guard if there are any."""
+        """Return the output with the least risk among those that set off no guard, or else among all."""
         from glassformer.evaluation.minimum_risk import least_risk
 
         best = [one for one in several if not self.judge.reasons(one, *self._read(place))] or several

@@ -60,7 +60,7 @@ class Translation:
     reasons: tuple[str, ...] = ()
     """The guards that the output set off, by the names in `glassformer.evaluation.signals.SIGNALS`."""
     confidence: Confidence | None = None
-    """How sure one may be of the output; None if the run is not calibrated, or log probabilities were not computed."""
+    """How reliable the output is; None if the run is not calibrated, or log probabilities were not computed."""
     retry: Retry = ""
     """With the setting `retry`, the search that made the output, if the output of the first search was suspicious:
     "greedy" or "beam"; "samples" or "n_best": of several samples, or of the best outputs of a wide beam, the one most

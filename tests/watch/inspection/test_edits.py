@@ -110,7 +110,7 @@ def test_heads_and_positions_of_a_different_sentence_can_be_patched(make_model, 
 def test_rows_of_a_different_width_are_refused(make_model, source, target):
     model = make_model()
     other = recorded(model, torch.tensor([[9, 10, 2]]), target)
-    with pytest.raises(gf.ShapeError, match="expected rows of 6 numbers as here, got 3"):
+    with pytest.raises(gf.ShapeError, match="expected rows of 6 numbers, got 3"):
         recorded(model, source, target, patched(other, f"{CROSS}.weights"))
 
 

@@ -1,4 +1,4 @@
-// What draws a picture of numbers: a canvas on the page, or the text of an SVG file.
+// Brushes draw a picture of numbers: on a canvas of the page, or as the text of an SVG file.
 import type { Colours } from "../types.ts";
 
 export interface Words {

@@ -110,7 +110,7 @@ function remarksOn(app: App, reading: Reading): Child[] {
     ...new Set([...notes, ...open.made.notes]),
     resting && app.t("zoom.resting", resting.share.toFixed(2), resting.words.join(app.t("word.comma"))),
     widest !== null &&
-      reading.weight.steps.length > 0 && // or else no softmax has made the row
+      reading.weight.steps.length > 0 && // without steps, no softmax made the row
       open.kind === "weights" &&
       button(app.t("zoom.widest", widest), () => chooseHead(app, reading, widest), { className: "gfz-link" }),
   ];

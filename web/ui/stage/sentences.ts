@@ -1,5 +1,5 @@
-// The sentence that says what is lit. Each claim is a number of the trace or of a measurement; what is not known is not
-// said. `python -m benchmarks.truth` checks each against PyTorch.
+// The sentence about the lit word, row or box. Each claim is a number of the trace or of a measurement; nothing unknown
+// is claimed. `python -m benchmarks.truth` checks each against PyTorch.
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";

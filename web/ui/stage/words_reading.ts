@@ -212,7 +212,7 @@ export function closestOf(steps: Step[]): Step | null {
   return contested.reduce<Step | null>((best, one) => (best && lead(best) <= lead(one) ? best : one), null);
 }
 
-/** Returns the likeliest words, and these, likeliest first. */
+/** Returns the likeliest words and `these` words, likeliest first. */
 export function listed(logProbs: Float32Array, count: number, these: number[]) {
   const others = new Set(these);
   const best = largestAt(logProbs, count).filter((id) => !others.has(id));

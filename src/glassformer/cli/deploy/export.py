@@ -65,7 +65,9 @@ def export_command(
     python: Annotated[
         str,
         typer.Option(
-            "--python", metavar="FILE", help="Verify with the packages of this Python.  [default: the running one]"
+            "--python",
+            metavar="FILE",
+            help="Verify with the packages of this Python interpreter.  [default: the one that runs glassformer]",
         ),
     ] = "",
     unverified: Annotated[bool, typer.Option("--unverified", help="Do not verify the export.")] = False,

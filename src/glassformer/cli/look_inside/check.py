@@ -33,8 +33,8 @@ def check_command(
         typer.Option(
             "--pairs",
             metavar="SOURCE TARGET",
-            help="Name the classic mistake with which the model was trained, by the loss of these pairs: two files, "
-            "line by line.",
+            help="Find the classic mistake with which the model was trained, by the loss of the pairs in two parallel "
+            "files.",
         ),
     ] = None,
     limit: Annotated[

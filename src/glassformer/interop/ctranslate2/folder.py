@@ -62,7 +62,7 @@ def read_ctranslate2(folder: Path) -> CTranslate2Folder:
 
 
 def _config(path: Path, binary: CTranslate2Binary) -> dict[str, Any]:
-    """Return the fields of `config.json`; what attributes tell comes first, as with CTranslate2."""
+    """Return the fields of `config.json`; values of attributes come first, as with CTranslate2."""
     told: dict[str, Any] = {}
     if binary.version < BINARY_VERSION:
         told = told_by_attributes(binary.variables)

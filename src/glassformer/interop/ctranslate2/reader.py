@@ -45,7 +45,7 @@ KNOWN_PIECES = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTexts:
-    """What a CTranslate2 folder does not tell about its texts."""
+    """What a CTranslate2 folder does not say about its texts."""
 
     sentencepiece: Sequence[Path] = ()
     """Sentencepiece models: one for both sides, or the source's and the target's; by default, those in the folder."""
@@ -87,7 +87,7 @@ def import_ctranslate2_run(
     Args:
         source: the folder: model.bin, the vocabularies and, since CTranslate2 3.0, config.json.
         folder: the folder to write, which must be empty or not exist.
-        texts: what the folder does not tell.
+        texts: what the folder does not say.
         origin: the name of what is imported; by default, the folder's.
         languages: the languages of source and target; by default, as an export of ours names them.
         decoding: settings of the section [decoding]; by default, as in an export of ours.
@@ -200,7 +200,7 @@ def _in_own_order(weights: dict[str, Floats], alignment: Alignment, config: Mode
 
 
 def _untold(own: ModelConfig, found: ModelConfig) -> dict[str, Any]:
-    """Return the fields of an export's configuration that the weights do not tell."""
+    """Return the fields of an export's configuration that the weights do not show."""
     names = ["dropout", "attention_dropout", "activation_dropout"]
     return {name: getattr(own, name) for name in (*names, *([] if found.positions == "learned" else ["max_length"]))}
 

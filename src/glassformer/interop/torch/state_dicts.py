@@ -1,6 +1,6 @@
 """State dicts of other people's Transformers: each family is recognised by its names, and its weights get ours.
 
-The names and shapes of a state dict tell the layers, the widths, the final norms and the output bias. They do not tell
+The names and shapes of a state dict show the layers, the widths, the final norms and the output bias. They do not show
 the number of heads or the ids of the special tokens, so the caller gives these.
 """
 
@@ -257,7 +257,7 @@ HUGGING_FACE = Family(
 
 
 class _Sizes(NamedTuple):
-    """What the shapes and names of a state dict tell."""
+    """What the shapes and names of a state dict show."""
 
     encoder_layers: int
     decoder_layers: int
@@ -284,7 +284,7 @@ def import_state_dict(
         bos_id: id of the token that the decoder starts with.
         eos_id: id of the token that ends a sequence.
         family: the names that the state dict has, without prefixes; by default, they are recognised.
-        settings: further fields of ModelConfig that the names do not tell, such as `dropout`; by default, `norm` and
+        settings: further fields of ModelConfig that the names do not show, such as `dropout`; by default, `norm` and
             `activation` are the tutorial's.
 
     A table of positions that equals the paper's sinusoids is dropped, unless `positions="learned"` keeps it; any other
@@ -376,8 +376,8 @@ def import_module(
     """Return somebody's own module as a Transformer with copies of its weights, in evaluation mode.
 
     The module must have the names of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, the
-    Annotated Transformer, or this project's page "Write it yourself". What an `nn.Transformer` in the module tells
-    (heads, order of the norms, activation) need not be given.
+    Annotated Transformer, or this project's page "Write it yourself". An `nn.Transformer` in the module shows heads,
+    order of the norms and activation, which then need not be given.
 
     Args:
         module: the module; it stays unchanged.
@@ -429,7 +429,7 @@ def recognised(
 
 
 def _of_torch(module: nn.Module) -> dict[str, Any]:
-    """Return the fields of ModelConfig that an `nn.Transformer` inside a module tells.
+    """Return the fields of ModelConfig that an `nn.Transformer` inside a module shows.
 
     Raises:
         ConfigError: its layer norms have a different epsilon, or its activation is unknown here.

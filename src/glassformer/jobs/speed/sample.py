@@ -165,7 +165,7 @@ def _tokenizers(configuration: Configuration, pairs: TextPairs, chosen: TextPair
 
 
 def _size(tokenizer: Tokenizer, configuration: Configuration, whole: bool, exact: bool) -> int:
-    """Return the size of the final vocabulary; if only a part of the corpus was seen, at least the configured size."""
+    """Return the size of the vocabulary: at least the configured size if only a part of the corpus was seen."""
     kind = TOKENIZER_KINDS[tokenizer.kind]
     grows = kind.subwords or (kind.open_ended and not whole)
     return max(len(tokenizer), configuration.tokenizer.vocab_size) if grows and not exact else len(tokenizer)

@@ -49,14 +49,14 @@ def _lines_of(document: str) -> list[_Line]:
 
 
 def _blocks_of(lines: Iterable[_Line]) -> Iterator[list[_Line]]:
-    """Yield the lines between blank ones."""
+    """Yield the paragraphs: runs of lines that are not blank."""
     for is_block, some in groupby(lines, lambda line: bool(line.text.strip())):
         if is_block:
             yield list(some)
 
 
 def _paragraph(document: str, lines: Sequence[_Line]) -> Unit | None:
-    """Return the unit of a paragraph, whose translation is wrapped to its longest line if it has several."""
+    """Return the unit of a paragraph; if it has several lines, its translation is wrapped to the longest line."""
     begin, end = lines[0].begin, lines[-1].end
     text = " ".join(line.text.strip() for line in lines)
     unit = unit_of(document, [Chunk("text", text, begin, end)])

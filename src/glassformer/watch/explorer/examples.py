@@ -46,7 +46,7 @@ def story_pair(bundle: Bundle) -> list[str]:
 
 
 def partner(sentence: str, sentences: Iterable[str]) -> str | None:
-    """Return the first of these sentences that differs from a sentence in exactly one word; None if none does."""
+    """Return the first of `sentences` that differs from `sentence` in exactly one word, or None."""
     words = sentence.split(" ")
     return next((one for one in sentences if _differing(words, one.split(" ")) == 1), None)
 

@@ -150,7 +150,7 @@ def patched(
     def edit(tensor: Tensor) -> Tensor:
         if there.shape[-1] != tensor.shape[-1]:
             raise ShapeError(
-                f"{point}: expected rows of {tensor.shape[-1]} numbers as here, got {there.shape[-1]} from the other "
+                f"{point}: expected rows of {tensor.shape[-1]} numbers, got {there.shape[-1]} from the other "
                 "sentence; patch scores and weights only between sentences of equal length"
             )
         rows, available = tensor.shape[-2], there.shape[-2]

@@ -144,7 +144,7 @@ _COMPARISONS = Table((_more, 8), (_less, 1), (_as, 1))
 
 
 def _comparable(adjective: Adjective) -> list[tuple[Adjective, tuple[Noun, ...]]]:
-    """Return the adjective with each group of nouns of one kind that it can compare."""
+    """Return the adjective with each group of nouns (of one kind) that it can compare."""
     kinds = dict.fromkeys(noun.kind for noun in NOUNS)
     similar = [tuple(noun for noun in nouns(kind) if adjective in ADJECTIVES_OF[noun]) for kind in kinds]
     return [(adjective, some) for some in similar if len(some) > 1]
