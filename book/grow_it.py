@@ -16,7 +16,8 @@
 # ## The question
 #
 # The chapters have taken the Transformer apart. Now put it together again, from nothing, one part at a time, and train it
-# after each part. **What does each part buy?** One number answers: the loss on sentences that the model has not seen.
+# after each part. **What does each part buy?** A table answers, which gets a row for each part: what was added, how many
+# numbers the model learns, its loss on sentences that it has not seen, and a sentence that it writes.
 #
 # ## The intuition
 #
@@ -37,12 +38,14 @@
 # ### The corpus
 #
 # The sentences come from the demo's grammar. The models learn from 8 000 pairs and are measured on 500 others. At first,
-# they see only the French side, and learn what French (of this grammar) looks like, word by word.
+# they see only the French side, and learn what French (of this grammar) looks like, word by word. All trainings of this
+# page take a minute or two. What the page says about them is computed, so you can change `SEED` and see what stays true.
 
 # %%
 import math
 
 import torch
+from IPython.display import Markdown
 from torch import nn
 from torch.nn import functional as F
 
@@ -51,6 +54,7 @@ from glassformer.corpus.tasks import english_french
 from glassformer.watch import pictures
 
 # %%
+SEED = 1  # of the first weights, of the order of the sentences, and of the words that the models draw
 splits = english_french(1, train=8000, valid=500, test=0, unseen=0, longer=0).splits
 
 
@@ -80,13 +84,56 @@ valid_source = padded([words(one.source) for one in splits["valid"]], source_num
 print(" ".join(names[number] for number in train[0].tolist() if number))
 
 # %% [markdown]
+# ### The table
+#
+# Each step adds its row. The sentence is drawn from the model: each word by its probability after the words before it.
+
+# %%
+table = {}
+
+
+def drawn(next_logits):
+    """Return a sentence, drawn word by word; `next_logits` gets all words so far, of shape (1, length)."""
+    torch.manual_seed(SEED)
+    ids = [1]
+    while ids[-1] != 2 and len(ids) < 25:
+        ids.append(int(torch.multinomial(next_logits(torch.tensor([ids]))[0, -1].softmax(-1), 1)))
+    return " ".join(names[number] for number in ids if number > 3)
+
+
+def add_row(step, weights, loss, next_logits):
+    table[step] = weights, float(loss), drawn(next_logits)
+
+
+# %% tags=["hide-input"]
+def so_far(fallen="", risen=""):
+    """Return the table and a sentence about its last step: one if the loss has fallen, another if it has risen."""
+    rows = ["| step | weights | loss | it writes |", "|---|---|---|---|"]
+    rows += [f"| {step} | {weights:,} | {loss:.2f} | {said} |" for step, (weights, loss, said) in table.items()]
+    losses = [loss for _, loss, _ in table.values()]
+    change = losses[-1] - losses[-2] if len(losses) > 1 else 0
+    if change <= -SMALL:
+        rows += ["", f"The loss has fallen by {-change:.2f}. {fallen}"]
+    elif change >= SMALL:
+        rows += ["", f"The loss has risen by {change:.2f}. {risen}"]
+    elif len(losses) > 1:
+        rows += [
+            "",
+            f"The loss has changed by {change:+.2f}, too little to mean anything: another seed may turn the sign.",
+        ]
+    return Markdown("\n".join(rows))
+
+
+SMALL = 0.08
+
+# %% [markdown]
 # ### Nothing: all words alike
 #
 # The bet of a model that knows only how many words there are:
 
 # %%
-losses = {"all words alike": math.log(len(names))}
-print(f"{len(names)} words, loss {losses['all words alike']:.2f}")
+add_row("all words alike", 0, math.log(len(names)), lambda _: torch.zeros(1, 1, len(names)))
+so_far()
 
 # %% [markdown]
 # ### Counts of pairs
@@ -107,31 +154,12 @@ def loss_of(logits, sentences):
     return F.cross_entropy(logits.flatten(0, 1), sentences[:, 1:].flatten(), ignore_index=0)
 
 
-losses["counts of pairs"] = loss_of(log_probs[valid[:, :-1]], valid).item()
-print(f"loss {losses['counts of pairs']:.2f}")
+add_row("counts of pairs", counts.numel(), loss_of(log_probs[valid[:, :-1]], valid), lambda ids: log_probs[ids])
+
+# %% tags=["hide-input"]
+so_far("Each pair of neighbours is French, and the whole is not: all but the last word is forgotten.")
 
 # %% [markdown]
-# Let it write. Each word is drawn by its probability after the word before:
-
-
-# %%
-def written(next_logits, seed=3):
-    """Return three sentences, drawn word by word; `next_logits` gets all words so far, of shape (1, length)."""
-    torch.manual_seed(seed)
-    sentences = []
-    for _ in range(3):
-        ids = [1]
-        while ids[-1] != 2 and len(ids) < 25:
-            ids.append(int(torch.multinomial(next_logits(torch.tensor([ids]))[0, -1].softmax(-1), 1)))
-        sentences.append(" ".join(names[number] for number in ids[1:-1]))
-    return sentences
-
-
-print(*written(lambda ids: log_probs[ids]), sep="\n")
-
-# %% [markdown]
-# Each pair of neighbours is French, and the whole is not: the model has forgotten everything but the last word.
-#
 # ### The model, with all its switches
 #
 # Here is the whole model. Every part hangs on a switch, and you turn the switches on one after the other. First
@@ -231,13 +259,13 @@ def shortened(rows):
     return rows[:, : int((rows != 0).sum(1).max())]
 
 
-def grown(name, **switches):
-    """Train a model with these switches; keep its loss on the validation sentences, and return the model."""
-    torch.manual_seed(1)
+def grown(step, **switches):
+    """Train a model with these switches, add its row to the table, and return the model."""
+    torch.manual_seed(SEED)
     model = Model(**switches)
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
-    for step in range(400):  # the learning rate goes up, stays, and comes down
-        optimiser.param_groups[0]["lr"] = 3e-3 * min(1, (step + 1) / 50, max(0.05, (400 - step) / 160))
+    for update in range(400):  # the learning rate goes up, stays, and comes down
+        optimiser.param_groups[0]["lr"] = 3e-3 * min(1, (update + 1) / 50, max(0.05, (400 - update) / 160))
         chosen = torch.randint(len(train), (64,))
         target, source = shortened(train[chosen]), shortened(train_source[chosen])
         loss = loss_of(logits_of(model, target[:, :-1], source), target)
@@ -245,103 +273,121 @@ def grown(name, **switches):
         loss.backward()
         optimiser.step()
     with torch.no_grad():
-        losses[name] = loss_of(logits_of(model, valid[:, :-1], valid_source), valid).item()
-    previous = losses[[*losses][-2]]
-    print(f"{name}: loss {losses[name]:.2f} (before: {previous:.2f}, {losses[name] - previous:+.2f})")
+        loss = loss_of(logits_of(model, valid[:, :-1], valid_source), valid)
+        weights = sum(weight.numel() for weight in model.parameters())
+        add_row(step, weights, loss, lambda ids: logits_of(model, ids, valid_source[:1]))
     return model
 
 
 # %% [markdown]
 # ### One head
 #
-# The model's first look back: all earlier words, by one head.
+# The counts know only the last word. This is the model's first look back: at all earlier words, by one head.
 
 # %%
 model = grown("one head")
-with torch.no_grad():
-    print(*written(lambda ids: logits_of(model, ids)), sep="\n")
 
-# %% tags=["hide-input", "check"]
-assert losses["one head"] < losses["counts of pairs"] < losses["all words alike"]
+# %% tags=["hide-input"]
+so_far(
+    "Words further back tell something, too.",
+    "The model can see more than the counts, and predicts worse: what can be seen must be learned, too.",
+)
 
 # %% [markdown]
 # ### Four heads
 #
-# The same number of weights, split in four: each head has a quarter of the width and looks where it likes.
+# One head computes one average of the earlier words. Now the same number of weights is split in four: each head has a
+# quarter of the width and looks where it likes.
 
 # %%
 model = grown("four heads", heads=4)
 
+# %% tags=["hide-input"]
+so_far(
+    "Four narrow looks at once find more than a wide one, with the same number of weights.",
+    "Four narrow looks at once find less than a wide one.",
+)
+
 # %% [markdown]
 # ### Feed-forward
 #
-# Now every word may also think about what it has found.
+# So far, the model only averages vectors. Now every word may also think about what it has found.
 
 # %%
 model = grown("feed-forward", heads=4, feed=True)
 
+# %% tags=["hide-input"]
+so_far(
+    "Even in a single layer, thinking about what was found pays.",
+    "Alone, the part is worth nothing: two more matrices only lengthen the way to the output.",
+)
+
 # %% [markdown]
-# Look at the sign of the last number. Where it is positive, the loss has risen, and you need not be surprised: one layer
-# of attention tells the output directly what it has found, and two more matrices in between only make the way longer. A
-# part can be worth nothing alone.
-#
 # ### Three layers
 #
 # Deep is better, so one hears. Three times the same:
 
 # %%
 model = grown("three layers", heads=4, feed=True, layers=3)
-with torch.no_grad():
-    print(*written(lambda ids: logits_of(model, ids)), sep="\n")
 
-# %% tags=["hide-input", "check"]
-assert losses["three layers"] > losses["feed-forward"]
+# %% tags=["hide-input"]
+so_far(
+    "Depth pays here even without a residual connection.",
+    "Each sub-layer replaces its input: after six of them, little is left of the word that was read.",
+)
 
 # %% [markdown]
-# Worse than before, and perhaps worse than counting. Each sub-layer *replaces* the vector that it gets. After six of them
-# in a row, hardly anything is left of the word that was read, and on the way back hardly anything of the gradient. This
-# is where deep networks stood before residual connections (He et al. 2015).
-#
 # ### The residual connection
 #
-# One plus sign: `x + found` instead of `found`.
+# One plus sign: `x + found` instead of `found`. What a sub-layer finds no longer replaces the vector, and on the way back
+# the gradient can pass by each sub-layer (He et al. 2015).
 
 # %%
 model = grown("residual", heads=4, feed=True, layers=3, residual=True)
-with torch.no_grad():
-    print(*written(lambda ids: logits_of(model, ids)), sep="\n")
 
-# %% tags=["hide-input", "check"]
-assert losses["residual"] < min(losses["three layers"], losses["four heads"])
+# %% tags=["hide-input"]
+so_far("One plus sign did this: the word that was read is still there.", "The plus sign has not helped here.")
 
 # %% [markdown]
-# The plus sign changes three layers from a burden into a help. Now the sentences look like the corpus.
-#
 # ### The norm
 #
-# The sum grows with each addition; the norm brings it back to one size. With three layers, this is a small thing:
+# The sum grows with each addition; the norm brings it back to one size.
 
 # %%
 model = grown("norm", heads=4, feed=True, layers=3, residual=True, norm=True)
 
+# %% tags=["hide-input"]
+so_far("The norm helps even with three layers.", "With three layers, the model does better without the norm.")
+
 # %% [markdown]
-# With many layers, it decides whether the model learns at all ([an experiment](experiments/norms.py)).
+# With many layers, the norm decides whether the model learns at all ([an experiment](experiments/norms.py)).
 #
 # ### The source
 #
 # This is as good as it gets by looking back: nobody can know whether the cat or the dog comes next. Unless it is written
 # somewhere. An [encoder](encoder.py) reads the English sentence, and the writer looks at it by
-# [cross-attention](decoder.py):
+# [cross-attention](decoder.py). In the table, it writes the translation of the first validation sentence:
 
 # %%
 model = grown("encoder and cross-attention", heads=4, feed=True, layers=3, residual=True, norm=True, source=True)
 
+# %% tags=["hide-input"]
+so_far("This is the step for which all others were made.", "The model has not learned to read the source.")
+
 # %% tags=["hide-input", "check"]
+losses = {step: loss for step, (_, loss, _) in table.items()}
 assert losses["encoder and cross-attention"] < 0.5 * losses["norm"]
+assert losses["counts of pairs"] < losses["all words alike"]
+
+# %% tags=["hide-input"]
+before, after = losses["norm"], losses["encoder and cross-attention"]
+Markdown(
+    f"A loss of {before:.2f} is as uncertain as a guess among {math.exp(before):.1f} equally likely words, and a loss of "
+    f"{after:.2f} as a guess among {math.exp(after):.1f}."
+)
 
 # %% [markdown]
-# That is the step for which all others were made. A loss of 2 is a guess among $e^2$, more than seven words, and a loss of
-# 0.2 a guess among $e^{0.2}$, hardly more than one. Now take the likeliest word each time, and you have a translator:
+# Now take the likeliest word each time, and you have a translator:
 
 
 # %%
@@ -359,14 +405,13 @@ for one in splits["valid"][:4]:
 # %% [markdown]
 # ### All steps
 #
-# The lower the bar, the less the model is surprised.
+# The lower the bar, the less the model is surprised. Which step would you do without?
 
 # %% tags=["hide-input"]
 pictures.bars(
     losses,
     x_label="loss: −ln p per word of unseen sentences",
-    alt="The loss after each step. It falls with pairs and heads, rises with three bare layers, falls with the residual "
-    "connection, and falls most with the source.",
+    alt=f"The loss after each step: {', '.join(f'{loss:.2f}' for loss in losses.values())}.",
 )
 
 # %% [markdown]
@@ -396,13 +441,13 @@ assert difference < 1e-5
 #
 # Each step above changed one thing, and the loss was measured on sentences that no model had learned from. Measure on the
 # training sentences instead, and every larger model seems better. Change two things at once, such as three layers *and* the
-# residual connection, and you never learn that the layers alone did harm.
+# residual connection, and you never learn what the layers did alone.
 #
 # ### One training is one training
 #
-# Each number above comes from one training run, and would differ with another seed. So a small difference proves nothing,
-# such as the one that the norm or the feed-forward network made. To be sure, train with several seeds: [an
-# experiment](experiments/parts.py) does it for other parts.
+# Each number above comes from one training run, and differs with another seed. So a small difference proves nothing, and
+# the page calls a change below 0.08 too little: from seed to seed, its smallest steps differ by that much. To be sure,
+# train with several seeds: [an experiment](experiments/parts.py) does it for single parts.
 #
 # ## Exercises
 #
@@ -425,7 +470,7 @@ assert verdict("grow_it.1", math.log(32)) == "right"
 
 # %% tags=["hide-cell"]
 shallow = grown("one layer with both", heads=4, feed=True, residual=True, norm=True)
-assert losses["one layer with both"] < losses["counts of pairs"]
+{step: round(table[step][1], 2) for step in ("feed-forward", "one layer with both", "norm")}
 
 # %% [markdown]
 # **3.** (Ten minutes.) Leave `gf.sinusoids` out of `Stack`. Which of the steps suffers most, and why so little in the
