@@ -11,7 +11,7 @@ export const MARKED_FROM = 0.1;
 
 /** Returns the positions of a longest common subsequence of two lists of ids, in order. */
 export function alignment(one: readonly number[], other: readonly number[]): Pair[] {
-  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1)); // of the suffixes
+  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1)); // of the longest common subsequences of all suffixes
   for (let i = one.length - 1; i >= 0; i--)
     for (let j = other.length - 1; j >= 0; j--)
       lengths[i][j] =

@@ -21,7 +21,7 @@ export interface DirectPart {
 }
 
 const KINDS = ["self_attention", "cross_attention", "feed_forward"];
-const ROUNDING = 1e-5; // of float32, relative to the parts
+const ROUNDING = 1e-5; // the rounding error of float32, relative to the parts
 
 /**
  * Returns the parts of logit(word) − logit(rival) in one row of the target, and the difference itself, of which they are

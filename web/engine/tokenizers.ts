@@ -224,7 +224,7 @@ function wordTail(word: string) {
 // --- sentencepiece: pieces with scores
 
 const [NORMAL_PIECE, UNKNOWN_PIECE, CONTROL_PIECE, SYMBOL, BYTE_PIECE] = [1, 2, 3, 4, 6]; // as in ModelProto
-const SYMBOL_SCORE = 0.1; // for each byte after the first
+const SYMBOL_SCORE = 0.1; // per byte after the first
 const UNKNOWN_PENALTY = 10;
 const SCORE_LIMIT = 100000; // beyond it sentencepiece restarts its sum, so that float32 stays exact enough
 
@@ -392,7 +392,7 @@ function mergedPieces({ ids, scores }: PieceModel, characters: string[], whole: 
     const isWhole = whole.has(pieces[left]) || whole.has(pieces[left + 1]);
     return isWhole ? -Infinity : (scores[ids.get(pieces[left] + pieces[left + 1]) ?? -1] ?? -Infinity);
   };
-  const pairs = pieces.map((_, left) => scoreAt(left)); // pairs[left]: left and its right neighbour
+  const pairs = pieces.map((_, left) => scoreAt(left)); // the score of each piece joined with its right neighbour
   for (let left = indexOfBest(pairs); pairs[left] > -Infinity; left = indexOfBest(pairs)) {
     pieces.splice(left, 2, pieces[left] + pieces[left + 1]);
     pairs.splice(left + 1, 1);

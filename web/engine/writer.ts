@@ -60,7 +60,7 @@ export class Writer {
     const memories = await this.memoriesOf(sourceIds);
     const { logProbs, cache } = await decode(this.run, fed, memories, sourceIds, this.cached ? past : null);
     const [rows, width] = logProbs.shape;
-    const last = rows - 1 - (fed.length - targetIds.length); // padding follows it
+    const last = rows - 1 - (fed.length - targetIds.length); // only padding comes after it
     return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
   }
 

@@ -77,7 +77,7 @@ upload.addEventListener("change", () => {
 
 /** Takes files and texts that are dropped onto the page; the text field itself takes texts where they are dropped. */
 export function takeDropped(field: HTMLElement, take: (text: string) => void) {
-  let isOwn = false; // what is dragged was on this page already
+  let isOwn = false; // whether the dragged object comes from this page
   const isWanted = ({ dataTransfer, target }: DragEvent) => {
     const types = dataTransfer?.types ?? [];
     return types.includes("Files") || (types.includes("text/plain") && !isOwn && target !== field);

@@ -169,7 +169,7 @@ function drawDetected() {
   const code = sourceLanguage();
   swap.disabled = !code || !serves(state.to, code);
   const said = state.from === DETECTED && code ? t("detected", nameIn(code)) : "";
-  if (detected.textContent !== said) detected.textContent = said; // else a screen reader might say it again
+  if (detected.textContent !== said) detected.textContent = said; // otherwise, a screen reader might repeat it
   source.lang = mirror.lang = code;
   target.lang = state.to;
 }

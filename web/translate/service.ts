@@ -43,7 +43,7 @@ export function inWords(error: unknown) {
 export async function ask(path: string, how?: RequestInit): Promise<any> {
   const answer = await fetch(path, how);
   if (answer.ok) return answer.json();
-  const said = await answer.json().catch(() => null); // a proxy's errors are pages
+  const said = await answer.json().catch(() => null); // a proxy's error is a page, not JSON
   throw new RefusedError(answer.status, said?.error, Number(answer.headers.get("Retry-After")));
 }
 
@@ -98,7 +98,7 @@ export async function explorerStatus(model: string) {
   try {
     const address = `explore?${new URLSearchParams({ run: model })}`;
     const { status } = await fetch(address, { method: "HEAD", headers: { Accept: "text/html" } });
-    if (status !== 503) explorers.set(model, status); // a busy service may have one
+    if (status !== 503) explorers.set(model, status); // a busy service may still have an explorer
     return status;
   } catch {
     return 0;

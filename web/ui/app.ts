@@ -182,9 +182,9 @@ export class App implements Explained {
       if (run !== this.#run || this.signal.aborted) return;
       const isNew = whole.sentence !== this.#computable.sentence;
       this.#computable = whole;
-      this.#store.set({ result, ...(isNew && { word: null }) }); // a word is a place in its sentence
+      this.#store.set({ result, ...(isNew && { word: null }) }); // a word belongs to its sentence
     } catch (error) {
-      if (run === this.#run) this.#store.set(this.#computable); // what cannot be computed is undone
+      if (run === this.#run) this.#store.set(this.#computable); // undo a change that cannot be computed
       throw error;
     } finally {
       if (run === this.#run) this.#store.set({ busy: false });

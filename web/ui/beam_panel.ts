@@ -127,7 +127,7 @@ export function createBeamPanel(app: App) {
   app.on(["busy"], ({ busy }) => (panel.ariaBusy = String(busy)));
   app.on(["layout"], draw);
   app.on(["language"], fill);
-  app.on(["panel"], () => queueMicrotask(draw)); // once it is no longer hidden
+  app.on(["panel"], () => queueMicrotask(draw)); // draws after the panel has become visible
   fill();
   return panel;
 }

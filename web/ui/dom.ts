@@ -117,7 +117,7 @@ export function hint(text: string, about: string) {
 export function menu(className: string) {
   const summary = element("summary");
   const choices = element("div", { class: "gf-choices" });
-  const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices); // one open at a time
+  const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices); // menus with one name close each other
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     details.open = false;

@@ -273,16 +273,16 @@ function open({ config }: App, { ui, point }: Linked) {
 function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
   else if (key === "panel" && value === "layers")
-    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // an old address
+    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // the form of earlier versions
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
   else if (key === "story" && isPlace(value, 6))
-    Object.assign(state.ui, chapterOfScene(value)); // an old address
+    Object.assign(state.ui, chapterOfScene(value)); // the form of earlier versions
   else if (key === "beside" && app.engine.live !== false)
-    Object.assign(state.ui, { second: { text: value } }); // an old address
+    Object.assign(state.ui, { second: { text: value } }); // the form of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
   else if (Object.hasOwn(OLD, key) && OLD[key](value, app)) {

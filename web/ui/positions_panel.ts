@@ -14,7 +14,7 @@ import type { App } from "./app.ts";
 import type { Child } from "./types.ts";
 
 const ROWS = 64;
-const FURTHER = 16; // the largest shift is at least this
+const FURTHER = 16; // the least maximum of the shift
 const WIDE = 300;
 const HIGH = 92;
 

@@ -56,7 +56,7 @@ export class Sentences {
 
   /** Returns a sentence without its changes, but with the shapes that it has under them; the last one is kept. */
   async unchanged({ sentence, changes, search }: Asked) {
-    const { readIds } = stepsUnder(changes); // compared runs have the same shapes
+    const { readIds } = stepsUnder(changes); // runs are compared only if their ids have the same shapes
     const key = JSON.stringify([sentence, search, readIds === STEPS.readIds]);
     if (this.#reference?.key === key) return this.#reference;
     this.#reference = { key, ...(await this.translated(sentence, "", engineChanges(), search, readIds)) };

@@ -114,7 +114,7 @@ export function pictureSvg(app: App, picture: Picture, place: Element) {
   const { width, height } = sheet.whole;
   const wide = Math.ceil(Math.max(width, NARROWEST)) + 12;
   const [name, sentence, ...others] = captionOf(app, picture.label);
-  const said = [sentence, name, ...others].map((line) => wrapped(line, wide - 12)); // a tensor's name is no title
+  const said = [sentence, name, ...others].map((line) => wrapped(line, wide - 12)); // the sentence first, since the name of a tensor is no title
   said.flat().forEach((line, at) => {
     const bold = at < said[0].length;
     brush.words(6, height + LINE * (at + 1), line, colours(bold ? "--ink" : "--ink3"), { bold });
@@ -216,7 +216,7 @@ function place(
     return svg.append(made("image", { x, y, width, height, preserveAspectRatio: "none", ...looks }));
   }
   svg.append(...frameOfBox(style, { x, y, width, height }));
-  const isCut = style.overflowX === "hidden"; // what scrolls is drawn whole
+  const isCut = style.overflowX === "hidden"; // an element that scrolls is drawn as a whole
   const inside = isCut ? made("svg", { x, y, width, height }) : svg;
   if (isCut) svg.append(inside);
   const [from, extent] = isCut ? [box, { width: 0, height: 0 }] : [origin, whole];
@@ -241,7 +241,7 @@ function frameOfBox(
 ) {
   const fill = style.backgroundColor;
   const isFilled = !/^(transparent|rgba\(.*, 0\))$/.test(fill);
-  const isScrolled = /auto|scroll/.test(style.overflowX); // the frame of what scrolls does not belong to the picture
+  const isScrolled = /auto|scroll/.test(style.overflowX); // the frame of an element that scrolls does not belong to the picture
   const borders = SIDES.map(([side, [x1, y1, x2, y2]]) => {
     const of = (part: string) => style.getPropertyValue(`border-${side}-${part}`);
     const width = isScrolled || of("style") === "none" ? 0 : parseFloat(of("width"));
@@ -289,7 +289,7 @@ function wordsOf(node: Text, style: CSSStyleDeclaration, origin: { left: number;
   const scale = holder?.offsetWidth ? holder.getBoundingClientRect().width / holder.offsetWidth : 1;
   const looks = {
     "dominant-baseline": "central",
-    "xml:space": "preserve", // a text may begin with the space after a word of another colour
+    "xml:space": "preserve", // a text may begin with a space, after a word in another colour
     fill: style.color,
     "font-family": style.fontFamily,
     "font-size": scale * parseFloat(style.fontSize),

@@ -37,7 +37,7 @@ export function createTrainingPanel(app: App) {
     fill();
   });
   const below = element("p", { class: "gf-row gf-note" }, legend, logarithmic);
-  let playing: ReturnType<typeof setTimeout> | undefined; // starts the next checkpoint
+  let playing: ReturnType<typeof setTimeout> | undefined; // the timer of the next checkpoint
 
   const choose = (place: number) => tryChange(app, { checkpoint: steps[place] });
   slider.addEventListener("input", () => {

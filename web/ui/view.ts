@@ -90,7 +90,7 @@ function build(root: HTMLElement, app: App) {
     root.dataset.view = app.state.view;
   };
   dress();
-  app.on(["theme", "language", "view"], dress); // before the pictures, which are drawn in the theme's colours
+  app.on(["theme", "language", "view"], dress); // before the pictures, which need the theme's colours
   const redress = () => {
     dress();
     app.layOut();

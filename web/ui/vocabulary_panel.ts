@@ -5,13 +5,13 @@ import { element, note, refill } from "./dom.ts";
 import type { Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 
-const SHOWN = 1000; // tokens at once
+const SHOWN = 1000; // how many tokens are shown at once
 const known: WeakMap<Payload, string[]> = new WeakMap();
 
 /** Returns the tokens of the source's vocabulary as a reader types them, in its order; of a recording, those that occur. */
 export function knownTokens({ payload, engine }: App) {
   const all = known.get(payload);
-  if (all) return all; // it is asked for at each key
+  if (all) return all; // computed once, because each typed letter asks for it
   const space = engine.tokenizers.source.kind === "words" ? "" : "␣";
   const named = Object.entries(payload.source.tokens).filter(([id]) => Number(id) > UNKNOWN_ID);
   const made = [...new Set(named.map(([, token]) => token.replaceAll("▁", space)))].filter(Boolean);

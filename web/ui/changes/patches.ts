@@ -180,7 +180,7 @@ async function measure(app: App, sentence: string, stack: Stack, holder: HTMLEle
   const donor = { sourceIds: other.sourceIds, targetIds: [app.config.bos_id, ...contest.prefixIds] };
   const length =
     stack === "encoder" ? Math.min(current.sourceIds.length, donor.sourceIds.length) : donor.targetIds.length;
-  const layers = layersOf(app.config, { stack }) + 1; // with the input of the first
+  const layers = layersOf(app.config, { stack }) + 1; // the layers and the input of the first
   const steps = patchSweep(app.engine, { ...contest, cases: [mine] }, donor, stack, length, current.changes);
   const found = await collected(app, holder, steps, layers * length, signal);
   if (signal.aborted) return;

@@ -104,7 +104,7 @@ function withWord(app: App, ids: number[], place: number, word: string) {
 function suggestions(app: App, typed: string) {
   const { source } = app.engine.tokenizers;
   if (!source.suggestsTokens) return [];
-  const { tokens } = app.payload.source as TokenizerData; // a recording has no panel of changes
+  const { tokens } = app.payload.source as TokenizerData; // always there: a recording has no panel of changes
   const words = [...app.payload.examples.flatMap(source.split), ...tokens.slice(4)];
   const fits = (word: string) => word.toLowerCase().startsWith(typed.trim().toLowerCase());
   return [...new Set(words)].filter(fits).slice(0, SUGGESTIONS);

@@ -54,7 +54,7 @@ export function createHeads(app: App, choose: (head: number) => void) {
     for (const [count, head] of heads.entries()) {
       told.textContent = app.t("map.measuring", count, heads.length);
       head.effect = await effectOf(app, attention, head.head);
-      if (!isLast() || app.state.order !== "ablation") return; // another order or tensor has come
+      if (!isLast() || app.state.order !== "ablation") return; // the reader has chosen a different order or tensor
     }
     told.textContent = "";
     fill(heads, tensor, index[0]);

@@ -152,7 +152,7 @@ class NumbersView {
       ? { name: selected.name, index: inside(selected.index, tensor.shape) }
       : await enteredCell(app);
     if (!selected || cellCode(cell) !== cellCode(selected)) {
-      if (app.state.selected === selected) app.show({ selected: cell }); // the sentence may be shorter
+      if (app.state.selected === selected) app.show({ selected: cell }); // a new sentence may be shorter
       return null;
     }
     const made = await arithmetic(app, cell.name, cell.index).catch(messageOf);
@@ -169,14 +169,14 @@ class NumbersView {
       this.#said,
       saidOf(app, (first) => void app.attempt(() => this.#openTensor(first))),
     );
-    this.#said.tabIndex = this.#said.scrollHeight > this.#said.clientHeight ? 0 : -1; // what scrolls is a stop
+    this.#said.tabIndex = this.#said.scrollHeight > this.#said.clientHeight ? 0 : -1; // Tab reaches a text that scrolls
     const words = name === "logits" || name === "log_probs" ? this.#words.shown(tensor, cell.index[1]) : null;
     this.#words.element.hidden = !words;
     refill(this.#title, element("code", {}, name), " ", element("span", {}, shapeOf(app, name).join(" × ")));
     this.#about.textContent = `${meaningOf(app, name)}${words ? recordedText(app) : ""}`;
     const picture = pictureOf(app, cell, tensor, words);
     this.#drawn = picture;
-    const isEmpty = picture.columns.length === 0; // no word is like the typed one
+    const isEmpty = picture.columns.length === 0; // no word matches the typed letters
     this.#grid.element.hidden = this.#asTable || isEmpty;
     this.#told.hidden = this.#grid.element.hidden;
     if (!this.#grid.element.hidden) this.#grid.draw(picture);
@@ -190,7 +190,7 @@ class NumbersView {
   #showSum(cell: Cell, made: Explanation | string) {
     const app = this.#app;
     const { trail } = this.#walk;
-    if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [cell]; // not by an operand
+    if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [cell]; // a cell that no operand led to begins a new trail
     const hadFocus = this.#sum.contains(document.activeElement);
     const redraw = () => void this.#draw();
     this.#sum.ariaLabel = app.t("panel.numbers");

@@ -33,7 +33,7 @@ import type { Lit, Opened } from "./zoom_frame.ts";
 /** The sign before the number of a row in its column. */
 const SIGNS: Partial<Record<Kind, string>> = { output: "+", added: "=", gain: "×", bias: "+", normed: "=" };
 const [SMALLEST, LABELS, FACTS] = [908, 154, 210];
-const PITCH = { least: 80, most: 118 }; // from row to row
+const PITCH = { least: 80, most: 118 }; // px from one row to the next
 const [NUMBER, LOW] = [30, 0.62]; // the line of the column's numbers, and the share of the pitch of learned numbers
 const [TALLEST, ROOMY_FROM] = [68, 780];
 

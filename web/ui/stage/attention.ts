@@ -103,7 +103,7 @@ function changedKeys(now: Float32Array, before: Float32Array | undefined) {
 
 export function drawRibbons(pen: Pen) {
   const { geometry, numbers } = pen;
-  if (numbers.steps.crossKeyValue.side === "target") return []; // nothing reads the memory
+  if (numbers.steps.crossKeyValue.side === "target") return []; // the decoder does not read the memory
   const { decoder } = geometry;
   const count = numbers.read.length;
   const x = decoder.columns.at[numbers.row];

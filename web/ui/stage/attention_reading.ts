@@ -210,7 +210,7 @@ function weightSentence({ keys, key, keySide, steps, weight: { steps: stages } }
     ({ isAllowed, score }) => isAllowed || steps.blocked.of(score) > -Infinity,
   ).length;
   const say = (name: string, ...values: Value[]) => ({ key: `zoom.about.${name}`, values, section: "3.2.1" });
-  if (stages.length === 0) return say("hand", own, share); // a row that no softmax has made
+  if (stages.length === 0) return say("hand", own, share); // the reader has written the row by hand
   if (steps.softmax.over === "query") return say("columns", own, share, sum);
   const isLate = steps.lateMask.masks && keys.some(({ isAllowed }) => !isAllowed);
   if (isLate) return say("late", scored, own, share, sum);

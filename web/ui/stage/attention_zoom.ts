@@ -22,7 +22,7 @@ import type { Lit, Opened } from "./zoom_frame.ts";
 export async function attentionView(app: App, lit: Lit | null): Promise<Opened | null> {
   const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
   const first = segment === "weights" ? "query" : "weights";
-  if (segment === "weights") await matricesOf(app); // the arithmetic of the open number takes its terms from them
+  if (segment === "weights") await matricesOf(app); // the open number is computed from them
   const reading = await readAttention(app, lit, first);
   if (!reading) return null;
   const weights = segment === "weights" ? await weightsOf(app, reading) : null;

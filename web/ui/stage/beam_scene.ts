@@ -22,7 +22,7 @@ import type { Written } from "./hand.ts";
 
 const MOVE = 320; // milliseconds
 const PLAY = 1500;
-const MAGNET = 0.12; // of the way between two words
+const MAGNET = 0.12; // share of the way between two words
 const FAINT = 0.03; // a smaller weight has no beam
 const BROAD = 16; // pixels of the beam with weight 1
 const HINT = 110; // pixels that the words beside the dot need
@@ -287,7 +287,7 @@ class BeamScene {
     this.#subject = subject;
     this.#language = language;
     this.element.ariaBusy = "false";
-    if (isNew || this.#held === this.#kept) this.#held = null; // else the reader has gone on
+    if (isNew || this.#held === this.#kept) this.#held = null; // otherwise, the reader has moved the dot again
     this.#kept = null;
     this.element.toggleAttribute("data-empty", !subject);
     if (!subject) {
@@ -298,7 +298,7 @@ class BeamScene {
       this.#written = subject.rested;
       this.#told = this.#position;
     }
-    if (isNew) this.#fill(subject); // the dot keeps the focus
+    if (isNew) this.#fill(subject); // refill only for a new subject, so that the dot keeps the focus
     this.#draw();
   }
 
@@ -445,7 +445,7 @@ class BeamScene {
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const id = this.#gradient;
     const others = this.#isTurned ? [] : [...Array.from(weights).keys()].filter((place) => place !== at);
-    const isBeside = pale !== null && Math.abs(spots[pale.peak].x - dot.x) < 14; // it goes beside the lit beam
+    const isBeside = pale !== null && Math.abs(spots[pale.peak].x - dot.x) < 14; // the pale beam moves aside
     const aside = ({ x, y }: Spot) => ({ x: x + (isBeside ? 14 : 0), y });
     const [paleFrom, paleTo] = [pale && aside(spots[pale.peak]), aside(end)];
     refill(
@@ -652,7 +652,7 @@ class BeamScene {
     const isTurned = subject !== null && this.#isTurned;
     const isDone = !subject || isTurned || !this.#canTurn;
     const key = `${isTurned} ${isDone} ${app.state.language}`;
-    if (this.#buttons.dataset.key === key) return; // buttons keep the focus
+    if (this.#buttons.dataset.key === key) return; // unchanged buttons keep the focus
     this.#buttons.dataset.key = key;
     const act = (label: string, action: () => unknown, className = "gfs-pill gfs-dark") =>
       button(app.t(label), () => app.attempt(action), { className });

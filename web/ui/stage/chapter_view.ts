@@ -64,7 +64,7 @@ export function chapterKey(app: App, event: KeyboardEvent) {
   const on = [" ", "ArrowRight", "PageDown"].includes(event.key);
   if (!on && !["ArrowLeft", "PageUp"].includes(event.key)) return;
   event.preventDefault();
-  if (on && chapter === CHAPTERS.length && !placeAfter(app, 1)) return; // the last act stays
+  if (on && chapter === CHAPTERS.length && !placeAfter(app, 1)) return; // nothing follows the last act
   goOn(app, on ? 1 : -1);
 }
 
@@ -102,7 +102,7 @@ export function createStrip(app: App) {
     whole.title = app.t("lecture.title");
     refill(whole, screen, element("span", {}, app.t("beam.larger")));
     whole.ariaPressed = String(lecture);
-    whole.tabIndex = -1; // the arrows lead to it
+    whole.tabIndex = -1; // arrow keys reach it, Tab does not
     const had = [...steps.children].indexOf(document.activeElement as Element);
     steps.ariaLabel = app.t("chapter.strip");
     named(close, app.t("chapter.close"));
@@ -129,7 +129,7 @@ export function createStrip(app: App) {
     if (had >= 0) (steps.children[Math.max(0, chapter - 1)] as HTMLElement).focus();
   };
   letArrowsMove(steps);
-  steps.addEventListener("mousedown", (event) => event.preventDefault()); // no focus: arrows go on from act to act
+  steps.addEventListener("mousedown", (event) => event.preventDefault()); // take no focus, so that arrow keys still change the act
   fill();
   app.on(["chapter", "language", "lecture"], fill);
   refill(made, steps, close);

@@ -122,7 +122,7 @@ function draw(
     const values = { sum: [], position: [row], scaled: [scale.symbol], entry: [id] }[step];
     const said = element("p", { class: "gfz-made" }, element("strong", {}, digitsText(numbers[open.at])));
     const x = stripX(width, numbers.length, open.at) - LABELS;
-    const isFar = x + 70 > frame.waves.right - LABELS; // the nearest words begin there
+    const isFar = x + 70 > frame.waves.right - LABELS; // too close to the list of the nearest words
     if (isFar) said.style.right = `${width - LABELS - MARGIN - x + 8}px`;
     else said.style.left = `${x + 8}px`;
     const strip = {

@@ -133,7 +133,7 @@ function openCell(
 ) {
   const [chosenRow, at] = selected?.index ?? [];
   const kind = KINDS.find((one) => names[one] === selected?.name);
-  const isMade = first === "activated" || kind === "hidden" || kind === "output"; // by a matrix
+  const isMade = first === "activated" || kind === "hidden" || kind === "output"; // whether a matrix product made the number
   const isOfUnit = kind === "hidden" || kind === "activated";
   if (!kind || !isMade || chosenRow !== row || (isOfUnit ? at !== unit : !(at in numbers[kind])))
     return { kind: first, at: unit, isChosen: first !== "activated" };

@@ -9,7 +9,7 @@ import type { App } from "../app.ts";
 const OFFERED = 6; // words
 const LISTED = "gfs-completions";
 
-/** What the field does with its text. */
+/** The actions of the field. */
 interface Typed {
   enter(text: string): unknown;
   leave(byKey: boolean): void;
@@ -101,9 +101,9 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   });
   field.addEventListener("scroll", () => (marks.scrollLeft = field.scrollLeft));
   field.addEventListener("blur", () => {
-    if (!document.hasFocus()) return; // the reader comes back to this window
+    if (!document.hasFocus()) return; // only the window lost the focus
     leave(false);
-    const isSentence = field.value !== text && field.value.trim().length > 1; // a letter may be a slip
+    const isSentence = field.value !== text && field.value.trim().length > 1; // a single letter may be a slip
     if (isSentence && !isDone) enter(field.value);
   });
   offer([], 0);

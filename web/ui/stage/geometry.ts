@@ -94,7 +94,7 @@ const [THREAD, LEAST] = [12, 16]; // the widths of a column without its word, an
 const GAP = 8;
 const HEAD = 22; // the line of a card with the layer's number
 const SLIM = 26;
-const TALL = { add: 52, emb: 84 }; // of lit boxes that are slim at rest
+const TALL = { add: 52, emb: 84 }; // heights of lit boxes that are slim at rest
 const EDGE = { usual: 16, slim: 8 };
 
 /** Returns the size of the figure's plane in this room, its scale, and the style that places it; `whole`: on a screen. */
@@ -208,7 +208,7 @@ export function columnsOf(
   const closed = shown.filter((one) => !one).length;
   const thin = closed ? Math.max(1, (room - wide) / closed) : 0;
   const extra = all && full.length ? Math.min(most, (room - wide) / full.length) : between;
-  const squeeze = Math.min(1, room / (wide + thin * closed || 1)); // kept words alone may be too many
+  const squeeze = Math.min(1, room / (wide + thin * closed || 1)); // even the kept words may be too many
   const width = full.map((one, at) => (shown[at] ? one + extra : thin) * squeeze);
   let x = from;
   const at = width.map((one) => {
@@ -235,11 +235,11 @@ export function splitOf(width: number) {
 function wide(plan: Plan): Geometry {
   const { width, height, layers, open } = plan;
   const edge = plan.alone ? width - 38 : splitOf(width) - 64;
-  const split = plan.alone ? width + 200 : splitOf(width); // out of sight
+  const split = plan.alone ? width + 200 : splitOf(width); // beyond the right edge, out of sight
   const right = split + width - 38 - splitOf(width);
   const names = right - 6 - Math.max(66, plan.names.decoder);
   const first = 58 + Math.max(66, plan.names.encoder); // where the encoder's columns begin
-  const bottom = height - 76; // below: the examples and the foot
+  const bottom = height - 76; // the examples and the foot are below
   const words: Span = [bottom - 32, bottom];
   const candidates = height < 900 ? 3 : 5;
   const embeddings = ["embedding", "positions"].map((id): Row => {
@@ -248,7 +248,7 @@ function wide(plan: Plan): Geometry {
   });
   const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM : Infinity);
   const inputs = stacked(embeddings, heightsBelow, words[0] - 10);
-  const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1; // edges below and above
+  const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1; // layers are hidden below and above
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder, isTight),
     decoder: edgeHeights(layers.decoder, open.decoder, isTight),
@@ -279,7 +279,7 @@ function wide(plan: Plan): Geometry {
 
   const own = layerRows("encoder", plan);
   const level = own.map(({ id, usual }) => {
-    const height = heights[rows.findIndex((row) => row.id === id)]; // as high as the decoder's, unless one is lit
+    const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights on both sides, unless a box is lit
     return `encoder.${id}` === plan.lit
       ? usual
       : `decoder.${id}` === plan.lit

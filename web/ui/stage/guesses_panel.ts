@@ -42,7 +42,7 @@ export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | n
     for (let row = 0; row < stream.shape[0]; row++) {
       const one = tensor([1, stream.shape[1]], rowOf(stream, row));
       guesses.push(candidatesIn(app, logitLens(run, stack, one).data, WORDS, sideOf(stack)));
-      await run.pause(); // a large vocabulary takes a while
+      await run.pause(); // with a large vocabulary, this takes a while
     }
     found.push({ box: `${part}.add`, name: app.t("zoom.layer", app.t(`zoom.add.from.${id}`), at), guesses });
   }

@@ -87,7 +87,7 @@ export class Hand {
       const { ids } = await turning.after(rows, this.#at);
       if (move === this.#moves) show({ logProbs, ids: [...hypothesis.ids.slice(0, this.#at), ...ids] });
     } catch (error) {
-      if (move === this.#moves) throw error; // the next move ends the computation of the words
+      if (move === this.#moves) throw error; // an error of an earlier move does not matter
     }
   }
 

@@ -192,7 +192,7 @@ async function withoutHeads(
     AbortSignal.any([signal, hurry.signal]),
     (count) => {
       const passed = performance.now() - began;
-      const whole = (passed / (count + 1)) * all; // one more pass had all heads
+      const whole = (passed / (count + 1)) * all; // count + 1, because one pass had all heads
       if (engine.live === "remote" && passed > ESTIMATED && whole > PATIENCE) hurry.abort();
       onProgress(count, all);
     },
@@ -238,7 +238,7 @@ async function turnOf(
       signal.throwIfAborted();
       progress(++count);
       const chances = { word: Math.exp(logProb), rival: Math.exp(logProb - margin) };
-      const score = chances.rival + Number(there.includes(to)); // what the other sentence reads comes first
+      const score = chances.rival + Number(there.includes(to)); // prefer the word that the head reads in the other sentence
       if (margin >= 0 || score <= most) continue;
       if ((await likeliest(engine, sourceIds, contest.prefixIds, under)) !== rival) continue;
       [best, most] = [{ attention, head, from: here[at], to, ...chances }, score];

@@ -230,7 +230,7 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   own.forEach((box, at) => {
     const below = own[at - 1];
     const from = below ? below.y[0] : box.y[1] + 28;
-    const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // the memory draws its arrows
+    const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // drawn with the memory
     if (from - box.y[1] > 8 && !isAsked)
       made.push(line(`M${middle} ${from}V${box.y[1]}`), head(middle, box.y[1]));
     if (!box.id.endsWith("attention") && box.id !== "feed_forward") return;

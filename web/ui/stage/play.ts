@@ -111,7 +111,7 @@ export class Player {
   #prepare() {
     if (this.at >= 0) return;
     this.acts = actsOf(this.#app.result.current.outputTokens.length);
-    if (this.#app.state.sourceWord !== null) this.#app.show({ sourceWord: null }); // each word reads its own
+    if (this.#app.state.sourceWord !== null) this.#app.show({ sourceWord: null }); // during Play, each word reads its own source word
   }
 
   /** Goes this many acts on or back; after the last act, the whole figure stands. */

@@ -31,7 +31,7 @@ export function receiptTable(
   most: number,
   go?: Go,
 ) {
-  const count = parts.length > most + 1 ? most : parts.length; // not "the other 1"
+  const count = parts.length > most + 1 ? most : parts.length; // avoids a line "the other 1"
   const shown = new Set([...largestAt(parts.map(sizeOf), count), parts.findIndex(({ own }) => own)]);
   const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
   const labelled = headings.length > sides.length;

@@ -24,7 +24,7 @@ export function createSheet(app: App, said: HTMLElement) {
   );
   function fill() {
     const { sheet, view } = app.state;
-    const panel = app.state.panel === "numbers" ? "changes" : app.state.panel; // no panel was chosen
+    const panel = app.state.panel === "numbers" ? "changes" : app.state.panel; // no panel has been chosen yet
     const wasHidden = made.hidden;
     made.hidden = !sheet || view !== "stage" || !isPanel(panel);
     if (!isPanel(panel) || made.hidden) return;

@@ -1,5 +1,5 @@
 // The stage: Figure 1 with the reader's sentence running through it, and around it what is said about it. The view is a
-// function of the state; each part of the figure is drawn anew when what it shows has changed.
+// function of the state; each part of the figure is redrawn when the state that it shows has changed.
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
@@ -201,7 +201,7 @@ class StageView {
   }
 
   begin() {
-    panelOf(this.#app, "changes"); // its history begins with the page
+    panelOf(this.#app, "changes"); // its undo history begins with the page
     this.#hasBegun = true;
     this.#fill();
     this.#redraw();
@@ -242,7 +242,7 @@ class StageView {
       const isInDialog = (event.target as Element).closest("dialog"); // Escape closes that alone
       const isOpen = (zoom || sheet || second) && !isInDialog;
       if (event.key !== "Escape" || event.defaultPrevented || !isOpen || this.element.hidden) return;
-      event.preventDefault(); // lecture mode and Play stay
+      event.preventDefault(); // keeps lecture mode and Play as they are
       app.show(zoom ? { zoom: null } : sheet ? { sheet: false } : { second: null });
       this.#svg.focus();
     };
@@ -250,13 +250,13 @@ class StageView {
     const go = (event: KeyboardEvent) => {
       const isField = (event.target as Element).matches("input, select, textarea");
       if (this.#typesOn(event))
-        this.edit(); // the field has the focus, and so the letter
+        this.edit(); // the field gets the focus, and the letter
       else if (isField || !this.#playsOn(event)) chapterKey(app, event);
       else if (this.#playKey(event)) event.preventDefault();
     };
     window.addEventListener("keydown", go, { signal: app.signal });
     const act = ({ target, key = "" }: Event & { key?: string }) => {
-      const leads = key === "Tab" || key === "Shift" || this.#notice.contains(target as Node); // to its button
+      const leads = key === "Tab" || key === "Shift" || this.#notice.contains(target as Node); // on the way to the button of the notice
       if (!leads) refill(this.#notice);
     };
     for (const type of ["click", "keydown"])
@@ -284,13 +284,13 @@ class StageView {
     const { current } = this.#app.result;
     if (this.#app.changed || this.#opened === current) return;
     this.#opened = current;
-    this.#lighting.abort(); // another sentence has come
+    this.#lighting.abort(); // its sentence has been replaced
     this.#lighting = new AbortController();
     const { signal } = this.#lighting;
     const light = () => void (signal.aborted || lightOpening(this.#app, current, signal).catch(() => {}));
     if (this.#app.state.sentence in this.#app.payload.openings) return light();
     const timer = setTimeout(light, REST); // measuring takes seconds
-    signal.addEventListener("abort", () => clearTimeout(timer)); // it would hold the sentence's trace
+    signal.addEventListener("abort", () => clearTimeout(timer)); // a waiting timer would keep the sentence's trace in memory
   }
 
   /** Returns where the boxes of the outline stand on the plane. */
@@ -304,7 +304,7 @@ class StageView {
 
   #redraw() {
     const { view, chapter } = this.#app.state;
-    if (!this.#hasBegun || view !== "stage" || chapter === 1) return; // hidden, it has no width to draw in
+    if (!this.#hasBegun || view !== "stage" || chapter === 1) return; // a hidden stage has no width to draw in
     this.#draw().then(
       () => this.#light(),
       (error) => this.#app.complain(messageOf(error)),
@@ -556,7 +556,7 @@ class StageView {
         app.attempt(() => this.#openSentence(sentence)),
       ),
     );
-    if (chosen >= 0) (this.#chips.children[chosen] as HTMLElement).focus(); // so that a chip can swap again
+    if (chosen >= 0) (this.#chips.children[chosen] as HTMLElement).focus(); // the chip keeps the focus, so that Enter swaps again
     this.#fillField();
     const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = app.config;
     const about = app.t(
@@ -628,7 +628,7 @@ class StageView {
     const { of, key: measured, value: known } = this.#worth;
     const isKnown = of === numbers.translated && measured === key;
     if (pen.geometry.narrow && box.endsWith("attention")) {
-      this.#write(longestWorth(this.#app, numbers)); // the room of what is measured, so that the figure stays
+      this.#write(longestWorth(this.#app, numbers)); // reserve room for the longest sentence, so that the figure does not move
       this.#said.style.minHeight = `${this.#said.offsetHeight}px`;
     }
     this.#write(isKnown ? known : null);
@@ -791,7 +791,7 @@ class StageView {
   // The reader's actions
 
   #click(event: MouseEvent) {
-    this.#svg.focus({ preventScroll: true }); // what is clicked may be drawn anew
+    this.#svg.focus({ preventScroll: true }); // the clicked element may be redrawn, and lose the focus
     const target = event.target as Element;
     const at = (selector: string) => (target.closest(selector) as SVGElement | null)?.dataset;
     const [word, head, edge, box] = [at(".gfs-word"), at(".gfs-head"), at(".gfs-edge"), at(".gfs-box")];
@@ -816,7 +816,7 @@ class StageView {
   /** Lights a word: one that is written or read above a step of the decoder, or a source word. Play ends. */
   #choose(kind: string, column: number) {
     this.#player.leave();
-    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // the written word stays
+    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // keep the written word
     this.#app.show({
       row: column,
       sourceWord: null,
@@ -864,7 +864,7 @@ class StageView {
 
   /** Takes the handle of a lit row into the reader's hand. */
   #take(event: PointerEvent) {
-    this.#svg.blur(); // focused by the mouse, it has no outline
+    this.#svg.blur(); // no outline for the mouse
     const family = handleOf(event.target as Element);
     if (!family || event.button !== 0 || !this.#turner.hold(family)) return;
     this.#svg.setPointerCapture(event.pointerId);

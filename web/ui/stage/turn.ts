@@ -79,10 +79,10 @@ export class Turner {
     const onwards = Number(/^Arrow(Right|Down)$/.test(key)) - Number(/^Arrow(Left|Up)$/.test(key));
     if (!onwards || !(this.#held || this.hold(family)) || !this.#held) return false;
     const { at, look, reads } = this.#held;
-    const step = look.stops[look.stops.length - 1] < look.stops[0] ? -onwards : onwards; // from right to left
+    const step = look.stops[look.stops.length - 1] < look.stops[0] ? -onwards : onwards; // a script from right to left
     if (shiftKey) return (this.#turn(at + FINE * step), true);
     let to = Math.round(at) + step;
-    while (to in look.tokens && !reads(to)) to += step; // over words that the mask hides
+    while (to in look.tokens && !reads(to)) to += step; // skip words that the mask hides
     if (to in look.tokens) this.#turn(to);
     return true;
   }
@@ -130,7 +130,7 @@ export class Turner {
     const { translated, before } = held.kept;
     numbers.candidates = candidatesIn(this.#app, logProbs, 5);
     const all = ids ?? [...translated.hypothesis.ids.slice(0, held.row), numbers.candidates[0].id];
-    const shown = all.slice(0, translated.outputTokens.length); // the figure has no further columns
+    const shown = all.slice(0, translated.outputTokens.length); // the figure has no columns for further words
     const outputTokens = this.#app.engine.tokens("target", shown);
     const was = before.word ?? translated.outputTokens[held.row];
     numbers.before = { ...numbers.before, word: was === outputTokens[held.row] ? null : was };

@@ -29,7 +29,7 @@ export function createZoom(app: App, lit: () => Lit | null) {
     if (!wasHidden || wantsStillness()) return;
     const { stack, id } = placeOfBox(app.state.zoom.box);
     const place = pen.geometry[stack];
-    const y = place.boxes.find((box) => box.id === id)?.y ?? place.card; // a narrow figure lacks some
+    const y = place.boxes.find((box) => box.id === id)?.y ?? place.card; // a narrow figure lacks some boxes
     const [wide, tall] = [made.clientWidth || 1, made.clientHeight || 1];
     const from = `translate(${place.x[0]}px, ${y[0]}px) scale(${(place.x[1] - place.x[0]) / wide}, ${(y[1] - y[0]) / tall})`;
     made.animate(

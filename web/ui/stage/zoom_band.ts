@@ -9,7 +9,7 @@ import type { Band } from "./zoom_parts.ts";
 
 /** The left edge of the strips, and the space right of them. */
 export const [LABELS, MARGIN] = [126, 36];
-const INSET = 4; // of a strip in its box
+const INSET = 4; // px between a strip and its box
 
 /** Returns the middle of a strip's number at a place, in px of the panel. */
 export function stripX(width: number, count: number, at: number) {

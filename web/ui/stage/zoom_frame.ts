@@ -132,7 +132,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   room.addEventListener("keydown", (event) => moveFocus(room, event));
   app.on(DRAWN, latestOnly(app.signal, read, show));
   const observer = new ResizeObserver(() => {
-    const size = `${room.clientWidth} ${innerHeight}`; // on a phone, what a panel measures makes the room higher
+    const size = `${room.clientWidth} ${innerHeight}`; // not the height, which the panel itself changes on a phone
     if (opened && size !== drawn) show(opened);
   });
   observer.observe(room);
@@ -183,7 +183,7 @@ function moveFocus(room: HTMLElement, event: KeyboardEvent) {
 /** Fills the column of the explanation; its sentence stays one element, so that its changes are announced. */
 function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement, most: number) {
   const words = element("span", {}, fillIn(app, made.sentence));
-  if (sentence.textContent !== words.textContent) refill(sentence, words); // or else it would be announced again
+  if (sentence.textContent !== words.textContent) refill(sentence, words); // otherwise, it would be announced again
   refill(
     about,
     button(app.t("stage.back"), () => app.show({ zoom: null }), { className: "gfz-back" }),
