@@ -19,7 +19,7 @@
 # texts from which many readers have learned a lot. If you find yours here, you are in good company.
 #
 # Each section below can be read by itself. It gives the mistake, its effect (in numbers), the fix (checked against this
-# library or PyTorch), and the test that catches it. Look for your symptom in the table and follow the link.
+# library or PyTorch), and, folded, the test that catches it. Look for your symptom in the table and follow the link.
 #
 # | the mistake | the symptom | section |
 # |---|---|---|
@@ -149,9 +149,14 @@ torch.testing.assert_close(right(x, residual.norm, torch.tanh), residual(x, torc
 # The second sub-layer (feed-forward) invites the same mistake, so it often occurs twice. The fix: give the normalised
 # value its own name, or no name at all, as in `right`.
 #
-# **Caught by** `gf.check` (*reference*), and `model/test_residual.py`:
-# `test_pre_norm_normalises_the_input_and_adds_x_unchanged`. More in [add & norm](residual.py#what-goes-wrong)
-# and [the encoder](encoder.py#what-goes-wrong).
+# More in [add & norm](residual.py#what-goes-wrong) and [the encoder](encoder.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `model/test_residual.py`: `test_pre_norm_normalises_the_input_and_adds_x_unchanged`.
+#
+# </details>
 
 # %% [markdown]
 # ## Dropout on the wrong tensor
@@ -186,9 +191,15 @@ torch.testing.assert_close(x + dropout(attend(residual.norm(x))), residual(x, at
 # %% [markdown]
 # The wrong result is the same, whatever the attention returns.
 #
-# **Caught by** `model/test_residual.py`: `test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x`; for the
-# joining, `model/test_attention.py`: `test_join_heads_undoes_split_heads`. More in [the
-# encoder](encoder.py#what-goes-wrong).
+# More in [the encoder](encoder.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_residual.py`: `test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x`; for the joining,
+# `model/test_attention.py`: `test_join_heads_undoes_split_heads`.
+#
+# </details>
 
 # %% [markdown]
 # ## Another layer norm
@@ -220,8 +231,14 @@ verdict("unbiased_norm")
 # A model trained with this norm learns to live with it. Weights that were trained with the usual norm are off in each
 # layer: in an example on paper with 4 numbers, by 13 %.
 #
-# **Caught by** `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum`. More in
-# [add & norm](residual.py#what-goes-wrong).
+# More in [add & norm](residual.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `model/test_residual.py`: `test_post_norm_normalises_the_sum`.
+#
+# </details>
 
 # %% [markdown]
 # ## Embeddings that drown the positions
@@ -245,8 +262,14 @@ assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the l
 # %% [markdown]
 # (The share is a share of the squared length.) The mistake is not the factor but the rows, which have to start small.
 #
-# **Caught by** `model/test_embedding.py`: `test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model`.
 # More in [embeddings](embeddings.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_embedding.py`: `test_rows_start_with_a_standard_deviation_of_one_over_the_root_of_d_model`.
+#
+# </details>
 
 # %% [markdown]
 # ## Off by one in the vocabulary
@@ -272,8 +295,14 @@ assert table.shape == (11, 512)
 assert torch.equal(table[5], list(table)[6 - 1])
 
 # %% [markdown]
-# **Caught by** `model/test_embedding.py`: `test_an_id_outside_the_vocabulary_is_an_error_that_names_the_range`. More in
-# [embeddings](embeddings.py#what-goes-wrong).
+# More in [embeddings](embeddings.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_embedding.py`: `test_an_id_outside_the_vocabulary_is_an_error_that_names_the_range`.
+#
+# </details>
 
 # %% [markdown]
 # ## Copied layers
@@ -319,8 +348,14 @@ assert torch.equal(copies.layers[0].linear1.weight, copies.layers[1].linear1.wei
 # stack begins with less variety than its number of weights suggests. The fix: draw the weights again after copying
 # (`nn.init.xavier_uniform_` for each matrix), or make each layer by itself.
 #
-# **Caught by** `model/test_transformer.py`: `test_layers_start_with_different_weights`. More in
-# [the encoder](encoder.py).
+# More in [the encoder](encoder.py).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_transformer.py`: `test_layers_start_with_different_weights`.
+#
+# </details>
 
 # %% [markdown]
 # ## Three vectors
@@ -344,8 +379,14 @@ tuple(w_q.shape)
 assert w_q.shape == w_k.shape == w_v.shape == (8 * 64, 512)
 
 # %% [markdown]
-# **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in
-# [attention](attention.py#the-mathematics).
+# More in [attention](attention.py#the-mathematics).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each`.
+#
+# </details>
 
 # %% [markdown]
 # ## Heads are not slices
@@ -376,8 +417,15 @@ for name, heads_of in {"slices of the word": cut, "projections": query}.items():
     assert (change > 0).sum() == (1 if heads_of is cut else 8)
 
 # %% [markdown]
-# **Caught by** `model/test_attention.py`: `test_a_head_is_a_slice_of_the_projection` and
-# `test_one_matrix_for_all_heads_equals_a_matrix_for_each`. More in [heads](heads.py#the-mathematics).
+# More in [heads](heads.py#the-mathematics).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_a_head_is_a_slice_of_the_projection` and
+# `test_one_matrix_for_all_heads_equals_a_matrix_for_each`.
+#
+# </details>
 
 # %% [markdown]
 # ## Mask rows or columns
@@ -406,8 +454,15 @@ assert padding[3:].tolist() == [0, 0]
 # The rows of padding need no mask: their outputs are never read. In the library, `padding_mask` has the shape (B, 1, 1,
 # S), which can only stand for columns.
 #
-# **Caught by** `model/test_masks.py`: `test_padding_cannot_be_attended_to`, and `model/test_transformer.py`:
-# `test_padding_does_not_change_real_positions`. More in [masks](masks.py).
+# More in [masks](masks.py).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_masks.py`: `test_padding_cannot_be_attended_to`, and `model/test_transformer.py`:
+# `test_padding_does_not_change_real_positions`.
+#
+# </details>
 
 # %% [markdown]
 # ## Positions in log space
@@ -435,8 +490,14 @@ assert errors["float32, log space"] > 1e-4 > 1e-7 > errors["float64, rounded onc
 # A model that was trained with either table translates the same, as $4 \cdot 10^{-4}$ is small beside ±1. It matters
 # when you compare two implementations number by number: this difference is larger than all other rounding.
 #
-# **Caught by** `model/test_positions.py`: `test_far_positions_are_exact_in_float32`. More in
-# [positions](positions.py#what-goes-wrong).
+# More in [positions](positions.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_positions.py`: `test_far_positions_are_exact_in_float32`.
+#
+# </details>
 
 # %% [markdown]
 # **From guides with pictures and one worked example**
@@ -481,8 +542,15 @@ assert error_of_a_shift(table_of(exponents["i counts dimensions"])) > 0.1
 # In the second line, each pair has two different speeds, and no matrix moves all rows on by one position: the shift
 # property is lost. In the third line it holds, but half of the dimensions hardly turn at all.
 #
-# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_equal_the_formula_of_the_paper`
-# and `test_a_shift_is_the_same_rotation_at_every_position`. More in [positions](positions.py#what-goes-wrong).
+# More in [positions](positions.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `model/test_positions.py`: `test_sinusoids_equal_the_formula_of_the_paper` and
+# `test_a_shift_is_the_same_rotation_at_every_position`.
+#
+# </details>
 
 # %% [markdown]
 # ## Elementwise instead of a matrix product
@@ -517,8 +585,14 @@ assert short(fixed[0]) == [6.106, 9.0, 3.0]
 # A good habit is to try code with sizes that are all different (5 words of width 3): then `q * k.T` stops by itself.
 # For this reason the library's tests give every size a different prime.
 #
-# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`. The whole example is in
-# [attention](attention.py#line-by-line).
+# The whole example is in [attention](attention.py#line-by-line).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`.
+#
+# </details>
 
 # %% [markdown]
 # ## Three formulas
@@ -552,10 +626,16 @@ torch.testing.assert_close(same, v[0])  # whatever the weights are
 torch.testing.assert_close(fixed, weights @ v)
 
 # %% [markdown]
-# **Caught by** `model/test_residual.py`: `test_post_norm_normalises_the_sum`; `model/test_feed_forward.py`:
+# More in [feed-forward](feed_forward.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_residual.py`: `test_post_norm_normalises_the_sum`; `model/test_feed_forward.py`:
 # `test_feed_forward_equals_equation_two_in_plain_numbers`; `model/test_attention.py`:
-# `test_attention_equals_a_loop_over_plain_numbers`. More in
-# [feed-forward](feed_forward.py#what-goes-wrong).
+# `test_attention_equals_a_loop_over_plain_numbers`.
+#
+# </details>
 
 # %% [markdown]
 # ## Dot products are not bounded
@@ -577,8 +657,14 @@ torch.testing.assert_close(F.cosine_similarity(q[:, None], 2 * k[None], dim=-1),
 # A longer key makes each of its scores larger, whether positive or negative. Only the *weights* are bounded, by the
 # softmax.
 #
-# **Caught by** `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`, with scores far above 1.
 # More in [attention](attention.py#what-goes-wrong) and [embeddings](embeddings.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`, with scores far above 1.
+#
+# </details>
 
 # %% [markdown]
 # ## Which sub-layer is new
@@ -601,8 +687,14 @@ assert hasattr(nn.TransformerDecoderLayer(8, 2), "multihead_attn")  # PyTorch's 
 assert not hasattr(nn.TransformerEncoderLayer(8, 2), "multihead_attn")
 
 # %% [markdown]
-# **Caught by** `model/test_parity.py`: `test_the_logits_equal_torchs`. More in
-# [the decoder](decoder.py#what-goes-wrong).
+# More in [the decoder](decoder.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_parity.py`: `test_the_logits_equal_torchs`.
+#
+# </details>
 
 # %% [markdown]
 # ## What heads are for
@@ -639,8 +731,15 @@ torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in rang
 # %% [markdown]
 # Note the shape at the end: the joined output is n × h·d_v. It has one row for each word, with all heads side by side.
 #
-# **Caught by** `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each` and
-# `test_join_heads_undoes_split_heads`. More in [heads](heads.py#the-intuition).
+# More in [heads](heads.py#the-intuition).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_one_matrix_for_all_heads_equals_a_matrix_for_each` and
+# `test_join_heads_undoes_split_heads`.
+#
+# </details>
 
 # %% [markdown]
 # **From step-by-step code with a class for each step**
@@ -678,8 +777,13 @@ torch.testing.assert_close(norm(x), F.layer_norm(x, (4,)))
 # %% [markdown]
 # This mistake is easy to find, because it raises an error. Call each class once, right after you write it.
 #
-# **Caught by** any test that calls it, such as `model/test_residual.py`: `test_post_norm_normalises_the_sum`; and by
-# `gf.check`, where a check that stops with an error counts as failed, with the reason.
+# <details>
+# <summary>Caught by</summary>
+#
+# Any test that calls it, such as `model/test_residual.py`: `test_post_norm_normalises_the_sum`; and by `gf.check`,
+# where a check that stops with an error counts as failed, with the reason.
+#
+# </details>
 
 # %% [markdown]
 # ## An epsilon too small
@@ -713,8 +817,14 @@ assert model.encoder.layers[0].feed_forward_residual.norm.eps == 1e-5
 # (PyTorch's own norm computes in float32 inside, even for float16, so it does not divide by 0.) For usual rows, with a
 # variance near 1, both numbers give the same result.
 #
-# **Caught by** `model/test_transformer.py`: `test_the_whole_model_works_in_other_precisions`. More in
-# [add & norm](residual.py#what-goes-wrong).
+# More in [add & norm](residual.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_transformer.py`: `test_the_whole_model_works_in_other_precisions`.
+#
+# </details>
 
 # %% [markdown]
 # ## A matrix computed and dropped
@@ -736,8 +846,14 @@ with gf.record(model, "*.weights") as trace, torch.no_grad():
 assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder layer
 
 # %% [markdown]
-# **Caught by** `model/test_taps.py`: `test_the_names_are_the_documented_ones` and
-# `test_every_point_fires_once_in_a_forward_pass`. More in [the encoder](encoder.py#every-number-has-a-name).
+# More in [the encoder](encoder.py#every-number-has-a-name).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_taps.py`: `test_the_names_are_the_documented_ones` and `test_every_point_fires_once_in_a_forward_pass`.
+#
+# </details>
 
 # %% [markdown]
 # ## No scaling of the embedding
@@ -762,9 +878,15 @@ verdict("no_embedding_scale")
 torch.testing.assert_close(trace["source.embedding"], rows[source] * math.sqrt(128))
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*), and `model/test_embedding.py`:
-# `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. More in
-# [embeddings](embeddings.py#what-goes-wrong).
+# More in [embeddings](embeddings.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `model/test_embedding.py`:
+# `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`.
+#
+# </details>
 
 # %% [markdown]
 # ## Minus ten thousand
@@ -794,10 +916,16 @@ for name, (scores, mask) in rows.items():
 # %% [markdown]
 # The fix is −∞, and a row of zeros for a query that may not look at anything (−∞ alone gives NaN there).
 #
-# **Caught by** `model/test_attention.py`: `test_a_masked_score_gets_no_weight_even_beside_very_small_scores` and
-# `test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient`. In most rows the weights are the same to the
-# last bit, so only rows with very small scores, or with every score masked, show the mistake. More in
-# [masks](masks.py#why-and-no-other-number).
+# In most rows the weights are the same to the last bit, so only rows with very small scores, or with every score
+# masked, show the mistake. More in [masks](masks.py#why-and-no-other-number).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_a_masked_score_gets_no_weight_even_beside_very_small_scores` and
+# `test_a_query_without_visible_keys_gets_zeros_and_a_finite_gradient`.
+#
+# </details>
 
 # %% [markdown]
 # ## Dropout that stays on
@@ -830,8 +958,14 @@ assert torch.equal(F.dropout(ones, 0.1, training=False), ones)
 assert check.name == "determinism"
 
 # %% [markdown]
-# **Caught by** `gf.check` (*determinism*), and `model/test_residual.py`: `test_nothing_is_dropped_in_evaluation`. More
-# in [add & norm](residual.py#dropout).
+# More in [add & norm](residual.py#dropout).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*determinism*), and `model/test_residual.py`: `test_nothing_is_dropped_in_evaluation`.
+#
+# </details>
 
 # %% [markdown]
 # ## Concatenating or adding
@@ -850,8 +984,14 @@ tuple((word + position).shape), tuple(torch.cat([word, position.expand_as(word)]
 torch.testing.assert_close(trace["source.input"], word + position)
 
 # %% [markdown]
-# **Caught by** `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`. Why the
-# sum does not blur the two: [positions](positions.py#adding-and-what-stays-apart).
+# Why the sum does not blur the two: [positions](positions.py#adding-and-what-stays-apart).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_embedding.py`: `test_a_row_is_scaled_by_the_root_of_d_model_plus_its_position`.
+#
+# </details>
 
 # %% [markdown]
 # ## Docstring and shape
@@ -899,9 +1039,16 @@ assert not isinstance(one.Mask(), other.Mask)
 assert gf.attention is sys.modules["glassformer.model.attention"].attention  # one root, one function
 
 # %% [markdown]
-# **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`, which, like all
+# More in [positions](positions.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`, which, like all
 # tests, checks the shapes in signatures; and `test_house_rules.py`:
-# `test_imports_are_absolute_and_annotations_are_not_postponed`. More in [positions](positions.py#what-goes-wrong).
+# `test_imports_are_absolute_and_annotations_are_not_postponed`.
+#
+# </details>
 
 # %% [markdown]
 # ## View without transpose
@@ -926,9 +1073,15 @@ assert not torch.equal(wrong, fixed)
 # The three "positions" of the wrong head 0 hold the whole first word and half of the second. Masks no longer hide what
 # they should, so *causality* and *padding* fail too.
 #
-# **Caught by** `gf.check`, and `model/test_attention.py`:
-# `test_a_view_without_the_transpose_has_the_same_shape_but_other_numbers` and
-# `test_a_head_is_a_slice_of_the_projection`. More in [heads](heads.py#what-goes-wrong).
+# More in [heads](heads.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check`, and `model/test_attention.py`: `test_a_view_without_the_transpose_has_the_same_shape_but_other_numbers`
+# and `test_a_head_is_a_slice_of_the_projection`.
+#
+# </details>
 
 # %% [markdown]
 # **From posts that explain in words**
@@ -955,9 +1108,15 @@ verdict("mask_after_softmax")
 assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
 
 # %% [markdown]
-# **Caught by** `gf.check` (*attention*: weights sum to 1 and are 0 where masked; *causality*, *padding*, *batch*), and
-# `model/test_attention.py`: `test_set_yourself_free_with_the_causal_mask_is_computed_as_by_hand`. More in
-# [masks](masks.py#why-and-no-other-number).
+# More in [masks](masks.py#why-and-no-other-number).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*attention*: weights sum to 1 and are 0 where masked; *causality*, *padding*, *batch*), and
+# `model/test_attention.py`: `test_set_yourself_free_with_the_causal_mask_is_computed_as_by_hand`.
+#
+# </details>
 
 # %% [markdown]
 # ## Shape of a head
@@ -979,8 +1138,14 @@ assert w_v.shape == (512, 64)
 assert trace["heads"][0, 0].shape == (10, 64)
 
 # %% [markdown]
-# **Caught by** `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`. More in
-# [heads](heads.py#line-by-line).
+# More in [heads](heads.py#line-by-line).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_transformer.py`: `test_a_batch_of_30_sentences_of_10_tokens_has_the_expected_shapes`.
+#
+# </details>
 
 # %% [markdown]
 # ## Second word, position one
@@ -1003,8 +1168,14 @@ torch.testing.assert_close(from_zero[1, :2], torch.tensor([math.sin(1), math.cos
 assert torch.equal(from_one[0], from_zero[1])
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_alternates_between_zero_and_one`.
 # More in [positions](positions.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `model/test_positions.py`: `test_position_zero_alternates_between_zero_and_one`.
+#
+# </details>
 
 # %% [markdown]
 # ## Closed range
@@ -1022,8 +1193,14 @@ assert table[355, 1] == -1  # 355 is so near to 113 π that float32 sees no diff
 assert table.abs().max() == 1
 
 # %% [markdown]
-# **Caught by** `model/test_positions.py`: `test_values_lie_in_the_closed_range_from_minus_one_to_one`. More in
-# [positions](positions.py#what-goes-wrong).
+# More in [positions](positions.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_positions.py`: `test_values_lie_in_the_closed_range_from_minus_one_to_one`.
+#
+# </details>
 
 # %% [markdown]
 # ## Heads do not restore the width
@@ -1039,8 +1216,14 @@ for heads, d_v in ((8, 64), (1, 64), (5, 30)):
     print(f"{heads} × {d_v}: joined (10, {heads * d_v}), after W_O (10, 512)")
 
 # %% [markdown]
-# **Caught by** `model/test_config.py`: `test_given_head_widths_need_no_divisor`. More in
-# [heads](heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
+# More in [heads](heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_config.py`: `test_given_head_widths_need_no_divisor`.
+#
+# </details>
 
 # %% [markdown]
 # ## Queries from the previous output
@@ -1082,8 +1265,14 @@ for name, queries in {"from the last word": from_last_word, "from the sub-layer 
 # Then what is "shifted right" in the paper's Figure 1? The decoder's *input*: the target with `<bos>` before it, so
 # that position $i$ has read the words up to $i - 1$ and predicts word $i$.
 #
-# **Caught by** `model/test_attention.py`: `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`. More in
-# [the decoder](decoder.py#the-mathematics).
+# More in [the decoder](decoder.py#the-mathematics).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`.
+#
+# </details>
 
 # %% [markdown]
 # **From pieces on the intuition, with code beside it**
@@ -1119,9 +1308,15 @@ pictures.curves(
 )
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*, *causality*, *padding*, *batch*, *cache*, *attention*), and
-# `model/test_attention.py`: `test_weights_sum_to_one_and_are_exactly_zero_where_masked`. More in
-# [masks](masks.py#why-and-no-other-number).
+# More in [masks](masks.py#why-and-no-other-number).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*, *causality*, *padding*, *batch*, *cache*, *attention*), and `model/test_attention.py`:
+# `test_weights_sum_to_one_and_are_exactly_zero_where_masked`.
+#
+# </details>
 
 # %% [markdown]
 # ## Heads in a plain list
@@ -1155,8 +1350,15 @@ assert list(Heads(list).parameters()) == []
 assert len(Heads(nn.ModuleList).state_dict()) == 8 + 8  # weights and biases
 
 # %% [markdown]
-# **Caught by** `gf.check` (*save and load*), and `model/test_transformer.py`:
-# `test_the_names_of_the_parameters_match_saved_models` and `test_every_parameter_learns`. More in [heads](heads.py#what-goes-wrong).
+# More in [heads](heads.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*save and load*), and `model/test_transformer.py`: `test_the_names_of_the_parameters_match_saved_models`
+# and `test_every_parameter_learns`.
+#
+# </details>
 
 # %% [markdown]
 # ## A tensor on the wrong device
@@ -1183,8 +1385,14 @@ assert joined.device.type == "meta"
 # Where you need a new tensor, take the device from an existing one: `x.new_zeros(…)`,
 # `torch.arange(…, device=x.device)`.
 #
-# **Caught by** `model/test_masks.py`: `test_a_mask_is_on_the_device_of_its_ids`, which also uses `meta`. More in
-# [heads](heads.py#what-goes-wrong).
+# More in [heads](heads.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_masks.py`: `test_a_mask_is_on_the_device_of_its_ids`, which also uses `meta`.
+#
+# </details>
 
 # %% [markdown]
 # ## Order of arguments
@@ -1209,8 +1417,15 @@ torch.testing.assert_close(fixed, F.scaled_dot_product_attention(q[None], k[None
 assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 
 # %% [markdown]
-# **Caught by** `model/test_attention.py`: `test_attention_equals_a_loop_over_plain_numbers` and
-# `test_shapes_that_do_not_fit_are_named`. More in [attention](attention.py#what-goes-wrong).
+# More in [attention](attention.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `model/test_attention.py`: `test_attention_equals_a_loop_over_plain_numbers` and
+# `test_shapes_that_do_not_fit_are_named`.
+#
+# </details>
 
 # %% [markdown]
 # **From the field: seen again and again in real code**
@@ -1244,9 +1459,15 @@ assert change_of_earlier_logits() < 1e-12 < 1e-3 < change_of_earlier_logits("no_
 assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
-# `test_a_later_token_does_not_change_earlier_logits`. The chapter on [masks](masks.py#what-goes-wrong) trains a
-# model with this leak.
+# The chapter on [masks](masks.py#what-goes-wrong) trains a model with this leak.
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
+# `test_a_later_token_does_not_change_earlier_logits`.
+#
+# </details>
 
 # %% [markdown]
 # ## Targets' padding in cross-attention
@@ -1272,9 +1493,15 @@ assert (weights[2:] == 0).all()
 # %% [markdown]
 # The fix is `padding_mask(source, pad_id)`, whatever the target.
 #
-# **Caught by** `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
-# `test_cross_attention_masks_the_padding_of_the_source_not_of_the_target`. More in
-# [the decoder](decoder.py#what-goes-wrong).
+# More in [the decoder](decoder.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*, *causality*, *cache*, *attention*), and `model/test_transformer.py`:
+# `test_cross_attention_masks_the_padding_of_the_source_not_of_the_target`.
+#
+# </details>
 
 # %% [markdown]
 # ## Keys from the decoder
@@ -1299,9 +1526,15 @@ verdict("decoder_keys")
 assert change_by_the_source("decoder_keys") == 0 < 0.01 < change_by_the_source()
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*, and *source* above all), and `model/test_attention.py`:
-# `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`. More in
-# [the decoder](decoder.py#what-goes-wrong).
+# More in [the decoder](decoder.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*, and *source* above all), and `model/test_attention.py`:
+# `test_cross_attention_takes_queries_from_x_and_the_rest_from_memory`.
+#
+# </details>
 
 # %% [markdown]
 # ## Softmax twice
@@ -1322,9 +1555,14 @@ torch.testing.assert_close(twice, torch.tensor(math.log(math.e + 10) - 1))
 torch.testing.assert_close(once, -logits.log_softmax(-1)[7])  # the fix: logits into the loss
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*), and `training/test_objective.py`:
-# `test_value_and_both_gradients_equal_torchs`. More in [the output](output.py#what-goes-wrong), and for the
-# search in [decoding](decoding.py#what-goes-wrong).
+# More in [the output](output.py#what-goes-wrong), and for the search in [decoding](decoding.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `training/test_objective.py`: `test_value_and_both_gradients_equal_torchs`.
+#
+# </details>
 
 # %% [markdown]
 # ## Shifted target
@@ -1348,9 +1586,15 @@ assert unshifted < 1e-6 < 19 < shifted
 # The telltale sign is a loss that falls to 0 within a few hundred steps. Fed with `<bos>`, the parrot says `<bos>`, for
 # ever.
 #
-# **Caught by** `training/test_loop.py`: `test_a_training_equals_a_simple_loop`; for scoring,
-# `test_translator.py`: `test_the_prefix_counts_in_the_log_probability`. A model trained this way, with its curve, is in
-# [the output](output.py#what-goes-wrong).
+# A model trained this way, with its curve, is in [the output](output.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `training/test_loop.py`: `test_a_training_equals_a_simple_loop`; for scoring, `test_translator.py`:
+# `test_the_prefix_counts_in_the_log_probability`.
+#
+# </details>
 
 # %% [markdown]
 # ## Padding in the loss
@@ -1373,8 +1617,14 @@ assert math.isclose(fixed, math.log(11), rel_tol=1e-6)
 assert math.isclose(counted, 13 / 20 * math.log(11), rel_tol=1e-6)
 
 # %% [markdown]
-# **Caught by** `training/test_loop.py`: `test_padding_does_not_count`. More in
-# [training](training.py#what-goes-wrong) and [the output](output.py#what-goes-wrong).
+# More in [training](training.py#what-goes-wrong) and [the output](output.py#what-goes-wrong).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `training/test_loop.py`: `test_padding_does_not_count`.
+#
+# </details>
 
 # %% [markdown]
 # ## Scale by the whole width
@@ -1412,9 +1662,15 @@ pictures.bars(
 )
 
 # %% [markdown]
-# **Caught by** `gf.check` (*reference*), and `model/test_attention.py`:
-# `test_set_yourself_free_is_computed_as_by_hand`; `model/test_parity.py`: `test_the_encoder_equals_torchs`. The
-# reason for the root is in [attention](attention.py#why-the-scores-are-divided).
+# The reason for the root is in [attention](attention.py#why-the-scores-are-divided).
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), and `model/test_attention.py`: `test_set_yourself_free_is_computed_as_by_hand`;
+# `model/test_parity.py`: `test_the_encoder_equals_torchs`.
+#
+# </details>
 
 # %% [markdown]
 # ## Norm order swapped
@@ -1450,9 +1706,16 @@ assert wrong.text != fixed.text
 # Trained from the start, a model learns in either order; post-norm needs a warm-up, and a pre-norm stack needs one more
 # norm at its end.
 #
-# **Caught by** `gf.check` (*reference*), `model/test_residual.py`: `test_post_norm_normalises_the_sum`, and
-# `model/test_parity.py`: `test_the_encoder_equals_torchs`. More in [add & norm](residual.py#what-goes-wrong); the experiment on
-# [norms](experiments/norms.py) trains both orders side by side.
+# More in [add & norm](residual.py#what-goes-wrong); the experiment on [norms](experiments/norms.py) trains both orders
+# side by side.
+#
+# <details>
+# <summary>Caught by</summary>
+#
+# `gf.check` (*reference*), `model/test_residual.py`: `test_post_norm_normalises_the_sum`, and `model/test_parity.py`:
+# `test_the_encoder_equals_torchs`.
+#
+# </details>
 #
 # And if your mistake is not on this page? Compare your code number by number with code that is right: `gf.record` names
 # every intermediate value, and the first value that differs comes right after the mistake. To see how that looks, open
