@@ -24,7 +24,7 @@ from links import broken_links
 from maps import MAPS, map_page
 from navigation import reading_minutes
 from notebooks import write_notebooks
-from pages import SUMMARIES, addresses, documents, localised, notebook_page, source_page, with_links
+from pages import documents, localised, notebook_page, source_page
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
@@ -107,10 +107,6 @@ def build_site(
     rmtree(source, ignore_errors=True)
     names = {*pages, *(f"maps/{name}" for name in maps)}
     files: set[str] = set()
-    if language == "zh" and maps:  # the whole site
-        names.add("experiments")
-        address = addresses(SUMMARIES.parent, "experiments", names, language, files)
-        write(source / "experiments.md", with_links(SUMMARIES.read_text(encoding="utf-8"), address))
     for name, notebook in pages.items():
         page, linked = notebook_page(name, notebook, names, language)
         files |= linked
@@ -130,7 +126,7 @@ def build_site(
     parts = doors(titles, language)
     ordered = [page for door in parts for page in door.pages]
     with_contents(source, ordered)
-    translated = {name for name in names if language == "zh" or is_translated(name)} - {"experiments"} | {"index"}
+    translated = {name for name in names if language == "zh" or is_translated(name)} | {"index"}
     switches = dict.fromkeys(translated if pages else (), LANGUAGES)
     settings = {
         "language": {"en": "en", "zh": "zh_CN"}[language],

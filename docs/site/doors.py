@@ -45,7 +45,7 @@ def doors(names: set[str], language: str) -> list[Door]:
     found: Mapping[str, Mapping[str, Sequence[str]]] = {
         "理解" if zh else "Understand": {
             **_parts(zh),
-            "实验" if zh else "Experiments": [*_kind("experiments/"), "experiments"],
+            "实验" if zh else "Experiments": _kind("experiments/"),
             "勘误与地图" if zh else "Errata and maps": [
                 "errata",
                 *sorted(name for name in names if name.startswith("maps/")),

@@ -23,8 +23,6 @@ ROOT = BOOK.parent
 DOCS = ROOT / "docs"
 LIBRARY = ROOT / "src" / "glassformer"
 MEASURES = BOOK / "experiments" / "measure"
-SUMMARIES = BOOK / "zh" / "experiments.md"
-"""Chinese summaries of the experiments, one section each, under the anchor of its experiment's name."""
 CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
 """The line that replaces a folded cell of assertions, by language."""
 
@@ -36,8 +34,8 @@ _ADDRESS = re.compile(r'((?:xlink:)?href|src)="([^"]+)"')
 
 
 def translatable(text: str) -> str:
-    """Return a cell's English text without the rows of chapters that are not translated; experiments have summaries."""
-    return ROW.sub(lambda row: row[0] if "/" in row[1] or (BOOK / "zh" / f"{row[1]}.md").exists() else "", text)
+    """Return a cell's English text without the rows of chapters that are not translated."""
+    return ROW.sub(lambda row: row[0] if (BOOK / "zh" / f"{row[1]}.md").exists() else "", text)
 
 
 def key(text: str) -> str:
@@ -81,14 +79,6 @@ def localised(chapter: Chapter, notebook: nbformat.NotebookNode, language: str) 
             if markdown := output.get("data", {}).get("text/markdown"):
                 output.data["text/markdown"] = chinese_markdown(chapter.name, markdown)
     return notebook
-
-
-@cache
-def summaries() -> dict[str, str]:
-    """Return the Chinese summary of each experiment that has one, by the name of the experiment's page."""
-    text = SUMMARIES.read_text(encoding="utf-8")
-    _, *parts = re.split(r'^<span id="(\w+)"></span>\n', text, flags=re.MULTILINE)
-    return {f"experiments/{name}": part.strip() for name, part in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _with_english_anchors(english: str, text: str) -> str:
@@ -207,8 +197,6 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             return f"{english}source/{file}.html{end}"
         if path.suffix == ".py" and (path.is_relative_to(BOOK) or path.parent == GUIDE):
             name = page_name(path)
-            if "experiments" in names and page != "experiments" and name in summaries() and not end:
-                return f"{top}experiments.html#{path.stem}"
             return f"{top if name in names else english}{name}.html{end}"
         if path.is_relative_to(BOOK / "maps"):
             name = f"maps/{path.stem}"

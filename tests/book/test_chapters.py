@@ -8,7 +8,6 @@ import tomllib
 from codeop import CommandCompiler
 from itertools import chain, pairwise
 from pathlib import Path
-from statistics import fmean
 
 import jupytext
 import nbformat.v4
@@ -19,14 +18,12 @@ from navigation import reading_minutes
 from pages import (
     CHECKED,
     ROOT,
-    SUMMARIES,
     addresses,
     definitions,
     key,
     localised,
     notebook_page,
     slug,
-    summaries,
     translatable,
     translations,
 )
@@ -195,15 +192,13 @@ def test_the_recurrent_models_use_all_their_weights_and_are_as_large_as_the_tran
     assert len(result("recurrent")["seeds"]) == 3
 
 
-def test_every_experiment_is_in_the_chinese_summaries():
-    assert set(summaries()) == {one.name for one in EXPERIMENTS}
-
-
 def test_a_chapter_without_a_translation_is_read_in_english():
     """Its row in the overview's table needs no translation either."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# New")])
     assert localised(Chapter(BOOK / "new.py", "new"), notebook, "zh") is None
     assert addresses(BOOK, "attention", {"attention"}, "zh", set())("new.py") == "../new.html"
+    here = addresses(BOOK, "decoding", {"experiments/beam"}, "zh", set())
+    assert here("experiments/beam.py#longer-sentences") == "experiments/beam.html#longer-sentences"
     table = next(one.source for one in jupytext.read(BY_NAME["overview"].path).cells if "| page |" in one.source)
     row = "| [Positions](positions.py) |"
     assert row in table
@@ -308,64 +303,12 @@ def test_each_row_of_the_table_is_a_label_of_its_page():
     assert unknown == []
 
 
-def test_the_chinese_summaries_are_of_experiments_and_lead_to_their_pages():
-    sections = summaries()
-    headings = re.findall(r"^## (.*)$", "\n".join(sections.values()), flags=re.MULTILINE)
-    assert not {f"experiments/{slug(heading)}" for heading in headings} & set(sections)  # an anchor must be unique
-    for name, section in sections.items():
-        assert section.endswith(f"[英文全文](../{name}.py)")
-        assert section.index("**问题。**") < section.index("**测量。**") < section.index("**结论。**")
-
-
-def test_a_link_to_an_experiment_leads_to_its_chinese_summary_on_a_chinese_page():
-    address = addresses(BOOK, "decoding", {"decoding", "experiments"}, "zh", set())
-    assert address("experiments/beam.py") == "experiments.html#beam"
-    assert address("experiments/beam.py#longer-sentences") == "../experiments/beam.html#longer-sentences"
-    assert addresses(BOOK / "zh", "experiments", {"experiments"}, "zh", set())("../experiments/beam.py").startswith(
-        "../"
-    )
-    assert (
-        addresses(BOOK, "decoding", {"experiments/beam"}, "en", set())("experiments/beam.py") == "experiments/beam.html"
-    )
-
-
 def test_a_link_of_a_chinese_page_into_the_explorer_opens_it_in_chinese():
     address = addresses(BOOK, "overview", {"overview"}, "zh", set())
     assert address("../runs/demo/explorer.html") == "../explorer.html#language=zh"
     assert address("../runs/demo/explorer.html#chapter=2") == "../explorer.html#chapter=2&language=zh"
     assert address("../runs/demo/explorer.html#language=zh&view=stage") == "../explorer.html#language=zh&view=stage"
     assert addresses(BOOK, "overview", {"overview"}, "en", set())("../runs/demo/explorer.html") == "explorer.html"
-
-
-def test_the_tables_of_the_chinese_summaries_have_the_measured_numbers():
-    parts, norms, alignment, importance = map(result, ("parts", "norms", "alignment", "importance"))
-    kinds = dict(
-        zip(
-            ("一样不缺", "不除以", "没有位置", "不乘", "一个头", "一个头，不除以"),
-            parts["models"].values(),
-            strict=True,
-        )
-    )
-    heads = dict(zip(("八个头", "一个头"), result("one_head")["models"].values(), strict=True))
-    rows = [
-        (kind, [f"{fmean(seeds):.1f}" for seeds in model["exact"].values()])
-        for kind, model in (*kinds.items(), *heads.items())
-    ]
-    rows += [
-        (kind, ["、".join(f"{share:.1f}".removesuffix(".0") for share in seeds)])
-        for kind, seeds in zip(("有预热", "无预热") * 2, norms["final"]["exact"].values(), strict=True)
-    ]
-    for name, label in (("uniform", "随机猜测"), ("diagonal", "对角线")):
-        rows.append((label, ["、".join(f"{seed[name]['right']:.1f}" for seed in alignment["baselines"])]))
-    for name, label in (("layer 0", "第一层"), ("layer 1", "最后一层"), ("mean", "两层所有头")):
-        rows.append((label, ["、".join(f"{seed['writes'][name]['right']:.1f}" for seed in alignment["heads"])]))
-    guesses = [seed["guesses"] for seed in importance["words"]]
-    rows.append(("权重最大的", ["、".join(f"{seed['cross']['first']:.1f}" for seed in guesses)]))
-    rows.append(("改用梯度", ["、".join(f"{seed['gradient']['first']:.1f}" for seed in guesses)]))
-    rows.append(("权重与影响", ["、".join(f"{seed['cross']['rank']:.2f}" for seed in guesses)]))
-    text = SUMMARIES.read_text(encoding="utf-8")
-    for label, cells in rows:
-        assert re.search(rf"^\| .*{label}.* \| {re.escape(' | '.join(cells))} \|$", text, flags=re.MULTILINE), label
 
 
 def result(experiment: str):

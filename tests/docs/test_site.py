@@ -53,7 +53,7 @@ def test_the_site_is_built():
         "reference/commands",
         "attention",
         "zh/attention",
-        "zh/experiments",
+        "zh/experiments/beam",
         "errata",
         "maps/paper",
     }
