@@ -994,6 +994,18 @@ torch.testing.assert_close(answer, causal, atol=1e-12, rtol=0)
 answer
 
 # %% [markdown]
+# **6.** *Medium · 4 min · on the stage.* One head of cross-attention gives “animal” more than 0.9 of its weight when
+# the model writes “il”. [Find it on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&row=10&task=attention),
+# in an opened box.
+#
+# <details><summary>Hint</summary>
+#
+# Open the decoder's second attention, the one with lines from the encoder. The heads are in the row *Joined*; try both
+# layers, by clicking the edge of the other layer on the figure.
+#
+# </details>
+#
 # ## Next
 #
 # With one attention, each word has one row of weights, so it can ask one question. The next chapter, [several

@@ -837,6 +837,17 @@ assert np.allclose(alone["log_probs"][0], point["log_probs"][0], atol=1e-12)
 print("the same: the row of <bos> never saw chat. So all rows can be trained at once.")
 
 # %% [markdown]
+# **5.** *Medium · 4 min · on the stage.* You can now imagine what happens if one step of the calculation is wrong.
+# [Make a mistake on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=changes&task=mistake)
+# that changes the translation; not every mistake does.
+#
+# <details><summary>Hint</summary>
+#
+# The list is under *Classic mistakes*. First guess for each one how much of the numbers it changes.
+#
+# </details>
+#
 # ## Next
 #
 # You have seen every number of a model that knows eight words, and its loss. [Backwards by

@@ -917,6 +917,17 @@ for each in pre.decoder.layers:
 torch.testing.assert_close(pre.decoder.norm(x), pre.decoder_output(target_input, pre_memory, source))
 
 # %% [markdown]
+# **5.** *Easy · 2 min · on the stage.* The decoder decides about a pronoun by looking at the source. [Turn the look of
+# one head on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&task=turn),
+# until the model writes “elle”.
+#
+# <details><summary>Hint</summary>
+#
+# Drag the blue knot in cross-attention from “tired” up to a different word.
+#
+# </details>
+#
 # ## Next
 #
 # The decoder's output is still 12 numbers (or 512) at each position. How they become a probability for each word of

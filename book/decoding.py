@@ -815,6 +815,16 @@ assert both[1] > both[0]  # the longer one wins, although its log probability is
 both
 
 # %% [markdown]
+# **6.** *Easy · 2 min · on the stage.* How wide must the beam be, before a translation with “elle” is among those that
+# it finds? [Widen it on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&beam=1&zoom=%7B%22box%22:%22decoder.softmax%22,%22key%22:null%7D&panel=beam&task=beam).
+#
+# <details><summary>Hint</summary>
+#
+# The field *Beam size* is above the tree, and the finished outputs are listed below it.
+#
+# </details>
+#
 # ## Next
 #
 # You have now seen every part at work. [By hand](by_hand.py) computes a whole tiny Transformer, number by number, as

@@ -762,6 +762,16 @@ assert changed.tolist() == [1, 3, 7]  # only the rows of [1, 7, 7, 3]
 weights.grad
 
 # %% [markdown]
+# **5.** *Easy · 2 min · on the stage.* Which single word of the sentence makes *it* feminine in French? [Try it on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=changes&task=what_if):
+# the page says when the model writes “elle”.
+#
+# <details><summary>Hint</summary>
+#
+# “La rue” is feminine. Click a word under *Words*, and give the animal a property that only a street has.
+#
+# </details>
+#
 # ## Next
 #
 # The vectors know which words the sentence has, but not their order: "The dog saw the cat." and "The cat saw the dog."

@@ -946,6 +946,16 @@ for number in (0, 1):
 torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 
 # %% [markdown]
+# **5.** *Medium · 4 min · on the stage.* Does a head of the encoder look from “it” at “tired”? [Find the head on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&task=look).
+#
+# <details><summary>Hint</summary>
+#
+# Click “it” in the source. Then click the small pictures of the heads in the encoder's attention, and go to the other
+# layer by its edge.
+#
+# </details>
+#
 # ## Next
 #
 # [Vectors in the plane](geometry.py) draws what you have computed: where words lie, and how they move from layer to

@@ -616,6 +616,16 @@ print(
 assert plural_share.max() > 0.9
 
 # %% [markdown]
+# **5.** *Easy · 2 min · on the stage.* For one word, most hidden units are silent. [Click such a unit on the
+# stage](../runs/demo/explorer.html#text=The+cow+is+tired.&task=feed_forward), and look at what its sum was before the
+# ReLU.
+#
+# <details><summary>Hint</summary>
+#
+# Open a *Feed forward* box. All its units stand in a grid; the empty places are the silent ones.
+#
+# </details>
+#
 # ## Next
 #
 # Now you have all the parts of a layer: attention with its masks, add & norm, and this network. Put together, they make

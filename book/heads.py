@@ -868,6 +868,16 @@ assert words[answer.argmax()] == "I"
 # The big head now asks "who?" alone. "Where?" would take another head, as wide as this one.
 
 # %% [markdown]
+# **6.** *Easy · 2 min · on the stage.* Can a single head decide a word? [Switch one off on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=changes&task=head),
+# so that “il” has less than half of the probability.
+#
+# <details><summary>Hint</summary>
+#
+# Under *Heads*, try cross-attention first. The figure's sentence names a head that “il” depends on.
+#
+# </details>
+#
 # ## Next
 #
 # Not every word may look at every other one: padding is not a word, and a translation must not see its own future.

@@ -768,6 +768,16 @@ with torch.no_grad():
 assert (behind - in_front).abs().max() > 1e-3
 
 # %% [markdown]
+# **5.** *Easy · 3 min · on the stage.* A mask can hide any word. [Hide one on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=changes&task=hide),
+# so that “il” falls below 0.1.
+#
+# <details><summary>Hint</summary>
+#
+# Under *Mask*, choose a word as the key, and hide it from everyone. Which words tell the model who was tired?
+#
+# </details>
+#
 # ## Next
 #
 # Attention is now complete: [scaled](attention.py), [in several heads](heads.py), and masked. What it returns is

@@ -707,6 +707,25 @@ torch.testing.assert_close(other_way, same)
 ours_epsilon
 
 # %% [markdown]
+# **6.** *Easy · 1 min · on the stage.* Before the softmax, scores can be divided by a temperature. [Find one on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&chapter=5&act=1&row=10&task=temperature)
+# at which “il” has more than 0.99.
+#
+# <details><summary>Hint</summary>
+#
+# Is the distribution sharper above 1, or below?
+#
+# </details>
+#
+# **7.** *Easy · 2 min · on the stage.* At which word of this translation is the model least sure? [Open Softmax there,
+# on the stage](../runs/demo/explorer.html#text=He+walked+down+the+street+to+get+to+the+bank.&task=softmax).
+#
+# <details><summary>Hint</summary>
+#
+# Click the written words one after the other, and compare the numbers beside the longest bars.
+#
+# </details>
+#
 # ## Next
 #
 # Now there is a loss and a gradient. [Training](training.py) uses the gradient to make the loss small.

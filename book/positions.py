@@ -815,6 +815,17 @@ pictures.heat_map(
 )
 
 # %% [markdown]
+# **6.** *Medium · 3 min · on the stage.* In many dimensions, a position adds almost nothing to a word. [Find such a
+# number on the stage](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&task=positions): click one that
+# is closer to 0 than 0.01.
+#
+# <details><summary>Hint</summary>
+#
+# Open the box *+ Position* of the encoder. The slow hands stand to the right: there, the sine of a small position is
+# almost 0.
+#
+# </details>
+#
 # ## Next
 #
 # Words now have vectors, and the vectors contain their positions. Next, the words look at each other:

@@ -785,6 +785,16 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 torch.testing.assert_close(small.encoder.norm(total), trace["encoder.output"])
 
 # %% [markdown]
+# **5.** *Medium · 3 min · on the stage.* Adding a sub-layer's output can turn a number around. [Find one on the
+# stage](../runs/demo/explorer.html#text=The+cow+is+tired.&task=norm): click a number that changes its sign in an *Add &
+# norm*.
+#
+# <details><summary>Hint</summary>
+#
+# Open an *Add & norm*, and compare the lowest strip with the strip of the sums. A bar upwards is a number above 0.
+#
+# </details>
+#
 # ## Next
 #
 # The frame around each sub-layer is complete. Two kinds of sub-layer go into it: [attention](attention.py) and the

@@ -914,6 +914,17 @@ pictures.heat_map(
 )
 
 # %% [markdown]
+# **5.** *Easy · 2 min · on the stage.* A model learns words before it learns what decides between them. [Find a step of
+# the training on the
+# stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&sheet=true&panel=training&task=learning)
+# at which it already writes a sentence, but with the wrong pronoun.
+#
+# <details><summary>Hint</summary>
+#
+# The slider goes through the snapshots. The wrong pronoun is “elle”.
+#
+# </details>
+#
 # ## Next
 #
 # What does each part of the model buy? [Grow it](grow_it.py) puts the model together part by part, and trains it after

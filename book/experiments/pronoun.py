@@ -535,6 +535,16 @@ assert by_chance < 1 and sum(map(len, shared)) <= 2
 shared, by_chance
 
 # %% [markdown]
+# **4.** *Easy · 3 min · on the stage.* Put a second sentence under the first, [on the
+# stage](../../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&task=second),
+# so that the French differs in the pronoun. Which weights are outlined?
+#
+# <details><summary>Hint</summary>
+#
+# Choose *Compare with* in the menu ⋯, and type the same sentence with “wide”.
+#
+# </details>
+#
 # ## Next
 #
 # [Hiding the key of "street"](hidden_key.py) asks which words are needed, and where. [Patching "tired" into

@@ -4,6 +4,7 @@ import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
 import { CHAPTERS, chapterOfScene } from "./stage/chapters.ts";
+import { TASKS } from "./stage/tasks.ts";
 import { isBox } from "./stage/zoom_box.ts";
 import { boxOfPanel } from "./stage/zoom_segments.ts";
 import { enteredCell } from "./numbers/cells.ts";
@@ -208,6 +209,7 @@ const LOOKS = {
   zoom: ({ box, key }, { config }) => isBox(config, box) && (key === null || isPlace(key)),
   chapter: (value) => isPlace(value, CHAPTERS.length + 1),
   act: (value) => isPlace(value, 9),
+  task: (value) => !value || Object.hasOwn(TASKS, value),
   sheet: (value) => typeof value === "boolean",
   second: (value, { engine, payload }) =>
     typeof value.text === "string" &&
@@ -242,6 +244,7 @@ const TEXTS = [
   "face",
   "panel",
   "beside",
+  "task",
 ]; // all other values are JSON
 
 /** Returns the state that a hash describes; throws for an invalid hash. */

@@ -50,6 +50,7 @@ function firstLooks(config: ModelConfig): Looks {
     chapter: 0,
     act: 0,
     lecture: false,
+    task: "",
     temperature: 2,
     sheet: false,
     heads: Object.fromEntries(heads) as Record<FamilyId, HeadPlace>,

@@ -91,6 +91,8 @@ export interface Looks {
   act: number;
   /** Whether the stage fills the screen, for a room of listeners. */
   lecture: boolean;
+  /** The task of a book's exercise that is shown; "" = none. */
+  task: string;
   /** The temperature that the reader tries in the chapter about choosing. */
   temperature: number;
   heads: Record<FamilyId, HeadPlace>;

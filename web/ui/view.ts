@@ -9,6 +9,7 @@ import { followChapters, welcome } from "./stage/chapter_view.ts";
 import { followLecture } from "./stage/lecture.ts";
 import { createOutline } from "./stage/outline.ts";
 import { createStage } from "./stage/stage.ts";
+import { createTask } from "./stage/tasks.ts";
 
 import type { Host, Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
@@ -115,7 +116,7 @@ function build(root: HTMLElement, app: App) {
   refill(root, element("div", { class: "gf-problem" }, problems), figure.element, scene, outline);
   watchSize(root, app);
   return () => {
-    root.append(createNumbers(app));
+    root.append(createNumbers(app), createTask(app));
     figure.begin();
     followChapters(app);
     followLecture(app, root);

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 359_500
-LARGEST_STYLES = 52_900
+LARGEST = 363_000
+LARGEST_STYLES = 53_200
 WEB = Path(__file__).parents[3] / "web"
 
 
