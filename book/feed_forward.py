@@ -67,6 +67,15 @@ import glassformer as gf
 from glassformer.watch import pictures
 
 x = torch.tensor([1.0, 2, 0, -1], dtype=torch.float64)
+x.shape
+
+# %% [markdown]
+# ### Expand
+#
+# Each hidden unit has one column of $W_1$ and one number of $b_1$. Take the second unit: its column is (0, 1, 0, −1),
+# so its answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. Here are all eight at once:
+
+# %%
 W_1 = torch.tensor(
     [
         [1, 0, -1, 2, 0, 1, -1, 0],
@@ -77,30 +86,7 @@ W_1 = torch.tensor(
     dtype=torch.float64,
 )
 b_1 = torch.tensor([1.0, 0, -2, 1, 1, 0, 0, -1], dtype=torch.float64)
-W_2 = torch.tensor(
-    [
-        [1, 0, 0, -1],
-        [0, 1, 0, 0],
-        [5, 5, 5, 5],
-        [0, 0, 2, 1],
-        [1, -1, 1, -1],
-        [2, 0, 0, 2],
-        [-1, 0, 1, 0],
-        [0, 1, -1, 1],
-    ],
-    dtype=torch.float64,
-)
-b_2 = torch.tensor([0.0, 0, 1, -1], dtype=torch.float64)
-print(tuple(x.shape), tuple(W_1.shape), tuple(W_2.shape))
-
-# %% [markdown]
-# ### Expand
-#
-# Each hidden unit has one column of $W_1$ and one number of $b_1$. Take the second unit: its column is (0, 1, 0, −1),
-# so its answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. Here are all eight at once:
-
-# %%
-hidden = x @ W_1 + b_1  # (4,) -> (8,)
+hidden = x @ W_1 + b_1  # (4,) @ (4, 8) -> (8,)
 hidden
 
 # %% tags=["hide-input", "check"]
@@ -124,12 +110,25 @@ activated
 # 1·(1, 0, 0, −1) + 3·(0, 1, 0, 0) + 1·(0, 0, 2, 1) + 3·(−1, 0, 1, 0) + 2·(0, 1, −1, 1) + (0, 0, 1, −1) = (−2, 5, 4, 1)
 
 # %%
-output = activated @ W_2 + b_2  # (8,) -> (4,)
-
-by_rows = b_2 + sum(activated[unit] * W_2[unit] for unit in range(8))
+W_2 = torch.tensor(
+    [
+        [1, 0, 0, -1],
+        [0, 1, 0, 0],
+        [5, 5, 5, 5],
+        [0, 0, 2, 1],
+        [1, -1, 1, -1],
+        [2, 0, 0, 2],
+        [-1, 0, 1, 0],
+        [0, 1, -1, 1],
+    ],
+    dtype=torch.float64,
+)
+b_2 = torch.tensor([0.0, 0, 1, -1], dtype=torch.float64)
+output = activated @ W_2 + b_2  # (8,) @ (8, 4) -> (4,)
 output
 
 # %% tags=["hide-input", "check"]
+by_rows = b_2 + sum(activated[unit] * W_2[unit] for unit in range(8))
 assert torch.equal(output, by_rows)
 assert output.tolist() == [-2, 5, 4, 1]
 
@@ -140,7 +139,7 @@ assert output.tolist() == [-2, 5, 4, 1]
 # ### At each position alike
 #
 # Now take three positions at once. The code stays the same, because the matrices act on the last axis. "Position-wise"
-# means three things, which the next cell checks. One position at a time gives the same results as all at once. If the
+# means three things, which the folded assertions check. One position at a time gives the same results as all at once. If the
 # positions are shuffled, so are the results. If one position changes, no other result does.
 
 
@@ -153,14 +152,13 @@ def ffn(x):
 torch.manual_seed(1)
 sequence = torch.stack([x, *torch.randn(2, 4, dtype=torch.float64)])  # (T, D) = (3, 4)
 all_at_once = ffn(sequence)
+all_at_once
 
+# %% tags=["hide-input", "check"]
 one_by_one = [ffn(position) for position in sequence]
 order = [2, 0, 1]
 other = sequence.clone()
 other[2] = 100
-all_at_once
-
-# %% tags=["hide-input", "check"]
 torch.testing.assert_close(all_at_once, torch.stack(one_by_one))
 torch.testing.assert_close(ffn(sequence[order]), all_at_once[order])
 torch.testing.assert_close(ffn(other)[:2], all_at_once[:2])
@@ -269,9 +267,9 @@ assert everything == 63_082_496
 #
 # The paper says: "Another way of describing this is as two convolutions with kernel size 1." A convolution slides a
 # small window along the sequence and applies one matrix to the window's contents. A window of size 1 contains a single
-# position.
+# position. With the same numbers, two such convolutions give the same outputs.
 
-# %%
+# %% tags=["hide-input", "check"]
 first = nn.Conv1d(4, 8, kernel_size=1).double()
 second = nn.Conv1d(8, 4, kernel_size=1).double()
 with torch.no_grad():
@@ -281,8 +279,6 @@ with torch.no_grad():
     second.bias.copy_(b_2)
 
 convolved = second(first(sequence.T[None]).relu())[0].T  # Conv1d wants (B, D, T)
-
-# %% tags=["hide-input", "check"]
 torch.testing.assert_close(convolved, all_at_once)
 
 # %% [markdown]
@@ -293,11 +289,11 @@ torch.testing.assert_close(convolved, all_at_once)
 # $$(x W_1 + b_1) W_2 + b_2 = x\,(W_1 W_2) + (b_1 W_2 + b_2)$$
 
 # %%
-without_bend = (sequence @ W_1 + b_1) @ W_2 + b_2
-one_matrix = sequence @ (W_1 @ W_2) + (b_1 @ W_2 + b_2)
 (W_1 @ W_2).shape  # 16 numbers do the work of 64
 
 # %% tags=["hide-input", "check"]
+without_bend = (sequence @ W_1 + b_1) @ W_2 + b_2
+one_matrix = sequence @ (W_1 @ W_2) + (b_1 @ W_2 + b_2)
 torch.testing.assert_close(without_bend, one_matrix)
 
 # %% [markdown]
@@ -343,16 +339,13 @@ pictures.curves(
 # split through the encoder and record the activations of its second layer for every token.
 
 # %%
-from functools import partial
-
 from glassformer.corpus.tasks import english_french
 from glassformer.corpus.tasks.world.nouns import NOUNS
 
 RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
 translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 tokenizer = translator.bundle.source_tokenizer
-# The training sentences are not needed here.
-test = english_french(train=1).splits["test"]
+test = english_french(train=1).splits["test"]  # the training sentences are not needed here
 
 rows = [[*tokenizer.encode(example.source), tokenizer.eos_id] for example in test]
 longest = max(map(len, rows))
@@ -447,43 +440,50 @@ pictures.picture(
 
 # %% [markdown]
 # Before you believe it, take one more step. A unit that *responds* to gender need not be a unit that the model *uses*.
-# So we change the two units: at every position, silence one and make the other loud, then the other way round. Does "la
-# vache" become "le vache"?
-
+# So we change the units and see whether "la vache" becomes "le vache". Two units of 256 are seldom enough for that,
+# because the gender is stored in many places: in other units, and in the stream itself, which already holds the word. So
+# we move all 256 units together, in the direction that separates the genders: the *difference of the means* of masculine
+# and feminine nouns. Added once, it makes the average feminine noun an average masculine one. Here it is added or
+# subtracted twice, at every position:
 
 # %%
-def turned(activated, silent, loud):
-    """Return the activations with one unit silent and another one loud at every position."""
-    activated = activated.clone()
-    activated[..., silent] = 0.0
-    activated[..., loud] = 4.0
-    return activated
+is_masculine = torch.tensor([gender.get(word) == "m" for word in words])
+is_feminine = torch.tensor([gender.get(word) == "f" for word in words])
+difference = activated[is_masculine].mean(0) - activated[is_feminine].mean(0)  # (units,)
 
 
-changed = tried = 0
-for sentence in ("The cow is tired.", "The boy saw the queen."):
-    usual = translator.translate([sentence])[0].text
-    print(usual)
-    pair = (most_feminine, most_masculine)
-    for silent, loud in (pair, pair[::-1]):
-        edit = partial(turned, silent=silent, loud=loud)
-        with gf.intervene(translator.model, {point: edit}):
-            text = translator.translate([sentence])[0].text
-        print(f"    unit {loud} loud, {silent} silent: {text}")
-        tried, changed = tried + 1, changed + (text != usual)
+def translated(sentence, times):
+    """Return the translation with the difference added so many times; a unit cannot fall below 0."""
+    with gf.intervene(translator.model, {point: lambda units: (units + times * difference).clamp(min=0)}):
+        return translator.translate([sentence])[0].text
 
-print(f"{changed} of {tried} translations change")
+
+changed = 0
+for sentence in ("The cow is tired.", "The boy saw the queen.", "The cat slept on the table."):
+    found = {name: translated(sentence, times) for name, times in (("as it is", 0), ("masculine", 2), ("feminine", -2))}
+    changed += len({*found.values()} - {found["as it is"]})
+    print("\n".join(f"{name:9} {text}" for name, text in found.items()))
+
+print(f"{changed} of 6 translations change")
+
+# %% tags=["hide-input", "check"]
+assert changed > 0
 
 # %% [markdown]
-# The gender is stored in many places: in other units, and in the stream itself, which already holds the word. Where the
-# article stays the same, two units of 256 were not enough to overrule them. *What a unit shows* and *what a unit does*
-# are two different questions; the experiment on [patching](experiments/patching.py) asks the second one. You can look
-# at every unit in the explorer, word by word: [the feed-forward network of the second
+# Look at the articles and the adjectives. Where a translation changes, they follow the gender that we have set, not the
+# noun's. So the model uses this direction. *What a unit shows* and *what a unit does* are two different questions; the experiment on
+# [patching](experiments/patching.py) asks the second one. You can look at every unit in the explorer, word by word: [the
+# feed-forward network of the second
 # layer](../runs/demo/explorer.html#text=The+cow+is+tired.&sourceWord=1&zoom=%7B%22box%22:%22encoder.layers.1.feed_forward%22,%22key%22:null%7D).
 #
 # ### A memory of keys and values?
 #
-# You can also picture this network as a memory. This picture is **an intuition, not a fact about every unit**. Look at
+# You can also picture this network as a memory. This picture is **an intuition, not a fact about every unit**.
+#
+# <details>
+# <summary>How attention and this network compare</summary>
+#
+# Look at
 # the sum by rows [above](#contract). Each unit compares x with its column of $W_1$, by a dot product, and hands over
 # its row of $W_2$: the better the match, the more of the row. Attention does the same with keys and values, but here
 # the keys and values are learned, fixed, and many:
@@ -499,6 +499,8 @@ print(f"{changed} of {tried} translations change")
 # Geva et al. (2021, "Transformer Feed-Forward Layers Are Key-Value Memories") found units in large language models that
 # fit this picture well. The randomly drawn units above show how far it goes here. One difference remains: softmax makes
 # the keys compete, while ReLU lets each unit speak for itself.
+#
+# </details>
 
 # %% [markdown]
 # ## What goes wrong

@@ -112,7 +112,6 @@ by_hand
 
 # %%
 norm = nn.LayerNorm(4, dtype=torch.float64)
-assert norm.eps == eps
 with torch.no_grad():
     norm.weight.copy_(gain)
     norm.bias.copy_(bias)
@@ -130,6 +129,7 @@ batch = torch.randn(2, 3, 4, dtype=torch.float64)
 norm(batch).shape
 
 # %% tags=["hide-input", "check"]
+assert norm.eps == eps
 torch.testing.assert_close(norm(x), by_hand)
 torch.testing.assert_close(norm(batch), layer_norm(batch, gain, bias))
 
@@ -159,11 +159,10 @@ batch_norm = nn.BatchNorm1d(4, dtype=torch.float64)  # wants (B, D, T)
 print("layer norm's means:", tuple(batch.mean(-1, keepdim=True).shape))
 print("batch norm's means:", tuple(batch.mean((0, 1), keepdim=True).shape))
 
+# %% tags=["hide-input", "check"]
 means = batch.mean((0, 1), keepdim=True)
 variances = batch.var((0, 1), correction=0, keepdim=True)
 expected = (batch - means) / torch.sqrt(variances + eps)
-
-# %% tags=["hide-input", "check"]
 torch.testing.assert_close(batch_norm(batch.mT).mT, expected)
 
 # %% [markdown]
@@ -214,6 +213,11 @@ print("pre-norm: ", rounded(pre))
 from glassformer.model.residual import Residual
 from glassformer.model.taps import Tap
 
+for placement in ("post", "pre"):
+    residual = Residual(nn.LayerNorm(4), placement, dropout=0.0, tap=Tap()).double()
+    print(f"{placement}-norm:", rounded(residual(batch, sublayer)))
+
+# %% tags=["hide-input", "check"]
 for placement, expected in (("post", post), ("pre", pre)):
     residual = Residual(nn.LayerNorm(4), placement, dropout=0.0, tap=Tap()).double()
     torch.testing.assert_close(residual(batch, sublayer), expected)
@@ -328,14 +332,25 @@ pictures.curves(
 # ### Does it keep the position?
 #
 # The position is added to the words once, below the first layer. Many tutorials say that the residual connections carry it
-# up through the stack. We measure it as in [positions](positions.py#adding-and-what-stays-apart): one matrix, fitted by
+# up through the stack. That is true, but the position fades on the way. The picture shows how many positions can still
+# be read after each layer. Without residual connections, the position is gone after two layers, because an untrained head
+# looks everywhere about equally and hands nearly the same average to every position. With them it fades slowly, and more
+# slowly in pre-norm, where the stream is only added to.
+#
+# <details>
+# <summary>How this is measured</summary>
+#
+# We measure it as in [positions](positions.py#adding-and-what-stays-apart): one matrix, fitted by
 # least squares on half of 400 sentences of random words, reads the position off each vector of the other half. There are
 # 12 positions, so guessing is right in 8 % of the cases. We read the stream below each encoder layer, and the memory, of
 # two untrained models with 6 layers, and of the demo. Then we take the residual connections away: $x \leftarrow
-# \mathrm{LayerNorm}(\mathrm{Sublayer}(x))$.
+# \mathrm{LayerNorm}(\mathrm{Sublayer}(x))$. Two limits: one matrix reads only what lies open, and the demo was trained
+# *with* residual connections, so that without them its layers get inputs that they have never seen.
+#
+# </details>
 
 
-# %%
+# %% tags=["hide-cell"]
 def read_position(x):
     """Return the share of positions that one matrix reads right in the unseen half."""
     x = torch.cat([x.double(), torch.ones(*x.shape[:2], 1)], -1)  # a column of ones, for the bias
@@ -377,13 +392,6 @@ assert all(left[name, True][-1] > 0.3 for name in models)
 assert all(left[name, False][2] < 0.12 for name in models)
 assert left["pre-norm", True][-1] > left["post-norm", True][-1]
 
-# %% [markdown]
-# Without residual connections the position is gone after two layers. An untrained head looks everywhere about equally, so
-# it hands nearly the same average to every position; only the $x$ that is added keeps them apart. With residual
-# connections the position fades slowly, and more slowly in pre-norm, where the stream is only added to. So the saying is
-# true. Two limits: one matrix reads only what lies open, and the demo was trained *with* residual connections, so that
-# without them its layers get inputs that they have never seen.
-
 # %% tags=["hide-input"]
 pictures.curves(
     {
@@ -401,12 +409,12 @@ pictures.curves(
 # %% [markdown]
 # ## How large the stream is
 #
-# Now we take two real Transformers, one for each placement. They are untrained and have 12 layers in each stack. The
-# next cell measures two things, for random sentences and the usual [loss](output.py). The first is the size of the
+# Now we take two real Transformers, one for each placement. They are untrained and have 12 layers in each stack. We
+# measure two things (in the folded code), for random sentences and the usual [loss](output.py). The first is the size of the
 # stream before each encoder layer (the root of the mean square of its entries). The second is the size of the gradient
 # for one weight matrix of each decoder layer (the second matrix of its feed-forward network).
 
-# %%
+# %% tags=["hide-input"]
 LAYERS = 12
 stream, gradient = {}, {}
 for placement in ("post", "pre"):
@@ -432,9 +440,8 @@ for placement in ("post", "pre"):
         sizes = [round(value, 2) for value in gradient[placement, stack]]
         print(placement, stack, "gradient:", sizes)
 
-first, *_, last = gradient["post", "decoder"]
-
 # %% tags=["hide-input", "check"]
+first, *_, last = gradient["post", "decoder"]
 assert max(stream["post"][1:]) < 1.01
 assert stream["pre"][LAYERS - 1] > 2
 assert abs(stream["pre"][-1] - 1) < 0.01  # after the final norm
@@ -550,9 +557,9 @@ def ten(x):
 
 print("training:  ", residual.train()(ones, ten)[0, 0].tolist())
 print("evaluation:", residual.eval()(ones, ten)[0, 0].tolist())
-many = residual.train()(ones.expand(1, 50, 8), ten)
 
 # %% tags=["hide-input", "check"]
+many = residual.train()(ones.expand(1, 50, 8), ten)
 assert set(many.flatten().tolist()) == {1.0, 21.0}  # 1 + 0, or 1 + 10 / 0.5
 assert (residual.eval()(ones, ten) == 11).all()
 
@@ -564,10 +571,18 @@ assert (residual.eval()(ones, ten) == 11).all()
 #
 # Many tutorials drop in two further places: the attention *weights*, after the softmax, and the inner numbers of the
 # feed-forward network, after the ReLU. The paper (§5.4) has neither; its authors' program tensor2tensor has both as
-# settings. So does our model: `attention_dropout` and `activation_dropout`. Both are 0 unless you set them. With a
-# dropped weight, a query cannot look at a key for one update, and the remaining weights do not sum to 1:
+# settings. So does our model: `attention_dropout` and `activation_dropout`. Both are 0 unless you set them. For the same
+# results as a tutorial's code, set `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
+#
+# <details>
+# <summary>What they do</summary>
+#
+# With a dropped weight, a query cannot look at a key for one update, and the remaining weights do not sum to 1. (ReLU sets
+# some inner numbers to 0 without any dropout.)
+#
+# </details>
 
-# %%
+# %% tags=["hide-cell"]
 sizes = {"d_model": 8, "heads": 1, "d_ff": 16, "dropout": 0.0}
 config = gf.ModelConfig.preset("tiny", vocab_size=11, **sizes, attention_dropout=0.5, activation_dropout=0.5)
 dropping = gf.Transformer(config)
@@ -588,10 +603,6 @@ defaults = gf.ModelConfig.preset("base", vocab_size=11)
 
 # %% tags=["hide-input", "check"]
 assert (defaults.dropout, defaults.attention_dropout, defaults.activation_dropout) == (0.1, 0, 0)  # the paper's
-
-# %% [markdown]
-# (ReLU sets some inner numbers to 0 without any dropout.) For the same results as a tutorial's code, set
-# `--set model.attention_dropout=0.1 --set model.activation_dropout=0.1`.
 
 # %% [markdown]
 # ## What goes wrong
@@ -639,7 +650,9 @@ for d in (4, 64, 512):
     wide = torch.randn(1000, d, dtype=torch.float64)
     factor = (another_norm(wide) / nn.functional.layer_norm(wide, (d,))).mean().item()
     print(f"d = {d:>3}: {100 * (1 - factor):.2f} % smaller")
-    assert abs(factor - math.sqrt((d - 1) / d)) < 1e-3
+
+# %% tags=["hide-input", "check"]
+assert abs(factor - math.sqrt((d - 1) / d)) < 1e-3
 
 # %% [markdown]
 # The place of eps matters for vectors that hardly vary. Entries of size $10^{-3}$ have a variance of $10^{-6}$. Inside
