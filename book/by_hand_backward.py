@@ -736,7 +736,7 @@ for part in (ENCODER, MASKED, CROSS):
 # %% [markdown]
 # ## Next
 #
-# You have seen every number of a model that knows eight words, forwards and backwards. [Real corpora](corpora.py) is
-# about models that know thousands: where their sentences come from, what may be wrong with them, and how to judge a
-# translation. [Training](training.py) repeats the step of this page until the model translates. In the library, read
+# You have seen every number of a model that knows eight words, forwards and backwards. [Byte pairs by hand](byte_pairs.py)
+# shows how a model gets by with a vocabulary of pieces, and cuts words that nobody has seen. [Training](training.py)
+# repeats the step of this page until the model translates. In the library, read
 # [training/objective.py](../src/glassformer/training/objective.py#smoothed_cross_entropy).

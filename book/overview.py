@@ -59,6 +59,7 @@
 # | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 35 | output and loss |
 # | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 40 | attention, the decoder |
 # | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
+# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 10 | embeddings |
 # | [Real corpora](corpora.py) | What changes with a corpus of your own? | 45 | training |
 # | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
 # | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 20 | all chapters; writing takes hours |

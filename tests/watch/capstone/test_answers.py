@@ -39,6 +39,7 @@ def test_every_answer_belongs_to_one_cell_of_its_chapter():
         ("decoding.5", [-2.5244, -2.4328], [-3.0, -3.5]),
         ("by_hand.1", 0.4473, 0.6326),
         ("by_hand_backward.1", -0.3735, -0.747),
+        ("byte_pairs.1", 21, 25),
         ("why_attention.1", 511, 512),
         ("why_attention.2", 20, 10),
         ("what_came_after.1", [3, 3, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]),

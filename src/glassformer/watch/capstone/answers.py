@@ -48,6 +48,7 @@ ANSWERS: Mapping[str, Sequence[float] | Callable[[Callable[..., Any]], bool]] = 
     "decoding.5": (-3.0 / (8 / 6) ** 0.6, -3.5 / (11 / 6) ** 0.6),
     "by_hand.1": (0.4473,),
     "by_hand_backward.1": (-0.3735,),
+    "byte_pairs.1": (21,),
     "what_came_after.1": (3, 3, 3, 4, 5, 6),
 }
 """By chapter and number of the exercise: numbers, or a function that tests the reader's function."""
