@@ -147,12 +147,7 @@ for part in (ENCODER, MASKED, CROSS):
     params[part] |= {name: np.zeros(4) for name in ("b_Q", "b_K", "b_V", "b_O")}
 
 for part in (ENCODER_FF, DECODER_FF):
-    params[part] = {
-        "W_1": draw(4, 6),
-        "b_1": draw(6),
-        "W_2": draw(6, 4),
-        "b_2": draw(4),
-    }
+    params[part] = {"W_1": draw(4, 6), "b_1": draw(6), "W_2": draw(6, 4), "b_2": draw(4)}
 
 for part in (ENCODER, MASKED, CROSS, ENCODER_FF, DECODER_FF):
     # for the layer norm that follows this sub-layer
@@ -217,6 +212,7 @@ def forward(params):
     return {name: (table if name.endswith("positions") else table[0]).numpy() for name, table in trace.items()}
 
 
+# %%
 point = forward(params)
 E, memory = params["embedding"]["E"], point["encoder.output"]
 probabilities = np.exp(point["log_probs"])
@@ -389,11 +385,7 @@ def attention_backward(part, slope, grads, upper, memory=None):
     scores = A * (weights - (A * weights).sum(-1, keepdims=True))
     query, key = scores @ k / math.sqrt(2), scores.transpose(0, 2, 1) @ q / math.sqrt(2)
     streams = {}
-    for name, table, read in (
-        ("Q", query, x),
-        ("K", key, memory),
-        ("V", value, memory),
-    ):
+    for name, table, read in (("Q", query, x), ("K", key, memory), ("V", value, memory)):
         both = np.concatenate([table[0], table[1]], axis=1)
         g[f"W_{name}"], g[f"b_{name}"] = read.T @ both, both.sum(0)
         streams[name] = both @ w[f"W_{name}"].T
@@ -403,6 +395,7 @@ def attention_backward(part, slope, grads, upper, memory=None):
     return output + streams["Q"], streams["K"] + streams["V"]
 
 
+# %%
 down, to_memory = attention_backward(CROSS, slope, grads, down, memory)
 slope[f"{CROSS}.input"] = down
 now = of(slope, CROSS)
@@ -589,16 +582,15 @@ show(
     DIMENSIONS,
 )
 print(f"loss before {loss:.4f}, after {loss_of(after):.4f}")
-assert loss_of(after) < loss
 
+# %% tags=["hide-input", "check"]
+assert loss_of(after) < loss
 put(model, params)  # the loss after the step was computed with other weights
 optimiser = torch.optim.Adam(model.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9)
 for weight, gradient in zip(model.parameters(), found):
     weight.grad = gradient
 
 optimiser.step()
-
-# %% tags=["hide-input", "check"]
 for name, weight in model.named_parameters():
     torch.testing.assert_close(weight.detach(), state(after)[name], rtol=0, atol=1e-9)
 
@@ -674,8 +666,10 @@ wrong = {
     "logits[<bos>, chat], sum over the rows": ((probabilities - smoothed)[0, 6], slope["logits"][0, 6]),
 }
 for what, (bad, good) in wrong.items():
-    assert abs(bad - good) > 0.005
     print(f"{what}: {short(bad)} instead of {short(good)}")
+
+# %% tags=["hide-input", "check"]
+assert all(abs(bad - good) > 0.005 for bad, good in wrong.values())
 
 # %% [markdown]
 # All five are found by the same check: compare with the change of the loss that `measured` finds by trying. PyTorch has

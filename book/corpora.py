@@ -92,6 +92,7 @@ torch.manual_seed(1)
 task = english_french(seed=1, train=9000, valid=10, test=400, unseen=10, pairs=4, senses=2, longer=4)
 
 
+# %%
 def short(examples):
     """Return the pairs of at most 8 words, for which one minute of training is enough."""
     return [(one.source, one.target) for one in examples if len(one.source.split()) <= 8]
@@ -114,6 +115,7 @@ planted = {
     "duplicate": 60,
     "test sentence": 30,
 }
+# %% tags=["hide-input"]
 places = iter(random.Random(1).sample(range(200, 3700), 200))  # the lines to damage, each at most once
 
 
@@ -159,6 +161,8 @@ bad = next(place for place in range(100, 200) if "é" in target[place])
 # one line from an old file: not UTF-8
 lines[bad] = f"{target[bad]}\n".encode("latin-1")
 (folder / "train.fr").write_bytes(b"".join(lines))
+
+# %%
 sorted(path.name for path in folder.iterdir())
 
 # %% [markdown]
@@ -171,7 +175,7 @@ sorted(path.name for path in folder.iterdir())
 # is used. Both are strict where guessing would be dangerous. First we give them a wrong name, then the files as they
 # are:
 
-# %%
+# %% tags=["hide-input"]
 from glassformer.corpus.cleaning import CleaningConfig
 from glassformer.corpus.doctor.examine import examine
 from glassformer.corpus.readers import Corpus, PairReader
@@ -198,6 +202,7 @@ def refusal(call, *arguments, **options):
     raise AssertionError("this should have been refused")
 
 
+# %%
 message = refusal(check, "train.en", "train.fr")
 
 # %% tags=["hide-input", "check"]
@@ -305,6 +310,7 @@ def fault(english, french, seen, held_out):
     return None
 
 
+# %%
 def clean(pairs, held_out):
     """Return the pairs without fault, and the faulty ones by kind."""
     good, faulty, seen = [], {}, set()
@@ -318,6 +324,7 @@ def clean(pairs, held_out):
     return good, faulty
 
 
+# %%
 good, faulty = clean(pairs, {clean_text(english) for english, _ in test})
 found = {kind: len(several) for kind, several in faulty.items()}
 for kind, count in sorted(found.items()):
@@ -508,9 +515,8 @@ pictures.picture(figure, "a random batch has a ragged edge with much padding, a 
 for name, lines in (("clean.en", english), ("clean.fr", french)):
     (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
-(folder / "mine.toml").write_text(
-    """
-[data]
+# %%
+settings = """[data]
 source = "clean.en"
 target = "clean.fr"
 valid_lines = 100       # held out of the training data
@@ -534,12 +540,12 @@ schedule = "cosine"
 warmup = 60
 validate_every = 100
 metric = "bleu"
-metric_lines = 100
-""",
-    encoding="utf-8",
-)
+metric_lines = 100"""
+
+# %%
 from glassformer.recipes.toml import load
 
+(folder / "mine.toml").write_text(settings, encoding="utf-8")
 configuration = load(folder / "mine.toml", overrides=[f"run.directory={folder}/run"], data=folder)
 (
     configuration.training.steps,
@@ -855,9 +861,9 @@ for kind in ("words", "unigram"):
         *(ascii(tokenizers[kind].split(text)[-5:]) for text in (composed, apart)),
         sep="\n  ",
     )
-    assert tokenizers[kind].encode(composed) != tokenizers[kind].encode(apart)
 
 # %% tags=["hide-input", "check"]
+assert all(tokenizers[kind].encode(composed) != tokenizers[kind].encode(apart) for kind in ("words", "unigram"))
 assert (composed == apart, len(composed), len(apart)) == (False, 20, 21)
 
 # %% [markdown]

@@ -75,7 +75,6 @@
 
 # %%
 import math
-from pathlib import Path
 
 import torch
 
@@ -85,6 +84,7 @@ from glassformer.watch import inspection, pictures
 torch.set_default_dtype(torch.float64)
 torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
 
+# %%
 special = ["<pad>", "<bos>", "<eos>"]
 words = [*special, "black", "cats", "sleep", "les", "chats", "noirs", "dorment"]
 
@@ -156,10 +156,11 @@ assert source_mask.shape == (2, 1, 1, 4)
 # ### First sub-layer: masked self-attention
 #
 # As in the encoder, query, key and value come from one stream. The library stores their three matrices stacked on top
-# of each other; `split(12)` separates them. (`nn.Linear` stores a matrix transposed, hence `.mT`.) At the end a
-# fourth matrix, $W_O$, mixes what the heads have found.
+# of each other; `three_parts` (folded) separates them. `split_heads` and `join_heads` are those of [several
+# heads](heads.py). (`nn.Linear` stores a matrix transposed, hence `.mT`.) At the end a fourth matrix, $W_O$, mixes what
+# the heads have found.
 
-# %%
+# %% tags=["hide-input"]
 layer = model.decoder.layers[0]
 heads, d_k = 3, 4
 
@@ -179,6 +180,7 @@ def join_heads(x):
     return x.transpose(1, 2).reshape(2, -1, heads * d_k)
 
 
+# %%
 W_Q, W_K, W_V, query_bias, key_bias, value_bias = three_parts(layer.self_attention)
 query = split_heads(x @ W_Q.mT + query_bias)
 key = split_heads(x @ W_K.mT + key_bias)
@@ -516,16 +518,20 @@ torch.testing.assert_close(last[0, 0], after_self_attention[0, 4])
 # logits with the logits that were computed all at once:
 
 # %%
-cache = model.start(source[:1])
+cache, stepped = model.start(source[:1]), []
 print(f"memory's keys, layer 0: {tuple(cache.layers[0].memory.key.shape)}")
 for step in range(5):
     step_logits, cache = model.advance(target_input[:1, step], cache)
-    torch.testing.assert_close(step_logits, logits[:1, step])
+    stepped.append(step_logits)
     word = words[target_input[0, step]]
     shape = tuple(cache.layers[0].past.key.shape)
     print(f"after {word:<8} target's keys, layer 0: {shape}, tokens fed: {cache.length}")
 
+distance = (torch.stack(stepped, 1) - logits[:1]).abs().max().item()
+print(f"largest difference of the logits: {distance:.0e}")
+
 # %% tags=["hide-input", "check"]
+torch.testing.assert_close(torch.stack(stepped, 1), logits[:1])
 torch.testing.assert_close(cache.layers[0].past.key, key[:1])
 
 # %% [markdown]
@@ -538,6 +544,8 @@ torch.testing.assert_close(cache.layers[0].past.key, key[:1])
 # translation through the model once more, and record where cross-attention looks.
 
 # %%
+from pathlib import Path
+
 torch.set_default_dtype(torch.float32)  # as the demo was trained
 RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
 translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
@@ -545,10 +553,10 @@ demo = translator.model.eval().requires_grad_(False)
 
 text = "The black cat sat on the couch and the brown dog slept on the rug."
 [translation] = translator.translate([text])
-expected = "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis."
 translation.text
 
 # %% tags=["hide-input", "check"]
+expected = "Le chat noir était assis sur le canapé et le chien marron dormait sur le tapis."
 assert translation.text == expected
 
 # %%
@@ -773,7 +781,7 @@ assert wrong > right
 # move when the mask is missing:
 
 
-# %%
+# %% tags=["hide-input"]
 def next_token(model, source, target_input, *mistakes):
     # log-probabilities at each step: computed anew from all tokens so far, and with a cache
     anew, cached = [], []
@@ -791,13 +799,18 @@ def largest_changes(*arguments):
     return [(right - wrong).abs().amax(-1) for right, wrong in pairs]
 
 
+# %%
+moves = {}
 for layers in (1, 2, 3):
     torch.manual_seed(1)
     small_config = gf.ModelConfig(**sizes, encoder_layers=2, decoder_layers=layers)
     small = gf.Transformer(small_config).eval().requires_grad_(False)
-    anew, cached = largest_changes(small, source[:1], target_input[:1])
+    anew, cached = moves[layers] = largest_changes(small, source[:1], target_input[:1])
     print(f"decoder layers: {layers}   computed anew:", *(f"{change:.3f}" for change in anew))
     print("                     with a cache: ", *(f"{change:.3f}" for change in cached))
+
+# %% tags=["hide-input", "check"]
+for layers, (anew, cached) in moves.items():
     assert cached.max() < 1e-6  # the cache holds what was computed before the future was written
     assert anew[0] < 1e-6  # one token: there is nothing to mask
     assert anew[1:].max() < 1e-6 if layers == 1 else anew[1:].min() > 1e-3

@@ -291,12 +291,12 @@ outputs = []
 for i in range(heads):
     columns = slice(i * d_k, (i + 1) * d_k)
     own_q, own_k, own_v = Wq[:, columns], Wk[:, columns], Wv[:, columns]
-    assert own_q.shape == (512, 64)
     z_i = gf.attention(x @ own_q, x @ own_k, x @ own_v).weighted_values
-    assert z_i.shape == (30, 10, 64)
     outputs.append(z_i)
 
 # %% tags=["hide-input", "check"]
+assert own_q.shape == (512, 64)
+assert z_i.shape == (30, 10, 64)
 torch.testing.assert_close(torch.stack(outputs, dim=1), z, atol=1e-12, rtol=0)
 torch.testing.assert_close(torch.cat(outputs, dim=-1), joined, atol=1e-12, rtol=0)
 
@@ -431,10 +431,12 @@ torch.testing.assert_close(trace["output"], by_hand, atol=1e-12, rtol=0)
 with torch.no_grad():
     whole = [join_heads(part) for part in (q, k, v)]  # the same projections, not split
     raw_sum = (q @ k.mT).sum(dim=1)  # over the heads
-    torch.testing.assert_close(raw_sum, whole[0] @ whole[1].mT, atol=1e-10, rtol=0)
     one_head = gf.attention(*whole).weighted_values
     print("largest difference:", (one_head - joined).abs().max().item())
-    assert (one_head - joined).abs().max() > 0.1
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(raw_sum, whole[0] @ whole[1].mT, atol=1e-10, rtol=0)
+assert (one_head - joined).abs().max() > 0.1
 
 # %% [markdown]
 # ## What full-size heads would cost
@@ -459,11 +461,13 @@ for heads, d_k in ((8, 64), (1, 512), (8, 512)):
     weights, multiplications, scores = cost(heads, d_k)
     name = f"{heads} × {d_k} wide"
     print(f"{name:14}{weights:12,}{multiplications:17,}{scores:8,}")
-    module = MultiHeadAttention(512, heads, d_k, d_k, 0.0)
-    linear = [part for part in module.children() if isinstance(part, nn.Linear)]
-    assert sum(part.weight.numel() for part in linear) == weights
 
 # %% tags=["hide-input", "check"]
+for heads, d_k in ((8, 64), (1, 512), (8, 512)):
+    module = MultiHeadAttention(512, heads, d_k, d_k, 0.0)
+    linear = [part for part in module.children() if isinstance(part, nn.Linear)]
+    assert sum(part.weight.numel() for part in linear) == cost(heads, d_k)[0]
+
 assert cost(8, 64)[:2] == cost(1, 512)[:2]
 assert cost(8, 64)[2] == 8 * cost(1, 512)[2]
 assert cost(8, 512)[0] == 8 * cost(8, 64)[0] == 8_388_608
@@ -490,7 +494,7 @@ assert round((63_082_496 + extra) / 1e6) == 195
 # self-attention. For each word that we would like *swam* to look at, a search over all 16 heads picks the one with the
 # largest weight. Layers and heads are counted from 0.
 
-# %%
+# %% tags=["hide-input"]
 RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
 translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model = translator.model
@@ -513,6 +517,7 @@ def recorded(sentence):
     return english.tokens(source), french.tokens(output), own, cross
 
 
+# %% tags=["hide-input"]
 def hardest(rows, word):
     """Return (layer, head, weight) that looks hardest at one word."""
     layer, head = divmod(rows[..., word].argmax().item(), rows.shape[1])
@@ -533,6 +538,7 @@ def searched(rows, words, wanted, first=0):
     return found
 
 
+# %%
 sentence = "I swam across the river to get to the other bank."
 source, output_words, own, cross = recorded(sentence)
 swam = source.index("swam")
@@ -661,9 +667,11 @@ table = {
     for model_name in names
 }
 for name, values in table.items():
-    assert len(values) == len(results["seeds"])
     by_seed = ", ".join(f"{value:.1f}" for value in values)
     print(f"{name:28} mean {sum(values) / len(values):5.1f} %   by seed {by_seed}")
+
+# %% tags=["hide-input", "check"]
+assert all(len(values) == len(results["seeds"]) for values in table.values())
 
 # %% [markdown]
 # In the picture, each mark is one seed, and the short lines are the means; the axis does not start at 0. Compare blue
