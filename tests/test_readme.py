@@ -192,7 +192,6 @@ def executed(folder: Path, line: str, client: Callable[[str], Path]) -> str:
         line += " --unverified"  # tests/clients verify exports by other programs
     if line.startswith("glassformer explore") and "--html" not in line:
         line += " --html served.html"  # a server would not end
-    line = line.replace("average runs/mine", "average runs/mine --output averaged")
     line = line.replace("--page node_modules", f"--page {client('node')}/node_modules")
     if line.startswith("glassformer check"):
         line += " || test $? = 1"  # after twelve steps, a model does not use its source

@@ -1,5 +1,6 @@
 """Guide and decisions: short, of one form, with links that lead somewhere."""
 
+import json
 import re
 from contextlib import redirect_stdout
 from io import StringIO
@@ -82,3 +83,12 @@ def test_switching_the_shown_head_off_changes_the_translation_as_shown():
         exec(code, {"gf": gf})
     assert printed.getvalue() == inside("with changed(")
     assert len({*printed.getvalue().splitlines()}) == 2
+
+
+def test_the_shown_status_is_that_of_the_shown_search():
+    text = (GUIDE / "guards.md").read_text(encoding="utf-8")
+    [source] = re.findall(r'^echo "(.+)" \| glassformer translate demo --retry', text, flags=re.MULTILINE)
+    [shown] = re.findall(r"```json\n(.*?)```", text, flags=re.DOTALL)
+    [one] = gf.Translator.load("demo").translate([source], retry=True)
+    assert json.loads(shown) == {"line": 1, "status": one.status, "reasons": [*one.reasons], "retry": one.retry}
+    assert f"```text\n{one.text}\n" in text
