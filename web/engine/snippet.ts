@@ -42,8 +42,8 @@ export function snippet(
 }
 
 /**
- * Returns the largest difference of the code's result from the page's number; recorded numbers are rounded to halves.
- * `difference`: on the page.
+ * Returns how far the code's result may be from the page's number; recorded numbers are rounded to halves.
+ * `difference`: the difference between the page's own result and its number.
  */
 function tolerance(difference: number) {
   return Math.max(1e-4, 2 * Math.abs(difference)).toExponential(0);

@@ -148,7 +148,10 @@ def test_malformed_data_is_refused(values, message):
         ({"overrides": {CROSS: [[5, 0, [1.0]]]}}, "overrides: a head: expected 0 to 2, got 5"),
         ({"mistakes": ["noscale"]}, "did you mean 'no_scale'"),
         ({"patches": [{"point": "logit", "positions": []}]}, "did you mean 'logits'"),
-        ({"patches": [{"point": "logits", "positions": []}]}, "has no other sentence"),
+        (
+            {"patches": [{"point": "logits", "positions": []}]},
+            "expected a sentence for logits, got none",
+        ),
         ({"patches": [{"point": "logits", "positions": [], "heads": [0]}]}, "expected no heads for logits"),
         ({"patches": [{"point": f"{CROSS}.key", "positions": [], "heads": [7]}]}, "a head: expected 0 to 2, got 7"),
         ({"patches": [{"point": "logits", "positions": [], "trace": {}}]}, "is not in the recording"),

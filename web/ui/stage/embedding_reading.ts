@@ -39,7 +39,7 @@ export interface EmbeddingReading {
   /** The factor, such as √128, and its value; "" and 1 if the model or a mistake has none. */
   scale: { symbol: string; value: number };
   vectors: Record<Summed, Float32Array>;
-  /** "none", too, if the reader has switched the positions off. */
+  /** "none" also if the reader has switched the positions off. */
   positions: PositionKind;
   waves: Wave[];
   /** The dimension whose arithmetic is open and its numbers' arithmetic. */

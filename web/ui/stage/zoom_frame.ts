@@ -15,7 +15,7 @@ export interface Lit {
   source: number;
 }
 
-/** A sentence of the interface, and what fills its places. */
+/** The key of a sentence in strings.json, and the values that are filled in. */
 export interface Sentence {
   key: string;
   values: Value[];

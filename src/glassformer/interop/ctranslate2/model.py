@@ -187,8 +187,8 @@ def with_heads_in_order(
 def _align(spec: Any, alignment: Alignment) -> None:
     """Choose the heads by which CTranslate2 aligns tokens.
 
-    CTranslate2 takes the weights of the step that predicts a token. If the run's heads align better at the next step
-    (shift 1), these are the best heads with shift 0.
+    CTranslate2 aligns a token by the attention weights of the step that predicts it (shift 0). If the run's heads align
+    better by the next step (shift 1), the best heads with shift 0 are used.
     """
     import numpy as np
 

@@ -245,7 +245,7 @@ def _check_patch(patch: Patch, model: Transformer) -> None:
             raise ConfigError(f"patches: expected no heads for {patch.point}, got {list(patch.heads)}; leave them out")
         _check_range("patches: a head", patch.heads, model.config.heads)
     if patch.trace is None and not (patch.source_ids and patch.target_ids):
-        raise ConfigError(f"patches: the patch of {patch.point} has no other sentence; give source_ids and target_ids")
+        raise ConfigError(f"patches: expected a sentence for {patch.point}, got none; give source_ids and target_ids")
     if patch.trace is not None and patch.point not in patch.trace:
         raise ConfigError(f"patches: {patch.point} is not in the recording of the other sentence; record it")
 
