@@ -1,7 +1,7 @@
 """Random choices and their record: every choice of a rule goes through a `Draw`.
 
-Only `random.Random.random` is used, which gives the same numbers in every version of Python. Tests replace the draw by
-one that walks through all choices, and so enumerate the grammar.
+Only `random.Random.random` is used, which gives the same numbers in every version of Python. Tests replace the
+random draw by a walk through all choices, which enumerates the grammar.
 
 >>> Draw("any seed").choose(("a", "b", "c")) == Draw("any seed").choose(("a", "b", "c"))
 True
