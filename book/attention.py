@@ -171,14 +171,15 @@ dot_products(
 )
 
 # %% [markdown]
-# Two facts will matter later. The dot product grows with the *length* of the vectors, not only with their agreement, so
-# it can exceed 1. And because it is a sum, one strong disagreement can outweigh several agreements.
+# Two facts will matter later. The dot product grows with the size of the vectors' numbers, not only with their
+# agreement, so it can exceed 1. And because it is a sum, one strong disagreement can outweigh several agreements.
 #
 # ### Weights that depend on the words
 #
 # Now let *bank* look for the words that fit it: take the dot product of its vector with every vector of the sentence.
 # These numbers are called *scores*. Weights have to be positive and sum to 1. The *softmax* turns scores into such
-# weights: it raises $e$ (2.718…) to the power of each score, then divides each result by the sum of them all. For
+# weights: it raises $e$ (2.718…) to the power of each score, which makes negative scores positive, too, then divides each
+# result by the sum of them all. For
 # scores $s_1, s_2, \ldots$ the weight of word $j$ is
 #
 # $$\mathrm{softmax}(s)_j = \frac{e^{s_j}}{\sum_i e^{s_i}}$$
@@ -272,8 +273,8 @@ assert query_bank @ key_swam == 11
 assert query_bank @ key_the == -8
 
 # %% [markdown]
-# *Bank* has one row in the table, so it asks the same question in every sentence. That is so in the first layer of a
-# model. When the second layer begins, the vector of *bank* already holds something of *swam* or *paid*, so there the
+# *Bank* has one row in the table, so it asks the same question in every sentence. In the first layer of a model, this is
+# so but for its position. When the second layer begins, the vector of *bank* already holds something of *swam* or *paid*, so there the
 # same word can ask different questions.
 #
 # ### Why keys and values are different vectors
@@ -398,8 +399,8 @@ Wv = torch.tensor([[2, 1, 1], [1, 2, 1], [2, 2, 0], [0, 2, 0]], dtype=torch.floa
 print("x", tuple(x.shape), " Wq, Wk, Wv", tuple(Wq.shape))
 
 # %% [markdown]
-# First the queries. Row "bank" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third: (2, 1,
-# 1) + (0, 1, 0).
+# First the queries. Row "bank" of $x$ is (1, 0, 1, 0), so its query is the first row of $W_Q$ plus the third:
+# (2, 1, 1) + (0, 1, 0).
 
 # %%
 q = x @ Wq  # (3, 4) @ (4, 3) -> (3, 3)
@@ -684,8 +685,8 @@ pictures.picture(
 # Random queries have no reason to prefer any key, yet undivided scores at $d_k = 512$ give nearly all the weight to one
 # key of the ten. Such a softmax is called *saturated*.
 #
-# Why is that bad? Training changes the scores a little at a time, and watches which change of a weight makes the model
-# better. In a saturated softmax, a small change of a score changes no weight, so such a row learns nothing.
+# Why is that bad? Training changes the scores a little at a time, and watches whether the weights that follow from them
+# make the model better. In a saturated softmax, a small change of a score changes no weight, so such a row learns nothing.
 #
 # <details>
 # <summary>How little? The gradient of the softmax</summary>
@@ -767,24 +768,29 @@ assert torch.allclose(all_weights.sum(-1), torch.ones(()), atol=1e-5)
 
 
 # %% tags=["hide-input"]
-def bank_lines(sentence, clues):
-    """Draw the row of "bank" of the heads that look hardest at the clues."""
+CLUES = {swam: ("swam", "river"), drove: ("drove", "road")}
+found = sorted(
+    {looks_hardest(*encoder_weights(sentence), "bank", clue)[:2] for sentence in CLUES for clue in CLUES[sentence]}
+)
+
+
+def bank_lines(sentence):
+    """Draw the row of "bank" of the heads that look hardest at the clues of one of the two sentences."""
     tokens, all_weights = encoder_weights(sentence)
-    found = list(dict.fromkeys(looks_hardest(tokens, all_weights, "bank", clue)[:2] for clue in clues))
     return pictures.attention_lines(
         torch.stack([all_weights[layer, head] for layer, head in found]),
         tokens,
         tokens,
         query=tokens.index("bank"),
         names=[f"layer {layer}, head {head}" for layer, head in found],
-        alt=f"Lines from “bank” to the other words of “{sentence}”, of the heads that look hardest at {' and '.join(clues)}.",
+        alt=f"Lines from “bank” to the other words of “{sentence}”, of the heads that look hardest at the clues.",
     )
 
 
-bank_lines(swam, ("swam", "river"))
+bank_lines(swam)
 
 # %% tags=["hide-input"]
-bank_lines(drove, ("drove", "road"))
+bank_lines(drove)
 
 # %% [markdown]
 # **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show that

@@ -29,7 +29,7 @@ import torch
 import glassformer as gf
 from glassformer.watch import pictures
 
-torch.set_grad_enabled(False)  # nothing is trained on this page
+_ = torch.set_grad_enabled(False)  # nothing is trained on this page
 
 # %% tags=["hide-input"]
 import copy
@@ -632,8 +632,8 @@ print(f"all tokens,  seed 1: {whole.text}")
 assert drawn[0] == drawn[3]
 
 # %% [markdown]
-# This is a young model, so expect mistakes in all four lines. But look in the last line, which is drawn from all
-# tokens, for words that do not fit at all. Each unlikely token alone has a very small probability, but at each step all
+# This is a young model, so most lines have mistakes. But look in the last line, which is drawn from all tokens, for words
+# that do not fit at all. Each unlikely token alone has a very small probability, but at each step all
 # unlikely tokens together have a considerable one, and a sentence has many steps.
 
 # %% [markdown]

@@ -88,8 +88,9 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# The rows alone do not say which word comes first. So the model adds a second table. It has one row per position, made
-# of waves, so that no two positions have the same row.
+# The rows alone do not say which word comes first. So there is a second table, with a row for each position, and it is
+# added number by number: the word's row + the position's row. The second table is made of waves, so that no two
+# positions have the same row.
 
 # %% tags=["remove-input"]
 pictures.heat_map(
@@ -114,8 +115,10 @@ pictures.heat_map(
 # - takes over content from the words whose keys fit, their <span style="color: #3b9150">**values**</span>.
 #
 # How much it takes from each word is a *weight*. The weights are between 0 and 100 %, and they sum to 100 %. Query, key
-# and value are rows of numbers, too. The model does this several times at once, in *heads* that ask different questions.
-# Here is one of them, first for "… too tired", then for "… too wide". The thicker a line, the larger the weight:
+# and value are rows of numbers, too. Each is computed from a word's row, in a way that training has found; the query of
+# this step comes from the last word that is written, *qu'*. The model does this several times at once, in *heads* that
+# ask different questions. Here is one of them, first for "… too tired", then for "… too wide". The thicker a line, the
+# larger the weight:
 
 # %% tags=["remove-input"]
 wide_tokens, wide_written, wide_trace = traced(WIDE, wide)
@@ -166,7 +169,10 @@ look(by_tired[noun_head], tokens, "il" if "il" in written else "elle")
 look(by_wide[noun_head], wide_tokens, "il" if "il" in wide_written else "elle")
 
 # %% tags=["remove-input"]
-same = f"This is head {noun_head % heads} of layer {noun_head // heads}. (Layers and heads are counted from 0.)"
+same = (
+    f"This is head {noun_head % heads} of layer {noun_head // heads}, one of {layers * heads}. "
+    "(Layers and heads are counted from 0.)"
+)
 noun = (
     f"It gives {by_tired[noun_head, at['animal']]:.0%} of its weight to “animal” in the first sentence, and "
     f"{by_wide[noun_head, at['street']]:.0%} to “street” in the second."
@@ -237,7 +243,8 @@ Markdown(
 #
 # The decoder writes one word at a time. At each step it reads what it has written
 # so far, looks at the English rows in the memory, and gives a probability to each French word that it knows. The most
-# likely word is written, and the next step begins. Move the slider:
+# likely word is written, and the next step begins. (The model is never quite sure: in training, a tenth of the
+# probability was spread over all words on purpose.) Move the slider:
 
 # %% tags=["remove-input"]
 log_probs = trace["log_probs"][0]
@@ -335,19 +342,19 @@ count = sum(map(len, off.values()))
 Markdown(
     f"With all heads, “il” is {everything:,.0f} times as likely as “elle”. Without head {order[0][1]} of layer "
     f"{order[0][0]}, it is {without_one[order[0]]:,.1f} times as likely. The translation changes when {count} of the "
-    f"{len(order)} heads are off: “{without}”"
+    f"{len(order)} heads are off: “{without}”\n"
+    + ("A single head decides here." if count == 1 else "So no head decides alone: the others carry the decision, too.")
 )
 
 # %% [markdown]
-# Where it takes several heads, they share one decision. [An experiment](experiments/pronoun.py) repeats this with
-# hundreds of sentences and three models.
+# [An experiment](experiments/pronoun.py) repeats this with hundreds of sentences and three models.
 #
 # ## How it learned this
 #
-# In the beginning, all rows and weights are random. Training shows the model a pair of sentences, compares its
+# In the beginning, all numbers that the model is to learn are random. Training shows it pairs of sentences, compares its
 # probabilities with the word that really comes next, and moves each number a little in the direction that would have
-# made the right word likelier. This is repeated some thousand times. During the demo's training, snapshots of the model
-# were kept. Each of them translates the same sentence:
+# made the right word likelier. That is one *step*, and it is repeated with tens of thousands of pairs. During the demo's
+# training, snapshots of the model were kept. Each of them translates the same sentence:
 
 # %% tags=["remove-input"]
 rows = ["| step | translation of “… too wide” |", "|---|---|"]
@@ -366,11 +373,13 @@ Markdown("\n".join(rows))
 pictures.curves(
     {"training loss": ([line["step"] for line in steps], [line["loss"] for line in steps])},
     x_label="step",
-    y_label="how surprised the model is",
+    y_label="surprise at the right word",
     alt=f"The training loss falls from {steps[0]['loss']:.1f} to {steps[-1]['loss']:.2f}.",
 )
 
 # %% [markdown]
+# The curve cannot reach 0: who must always leave a tenth to other words is never without surprise.
+#
 # ## What you have seen
 #
 # 1. Words become rows of numbers, and their positions are added.
@@ -381,8 +390,9 @@ pictures.curves(
 # 5. The decoder writes word by word. It looks back at its own words and across at the memory.
 # 6. Training makes the right next word likelier, again and again. Everything else follows from it.
 #
-# That is the whole Transformer. Its larger relatives have more layers, wider rows and more text, and hardly a step that
-# is missing here.
+# That is the Transformer but for two small steps: after each sum, a *norm* brings the numbers of a row back to the same
+# size, and at the very end, a *linear* layer turns the decoder's row into one number for each French word. Its larger
+# relatives have more layers, wider rows and more text, and hardly a step that is missing here.
 #
 # ## Where to go next
 #

@@ -14,7 +14,8 @@
 # # Write it yourself
 #
 # In this chapter you write a Transformer from an empty file, in 11 steps and about 150 lines. At the end it copies
-# sequences that it has never seen. Make an empty file `mine.py`, and after each step run
+# sequences that it has never seen. You need PyTorch's basics: `nn.Module`, `view`, `transpose`. Make an empty file
+# `mine.py`, and after each step run
 #
 # ```sh
 # glassformer learn --check mine.py
@@ -393,7 +394,7 @@ check()
 #
 # The copy task has 13 ids: 0 is padding, 1 is `<bos>`, 2 is `<eos>`, and 3 to 12 are symbols. Draw new sequences of 10
 # symbols for every update, and end each with `<eos>`, so that there is nothing to memorise. Adam does, with a learning
-# rate that rises for some steps and then falls. You have five minutes of one core; the solution takes less than one.
+# rate that rises for some steps and then falls. You have five minutes of one core; the solution takes about one.
 #
 # Write `train()`. Return a Transformer with vocab_size 13, trained to copy sequences of 10 symbols (ids 3 to 12) and
 # `<eos>` (id 2): source and target are equal, and the target input begins with `<bos>`. It must copy 99 % of unseen
