@@ -164,11 +164,12 @@ def _value(page: str, part: str) -> str:
 
 
 def _fields(page: str, line: str) -> str:
-    """Return a line with its fields in Chinese; all but the first end in the column where they ended, if they can."""
+    """Return a line with its fields in Chinese in their columns: heads of columns end, other fields begin as before."""
+    is_head = not re.search(r"\d", line)
     made = line[: len(line) - len(line.lstrip())]
     for match in _FIELD.finditer(line):
         field = match[0] if (chinese := _chinese(page, match[0])) is None else chinese
-        begin = match.end() - _columns(field) if made.strip() and chinese else match.start()
+        begin = match.end() - _columns(field) if is_head and made.strip() and chinese else match.start()
         made += " " * max(begin - _columns(made), 1 if made.strip() else 0) + field
     return made + line[len(line.rstrip()) :]
 
