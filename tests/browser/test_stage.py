@@ -482,6 +482,16 @@ def test_examples_that_do_not_fit_fade_out_and_are_whole_where_the_arrows_lead(m
     assert ends[0] <= ends[1] - 23  # beside the fade
 
 
+def test_a_frame_without_width_for_a_moment_is_no_error(stage):
+    page = stage()
+    for width in (60, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        until(page, f"document.documentElement.clientWidth === {width}")
+        settled(page)
+        rest(page)
+    assert problems(page) == []
+
+
 def test_a_pair_of_examples_is_one_chip_that_swaps(make_translator, explore):
     examples = [SENTENCE, "a dog sleeps .", SENTENCE.replace("black", "small")]
     page = explore(make_translator(), SENTENCE, view="stage", examples=examples)

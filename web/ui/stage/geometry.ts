@@ -89,6 +89,7 @@ interface Row {
 }
 
 export const NARROW = 1280;
+const LEAST_ROOM = 200; // a frame may be smaller for a moment, while a page is laid out
 const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
 const [THREAD, LEAST] = [12, 16]; // the widths of a column without its word, and of the least one with its word
 const GAP = 8;
@@ -99,7 +100,7 @@ const EDGE = { usual: 16, slim: 8 };
 
 /** Returns the size of the figure's plane in this room, its scale, and the style that places it; `whole`: on a screen. */
 export function planeOf(room: number, whole = false, tall = window.innerHeight) {
-  if (room < NARROW) return { width: room, height: tall, scale: 1, css: "" };
+  if (room < NARROW) return { width: Math.max(room, LEAST_ROOM), height: tall, scale: 1, css: "" };
   const isSmall = room < WIDE.width || tall < WIDE.height;
   const scale = isSmall
     ? 1
