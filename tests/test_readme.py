@@ -51,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, made_once: Callable[..., Pa
     files = {
         "train": splits["train"],
         "texts": splits["train"][:100],
+        "texts-test": splits["valid"][:50],
         "test": splits["test"],
         "valid": splits["valid"],
         "new": splits["valid"][:10],
