@@ -88,6 +88,23 @@ def test_the_knot_stands_where_the_head_reads_most(stage):
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_a_chosen_source_word_and_the_word_of_the_knot_have_their_weights(stage, size):
+    page = stage(size)
+    head = page.evaluate("glassformer.app.state.heads.cross.head")
+    words = [*SENTENCE.split(), "end"]
+    measure = " " if page.locator(".gfs-narrow").count() else " · weight "
+    for source in range(len(words)):
+        page.evaluate("(sourceWord) => glassformer.app.show({row: 1, sourceWord})", source)
+        settled(page)
+        weights = value(page, f"{CROSS}.weights")[head, 1]
+        most = weights.argmax()
+        assert int(page.locator(".gfs-knot").get_attribute("aria-valuenow")) == most
+        labels = [label for label in shown(page, ".gfs-g-look text") if label not in ("K V", "Q")]
+        assert labels == [f"{words[at]}{measure}{weights[at]:.3f}" for at in dict.fromkeys([most, source])]
+        assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_no_text_is_small_or_covers_another(stage, size):
     page = stage(size)
     for row in range(len(page.evaluate("glassformer.app.result.current.outputTokens"))):

@@ -3,7 +3,7 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
-import { CHAPTERS, chapterOfScene } from "./stage/chapters.ts";
+import { CHAPTERS } from "./stage/chapters.ts";
 import { TASKS } from "./stage/tasks.ts";
 import { isBox } from "./stage/zoom_box.ts";
 import { boxOfPanel } from "./stage/zoom_segments.ts";
@@ -282,8 +282,6 @@ function put(app: App, state: Linked, key: string, value: any) {
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
-  else if (key === "story" && isPlace(value, 6))
-    Object.assign(state.ui, chapterOfScene(value)); // the form of earlier versions
   else if (key === "beside" && app.engine.live !== false)
     Object.assign(state.ui, { second: { text: value } }); // the form of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))

@@ -156,8 +156,9 @@ function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
   const { geometry, numbers } = pen;
   const { read, source, before } = numbers;
   const x = place.columns.at[query];
+  const looked = stops[Math.round(numbers.at.cross)];
   const isOff = isHeadOff(numbers, "cross", numbers.heads.cross);
-  const lit = [...read.keys()].filter((key) => read[key] > 0.02);
+  const lit = [...read.keys()].filter((key) => read[key] > 0.02 || key === source);
   const way = (key: number) => `${ribbonPath(geometry, key, read.length)}H${x}`;
   const cross = boxOf(place, "cross_attention").y;
   const hides = (y: number) => Math.abs(y - cross[1] + 15) < 17;
@@ -170,10 +171,10 @@ function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
         ...(isOff && { "stroke-dasharray": "3 6", opacity: 0.6 }),
       }),
     ),
-    !geometry.narrow && tag(pen, place.x[0], stops[source], "K V", "var(--src)"),
+    !geometry.narrow && tag(pen, place.x[0], looked, "K V", "var(--src)"),
     !geometry.narrow &&
       !lit.some((key) => hides(stops[key])) &&
-      !hides(stops[source]) &&
+      !hides(looked) &&
       tag(pen, x, cross[1] - 15, "Q", "var(--tgt)"),
     ...lit.map((key) =>
       drawing("circle", {
@@ -187,7 +188,7 @@ function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
   ];
 }
 
-/** Draws the handle of a lit row, with the word that it looks at. */
+/** Draws the handle of a lit row, with its largest weight, and the weight of the source word that the reader has chosen. */
 function handle(pen: Pen, look: Look) {
   const { numbers, geometry } = pen;
   const { family, tokens, place, isArc } = look;
@@ -197,21 +198,24 @@ function handle(pen: Pen, look: Look) {
   const box = boxOf(place, family.sublayer).y;
   const isLit = pen.box === `${family.stack}.${family.sublayer}`;
   const isOff = isHeadOff(numbers, family.id, look.head);
-  const weight = probabilityWords(numbers.rows[family.id][key] ?? 0);
-  const off = isOff && `· ${pen.t("stage.off")}`;
-  const word = tokenName(tokens[key] ?? "", pen.t);
-  const said = (all: (string | false)[]) => all.filter(Boolean).join(" ");
-  const roomy = x < place.room[1] - 110;
+  const { source } = numbers;
+  const isAway = !isArc && source !== key;
+  const off = isOff ? ` · ${pen.t("stage.off")}` : "";
+  const measure = geometry.narrow ? "" : `· ${pen.t("word.weight")} `;
+  const named = (at: number) =>
+    `${tokenName(tokens[at] ?? "", pen.t)} ${measure}${probabilityWords(numbers.rows[family.id][at] ?? 0)}${off}`;
+  const roomy = x < place.room[1] - (geometry.narrow ? 110 : 150);
   const hue = isArc ? `var(${HUES[place.stack]})` : "var(--src)";
-  const label =
-    (!isArc || (isLit && !geometry.narrow)) &&
-    text(
-      x + (roomy ? 13 : -13),
-      y + (isArc ? -8 : roomy ? 0 : y - box[0] < 30 ? 14 : -13),
-      said([!geometry.narrow && word, weight, off]),
-      { fill: hue, weight: 650, size: 13, anchor: roomy ? "start" : "end" },
-    );
-  if (label) label.setAttribute("class", "gfs-halo");
+  const label = (content: string, height: number, weight: number) =>
+    text(x + (roomy ? 13 : -13), height, content, {
+      fill: hue,
+      weight,
+      size: 13,
+      anchor: roomy ? "start" : "end",
+      kind: "gfs-halo",
+    });
+  const height = y + (isArc ? -8 : roomy ? 0 : y - box[0] < 30 ? 14 : -13);
+  const other = look.stops[source] < y ? -1 : 1;
   const isStop = isLit || (!isArc && !pen.box.endsWith("self_attention"));
   return [
     drawing(
@@ -223,7 +227,7 @@ function handle(pen: Pen, look: Look) {
         tabindex: isStop ? 0 : -1,
         "aria-label": `${pen.t(`family.${family.id}`)}: ${pen.t("stage.knot")}`,
         "aria-orientation": isArc ? "horizontal" : "vertical",
-        "aria-valuetext": said([word, weight, off]),
+        "aria-valuetext": named(key),
         "aria-valuemin": 0,
         "aria-valuemax": tokens.length - 1,
         "aria-valuenow": key,
@@ -245,7 +249,8 @@ function handle(pen: Pen, look: Look) {
         class: "gfs-dot",
       }),
     ),
-    label,
+    (!isArc || (isLit && !geometry.narrow)) && label(named(key), height, 650),
+    isAway && label(named(source), height + other * Math.max(16, other * (look.stops[source] - y)), 400),
   ];
 }
 
@@ -302,6 +307,9 @@ function headPicture(
   const [, rows, columns] = weights.shape;
   const until = family === "encoder" ? rows : Math.min(rows, pen.numbers.row + 1);
   const [across, down] = [(width - 6) / Math.max(until, 8), (height - 4) / Math.max(columns, 8)];
+  const tenths = (size: number) => size.toFixed(1);
+  const wide = tenths(Math.max(1.2, across));
+  const dot = `h${wide}v${tenths(Math.max(1, down))}h-${wide}z`;
   const dots: SVGElement[] = [];
   const { isArc, place } = lookOf(pen, family);
   const hue = isArc ? `var(${HUES[place.stack]})` : "var(--src)";
@@ -313,17 +321,11 @@ function headPicture(
     for (let row = 0; row < until; row++) {
       if ((row === lit) !== own) continue;
       rowOfHead(weights, head, row).forEach((weight, column) => {
-        if (weight > 0.15)
-          d += `M${(x + 3 + row * across).toFixed(1)} ${(y + 2 + column * down).toFixed(1)}h${Math.max(1.2, across).toFixed(1)}v${Math.max(1, down).toFixed(1)}h${(-Math.max(1.2, across)).toFixed(1)}z`;
+        if (weight > 0.15) d += `M${tenths(x + 3 + row * across)} ${tenths(y + 2 + column * down)}${dot}`;
       });
     }
     if (d) dots.push(drawing("path", { d, fill: colour, opacity: own ? 1 : 0.7 }));
   }
-  const number = text(x + 4, y + height - 8, String(head), {
-    fill: chosen ? "var(--ink)" : "var(--ink3)",
-    weight: chosen ? 650 : 400,
-  });
-  number.setAttribute("class", "gfs-halo");
   return drawing(
     "g",
     {
@@ -344,6 +346,10 @@ function headPicture(
     dots,
     isHeadOff(pen.numbers, family, head) &&
       path(`M${x + 3} ${y + height - 3}L${x + width - 3} ${y + 3}`, "var(--ink)", 1.5, { class: "gfs-off" }),
-    number,
+    text(x + 4, y + height - 8, String(head), {
+      fill: chosen ? "var(--ink)" : "var(--ink3)",
+      weight: chosen ? 650 : 400,
+      kind: "gfs-halo",
+    }),
   );
 }

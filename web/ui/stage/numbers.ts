@@ -133,7 +133,7 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
     rows,
     at: {
       encoder: largestPlace(rows.encoder),
-      cross: isOwn ? largestPlace(cross) : source,
+      cross: largestPlace(cross),
       decoder: largestPlace(rows.decoder),
     },
     before: await beforeChanges(app, at, (id) => ({

@@ -34,6 +34,8 @@ export interface TextStyle {
   size?: number;
   fill?: string;
   weight?: number;
+  /** The class of its element. */
+  kind?: string;
 }
 
 export const SIDES = { encoder: "source", decoder: "target" } as const;
@@ -41,13 +43,14 @@ export const HUES = { encoder: "--src", decoder: "--tgt" } as const;
 
 /** Returns a line of text whose middle is at `y`. */
 export function text(x: number, y: number, content: Child, style: TextStyle = {}) {
-  const { anchor = "start", size = 12, fill = "var(--ink2)", weight = 400 } = style;
+  const { anchor = "start", size = 12, fill = "var(--ink2)", weight = 400, kind = "" } = style;
   return drawing(
     "text",
     {
       x,
       y: y + size * 0.36,
       "text-anchor": anchor,
+      class: kind,
       style: `font-size:${size}px;fill:${fill};font-weight:${weight}`,
     },
     content,

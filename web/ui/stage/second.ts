@@ -195,9 +195,7 @@ export function drawSecond(pen: Pen): Child[] {
 }
 
 function label(x: number, y: number, content: Child, colour = "var(--ink3)") {
-  const made = text(x, y, content, { anchor: "middle", fill: colour });
-  made.setAttribute("class", "gfs-second-word");
-  return made;
+  return text(x, y, content, { anchor: "middle", fill: colour, kind: "gfs-second-word" });
 }
 
 /** Draws words under those of a stack; those that only the second translation has are in colour and underlined. */

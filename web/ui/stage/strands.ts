@@ -238,7 +238,10 @@ export function drawWords(pen: Pen) {
   const was =
     numbers.before.word !== null &&
     y > 12 &&
-    text(x, y, tokenName(numbers.before.word, pen.t), { anchor: "middle", fill: "var(--ink3)" });
-  if (was) was.setAttribute("class", "gfs-struck");
+    text(x, y, tokenName(numbers.before.word, pen.t), {
+      anchor: "middle",
+      fill: "var(--ink3)",
+      kind: "gfs-struck",
+    });
   return [...made, ...output, was];
 }
