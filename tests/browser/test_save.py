@@ -49,6 +49,24 @@ def test_the_button_says_that_the_picture_is_saved(opened, tmp_path, kind):
     page.get_by_role("button", name=f"Save as {kind}").wait_for()
 
 
+@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+def test_a_menu_closes_and_the_page_says_what_is_saved(opened, tmp_path, kind):
+    _, page = opened
+    page.evaluate("glassformer.app.show({view: 'stage'})")
+    page.locator(".gfs-more summary").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=f"Save as {kind}").click()
+    name = download.value.suggested_filename
+    page.get_by_role("status").get_by_text(f"Saved: {name}", exact=True).wait_for()
+    assert page.locator(".gfs-more[open]").count() == 0
+    assert page.evaluate("document.activeElement.matches('.gfs-more summary')")
+    open_panel(page, "beam").locator(".gf-node").first.wait_for()
+    menu = page.locator(".gf-beam .gf-save")
+    path = saved(page, ".gf-beam", kind, tmp_path)
+    menu.locator("summary[aria-live=polite]", has_text=f"Saved: {path.name}").wait_for()
+    assert menu.get_attribute("open") is None
+
+
 def test_a_grid_is_saved_with_its_weights_and_words(opened, tmp_path):
     translator, page = opened
     selected = {"name": f"{CROSS}.weights", "index": [2, 0, 0]}

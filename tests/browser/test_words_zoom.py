@@ -232,7 +232,7 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
 
 @pytest.mark.parametrize("panel", ["why", "beam"])
 def test_addresses_of_the_sheet_open_the_box(make_translator, explore, panel):
-    fragment = f"#view=stage&sheet=true&panel={panel}&word=1"
+    fragment = f"#view=stage&sheet=true&panel={panel}"
     page = explore(make_translator(), SENTENCE, fragment=fragment, view="stage")
     page.locator(f".gfz-panel .gf-{panel}").wait_for()
     assert page.evaluate("(({zoom, sheet}) => [zoom.box, sheet])(glassformer.app.state)") == [SOFTMAX, False]

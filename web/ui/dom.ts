@@ -120,11 +120,16 @@ export function menu(className: string) {
   const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices); // menus with one name close each other
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
-    details.open = false;
-    summary.focus();
+    closeMenu(details);
     event.stopPropagation();
   });
   return { element: details, summary, choices };
+}
+
+/** Closes a menu, and gives the focus to its button. */
+export function closeMenu(menu: HTMLDetailsElement) {
+  menu.open = false;
+  menu.querySelector("summary")?.focus();
 }
 
 /** Returns the drawing context of a canvas. */

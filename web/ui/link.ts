@@ -224,28 +224,10 @@ const LOOKS = {
   selected: ({ name, index }, { config }) =>
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
+const isEntry = ({ name, head = 0 }: any, { config }: App) =>
+  pointNames(config).includes(name) && isPlace(head, config.heads);
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
-/** Fields that only old addresses have, each with a function that checks its value. */
-const OLD: Record<string, (value: any, app: App) => boolean> = {
-  stage: (value) => ["map", "point"].includes(value),
-  face: (value) => ["grid", "lines"].includes(value),
-  word: (value) => isPlace(value),
-  point: ({ name, head = 0 }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
-};
-const TEXTS = [
-  "text",
-  "source",
-  "prefix",
-  "language",
-  "theme",
-  "view",
-  "box",
-  "stage",
-  "face",
-  "panel",
-  "beside",
-  "task",
-]; // all other values are JSON
+const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "beside", "task"]; // all other values are JSON
 
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
@@ -286,10 +268,9 @@ function put(app: App, state: Linked, key: string, value: any) {
     Object.assign(state.ui, { second: { text: value } }); // the form of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
-  else if (Object.hasOwn(OLD, key) && OLD[key](value, app)) {
-    if (key === "word") state.ui.row = value;
-    if (key === "point") state.point = value;
-  } else throw new Error(key);
+  else if (key === "point" && isEntry(value, app))
+    state.point = value; // the form of earlier versions
+  else throw new Error(key);
 }
 
 /** Makes a view show a state: the sentence, the changes, and then the selection. */

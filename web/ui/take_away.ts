@@ -2,7 +2,7 @@
 // another page.
 import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
-import { brushOf, button, element, menu, refill } from "./dom.ts";
+import { brushOf, button, closeMenu, element, menu, refill } from "./dom.ts";
 import { linkOf } from "./link.ts";
 import { svgBrush, svgFile } from "./numbers/brush.ts";
 import { measured } from "./numbers/grid.ts";
@@ -20,6 +20,8 @@ const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
 const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider
 /** The colours of a picture of numbers. */
 const INKS = ["--paper", "--card", "--ink", "--ink2", "--ink3", "--hair", "--src", "--tgt", "--blocked"];
+/** Tells the reader what an action has done. */
+type Say = (text: string) => void;
 const SAID_FOR = 5000; // milliseconds
 const STYLES = [
   "fill",
@@ -44,18 +46,22 @@ const STYLES = [
 export function saveMenu(app: App, name: string, svg: () => string) {
   const { element: details, summary, choices } = menu("gf-save");
   summary.textContent = app.t("save.title");
-  details.addEventListener("toggle", () => details.open && refill(choices, savingButtons(app, name, svg)));
+  const say = (text: string) => (closeMenu(details), sayOn(summary, app.t("save.title"), text));
+  details.addEventListener(
+    "toggle",
+    () => details.open && refill(choices, savingButtons(app, name, svg, say)),
+  );
   return details;
 }
 
-/** Returns the choices of a picture's menu. */
-export function savingButtons(app: App, name: string, svg: () => string) {
+/** Returns the choices of a picture's menu. `say` tells what a choice has done; without it, its button does. */
+export function savingButtons(app: App, name: string, svg: () => string, say?: Say) {
   const file = name.replace(/[^\w.-]+/g, "-");
   const saving = (kind: string, title: string, made: () => Blob | Promise<Blob>) => {
     const save = async () => {
       const whole = `${file}.${kind.toLowerCase()}`;
       download(await made(), whole);
-      sayOn(one, app.t("save.saved", whole), name);
+      sayOn(one, name, app.t("save.saved", whole), say);
     };
     const name = app.t("save.as", kind);
     const one = button(name, () => app.attempt(save), { title });
@@ -64,13 +70,13 @@ export function savingButtons(app: App, name: string, svg: () => string) {
   return [
     saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
     saving("PNG", app.t("save.png"), () => pngOf(svg())),
-    linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
-    linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app)),
+    linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? "", say),
+    linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app), say),
   ];
 }
 
 /** Returns a button that copies a text, or shows the text where copying is not allowed. */
-export function copyButton(app: App, title: string, text: () => string) {
+export function copyButton(app: App, title: string, text: () => string, say?: Say) {
   const field = element("input", { type: "text", readOnly: true, "aria-label": title });
   const shown = element("p", { class: "gf-copied", hidden: true }, app.t("save.copy"), field);
   const copy = button(title, async () => {
@@ -78,7 +84,7 @@ export function copyButton(app: App, title: string, text: () => string) {
     shown.hidden = true;
     try {
       await navigator.clipboard.writeText(field.value);
-      sayOn(copy, app.t("changes.link.copied"), title);
+      sayOn(copy, title, app.t("changes.link.copied"), say);
     } catch {
       shown.hidden = false;
       field.select();
@@ -87,8 +93,10 @@ export function copyButton(app: App, title: string, text: () => string) {
   return [copy, shown];
 }
 
-/** Shows on a button that its action is done; after a while, its title again. */
-function sayOn(button: HTMLElement, text: string, title: string) {
+/** Shows on a button that its action is done, unless `say` does; after a while, its title again. */
+function sayOn(button: HTMLElement, title: string, text: string, say?: Say) {
+  if (say) return say(text);
+  button.ariaLive = "polite";
   button.textContent = text;
   setTimeout(() => (button.textContent = title), SAID_FOR);
 }

@@ -3,7 +3,7 @@
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
-import { button, element, isForPage, letArrowsMove, menu, named, refill } from "../dom.ts";
+import { button, closeMenu, element, isForPage, letArrowsMove, menu, named, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
@@ -526,7 +526,12 @@ class StageView {
       button(`◐ ${app.t("page.theme")}`, () =>
         app.show({ theme: app.state.theme === "dark" ? "light" : "dark" }),
       ),
-      savingButtons(app, "figure-1", () => this.#picture()),
+      savingButtons(
+        app,
+        "figure-1",
+        () => this.#picture(),
+        (text) => (closeMenu(details), refill(this.#notice, text)),
+      ),
     );
     refill(this.#tools, element("h1", { class: "gfs-name" }, "glassformer"), details);
     this.#plane.toggleAttribute("data-chapter", app.state.chapter > 0);
