@@ -1,5 +1,6 @@
 """What the first chapter says: the word and its rival, the head that decides, and what a turned beam makes of it."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -113,8 +114,12 @@ def margin(seen: Seen, found: Mapping[str, Any], log_probs: Tensor | None = None
 
 
 def likelier(seen: Seen, values: Mapping[str, str]) -> str:
-    now = margin(seen, opening(seen), seen.log_probs)
-    return both(seen, values) or differs_in_times(values["2"], now) or ("" if now > 0 else "the rival is likelier")
+    found = opening(seen)
+    now = margin(seen, found, seen.log_probs)
+    shown = [math.exp(float(seen.log_probs[one])) for one in (found["ids"][found["row"]], found["rival"])]
+    return (
+        both(seen, values) or differs_in_times(values["2"], now, *shown) or ("" if now > 0 else "the rival is likelier")
+    )
 
 
 def destination(seen: Seen, values: Mapping[str, str]) -> str:

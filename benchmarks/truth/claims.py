@@ -110,14 +110,25 @@ def differs(text: str, value: float, what: str = "it") -> str:
     return "" if is_right else f"{what} is {value:.6g}, not {text}"
 
 
-def differs_in_times(text: str, margin: float) -> str:
-    """Return why a printed factor is not e^|margin| with two digits; "" if it is."""
-    times, said = math.exp(abs(margin)), text.removeprefix("> ").replace(",", "")
-    if text.startswith(">"):
-        return "" if times > float(said) * 0.999 else f"it is {times:.4g} times, not {text}"
-    digits = 3 if times < 1.05 else 2
-    half = 0.5 * 10.0 ** (math.floor(math.log10(times)) - digits + 1)
-    return "" if abs(float(said) - times) <= half + 1e-3 * times else f"it is {times:.4g} times, not {text}"
+def differs_in_times(text: str, margin: float, *shown: float) -> str:
+    """Return why a printed factor is not e^|margin| with two digits; "" if it is.
+
+    `shown`: the two probabilities, where the page shows them: with three decimals, below 0.001 with four. The factor
+    must agree with these, too: where they leave the second digit open, it has one digit or is a bound.
+    """
+    times, said = math.exp(abs(margin)), float(text.removeprefix("> ").replace(",", ""))
+    rounded = [max(round(one, 3 if one >= 0.001 else 4), 0.0001) for one in shown]
+    seen = max(rounded) / min(rounded) if shown and times >= 2 else times
+
+    def has(digits: int) -> bool:
+        return all(
+            abs(said - one) <= 0.5 * 10.0 ** (math.floor(math.log10(one)) - digits + 1) + 1e-3 * one
+            for one in (times, seen)
+        )
+
+    is_right = min(times, seen) > said * 0.999 if text.startswith(">") else has(3 if times < 1.05 else 2)
+    is_rough = f"{times:.2g}" != f"{seen:.2g}" and re.fullmatch(r"\d[0,]*", text) is not None and has(1)
+    return "" if is_right or is_rough else f"it is {times:.4g} times, not {text}"
 
 
 def expected(name: str, said: str, wanted: str) -> str:

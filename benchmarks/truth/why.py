@@ -31,7 +31,11 @@ def leads(is_so: Callable[[Seen], bool], word: str = "0", other: str = "1") -> C
         return first(
             expected("word", values[word], seen.token(seen.output[seen.row], "target")),
             expected("rival", values[other], seen.token(seen.rival(), "target")),
-            differs_in_times(values["2"], margin(seen, seen.log_probs)),
+            differs_in_times(
+                values["2"],
+                margin(seen, seen.log_probs),
+                *(math.exp(float(seen.log_probs[id])) for id in (seen.output[seen.row], seen.rival())),
+            ),
             "" if is_so(seen) else "the words stand in a different relation",
         )
 

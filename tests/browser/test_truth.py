@@ -1,5 +1,6 @@
 """Each sentence of the explorer's page is true of the model that it shows: PyTorch computes what it claims."""
 
+import math
 import random
 import re
 from collections.abc import Callable
@@ -204,3 +205,8 @@ def test_numbers_are_compared_as_they_are_printed() -> None:
         assert differs(text, wrong)
     assert differs_in_times("3.4", 1.2238) == ""
     assert differs_in_times("3.5", 1.2238)
+    assert differs_in_times("400", math.log(0.8897 / 0.00222), 0.8897, 0.00222) == ""
+    assert differs_in_times("500", math.log(0.8897 / 0.00222), 0.8897, 0.00222)
+    assert differs_in_times("3", 1.2238, 0.34, 0.1)
+    assert differs_in_times("> 1,000", math.log(0.884 / 0.00056), 0.884, 0.00056) == ""
+    assert differs_in_times("1,600", math.log(0.884 / 0.00056), 0.884, 0.00056)  # 0.884 and 0.0006: 1,473

@@ -175,6 +175,7 @@ def test_the_vocabulary_is_a_sheet_with_a_search(make_translator, explore):
     assert sorted(rows(page)) == sorted(WORDS)
     sheet = page.locator(".gfs-sheet")
     assert "The model knows 10 words" in sheet.inner_text()
+    assert "With special symbols such as <unk>, its vocabulary has 14 rows." in sheet.inner_text()
     assert problems(page) == []
     sheet.get_by_role("searchbox").fill("E")
     assert rows(page) == [word for word in rows(page) if "e" in word]

@@ -49,17 +49,6 @@ export function percentText(probability: number) {
   return `${numberText(100 * probability, 2)} %`;
 }
 
-/**
- * Returns how many times as probable a word is as its rival, with two digits: e^|margin|. `margin`: the difference of
- * their log p.
- */
-export function timesText(margin: number) {
-  const most = 1e9;
-  const times = Math.exp(Math.abs(margin));
-  const rounded = times < 1.05 ? times.toPrecision(3) : times.toPrecision(2);
-  return times > most ? `> ${most.toLocaleString("en")}` : Number(rounded).toLocaleString("en");
-}
-
 /** A smaller number is left blank in a table or a grid, where the colour of a cell says enough. */
 export const BLANK_BELOW = 0.005;
 

@@ -227,7 +227,7 @@ const LOOKS = {
 const isEntry = ({ name, head = 0 }: any, { config }: App) =>
   pointNames(config).includes(name) && isPlace(head, config.heads);
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
-const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "beside", "task"]; // all other values are JSON
+const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "task"]; // all other values are JSON
 
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
@@ -257,15 +257,11 @@ function open({ config }: App, { ui, point }: Linked) {
 /** Puts a value of a hash, which may be anything, into the state; changes are checked together at the end. */
 function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
-  else if (key === "panel" && value === "layers")
-    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // the form of earlier versions
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
-  else if (key === "beside" && app.engine.live !== false)
-    Object.assign(state.ui, { second: { text: value } }); // the form of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
   else if (key === "point" && isEntry(value, app))

@@ -30,7 +30,7 @@ export function createVocabularyPanel(app: App) {
     const wanted = find.value.trim().toLowerCase();
     const found = all.filter((token) => token.toLowerCase().includes(wanted));
     const kind = source.suggestsTokens || source.kind === "recorded" ? source.kind : "pieces";
-    about.textContent = app.t(`vocabulary.${kind}`, all.length);
+    about.textContent = app.t(`vocabulary.${kind}`, all.length, app.config.source_vocab_size);
     for (const one of [find, list]) one.ariaLabel = app.t("vocabulary.find");
     find.placeholder = app.t("vocabulary.find");
     count.textContent = app.t("vocabulary.found", Math.min(found.length, SHOWN), found.length);

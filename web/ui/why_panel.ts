@@ -2,7 +2,7 @@
 import { directParts } from "../engine/direct.ts";
 import { stepsUnder } from "../engine/mistakes.ts";
 import { allHeads } from "../engine/model.ts";
-import { numberText, timesText } from "../engine/number_text.ts";
+import { numberText } from "../engine/number_text.ts";
 import { alsoAblated, headReasons, neededOf, sourceReasons } from "../engine/reasons.ts";
 import { largestAt, rowOf } from "../engine/tensor.ts";
 import { messageOf } from "./app.ts";
@@ -10,6 +10,7 @@ import { button, element, hint, named, note, refill, tokenElement } from "./dom.
 import { headName, headsWith, shortHeadName } from "./heads.ts";
 import { collected } from "./latest.ts";
 import { rivalsAt } from "./stage/opening.ts";
+import { timesText } from "./stage/words.ts";
 
 import type { HeadEffect } from "../engine/contest.ts";
 import type { DirectPart } from "../engine/direct.ts";
@@ -72,13 +73,15 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   const asked = { row: word, word: found.word.id, rival: found.rivals[0].id };
   const direct = app.engine.live === false ? null : await directParts(app.engine, current, asked);
   if (signal.aborted) return;
-  const margin = found.word.logProb - found.rivals[0].logProb;
+  const logs = [found.word.logProb, found.rivals[0].logProb];
+  const margin = logs[0] - logs[1];
+  const times = timesText(margin, ...logs.map(Math.exp));
   const isGiven = word < current.prefixIds.length;
   const say = element(
     "p",
     { class: "gf-why-say", role: "status" },
     hint(
-      app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, timesText(margin)),
+      app.t(margin >= 0 ? "why.leads" : isGiven ? "why.given" : "why.trails", ...words, times),
       app.t("why.margin", ...words, numberText(margin, 3, true)),
     ),
   );

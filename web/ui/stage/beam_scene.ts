@@ -1,6 +1,5 @@
 // The first chapter: the beam of one head, from the source word that it reads to the word that is written. The reader
 // drags it to another word, and the model writes something else.
-import { timesText } from "../../engine/number_text.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { withoutRows } from "../../engine/turning.ts";
@@ -13,7 +12,7 @@ import { wantsStillness } from "./glide.ts";
 import { Hand } from "./hand.ts";
 import { languageNames } from "./languages.ts";
 import { openingOf } from "./opening.ts";
-import { probabilityWords, tokenName } from "./words.ts";
+import { probabilityWords, timesText, tokenName } from "./words.ts";
 
 import type { Changes, Opening, Trace } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -562,6 +561,7 @@ class BeamScene {
     const said: Child[] = [];
     if (!isTurned) {
       const margin = logProbs[word] - logProbs[rival];
+      const times = timesText(margin, ...[word, rival].map((id) => Math.exp(logProbs[id])));
       said.push(
         phrase(
           app.t(`beam.scene.looks${several && trails ? ".trails" : several}`),
@@ -573,7 +573,7 @@ class BeamScene {
           targetWord(its),
         ),
         space,
-        margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), timesText(margin)),
+        margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), times),
         space,
         pale?.isFirst && [
           phrase(

@@ -19,6 +19,22 @@ export function probabilityWords(value: number) {
   return value.toFixed(value > 0 && value < 0.001 ? 4 : 3);
 }
 
+/**
+ * Returns how many times as probable a word is as its rival: e^|margin| with two digits. `shown`: their probabilities,
+ * where the page shows them; if the rounded ones leave the second digit open, one digit, or else a bound.
+ */
+export function timesText(margin: number, ...shown: number[]) {
+  const times = Math.exp(Math.abs(margin));
+  const rounded = shown.map((one) => Number(probabilityWords(one).replace("< ", "")));
+  const seen = shown.length && times >= 2 ? Math.max(...rounded) / Math.min(...rounded) : times;
+  const digits = [times < 1.05 ? 3 : 2, 1].find((one) => times.toPrecision(one) === seen.toPrecision(one));
+  const least = Math.min(times, seen, 1e9);
+  const unit = 10 ** Math.floor(Math.log10(least));
+  const isKnown = digits && least < 1e9;
+  const text = (isKnown ? +times.toPrecision(digits) : Math.floor(least / unit) * unit).toLocaleString("en");
+  return isKnown ? text : `> ${text}`;
+}
+
 /** Returns a whole number in groups of three digits. */
 export function groupedText(value: number) {
   return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
