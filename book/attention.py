@@ -938,8 +938,20 @@ assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 # %% [markdown]
 # ## Exercises
 #
-# **1. (two minutes)** The value of "river" is changed from (6, 9, 3) to (0, 0, 0). Estimate the new output of "bank" in
-# your head, before you compute it.
+# **1.** *Easy · 2 min.* The value of "river" is changed from (6, 9, 3) to (0, 0, 0). Estimate the new output of "bank"
+# in your head, before you compute it.
+#
+# <details><summary>Hint</summary>
+#
+# With a zero vector for "river", only the two other values are left. Which of them has a weight that matters?
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the three numbers of the new output, as a list
+print(verdict("attention.1", answer, q, k, v))
 
 # %% tags=["hide-cell"]
 v_zero = v.clone()
@@ -947,14 +959,19 @@ v_zero[2] = 0
 answer = gf.attention(q, k, v_zero).weighted_values[0]
 # 5.3 % of the value (8, 9, 3) of "of" is what is left: about (0.42, 0.48, 0.16).
 torch.testing.assert_close(answer, 0.0528 * v[1], atol=1e-3, rtol=0)
+assert verdict("attention.1", answer, q, k, v) == "right"
 answer
 
 # %% [markdown]
-# **2.** A query is the zero vector. What are its weights, and its output?
+# **2.** *Easy · 2 min.* A query is the zero vector. What are its weights, and its output?
+#
+# <details><summary>Hint</summary>
+#
+# A dot product with a zero vector is 0. What does the softmax make of equal scores?
+#
+# </details>
 
 # %%
-from glassformer.watch.capstone import verdict
-
 answer = None  # instead of None: the three weights, as a list
 print(verdict("attention.2", answer))
 
@@ -963,11 +980,18 @@ answer = gf.attention(torch.zeros(1, 3, dtype=torch.float64), k, v)
 # All scores are 0, so all weights are equal, and the output is the plain average of the values.
 torch.testing.assert_close(answer.weights, torch.full((1, 3), 1 / 3, dtype=torch.float64))
 torch.testing.assert_close(answer.weighted_values[0], v.mean(0))
+assert verdict("attention.2", answer.weights[0]) == "right"
 answer.weighted_values
 
 # %% [markdown]
-# **3.** Shuffle the three source words (the rows of keys and values, both alike). How do the outputs change? What
-# does that say about word order?
+# **3.** *Easy · 3 min.* Shuffle the three source words (the rows of keys and values, both alike). How do the outputs
+# change? What does that say about word order?
+#
+# <details><summary>Hint</summary>
+#
+# The output is a sum over the words. Does a sum depend on the order of its terms?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 shuffled = [2, 0, 1]
@@ -976,17 +1000,36 @@ torch.testing.assert_close(gf.attention(q, k[shuffled], v[shuffled]).weighted_va
 # "man bites dog". That is why positions are added to the words (the chapter before this one).
 
 # %% [markdown]
-# **4.** Multiply all scores by 10, then by 0.01, before the softmax. What do the weights of "bank" tend to?
+# **4.** *Medium · 4 min.* Multiply all scores by 10, then by 0.01, before the softmax. What do the weights of "bank"
+# tend to?
+#
+# <details><summary>Hint</summary>
+#
+# Only differences between scores matter to the softmax. What happens to the differences? Imagine factors that grow
+# without bound, and that shrink to 0.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: six limits: of the weights for large factors, and for small ones
+print(verdict("attention.4", answer, scores))
 
 # %% tags=["hide-cell"]
 sharp, flat = (10 * scores[0]).softmax(0), (0.01 * scores[0]).softmax(0)
 assert sharp[2] > 0.999999  # large scores: all the weight goes to the best key, as in a database
 assert (flat - 1 / 3).abs().max() < 0.03  # small scores: the plain average
+assert verdict("attention.4", [0, 0, 1, 1 / 3, 1 / 3, 1 / 3], scores) == "right"
 sharp, flat
 
 # %% [markdown]
-# **5. (a small change of code)** Change `attention_with_loops` so that query $t$ looks only at keys $s \le t$. Use no
-# mask, only the loop.
+# **5.** *Medium · 6 min · a small change of code.* Change `attention_with_loops` so that query $t$ looks only at keys
+# $s \le t$. Use no mask, only the loop.
+#
+# <details><summary>Hint</summary>
+#
+# Call the function once for each query, and give it only a part of the keys and values.
+#
+# </details>
 
 
 # %% tags=["hide-cell"]

@@ -784,24 +784,36 @@ for decimals in (4, 3, 2, 1):
 # %% [markdown]
 # ## Exercises
 #
-# **1. A cell with the pencil.** Compute `scores[head 1, cat, black]` of the encoder from the tables Q and K. Which
-# columns do you need?
+# **1. A cell with the pencil.** *Easy · 4 min.* Compute `scores[head 1, cat, black]` of the encoder from the tables Q
+# and K. Which columns do you need?
+#
+# <details><summary>Hint</summary>
+#
+# Head 1 has the last two columns. The query is the row of cat, the key the row of black.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the score
-print(verdict("by_hand.1", answer))
+print(verdict("by_hand.1", answer, Q, K))
 
 # %% tags=["hide-cell"]
 answer = (Q[1, 2] * K[0, 2] + Q[1, 3] * K[0, 3]) / math.sqrt(2)  # head 1 has columns 2 and 3
 pencil("scores[head 1, cat, black]", f"({products(Q[1, 2:], K[0, 2:])})/√2", answer)
 assert abs(answer - point[f"{ENCODER}.scores"][1, 1, 0]) < 1e-12
-assert verdict("by_hand.1", answer) == "right"
+assert verdict("by_hand.1", answer, Q, K) == "right"
 
 # %% [markdown]
-# **2. A different word.** Replace `cat` by `dog`. Before you run it: which tables stay as they are, and in which does
-# only one row change?
+# **2. A different word.** *Medium · 6 min.* Replace `cat` by `dog`. Before you run it: which tables stay as they are,
+# and in which does only one row change?
+#
+# <details><summary>Hint</summary>
+#
+# Go through the calculation: which step is the first in which one word sees another?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 other = by_hand(params, [3, 5], target_input)
@@ -816,8 +828,14 @@ assert one_row == ["source.input", f"{ENCODER}.query", f"{ENCODER}.key", f"{ENCO
 print(f"{len(same)} tables stay; of these only the row of dog changes:", *one_row, sep="\n  ")
 
 # %% [markdown]
-# **3. Swap two words.** Let the source be `cat black`. How do the probabilities change with positions, and how do
-# they change without positions (`positions=False`)?
+# **3. Swap two words.** *Medium · 5 min.* Let the source be `cat black`. How do the probabilities change with
+# positions, and how do they change without positions (`positions=False`)?
+#
+# <details><summary>Hint</summary>
+#
+# Without positions, which two rows of the memory does the decoder get, and in which order? Does a weighted sum mind?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 for positions in (True, False):
@@ -830,8 +848,14 @@ assert change < 1e-12
 assert np.allclose(right["encoder.output"], swapped["encoder.output"][::-1], atol=1e-12)
 
 # %% [markdown]
-# **4. Cover up the answer.** Feed the decoder `<bos>` alone. What does it now say about the first word, compared with
-# before? What does that tell you about the mask?
+# **4. Cover up the answer.** *Easy · 3 min.* Feed the decoder `<bos>` alone. What does it now say about the first word,
+# compared with before? What does that tell you about the mask?
+#
+# <details><summary>Hint</summary>
+#
+# Which cells of the masked attention may the first row see?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 alone = by_hand(params, source, target_input[:1])

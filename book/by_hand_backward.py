@@ -678,25 +678,37 @@ assert all(abs(bad - good) > 0.005 for bad, good in wrong.values())
 # %% [markdown]
 # ## Exercises
 #
-# **1. A gradient with the pencil.** Compute the gradient of the logit of `noir` in the row of `chat`. Which sign must it
-# have, and why?
+# **1. A gradient with the pencil.** *Easy · 3 min.* Compute the gradient of the logit of `noir` in the row of `chat`.
+# Which sign must it have, and why?
+#
+# <details><summary>Hint</summary>
+#
+# The gradient is the probability minus the smoothed target, divided by the number of rows.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the gradient
-print(verdict("by_hand_backward.1", answer))
+print(verdict("by_hand_backward.1", answer, probabilities, smoothed))
 
 # %% tags=["hide-cell"]
 # `noir` is the right word there, so its logit should rise: the gradient is negative.
 answer = (probabilities[1, 7] - smoothed[1, 7]) / 2
 pencil("[noir], in row chat", f"({short(probabilities[1, 7])} − {short(smoothed[1, 7])})/2", answer)
 assert answer == slope["logits"][1, 7] < 0
-assert verdict("by_hand_backward.1", answer) == "right"
+assert verdict("by_hand_backward.1", answer, probabilities, smoothed) == "right"
 
 # %% [markdown]
-# **2. Words that nobody said.** `dog` and `<eos>` occur neither in the source nor in the target's input. Do their rows
-# of $E$ change in a step of gradient descent? Would they, if the output had a matrix of its own?
+# **2. Words that nobody said.** *Medium · 5 min.* `dog` and `<eos>` occur neither in the source nor in the target's
+# input. Do their rows of $E$ change in a step of gradient descent? Would they, if the output had a matrix of its own?
+#
+# <details><summary>Hint</summary>
+#
+# $E$ is used three times: as both inputs and as the output. Which of them touches words that do not occur?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 # They change: as wrong answers, they are pushed away. With a matrix of its own, the output would not touch them here.
@@ -705,8 +717,18 @@ for word in (words.index("dog"), words.index("<eos>")):
     assert (as_source[word] == 0).all() and (as_target[word] == 0).all()
 
 # %% [markdown]
-# **3. A louder loss.** Multiply the loss by 10. What happens to the step of gradient descent, and what to the first step
-# of Adam?
+# **3. A louder loss.** *Medium · 4 min.* Multiply the loss by 10. What happens to the step of gradient descent, and
+# what to the first step of Adam?
+#
+# <details><summary>Hint</summary>
+#
+# By which factor does the gradient change? What does Adam divide it by?
+#
+# </details>
+
+# %%
+answer = None  # instead of None: two factors, for gradient descent and for Adam, as a list
+print(verdict("by_hand_backward.3", answer))
 
 # %% tags=["hide-cell"]
 # Gradient descent's step is 10 times as long. Adam divides by the size of the gradient, so its step stays as it is.
@@ -714,11 +736,18 @@ before = adam_step(CROSS, "W_Q")
 kept = grads[CROSS]["W_Q"]
 grads[CROSS]["W_Q"] = 10 * kept
 assert np.allclose(adam_step(CROSS, "W_Q"), before, rtol=0, atol=1e-7)
+assert verdict("by_hand_backward.3", [10, 1]) == "right"
 grads[CROSS]["W_Q"] = kept
 
 # %% [markdown]
-# **4. A weight that can never learn.** The gradient of the bias of the keys, `b_K`, is 0 in all three attentions.
-# Why?
+# **4. A weight that can never learn.** *Hard · 6 min.* The gradient of the bias of the keys, `b_K`, is 0 in all three
+# attentions. Why?
+#
+# <details><summary>Hint</summary>
+#
+# What does the bias add to the scores of one query?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 # A bias adds the same vector to all keys, so one query's scores all change by the same number, q · b_K / √2. The softmax

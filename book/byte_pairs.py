@@ -267,24 +267,32 @@ for character in "eé猫🐈":
 #
 # ## Exercises
 #
-# **1.** (Two minutes.) How many tokens does the vocabulary of the four words have after the ten merges, if letters that
-# no longer occur alone stay in it, and `▁` counts as a letter?
+# **1.** *Easy · 2 min.* How many tokens does the vocabulary of the four words have after the ten merges, if letters
+# that no longer occur alone stay in it, and `▁` counts as a letter?
 #
-# *Hint:* count the different letters of the four words first.
+# <details><summary>Hint</summary>
+#
+# Count the different letters of the four words first.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
 
 answer = None  # instead of None: the number of tokens
-print(verdict("byte_pairs.1", answer))
+print(verdict("byte_pairs.1", answer, counts, merges))
 
 # %% tags=["hide-cell"]
-assert verdict("byte_pairs.1", len(set("".join(counts))) + len(merges)) == "right"
+assert verdict("byte_pairs.1", len(set("".join(counts))) + len(merges), counts, merges) == "right"
 
 # %% [markdown]
-# **2.** (Five minutes.) Which pair is merged next, and why does it not matter for the word *lower*?
+# **2.** *Medium · 5 min.* Which pair is merged next, and why does it not matter for the word *lower*?
 #
-# *Hint:* several pairs have the same count; the first one in the text is taken.
+# <details><summary>Hint</summary>
+#
+# Several pairs have the same count; the first one in the text is taken.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 eleventh = pairs_of(cuts, counts).most_common(1)
@@ -292,10 +300,14 @@ assert eleventh == [(("▁w", "i"), 3)]  # in "widest" only: "lower" has no pair
 eleventh
 
 # %% [markdown]
-# **3.** (Ten minutes.) Leave out the `▁`. Which token can then be formed that is part of *slowest*, and which difference
-# between words is lost?
+# **3.** *Hard · 10 min.* Leave out the `▁`. Which token can then be formed that is part of *slowest*, and which
+# difference between words is lost?
 #
-# *Hint:* run the ten merges on words without their first character.
+# <details><summary>Hint</summary>
+#
+# Run the ten merges on words without their first character.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 bare = {word.strip("▁"): count for word, count in counts.items()}

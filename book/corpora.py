@@ -909,9 +909,20 @@ assert measured["training"] > measured["test"]
 # %% [markdown]
 # ## Exercises
 #
-# **1. Which line?** `slipped` lost a line, and the picture shows only in which window of 200. Write a few lines of code
-# that locate it more exactly. Hint: before the gap, line *n* matches line *n*; after it, line *n* matches line *n* − 1
-# of the other side.
+# **1. Which line?** *Hard · 12 min.* `slipped` lost a line, and the picture shows only in which window of 200. Write a
+# few lines of code that locate it more exactly.
+#
+# <details><summary>Hint</summary>
+#
+# Before the gap, line *n* matches line *n*; after it, line *n* matches line *n* − 1 of the other side.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the number of the line
+print(verdict("corpora.1", answer, french, slipped))
 
 # %% tags=["hide-cell"]
 fits, shifted = ([abs(len(english[n]) - len(slipped[n - back])) for n in range(1, len(english))] for back in (0, 1))
@@ -920,10 +931,18 @@ costs = np.concatenate([[0], np.cumsum(fits)]) + np.concatenate([np.cumsum(shift
 line = int(costs.argmin()) + 1
 print("from line", line, "on (counted from 0), the other side is one line behind")
 assert abs(line - 1500) <= 5  # neighbours may be equally long, so a line or two remain in doubt
+assert verdict("corpora.1", line, french, slipped) == "right"
 
 # %% [markdown]
-# **2. Padding.** How does the share of padding in sorted batches change with their size, from 250 to 4 000 tokens?
-# Why?
+# **2. Padding.** *Easy · 4 min.* How does the share of padding in sorted batches change with their size, from 250 to 4
+# 000 tokens? Why?
+#
+# <details><summary>Hint</summary>
+#
+# `padding(plan_batches(examples, size, seed=1, epoch=1))` is the share. How many sentences have exactly the same
+# length?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 by_size = {size: padding(plan_batches(examples, size, seed=1, epoch=1)) for size in (250, 500, 1000, 2000, 4000)}
@@ -932,28 +951,60 @@ print({size: f"{share:.2%}" for size, share in by_size.items()})
 assert by_size[250] < by_size[4000]
 
 # %% [markdown]
-# **3. Short answers.** Cut the last two words off each output. Which factor of BLEU notices, and what would the score
-# be without that factor?
+# **3. Short answers.** *Medium · 6 min.* Cut the last two words off each output. Which factor of BLEU notices, and what
+# would the score be without that factor?
+#
+# <details><summary>Hint</summary>
+#
+# `bleu_of` returns the value, the shares and the brevity penalty.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the score without that factor
+print(verdict("corpora.3", answer, bleu_of, cut, outputs, references))
 
 # %% tags=["hide-cell"]
 stubs = [cut(text)[:-2] for text in outputs]
 value, shares, brevity = bleu_of(stubs, [cut(text) for text in references])
 print(f"BLEU {value:.1f}; brevity penalty {brevity:.2f}; without it {value / brevity:.1f}")
 assert brevity < 0.85
+assert verdict("corpora.3", value / brevity, bleu_of, cut, outputs, references) == "right"
 
 # %% [markdown]
-# **4. A lazy translator.** What are BLEU and chrF of a program that returns the English sentence unchanged? Which of
-# the two is kinder, and why?
+# **4. A lazy translator.** *Medium · 5 min.* What are BLEU and chrF of a program that returns the English sentence
+# unchanged? Which of the two is kinder, and why?
+#
+# <details><summary>Hint</summary>
+#
+# Give `sources` as outputs. What do English and French have in common: words, or parts of words?
+#
+# </details>
+
+# %%
+answer = None  # instead of None: [BLEU, chrF]
+print(verdict("corpora.4", answer, bleu_of, chrf_of, cut, sources, references))
 
 # %% tags=["hide-cell"]
 lazy_bleu = bleu_of([cut(text) for text in sources], [cut(text) for text in references])[0]
 lazy_chrf = chrf_of(sources, references)
 print(f"BLEU {lazy_bleu:.1f}, chrF {lazy_chrf:.1f}")
 assert lazy_chrf > lazy_bleu + 5  # English and French share letters and beginnings of words, but hardly any words
+assert verdict("corpora.4", [lazy_bleu, lazy_chrf], bleu_of, chrf_of, cut, sources, references) == "right"
 
 # %% [markdown]
-# **5. A stricter rule.** Lower the length limit in `fault` from 3 times to 1.5 times. How many good pairs would you
-# lose?
+# **5. A stricter rule.** *Easy · 4 min.* Lower the length limit in `fault` from 3 times to 1.5 times. How many good
+# pairs would you lose?
+#
+# <details><summary>Hint</summary>
+#
+# Count the words of both sides of `good`, and compare the larger number with the smaller.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the number of lost pairs
+print(verdict("corpora.5", answer, good))
 
 # %% tags=["hide-cell"]
 words_of = [(len(a.split()), len(b.split())) for a, b in good]
@@ -962,6 +1013,7 @@ print(f"{lost} of {len(good)} good pairs: {lost / len(good):.1%}")
 print("such as", *next(pair for pair, both in zip(good, words_of) if max(both) > 1.5 * min(both)))
 # Good pairs, and often the interesting ones: a strict limit deletes sentences that are translated freely.
 assert lost > 5
+assert verdict("corpora.5", lost, good) == "right"
 
 # %%
 keep.cleanup()

@@ -843,8 +843,14 @@ assert unshifted > 5 * right
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and
+# **1.** *Easy · 2 min.* A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and
 # has been fed 15 target tokens. How many numbers does its cache hold?
+#
+# <details><summary>Hint</summary>
+#
+# Each layer keeps keys and values, twice: of the source and of the past. A head's key has $d_k$ numbers.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -855,7 +861,7 @@ print(verdict("decoder.1", answer))
 # %% tags=["hide-cell"]
 # layers · (keys and values) · heads · width · (source and target positions)
 numbers = 6 * 2 * 8 * 64 * (20 + 15)
-assert numbers == 215_040
+assert verdict("decoder.1", numbers) == "right"
 
 base = gf.Transformer(gf.ModelConfig.preset("base", vocab_size=50)).eval().requires_grad_(False)
 base_cache = base.start(torch.full((1, 20), 5))
@@ -867,8 +873,14 @@ assert sum(tensor.numel() for tensor in held) == numbers
 numbers
 
 # %% [markdown]
-# **2.** Having read `<bos>`, the demo says "Le". Does it need "cat" for that? Hide "cat" from this step (use
-# `top_words(0, …)`), and explain what it says instead.
+# **2.** *Medium · 5 min.* Having read `<bos>`, the demo says "Le". Does it need "cat" for that? Hide "cat" from this
+# step (use `top_words(0, …)`), and explain what it says instead.
+#
+# <details><summary>Hint</summary>
+#
+# `top_words(0, [cat])` hides "cat" from the first step. What does a French article have to agree with?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 _, usual = top_words(0, [])
@@ -879,8 +891,15 @@ assert without_cat[0] != usual[0]
 usual, without_cat
 
 # %% [markdown]
-# **3.** In the small model above, which of the tensors `query`, `key`, `scores` of `decoder.layers.1.cross_attention`
-# change if one *source* token changes, and which if one *target* token changes? Predict, then check with `gf.record`.
+# **3.** *Medium · 8 min.* In the small model above, which of the tensors `query`, `key`, `scores` of
+# `decoder.layers.1.cross_attention` change if one *source* token changes, and which if one *target* token changes?
+# Predict, then check with `gf.record`.
+#
+# <details><summary>Hint</summary>
+#
+# Keys come from the memory, queries from the decoder. But what has layer 0 of the decoder already read?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 torch.set_default_dtype(torch.float64)
@@ -906,8 +925,14 @@ assert changed(before, seen(source_changed, target_input)) == ["query", "key", "
 assert changed(before, seen(source, other)) == ["query", "scores"]
 
 # %% [markdown]
-# **4.** Change `decoder_layer` to pre-norm (norm before each sub-layer, no norm after the sum), add the final norm,
-# and show that it equals a library model with `norm="pre"`.
+# **4.** *Hard · 15 min.* Change `decoder_layer` to pre-norm (norm before each sub-layer, no norm after the sum), add
+# the final norm, and show that it equals a library model with `norm="pre"`.
+#
+# <details><summary>Hint</summary>
+#
+# Start from `decoder_layer`, and move each norm in front of its sub-layer. The sum stays without a norm until the end.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 pre_config = gf.ModelConfig(**sizes, encoder_layers=2, decoder_layers=2, norm="pre")

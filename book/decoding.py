@@ -753,8 +753,14 @@ assert changed > 1e-3
 # %% [markdown]
 # ## Exercises
 #
-# 1. Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search and with a beam
-#    of 4. Do the translations differ?
+# **1.** *Easy · 3 min.* Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search
+# and with a beam of 4. Do the translations differ?
+#
+# <details><summary>Hint</summary>
+#
+# `translator.translate([sentence], beam_size=4)` returns a list of translations with a `text`.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 sentence = "The black cat sat on the couch and the brown dog slept on the rug."
@@ -763,7 +769,13 @@ assert by_size[1].text == by_size[4].text
 by_size[4].text
 
 # %% [markdown]
-# 2. Is *this cat* really the toy's most probable output? Try all outputs of up to four tokens.
+# **2.** *Medium · 8 min.* Is *this cat* really the toy's most probable output? Try all outputs of up to four tokens.
+#
+# <details><summary>Hint</summary>
+#
+# `itertools.product` lists all sequences of a length. The probability of a sequence is the product along its steps.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 from itertools import product
@@ -780,7 +792,14 @@ assert best == by_beam.tokens
 [words[token] for token in best], probabilities[best]
 
 # %% [markdown]
-# 3. Beam search with `beam_size=1` is greedy search. Why does the length penalty make no difference there? Check it.
+# **3.** *Medium · 5 min.* Beam search with `beam_size=1` is greedy search. Why does the length penalty make no
+# difference there? Check it.
+#
+# <details><summary>Hint</summary>
+#
+# How long are the hypotheses that are compared with each other?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 # The only living hypothesis is compared with no other: all candidates of one step have the same length, and the
@@ -790,7 +809,13 @@ assert found == {by_greedy.tokens}
 found
 
 # %% [markdown]
-# 4. What does sampling become as the temperature goes to 0? And as it grows without bound?
+# **4.** *Easy · 3 min.* What does sampling become as the temperature goes to 0? And as it grows without bound?
+#
+# <details><summary>Hint</summary>
+#
+# Use `with_temperature` with a very small and a very large number.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 cold, hot = with_temperature(log_probs, 0.001), with_temperature(log_probs, 1e6)
@@ -799,8 +824,14 @@ assert (hot - 1 / len(hot)).abs().max() < 1e-6  # all tokens equally likely, wha
 cold.max(), hot.min(), hot.max()
 
 # %% [markdown]
-# 5. One hypothesis has 3 tokens and log probability −3.0, another has 6 tokens and −3.5. What are their scores
-#    with the paper's $\alpha = 0.6$, and which one wins?
+# **5.** *Easy · 4 min.* One hypothesis has 3 tokens and log probability −3.0, another has 6 tokens and −3.5. What are
+# their scores with the paper's $\alpha = 0.6$, and which one wins?
+#
+# <details><summary>Hint</summary>
+#
+# Divide each log probability by $((5 + n) / 6)^\alpha$.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict

@@ -707,8 +707,14 @@ torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
 # %% [markdown]
 # ## Exercises
 #
-# **1.** How many numbers are in the embedding matrix of the base model ($V$ = 37 000)? What share of the model's 63 082
-# 496 parameters is that?
+# **1.** *Easy · 2 min.* How many numbers are in the embedding matrix of the base model ($V$ = 37 000)? What share of
+# the model's 63 082 496 parameters is that?
+#
+# <details><summary>Hint</summary>
+#
+# The table has one row for each word of the vocabulary, and each row is as wide as the model.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -718,13 +724,19 @@ print(verdict("embeddings.1", answer))
 
 # %% tags=["hide-cell"]
 count = 37000 * 512
-assert count == 18_944_000
+assert verdict("embeddings.1", count) == "right"
 assert round(100 * count / 63_082_496) == 30
 count, count / 63_082_496
 
 # %% [markdown]
-# **2.** Undo the lookup: write a function that takes the scaled vectors of a sentence, without positions, and returns
-# the ids. Hint: `torch.cdist(a, b)` returns the distance from each row of `a` to each row of `b`.
+# **2.** *Medium · 6 min.* Undo the lookup: write a function that takes the scaled vectors of a sentence, without
+# positions, and returns the ids.
+#
+# <details><summary>Hint</summary>
+#
+# `torch.cdist(a, b)` returns the distance from each row of `a` to each row of `b`. Undo the scaling first.
+#
+# </details>
 
 
 # %% tags=["hide-cell"]
@@ -738,7 +750,14 @@ assert ids_of(E * math.sqrt(d_model)).tolist() == list(range(605))  # each entry
 tokenizer.tokens(ids_of(x).tolist())
 
 # %% [markdown]
-# **3.** Add up the one-hot vectors of a sentence before you multiply by $E$. What do you get, and what has been lost?
+# **3.** *Easy · 3 min.* Add up the one-hot vectors of a sentence before you multiply by $E$. What do you get, and what
+# has been lost?
+#
+# <details><summary>Hint</summary>
+#
+# Multiplying by $E$ is linear: the product of a sum is the sum of the products.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 counts = F.one_hot(source, len(E)).double().sum(dim=0)  # how often each word occurs
@@ -748,8 +767,16 @@ assert torch.equal(counts, F.one_hot(turned_round, len(E)).double().sum(dim=0))
 "the sum of the words' rows; the order of the words is lost"
 
 # %% [markdown]
-# **4.** Which rows of the table does one training step change? Show that the gradient of $E$ is the transposed one-hot
-# matrix times the gradient that arrives at the looked-up rows. What happens to a word that occurs twice?
+# **4.** *Medium · 8 min.* Which rows of the table does one training step change? Show that the gradient of $E$ is the
+# transposed one-hot matrix times the gradient that arrives at the looked-up rows. What happens to a word that occurs
+# twice?
+#
+# <details><summary>Hint</summary>
+#
+# Take `weights[sequence]` for a small table, multiply it by a gradient that you chose, and call `backward`. Which row
+# of the one-hot matrix belongs to which place of the sentence?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 weights = torch.randn(11, 4, dtype=torch.float64, requires_grad=True)

@@ -893,8 +893,14 @@ assert (ours.config.positions, doubled.config.positions) == ("interleaved", "lea
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) How many numbers does one encoder layer learn? First add them up from the shapes printed under
+# **1.** *Easy · 4 min.* How many numbers does one encoder layer learn? First add them up from the shapes printed under
 # "A layer's weights" (do not forget the biases), then check with the library.
+#
+# <details><summary>Hint</summary>
+#
+# Four projections with a bias, two matrices of the network with a bias, and two norms with gain and bias.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -908,11 +914,18 @@ network_size = 512 * 2048 + 2048 + 2048 * 512 + 512
 norms = 2 * (512 + 512)
 total = projections + network_size + norms
 assert total == sum(weight.numel() for weight in library_layer.parameters()) == 3_152_384
+assert verdict("encoder.1", total) == "right"
 total
 
 # %% [markdown]
-# **2.** Replace the last three tokens of the first sentence by padding (id 0). Which positions of the memory change,
-# and what are the weights in the last three columns?
+# **2.** *Medium · 5 min.* Replace the last three tokens of the first sentence by padding (id 0). Which positions of the
+# memory change, and what are the weights in the last three columns?
+#
+# <details><summary>Hint</summary>
+#
+# Record the weights with `gf.record`. Who may look at padding, and who misses the words that are gone?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 shorter = source.clone()
@@ -927,8 +940,15 @@ torch.testing.assert_close(padded_memory[1:], memory[1:])  # other sentences sta
 torch.testing.assert_close(padded_memory[0, :7], model.encode(source[:1, :7])[0])
 
 # %% [markdown]
-# **3.** Without positions, the encoder does not see order: if you reverse the source, the memory is reversed. Show this
-# by replacing `source.positions` with zeros (use `gf.intervene`), and show that it does not hold with positions.
+# **3.** *Medium · 6 min.* Without positions, the encoder does not see order: if you reverse the source, the memory is
+# reversed. Show this by replacing `source.positions` with zeros (use `gf.intervene`), and show that it does not hold
+# with positions.
+#
+# <details><summary>Hint</summary>
+#
+# `gf.intervene(model, {"source.positions": torch.zeros_like})` replaces the positions; `flip(1)` reverses a sentence.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 backwards = source.flip(1)
@@ -938,8 +958,14 @@ with gf.intervene(model, {"source.positions": torch.zeros_like}):
 assert distance(model.encode(backwards), memory.flip(1)) > 0.1
 
 # %% [markdown]
-# **4.** In pre-norm, the stream after two layers is the start plus four shares. Show that `source.input` and the
-# recorded `output` of the four sub-layers sum to `encoder.layers.1.feed_forward.added`.
+# **4.** *Medium · 5 min.* In pre-norm, the stream after two layers is the start plus four shares. Show that
+# `source.input` and the recorded `output` of the four sub-layers sum to `encoder.layers.1.feed_forward.added`.
+#
+# <details><summary>Hint</summary>
+#
+# The trace has all the names. Each layer adds the output of its attention, and then that of its network.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 total = trace["source.input"]
@@ -955,8 +981,8 @@ torch.testing.assert_close(total, trace["encoder.layers.1.feed_forward.added"])
 #
 # <details><summary>Hint</summary>
 #
-# Click “it” in the source. Then click the small pictures of the heads in the encoder's attention, and go to the other
-# layer by its edge.
+# Light the encoder's attention by a click. Choose a head by its small picture, and click “it” in the source. The edge of
+# the other layer leads there.
 #
 # </details>
 #

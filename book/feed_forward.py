@@ -567,8 +567,14 @@ assert output.min() < 0  # the right output may be negative
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters does one of its
+# **1.** *Easy · 2 min.* The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters does one of its
 # feed-forward networks have?
+#
+# <details><summary>Hint</summary>
+#
+# There are two matrices, and each has a bias: one of 4096 numbers, one of 1024.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -577,13 +583,19 @@ answer = None  # instead of None: the number of parameters
 print(verdict("feed_forward.1", answer))
 
 # %% tags=["hide-cell"]
-assert 2 * 1024 * 4096 + 4096 + 1024 == 8_393_728
+assert verdict("feed_forward.1", 2 * 1024 * 4096 + 4096 + 1024) == "right"
 with torch.device("meta"):
     assert count(FeedForward(1024, 4096, "relu", 0.0)) == 8_393_728
 
 # %% [markdown]
-# **2.** Write a network with $d$ = 1 and $f$ = 2 that computes $\lvert x \rvert$, as an object of the library, and
-# check it for numbers from −4 to 4.
+# **2.** *Medium · 6 min.* Write a network with $d$ = 1 and $f$ = 2 that computes $\lvert x \rvert$, as an object of the
+# library, and check it for numbers from −4 to 4.
+#
+# <details><summary>Hint</summary>
+#
+# One unit passes positive numbers, the other passes the negative ones turned around. Which weights of $W_2$ add them?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 absolute = FeedForward(d_model=1, d_ff=2, activation="relu", dropout=0.0).double()
@@ -594,8 +606,15 @@ with torch.no_grad():
 torch.testing.assert_close(absolute(line[None, :, None])[0, :, 0], line.abs())
 
 # %% [markdown]
-# **3.** Shuffle the eight hidden units: the columns of $W_1$, the entries of $b_1$, and one more thing. What must you
-# shuffle with them so that the network computes the same? What does this say about the meaning of a unit's number?
+# **3.** *Medium · 5 min.* Shuffle the eight hidden units: the columns of $W_1$, the entries of $b_1$, and one more
+# thing. What must you shuffle with them so that the network computes the same? What does this say about the meaning of
+# a unit's number?
+#
+# <details><summary>Hint</summary>
+#
+# Each unit is written by one column of $W_1$, and read by one part of $W_2$.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
@@ -605,7 +624,15 @@ torch.testing.assert_close(same, all_at_once)
 # The rows of W_2. A unit's number means nothing: another seed puts the same unit elsewhere, or makes none like it.
 
 # %% [markdown]
-# **4.** In the same way as for gender, look for a unit that tells plural nouns ("cats") from singular ones ("cat").
+# **4.** *Hard · 12 min.* In the same way as for gender, look for a unit that tells plural nouns ("cats") from singular
+# ones ("cat").
+#
+# <details><summary>Hint</summary>
+#
+# Repeat the comparison with pairs of names, one in the singular and one in the plural. For each unit: in what share of
+# pairs is the plural larger?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 pairs = [(name, name + "s") for name in names if name in gender and name + "s" in number]

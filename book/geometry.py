@@ -480,10 +480,14 @@ assert honest < 0.7
 #
 # ## Exercises
 #
-# **1.** (One minute.) All queries and all keys of a head are turned by the same rotation $R$. By how much does a score
-# $q \cdot k = 3.5$ change?
+# **1.** *Easy · 1 min.* All queries and all keys of a head are turned by the same rotation $R$. By how much does a
+# score $q \cdot k = 3.5$ change?
 #
-# *Hint:* write the new score as a product, and look at the two matrices in its middle.
+# <details><summary>Hint</summary>
+#
+# Write the new score as a product, and look at the two matrices in its middle.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -495,8 +499,14 @@ print(verdict("geometry.1", answer))
 assert verdict("geometry.1", 0.0) == "right"  # R times its transpose is the identity
 
 # %% [markdown]
-# **2.** (Two minutes.) The hands of a clock go around once in 16 positions. By what angle, in degrees, does a hand turn
-# from position 5 to position 8? And from position 0 to position 3?
+# **2.** *Easy · 2 min.* The hands of a clock go around once in 16 positions. By what angle, in degrees, does a hand
+# turn from position 5 to position 8? And from position 0 to position 3?
+#
+# <details><summary>Hint</summary>
+#
+# The angle depends only on how many positions lie between.
+#
+# </details>
 
 # %%
 answer = None  # instead of None: the two angles
@@ -506,9 +516,13 @@ print(verdict("geometry.2", answer))
 assert verdict("geometry.2", [3 * 360 / 16, 3 * 360 / 16]) == "right"  # one matrix for both
 
 # %% [markdown]
-# **3.** (Ten minutes.) Draw the map of the French nouns. Is gender still the first component?
+# **3.** *Hard · 10 min.* Draw the map of the French nouns. Is gender still the first component?
 #
-# *Hint:* `vectors` and `place` have the French table and its rows; everything else stays.
+# <details><summary>Hint</summary>
+#
+# `vectors` and `place` have the French table and its rows; everything else stays.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 inflected = torch.stack([vectors[place[noun.french]] for noun in NOUNS if noun.french in place])

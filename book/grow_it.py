@@ -451,9 +451,13 @@ assert difference < 1e-5
 #
 # ## Exercises
 #
-# **1.** (One minute.) A model bets alike on 32 words. What is its loss?
+# **1.** *Easy · 1 min.* A model bets alike on 32 words. What is its loss?
 #
-# *Hint:* $p$ is 1/32 for every word.
+# <details><summary>Hint</summary>
+#
+# $p$ is 1/32 for every word.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -465,16 +469,34 @@ print(verdict("grow_it.1", answer))
 assert verdict("grow_it.1", math.log(32)) == "right"
 
 # %% [markdown]
-# **2.** (Five minutes, of which the computer needs half.) Turn the residual connection and the norm on, but keep a single
-# layer. How much of the gain was the depth?
+# **2.** *Medium · 5 min.* Turn the residual connection and the norm on, but keep a single layer. How much of the gain
+# was the depth?
+#
+# <details><summary>Hint</summary>
+#
+# `grown` has the switches `residual` and `norm`; without `layers`, there is one. Compare its loss with that of three
+# layers, "norm". Half of the time is the computer's.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the loss of one layer minus that of three
+print(verdict("grow_it.2", answer, table))
 
 # %% tags=["hide-cell"]
 shallow = grown("one layer with both", heads=4, feed=True, residual=True, norm=True)
+assert verdict("grow_it.2", table["one layer with both"][1] - table["norm"][1], table) == "right"
 {step: round(table[step][1], 2) for step in ("feed-forward", "one layer with both", "norm")}
 
 # %% [markdown]
-# **3.** (Ten minutes.) Leave `gf.sinusoids` out of `Stack`. Which of the steps suffers most, and why so little in the
-# writer? *Hint:* what does the mask tell a word about its place?
+# **3.** *Hard · 10 min.* Leave `gf.sinusoids` out of `Stack`. Which of the steps suffers most, and why so little in the
+# writer?
+#
+# <details><summary>Hint</summary>
+#
+# What does the mask tell a word about its place?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 # The writer's mask lets the first word see one word, the second two, and so on; from an average over n words, n can be

@@ -807,8 +807,14 @@ assert own_q.shape == (512, 64)
 # %% [markdown]
 # ## Exercises
 #
-# **1. (two minutes)** The paper's big model has $d_\mathrm{model} = 1024$ and 16 heads. How wide is a head? What is
+# **1.** *Easy · 2 min.* The paper's big model has $d_\mathrm{model} = 1024$ and 16 heads. How wide is a head? What is
 # the shape of the scores for 2 sentences of 7 words?
+#
+# <details><summary>Hint</summary>
+#
+# The heads share the width of the model equally. The scores have one number for each sentence, head, query and key.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -821,11 +827,18 @@ big_model = MultiHeadAttention(1024, 16, 1024 // 16, 1024 // 16, 0.0)
 with torch.no_grad(), gf.record(big_model, ["scores"]) as trace:
     big_model(torch.randn(2, 7, 1024))
 
-assert 1024 // 16 == 64  # as in base
+assert verdict("heads.1", 1024 // 16) == "right"  # as in base
 assert trace["scores"].shape == (2, 16, 7, 7)
 
 # %% [markdown]
-# **2.** Write `split_heads` without `view` and `transpose`, with slices and `torch.stack`.
+# **2.** *Medium · 6 min.* Write `split_heads` without `view` and `transpose`, with slices and `torch.stack`.
+#
+# <details><summary>Hint</summary>
+#
+# Head $i$ has the columns from $i \cdot d_k$ to $(i + 1) \cdot d_k$. In which dimension do the heads stand in the
+# result?
+#
+# </details>
 
 # %%
 answer = None  # instead of None: your function of x and heads
@@ -840,9 +853,16 @@ def split_by_slices(x, heads):
 
 
 assert torch.equal(split_by_slices(x, 8), split_heads(x, 8))
+assert verdict("heads.2", split_by_slices) == "right"
 
 # %% [markdown]
-# **3.** Head 3 is switched off: its $Z_i$ is set to 0. Get the same result by changing only $W_O$.
+# **3.** *Medium · 5 min.* Head 3 is switched off: its $Z_i$ is set to 0. Get the same result by changing only $W_O$.
+#
+# <details><summary>Hint</summary>
+#
+# $W_O$ multiplies the joined heads. Which of its rows meet head 3?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 off = z.clone()
@@ -852,8 +872,14 @@ Wo_off[3 * 64 : 4 * 64] = 0  # the rows that mix head 3 in
 torch.testing.assert_close(join_heads(off) @ layer.output_projection.weight.T, joined @ Wo_off, atol=1e-12, rtol=0)
 
 # %% [markdown]
-# **4.** Swap heads 0 and 5 in $W_Q$, $W_K$ and $W_V$. What has to be swapped in $W_O$ so that the output stays the
-# same? What does that say about "head 5" of two models that were trained from different random starts?
+# **4.** *Hard · 10 min.* Swap heads 0 and 5 in $W_Q$, $W_K$ and $W_V$. What has to be swapped in $W_O$ so that the
+# output stays the same? What does that say about "head 5" of two models that were trained from different random starts?
+#
+# <details><summary>Hint</summary>
+#
+# Write the output as a sum over heads: each head times its own block of $W_O$. In which order may a sum be taken?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 order = [5, 1, 2, 3, 4, 0, 6, 7]
@@ -865,8 +891,14 @@ torch.testing.assert_close(answer, expected, atol=1e-12, rtol=0)
 # A head's number means nothing: after another training run, a different head, or several, may do the same work.
 
 # %% [markdown]
-# **5. (a small change of code)** Change the first example so that *one* big head finds *I* as well: which numbers of
-# the query have to become 0? What is then lost?
+# **5.** *Medium · 5 min · a small change of code.* Change the first example so that *one* big head finds *I* as well:
+# which numbers of the query have to become 0? What is then lost?
+#
+# <details><summary>Hint</summary>
+#
+# One half of the query asks who, the other half asks where.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 who_only = query.clone()

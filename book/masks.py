@@ -723,8 +723,15 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) How many of the 25 cells of `both` are allowed? Count first, then compute. And how many are allowed in a
-# look-ahead mask of length $T$ without padding?
+# **1.** *Easy · 2 min.* How many of the 25 cells of `both` are allowed? Count first, then compute. And how many are
+# allowed in a look-ahead mask of length $T$ without padding?
+#
+# <details><summary>Hint</summary>
+#
+# Count row by row: in each row, the look-ahead mask allows one cell more than in the row above, and padding takes the
+# last column away.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -734,11 +741,18 @@ print(verdict("masks.1", answer))
 
 # %% tags=["hide-cell"]
 assert both.sum() == 1 + 2 + 3 + 4 + 4
+assert verdict("masks.1", both.sum()) == "right"
 assert all(causal_mask(T).sum() == T * (T + 1) // 2 for T in range(1, 20))
 
 # %% [markdown]
-# **2.** In some models, a position may look back at most two positions (a *window*): position $i$ sees $i$, $i - 1$ and
-# $i - 2$. Make this mask for length 6 from two calls of `tril`.
+# **2.** *Medium · 4 min.* In some models, a position may look back at most two positions (a *window*): position $i$
+# sees $i$, $i - 1$ and $i - 2$. Make this mask for length 6 from two calls of `tril`.
+#
+# <details><summary>Hint</summary>
+#
+# `tril(-3)` is what lies at least three places back.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 ones = torch.ones(6, 6, dtype=torch.bool)
@@ -747,8 +761,15 @@ assert all(bool(window[i, j]) == (i - 2 <= j <= i) for i in range(6) for j in ra
 window.int()
 
 # %% [markdown]
-# **3.** Write a mask for addition: a tensor of 0 and −∞ that is *added* to the scores, like PyTorch's float masks. Show
-# that it gives the same weights. What happens if you make it by multiplying a boolean mask (as 0 and 1) by −∞?
+# **3.** *Medium · 5 min.* Write a mask for addition: a tensor of 0 and −∞ that is *added* to the scores, like PyTorch's
+# float masks. Show that it gives the same weights. What happens if you make it by multiplying a boolean mask (as 0 and
+# 1) by −∞?
+#
+# <details><summary>Hint</summary>
+#
+# `masked_fill` writes a number where a condition holds. What is $0 \cdot \infty$?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 additive = torch.zeros(5, 5, dtype=torch.float64).masked_fill(~both[0, 0], -math.inf)
@@ -756,8 +777,14 @@ torch.testing.assert_close((scores + additive).softmax(-1), attention_weights(sc
 assert ((~both[0, 0]).double() * -math.inf).isnan().any()  # 0 · ∞ is not a number
 
 # %% [markdown]
-# **4.** Padding could also be at the *front*. With sinusoidal [positions](positions.py) that changes the result,
-# although the mask is right. Show this on `model`, and explain why.
+# **4.** *Medium · 6 min.* Padding could also be at the *front*. With sinusoidal [positions](positions.py) that changes
+# the result, although the mask is right. Show this on `model`, and explain why.
+#
+# <details><summary>Hint</summary>
+#
+# Give the model the same three words twice, with the zeros on either side. Which positions do the words have?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 with torch.no_grad():

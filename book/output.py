@@ -637,8 +637,20 @@ assert written_by(parrot, symbols) == [1] * 7
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) A model knows nothing and gives the same probability to each of 37,000 words. What are its
-# loss and its perplexity, and what is its smoothed loss?
+# **1.** *Easy · 2 min.* A model knows nothing and gives the same probability to each of 37,000 words. What are its loss
+# and its perplexity, and what is its smoothed loss?
+#
+# <details><summary>Hint</summary>
+#
+# The loss is −log of the right word's probability. What do the other words have?
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: [loss, perplexity, smoothed loss]
+print(verdict("output.1", answer))
 
 # %% tags=["hide-cell"]
 knows_nothing = torch.zeros(37_000, dtype=torch.float64)
@@ -647,25 +659,41 @@ smooth = F.cross_entropy(knows_nothing, torch.tensor(5), label_smoothing=0.1)
 assert math.isclose(plain, math.log(37_000))
 assert math.isclose(plain.exp(), 37_000)
 assert math.isclose(smooth, plain)  # the average of equal numbers, however they are weighted
+assert verdict("output.1", [plain, plain.exp(), smooth]) == "right"
 plain, plain.exp(), smooth
 
 # %% [markdown]
-# **2.** A translation of 20 tokens, `<eos>` included, has `log_prob` = −3. What is its perplexity?
+# **2.** *Easy · 2 min.* A translation of 20 tokens, `<eos>` included, has `log_prob` = −3. What is its perplexity?
+#
+# <details><summary>Hint</summary>
+#
+# Perplexity is the exponential of the loss *per token*.
+#
+# </details>
 
 # %%
-from glassformer.watch.capstone import verdict
-
 answer = None  # instead of None: the perplexity
 print(verdict("output.2", answer))
 
 # %% tags=["hide-cell"]
 answer = math.exp(3 / 20)
-assert math.isclose(answer, 1.1618, abs_tol=1e-4)
+assert verdict("output.2", answer) == "right"
 answer
 
 # %% [markdown]
-# **3.** Let $\varepsilon = 0.1$ and $V = 37\,000$. By how much must the right word's logit exceed the others (all
-# equal) to make the smoothed loss as small as possible? Check that the gradient is 0 there.
+# **3.** *Hard · 8 min.* Let $\varepsilon = 0.1$ and $V = 37\,000$. By how much must the right word's logit exceed the
+# others (all equal) to make the smoothed loss as small as possible? Check that the gradient is 0 there.
+#
+# <details><summary>Hint</summary>
+#
+# The loss is least where the probabilities equal the smoothed target. A difference of logits is the log of a ratio of
+# probabilities.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the difference of the logits
+print(verdict("output.3", answer))
 
 # %% tags=["hide-cell"]
 size = 37_000
@@ -677,11 +705,19 @@ least = F.cross_entropy(z, torch.tensor(5), label_smoothing=0.1)
 least.backward()
 assert math.isclose(least.item(), least_loss(size, 0.1), rel_tol=1e-9)
 assert z.grad.abs().max() < 1e-12
+assert verdict("output.3", lead) == "right"
 lead, least.item()
 
 # %% [markdown]
-# **4.** Compute the smoothed loss of the small batch above in a loop over single positions, so that at most $V$
-# logits exist at any moment. Compare the result with the library's.
+# **4.** *Medium · 8 min.* Compute the smoothed loss of the small batch above in a loop over single positions, so that
+# at most $V$ logits exist at any moment. Compare the result with the library's.
+#
+# <details><summary>Hint</summary>
+#
+# For one position: $1 - \varepsilon$ times −log of the right word, plus $\varepsilon$ times the mean of −log over all
+# words.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 total = torch.zeros((), dtype=torch.float64)
@@ -693,8 +729,14 @@ result = smoothed_cross_entropy(hidden[real], E, target[real], 0.1)
 torch.testing.assert_close(total, result.smoothed)
 
 # %% [markdown]
-# **5.** A different definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other* words. Show that it
-# equals ours with a different $\varepsilon$.
+# **5.** *Medium · 5 min.* A different definition of label smoothing spreads $\varepsilon$ over the $V - 1$ *other*
+# words. Show that it equals ours with a different $\varepsilon$.
+#
+# <details><summary>Hint</summary>
+#
+# In both definitions, what does a wrong word get? Set the two equal.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 size, epsilon = 6, 0.1

@@ -746,7 +746,14 @@ assert not torch.equal(by_position[1, 0], by_position[1, 8])
 # %% [markdown]
 # ## Exercises
 #
-# **1.** With $d_\mathrm{model} = 8$, what are dimensions 2 and 3 of position 5? Use a pocket calculator, then check.
+# **1.** *Easy · 3 min.* With $d_\mathrm{model} = 8$, what are dimensions 2 and 3 of position 5? Use a pocket
+# calculator, then check.
+#
+# <details><summary>Hint</summary>
+#
+# Dimensions 2 and 3 are the sine and the cosine of pair 1. What is $10000^{2/8}$?
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -757,21 +764,40 @@ print(verdict("positions.1", answer))
 # %% tags=["hide-cell"]
 answer = [math.sin(5 / 10), math.cos(5 / 10)]  # pair 1 has the divisor 10
 torch.testing.assert_close(gf.sinusoids(6, 8)[5, 2:4], torch.tensor(answer))
+assert verdict("positions.1", answer) == "right"
 [round(number, 4) for number in answer]
 
 # %% [markdown]
-# **2.** After how many positions is the slowest hand back at the top, for $d_\mathrm{model} = 512$? The paper says
-# $10000 \cdot 2\pi$. Is that exact?
+# **2.** *Easy · 3 min.* After how many positions is the slowest hand back at the top, for $d_\mathrm{model} = 512$? The
+# paper says $10000 \cdot 2\pi$. Is that exact?
+#
+# <details><summary>Hint</summary>
+#
+# The slowest hand is the last pair, $2i = 510$. A full turn is an angle of $2\pi$.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the number of positions
+print(verdict("positions.2", answer))
 
 # %% tags=["hide-cell"]
 last = 512 // 2 - 1
 turn = 2 * math.pi * 10000 ** (2 * last / 512)
 assert round(turn) == 60611
+assert verdict("positions.2", turn) == "right"
 assert turn < 2 * math.pi * 10000  # a little less: the last exponent is 510/512, not 1
 turn, 2 * math.pi * 10000
 
 # %% [markdown]
-# **3.** Show that two steps of 1 make one step of 2, and that the matrix for "k words back" is the transpose of $M_k$.
+# **3.** *Medium · 5 min.* Show that two steps of 1 make one step of 2, and that the matrix for "k words back" is the
+# transpose of $M_k$.
+#
+# <details><summary>Hint</summary>
+#
+# Use `shift_matrix` from above: multiply two of them, and transpose one.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 torch.testing.assert_close(shift_matrix(1, 8) @ shift_matrix(1, 8), shift_matrix(2, 8))
@@ -780,8 +806,18 @@ back_again = shift_matrix(3, 8) @ shift_matrix(3, 8).T
 torch.testing.assert_close(back_again, torch.eye(8, dtype=torch.float64))
 
 # %% [markdown]
-# **4.** With a single hand ($d_\mathrm{model} = 2$), which of the positions 1 to 99 looks most like position 0? How
-# close does any of them come with four hands?
+# **4.** *Medium · 6 min.* With a single hand ($d_\mathrm{model} = 2$), which of the positions 1 to 99 looks most like
+# position 0? How close does any of them come with four hands?
+#
+# <details><summary>Hint</summary>
+#
+# Make the table with `gf.sinusoids`, and compute the distance of each row from row 0.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: [the position, the smallest distance with four hands]
+print(verdict("positions.4", answer))
 
 # %% tags=["hide-cell"]
 one_hand, four_hands = (gf.sinusoids(100, width, dtype=torch.float64) for width in (2, 8))
@@ -789,11 +825,22 @@ twin = (one_hand[1:] - one_hand[0]).norm(dim=1).argmin().item() + 1
 assert twin == 44  # 44 is nearly seven turns: 44 / 2π = 7.003
 assert (one_hand[44] - one_hand[0]).norm() < 0.02
 assert (four_hands[1:] - four_hands[0]).norm(dim=1).min() > 0.6
+assert verdict("positions.4", [twin, (four_hands[1:] - four_hands[0]).norm(dim=1).min()]) == "right"
 twin, (four_hands[1:] - four_hands[0]).norm(dim=1).min()
 
 # %% [markdown]
-# **5.** Change [the picture of the matrix](#a-picture-of-the-matrix) to show the doubled exponent. Of its 64 columns,
-# how many change by less than 0.01 over 50 positions? How many do with the right formula?
+# **5.** *Medium · 6 min.* Change [the picture of the matrix](#a-picture-of-the-matrix) to show the doubled exponent. Of
+# its 64 columns, how many change by less than 0.01 over 50 positions? How many do with the right formula?
+#
+# <details><summary>Hint</summary>
+#
+# `wrong_table` makes the table. The change of a column is its largest number minus its smallest.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: [columns with the doubled exponent, columns with the right one]
+print(verdict("positions.5", answer, wrong_table))
 
 
 # %% tags=["hide-cell"]
@@ -805,6 +852,7 @@ def standing_still(rows):
 right_rows = gf.sinusoids(50, 64, dtype=torch.float64)
 still = standing_still(right_rows), standing_still(wrong_table(50, 64))
 assert still == (13, 39)
+assert verdict("positions.5", still[::-1], wrong_table) == "right"
 print("columns that stand still: right {}, doubled {}".format(*still))
 pictures.heat_map(
     wrong_table(50, 64),

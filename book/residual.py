@@ -734,7 +734,13 @@ print("the translation stays the same with:", ", ".join(same) or "none of them")
 # %% [markdown]
 # ## Exercises
 #
-# **1.** (Two minutes.) Normalise $(1, 1, 1, 5)$ by hand, with eps 0, gain 1 and bias 0.
+# **1.** *Easy · 2 min.* Normalise $(1, 1, 1, 5)$ by hand, with eps 0, gain 1 and bias 0.
+#
+# <details><summary>Hint</summary>
+#
+# Subtract the mean first. The variance is the mean of the squared deviations, not divided by $d - 1$.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -746,10 +752,17 @@ print(verdict("residual.1", answer))
 # The mean is 2, the deviations are −1, −1, −1, 3, the variance is 12 / 4 = 3.
 found = nn.functional.layer_norm(torch.tensor([1.0, 1.0, 1.0, 5.0]), (4,), eps=0)
 torch.testing.assert_close(found, torch.tensor([-1.0, -1.0, -1.0, 3.0]) / math.sqrt(3))
+assert verdict("residual.1", found) == "right"
 
 # %% [markdown]
-# **2.** Show that the output of a layer norm with gain 1 and bias 0 always has length $\sqrt{d}$ (its Euclidean norm),
-# whatever the input. What does that mean for $d = 2$?
+# **2.** *Medium · 5 min.* Show that the output of a layer norm with gain 1 and bias 0 always has length $\sqrt{d}$ (its
+# Euclidean norm), whatever the input. What does that mean for $d = 2$?
+#
+# <details><summary>Hint</summary>
+#
+# What is the mean of the squares of the normalised numbers? For $d = 2$, both deviations have the same size.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)
@@ -761,8 +774,14 @@ for d in (2, 8, 512):
 nn.functional.layer_norm(torch.tensor([3.0, 8.0]), (2,), eps=0)
 
 # %% [markdown]
-# **3.** Some models use the *RMS norm*: divide by the root of the mean square, without subtracting the mean. Write it,
-# and show that it equals the layer norm for vectors with mean 0.
+# **3.** *Easy · 4 min.* Some models use the *RMS norm*: divide by the root of the mean square, without subtracting the
+# mean. Write it, and show that it equals the layer norm for vectors with mean 0.
+#
+# <details><summary>Hint</summary>
+#
+# `x.square().mean(-1, keepdim=True)` is the mean square. Add eps, 1e-5, before the root.
+#
+# </details>
 
 # %%
 answer = None  # instead of None: your function of x
@@ -778,12 +797,19 @@ def rms_norm(x, eps=1e-5):
 
 centred = batch - batch.mean(-1, keepdim=True)
 torch.testing.assert_close(rms_norm(centred), nn.functional.layer_norm(centred, (4,)))
+assert verdict("residual.3", rms_norm) == "right"
 torch.testing.assert_close(rms_norm(batch), nn.RMSNorm(4, eps=1e-5, dtype=torch.float64)(batch))
 
 # %% [markdown]
-# **4.** In a pre-norm stack, the stream before layer $n$ is the input plus everything added so far. Check this on an
-# untrained model with two encoder layers: the input of the first layer plus the four outputs is the sum that the final
-# norm gets.
+# **4.** *Hard · 10 min.* In a pre-norm stack, the stream before layer $n$ is the input plus everything added so far.
+# Check this on an untrained model with two encoder layers: the input of the first layer plus the four outputs is the
+# sum that the final norm gets.
+#
+# <details><summary>Hint</summary>
+#
+# Record `encoder.*` with `gf.record`, and add up the first `input` and the four `output`s.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)

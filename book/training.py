@@ -840,7 +840,14 @@ assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 #
 # ## Exercises
 #
-# 1. After `warmup` steps the rate falls with $1/\sqrt{t}$. At which step is the base model's rate half of its peak?
+# **1.** *Easy · 2 min.* After `warmup` steps the rate falls with $1/\sqrt{t}$. At which step is the base model's rate
+# half of its peak?
+#
+# <details><summary>Hint</summary>
+#
+# By which factor must $t$ grow for $1/\sqrt{t}$ to halve?
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -851,11 +858,18 @@ print(verdict("training.1", answer))
 # %% tags=["hide-cell"]
 # √4 = 1/√4 = 1/2.
 assert math.isclose(rate(16_000, 512, 4000), rate(4000, 512, 4000) / 2)
+assert verdict("training.1", 16_000) == "right"
 16_000
 
 # %% [markdown]
-# 2. Leave out `optimiser.zero_grad()`. What happens to the gradients? Check it with two backward passes of the same
-#    loss.
+# **2.** *Easy · 3 min.* Leave out `optimiser.zero_grad()`. What happens to the gradients? Check it with two backward
+# passes of the same loss.
+#
+# <details><summary>Hint</summary>
+#
+# Call `backward` twice on the same loss, and print `parameter.grad` after each.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 parameter = torch.tensor([3.0], requires_grad=True)
@@ -866,8 +880,15 @@ assert parameter.grad == 2 * once  # they add up: each step would follow the sum
 once, parameter.grad
 
 # %% [markdown]
-# 3. Two batches have 100 and 300 real tokens. Their mean losses are 2.0 and 1.0. What is the loss per token of both
-#    together, and why is it not 1.5? (The library's `training.accumulate` sums gradients over several batches.)
+# **3.** *Easy · 3 min.* Two batches have 100 and 300 real tokens. Their mean losses are 2.0 and 1.0. What is the loss
+# per token of both together, and why is it not 1.5? (The library's `training.accumulate` sums gradients over several
+# batches.)
+#
+# <details><summary>Hint</summary>
+#
+# Add up the loss of all tokens, and divide by their number.
+#
+# </details>
 
 # %%
 answer = None  # instead of None: the loss per token
@@ -876,13 +897,19 @@ print(verdict("training.3", answer))
 # %% tags=["hide-cell"]
 together = (100 * 2.0 + 300 * 1.0) / (100 + 300)
 # Every token counts the same. In the mean of the means, a token of the small batch would count three times as much.
-assert together == 1.25
+assert verdict("training.3", together) == "right"
 together
 
 # %% [markdown]
-# 4. Make the task harder: the target is the 1 followed by the rest of the source, *reversed*. Which argument of
-#    `train` do you change? Does the accuracy of copying still tell you anything? Train for 400 steps and draw the
-#    cross-attention.
+# **4.** *Hard · 10 min.* Make the task harder: the target is the 1 followed by the rest of the source, *reversed*.
+# Which argument of `train` do you change? Does the accuracy of copying still tell you anything? Train for 400 steps and
+# draw the cross-attention.
+#
+# <details><summary>Hint</summary>
+#
+# `make` builds the batch. Keep the first token, and `flip` the rest.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 torch.manual_seed(1)

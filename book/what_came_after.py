@@ -456,9 +456,15 @@ assert abs(rotated(halves, place) - rotated(query, place)).max() > 0.1
 # %% [markdown]
 # ## Exercises
 #
-# **1.** BERT has no mask, GPT has a causal one. T5 also describes a *prefix* mask: the first words see each other, all
-# later ones see only their past. Write it for 6 words with a prefix of 3.
-# How many words may each word see?
+# **1.** *Medium · 5 min.* BERT has no mask, GPT has a causal one. T5 also describes a *prefix* mask: the first words
+# see each other, all later ones see only their past. Write it for 6 words with a prefix of 3. How many words may each
+# word see?
+#
+# <details><summary>Hint</summary>
+#
+# Combine `causal_mask(6)` with the columns of the prefix by *or*, and sum each row.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -472,8 +478,14 @@ assert verdict("what_came_after.1", prefix[0, 0].sum(-1)) == "right"
 prefix[0, 0].int()
 
 # %% [markdown]
-# **2.** Rotary positions leave the length of a vector alone. Does the score of a word with *itself* depend on its
-# position?
+# **2.** *Easy · 3 min.* Rotary positions leave the length of a vector alone. Does the score of a word with *itself*
+# depend on its position?
+#
+# <details><summary>Hint</summary>
+#
+# By which angle is the query turned, and by which the key?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 # No: the distance is 0, so both are rotated by the same angle.
@@ -482,7 +494,14 @@ own = attention_scores(rotated(query, place), rotated(key, place)).diagonal(dim1
 torch.testing.assert_close(own, attention_scores(query, key).diagonal(dim1=-2, dim2=-1))
 
 # %% [markdown]
-# **3.** Show that a decoder layer whose cross-attention contributes nothing is an encoder layer with a causal mask.
+# **3.** *Hard · 12 min.* Show that a decoder layer whose cross-attention contributes nothing is an encoder layer with a
+# causal mask.
+#
+# <details><summary>Hint</summary>
+#
+# Set the output projection of cross-attention to 0, and build an `EncoderLayer` from the other parts.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 model = gf.Transformer(gf.ModelConfig(**sizes, norm="pre")).eval()

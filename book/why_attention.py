@@ -474,8 +474,15 @@ pictures.curves(
 #
 # ## Exercises
 #
-# **1.** For which lengths does a layer of self-attention need fewer multiplications than a GRU, if both have the width 512
-# and all matrices are counted?
+# **1.** *Medium · 5 min.* For which lengths does a layer of self-attention need fewer multiplications than a GRU, if
+# both have the width 512 and all matrices are counted?
+#
+# <details><summary>Hint</summary>
+#
+# Write both counts from the table of this chapter, and divide by what they have in common. What is left is a comparison
+# of the length with the width.
+#
+# </details>
 
 # %%
 from glassformer.watch.capstone import verdict
@@ -487,9 +494,18 @@ print(verdict("why_attention.1", answer))
 # 4nd² + 2n²d < 6nd² exactly if n < d.
 d = 512
 assert all((4 * n * d * d + 2 * n * n * d < 6 * n * d * d) == (n < d) for n in range(1, 2000))
+assert verdict("why_attention.1", d - 1) == "right"
 
 # %% [markdown]
-# **2.** How many layers of undilated convolutions over 3 words lead from the first of 21 words to the last?
+# **2.** *Easy · 3 min.* How many layers of undilated convolutions over 3 words lead from the first of 21 words
+# to the last?
+#
+# <details><summary>Hint</summary>
+#
+# One layer carries a word's information one place further on each side. How many steps are there from the first word to
+# the last?
+#
+# </details>
 
 # %%
 answer = None  # instead of None: the number of layers

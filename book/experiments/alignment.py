@@ -350,17 +350,40 @@ assert max(right_by_kind["full stop"]) > 99
 #
 # ## Exercises
 #
-# **1.** A target word has $k$ origins among $n$ source words. How often does a uniform guess hit one of them? Compute
-# the expected share for our sentence.
+# **1.** *Easy · 3 min.* A target word has $k$ origins among $n$ source words. How often does a uniform guess hit one of
+# them? Compute the expected share for our sentence.
+#
+# <details><summary>Hint</summary>
+#
+# `example.origins` has one number for each target word; its bits are the origins.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the expected share
+print(verdict("alignment.1", answer, example.origins, len(source_words)))
 
 # %% tags=["hide-cell"]
 n = len(source_words)
 shares = [bits.bit_count() / n for bits in example.origins]
 assert abs(fmean(shares) - 1 / n) < 1e-12  # each word of this sentence has one origin
+assert verdict("alignment.1", fmean(shares), example.origins, len(source_words)) == "right"
 round(100 * fmean(shares), 1)
 
 # %% [markdown]
-# **2.** Compute the alignment error rate of the matrix `last` above.
+# **2.** *Medium · 8 min.* Compute the alignment error rate of the matrix `last` above.
+#
+# <details><summary>Hint</summary>
+#
+# A link is *sure* if it is the word's only origin. The error is 1 minus the share of hits, counted in both directions.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the error rate
+print(verdict("alignment.2", answer, most, example.origins))
 
 # %% tags=["hide-cell"]
 links = {(most[step], step) for step in range(len(target_words))}
@@ -368,10 +391,19 @@ grammar = set(example.alignment)
 sure = {(place, step) for place, step in grammar if example.origins[step].bit_count() == 1}
 error = 1 - (len(links & sure) + len(links & grammar)) / (len(links) + len(sure))
 assert abs(error - (1 - sum(hits) / len(hits))) < 1e-12  # all links are sure here, so AER is the share of misses
+assert verdict("alignment.2", error, most, example.origins) == "right"
 round(error, 3)
 
 # %% [markdown]
-# **3.** Repeat the experiment live for the demo's model: the last layer, both rules, on 60 test sentences.
+# **3.** *Hard · 12 min.* Repeat the experiment live for the demo's model: the last layer, both rules, on 60 test
+# sentences.
+#
+# <details><summary>Hint</summary>
+#
+# Record `decoder.layers.1.cross_attention.weights`, take the mean over heads, and compare each row's largest place with
+# the bits of `origins`.
+#
+# </details>
 
 
 # %% tags=["hide-cell"]

@@ -536,8 +536,14 @@ pictures.picture(
 #
 # ## Exercises
 #
-# 1. Hide both telling words, "swam" and "river", in the sentence itself, but do not blank the French. Which noun does
-#    your model write?
+# **1.** *Medium · 5 min.* Hide both telling words, "swam" and "river", in the sentence itself, but do not blank the
+# French. Which noun does your model write?
+#
+# <details><summary>Hint</summary>
+#
+# Nest two `gf.intervene`: `hide` for the English words, and `blank` for the French ones.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 with gf.intervene(model, hide([words.index("swam"), words.index("river")])):
@@ -549,9 +555,15 @@ assert with_french == with_french and without_french == without_french  # number
 f"log p(rive) − log p(banque): with the French {with_french:+.2f}, blanked {without_french:+.2f}"
 
 # %% [markdown]
-# 2. Switch off all heads of the encoder. Show that the vector of "bank" then no longer depends on the verb, by
-#    comparing it with the vector in "I rowed across the river …". Which of the two classic sentences still gets the
-#    right bank?
+# **2.** *Hard · 10 min.* Switch off all heads of the encoder. Show that the vector of "bank" then no longer depends on
+# the verb, by comparing it with the vector in "I rowed across the river …". Which of the two classic sentences still
+# gets the right bank?
+#
+# <details><summary>Hint</summary>
+#
+# `without_heads` takes the encoder's attentions and all their heads. Compare the rows of "bank" in the two memories.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 deaf = without_heads(dict.fromkeys(encoder, range(model.config.heads)))
@@ -566,12 +578,25 @@ assert apart > 0.01 and deaf_apart < 1e-5
 {name: round(value, 2) for name, value in banks_left.items()}
 
 # %% [markdown]
-# 3. Spearman's correlation by hand: of (0.5, 0.3, 0.2) with (7, 1, 2). Rank both, then correlate.
+# **3.** *Easy · 3 min.* Spearman's correlation by hand: of (0.5, 0.3, 0.2) with (7, 1, 2). Rank both, then correlate.
+#
+# <details><summary>Hint</summary>
+#
+# The ranks are (2, 1, 0) and (2, 0, 1). Subtract their mean, and divide the sum of products by the sum of squares.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the correlation
+print(verdict("bank.3", answer))
 
 # %% tags=["hide-cell"]
 one, other = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([7.0, 1.0, 2.0])
 ranks = torch.stack([values.argsort().argsort().float() for values in (one, other)])
 assert ranks.tolist() == [[2, 1, 0], [2, 0, 1]]
+assert verdict("bank.3", torch.corrcoef(ranks)[0, 1].item()) == "right"
 assert abs(torch.corrcoef(ranks)[0, 1].item() - 0.5) < 1e-6
 torch.corrcoef(ranks)[0, 1].item()
 

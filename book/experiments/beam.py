@@ -320,8 +320,14 @@ assert penalised[-1] > longer["longer_by"][-1]
 #
 # ## Exercises
 #
-# **1.** An output of 4 tokens has log p = −8.4, and an output of 29 tokens has −22.3. Which one wins with α = 0, 0.6
-# and 1?
+# **1.** *Easy · 4 min.* An output of 4 tokens has log p = −8.4, and an output of 29 tokens has −22.3. Which one wins
+# with α = 0, 0.6 and 1?
+#
+# <details><summary>Hint</summary>
+#
+# Divide each log p by $((5 + n)/6)^\alpha$. The larger score wins.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 winners = {}
@@ -333,8 +339,20 @@ assert winners == {0: "short", 0.6: "short", 1: "long"}
 winners
 
 # %% [markdown]
-# **2.** Above which α does the reference of our example beat the output of the largest beam? Compute it from the two
-# log probabilities and lengths.
+# **2.** *Medium · 6 min.* Above which α does the reference of our example beat the output of the largest beam? Compute
+# it from the two log probabilities and lengths.
+#
+# <details><summary>Hint</summary>
+#
+# At the α you look for, both scores are equal. Take logarithms.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the value of α
+print(verdict("beam.2", answer, reference, found[32]))
 
 # %% tags=["hide-cell"]
 import math
@@ -344,16 +362,28 @@ lengths = (5 + len(reference.tokens)) / (5 + len(found[32].tokens))
 alpha = math.log(ratio) / math.log(lengths)
 scores = [one.log_prob / ((5 + len(one.tokens)) / 6) ** alpha for one in (reference, found[32])]
 assert math.isclose(*scores, rel_tol=1e-9)
+assert verdict("beam.2", alpha, reference, found[32]) == "right"
 round(alpha, 2)
 
 # %% [markdown]
-# **3.** Translate 20 sentences of the test split with beams of 1 and 8. How many outputs differ?
+# **3.** *Easy · 4 min.* Translate 20 sentences of the test split with beams of 1 and 8. How many outputs differ?
+#
+# <details><summary>Hint</summary>
+#
+# `translator.translate(texts, beam_size=8)` takes a list of sentences.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the number of outputs
+print(verdict("beam.3", answer, translator, [one.source for one in splits["test"][:20]]))
 
 # %% tags=["hide-cell"]
 texts = [one.source for one in splits["test"][:20]]
 few, many = (translator.translate(texts, beam_size=size) for size in (1, 8))
 differing = sum(one.text != other.text for one, other in zip(few, many, strict=True))
 assert differing <= 5
+assert verdict("beam.3", differing, translator, [one.source for one in splits["test"][:20]]) == "right"
 differing
 
 # %% [markdown]

@@ -353,8 +353,14 @@ pictures.picture(
 #
 # ## Exercises
 #
-# 1. Hide the *animal* of our sentence with "tired" in cross-attention. Which pronoun does the model prefer then? Does
-#    the sentence's own margin change sign?
+# **1.** *Medium · 6 min.* Hide the *animal* of our sentence with "tired" in cross-attention. Which pronoun does the
+# model prefer then? Does the sentence's own margin change sign?
+#
+# <details><summary>Hint</summary>
+#
+# `hidden(cross, place)` hides one word; the margin is log p(il) − log p(elle).
+#
+# </details>
 
 # %% tags=["hide-cell"]
 tired_source = torch.tensor([[*encode(tired.source), eos]])
@@ -372,8 +378,14 @@ assert whole > 0 and without < whole
 whole, without
 
 # %% [markdown]
-# 2. In cross-attention, hide *every* word of the source except the adjective and the two nouns (and `<eos>`). Are
-#    these enough?
+# **2.** *Medium · 6 min.* In cross-attention, hide *every* word of the source except the adjective and the two nouns
+# (and `<eos>`). Are these enough?
+#
+# <details><summary>Hint</summary>
+#
+# `combine` joins several edits into one.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 kept = {words.index("animal"), words.index("street"), words.index("wide"), len(words) - 1}
@@ -385,12 +397,25 @@ assert only_three == only_three  # a number, not NaN: something is left to look 
 f"{only_three:+.2f} (whole: {by_hand['nowhere']:+.2f})"
 
 # %% [markdown]
-# 3. What is the weight of a hidden key if you write 0 or −10 into its scores instead of −∞? Compute it for a row of
-#    the four scores 2, 1, 0, 1, of which the first is hidden.
+# **3.** *Easy · 4 min.* What is the weight of a hidden key if you write 0 or −10 into its scores instead of −∞? Compute
+# it for a row of the four scores 2, 1, 0, 1, of which the first is hidden.
+#
+# <details><summary>Hint</summary>
+#
+# Replace the first score by 0, then by −10, and take the softmax of all four.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: [with 0, with −10]
+print(verdict("hidden_key.3", answer))
 
 # %% tags=["hide-cell"]
 weights = [torch.tensor([score, 1.0, 0.0, 1.0]).softmax(-1)[0].item() for score in (0.0, -10.0, -torch.inf)]
 assert 0.1 < weights[0] < 0.2 and 0 < weights[1] < 1e-4 and weights[2] == 0
+assert verdict("hidden_key.3", weights[:2]) == "right"
 weights
 
 # %% [markdown]

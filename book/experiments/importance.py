@@ -442,26 +442,57 @@ assert sorted(head["effect"] for head in sharp)[len(sharp) // 2] < 0.1  # the me
 #
 # ## Exercises
 #
-# **1.** How large is the effect in nats when a word's probability falls from 0.9 to 0.45? And when it falls from 0.9
-# to 0.009?
+# **1.** *Easy · 2 min.* How large is the effect in nats when a word's probability falls from 0.9 to 0.45? And when it
+# falls from 0.9 to 0.009?
+#
+# <details><summary>Hint</summary>
+#
+# A nat is a difference of natural logarithms.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: both effects, as a list
+print(verdict("importance.1", answer))
 
 # %% tags=["hide-cell"]
 import math
 
 assert abs(math.log(0.9) - math.log(0.45) - math.log(2)) < 1e-12
 assert abs(math.log(0.9) - math.log(0.009) - math.log(100)) < 1e-12
+assert verdict("importance.1", [math.log(2), math.log(100)]) == "right"
 round(math.log(2), 2), round(math.log(100), 2)
 
 # %% [markdown]
-# **2.** What is the rank correlation of $(3, 1, 2)$ and $(30, 10, 20)$? Of $(3, 1, 2)$ and $(1, 3, 2)$? Check with
-# the function above.
+# **2.** *Easy · 3 min.* What is the rank correlation of $(3, 1, 2)$ and $(30, 10, 20)$? Of $(3, 1, 2)$ and $(1, 3, 2)$?
+# Check with the function above.
+#
+# <details><summary>Hint</summary>
+#
+# Only the order counts. Is the order the same, or the opposite?
+#
+# </details>
+
+# %%
+answer = None  # instead of None: both correlations, as a list
+print(verdict("importance.2", answer))
 
 # %% tags=["hide-cell"]
 assert abs(rank_correlation([3, 1, 2], [30, 10, 20]) - 1) < 1e-12
 assert abs(rank_correlation([3, 1, 2], [1, 3, 2]) + 1) < 1e-12
+assert verdict("importance.2", [1, -1]) == "right"
 
 # %% [markdown]
-# **3.** "parce" comes from "because". Hide "because"; then hide "because" and "it". What do you conclude?
+# **3.** *Medium · 5 min.* "parce" comes from "because". Hide "because"; then hide "because" and "it". What do you
+# conclude?
+#
+# <details><summary>Hint</summary>
+#
+# `effect` takes one word or several, and returns an effect for each output word.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 parce, because, it = output_tokens.index("parce"), source_tokens.index("because"), source_tokens.index("it")
@@ -470,8 +501,14 @@ assert pair > alone  # "it" after a clause without a comma announces a reason to
 round(alone, 2), round(pair, 2)
 
 # %% [markdown]
-# **4.** Hide "animal" from cross-attention alone, then in the encoder alone. Which of the two makes "il" improbable?
-# Guess first.
+# **4.** *Hard · 10 min.* Hide "animal" from cross-attention alone, then in the encoder alone. Which of the two makes
+# "il" improbable? Guess first.
+#
+# <details><summary>Hint</summary>
+#
+# Masks are cells of an attention: query, key, allowed. The first two entries of the table are the encoder's.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 animal = source_tokens.index("animal")

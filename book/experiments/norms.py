@@ -335,17 +335,36 @@ assert differences["pre-norm, none"][-1] > 0.05
 #
 # ## Exercises
 #
-# **1.** The demo's recipe has a peak of 0.003 and a warm-up of 200 steps. What is the learning rate at step 1, at
-# step 50 and at step 200, ignoring the decay after the peak?
+# **1.** *Easy · 2 min.* The demo's recipe has a peak of 0.003 and a warm-up of 200 steps. What is the learning rate at
+# step 1, at step 50 and at step 200, ignoring the decay after the peak?
+#
+# <details><summary>Hint</summary>
+#
+# During warm-up, the rate grows in proportion to the step.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: three learning rates, as a list
+print(verdict("norms.1", answer))
 
 # %% tags=["hide-cell"]
 rates = [3e-3 * min(step / 200, 1.0) for step in (1, 50, 200)]
 assert max(abs(rate - right) for rate, right in zip(rates, (1.5e-5, 7.5e-4, 3e-3), strict=True)) < 1e-12
+assert verdict("norms.1", rates) == "right"
 rates
 
 # %% [markdown]
-# **2.** Why does a pre-norm stack need one more norm at its end? Look at the size (the root mean square) of the
-# output of the last encoder layer, before and after the final norm.
+# **2.** *Medium · 5 min.* Why does a pre-norm stack need one more norm at its end? Look at the size (the root mean
+# square) of the output of the last encoder layer, before and after the final norm.
+#
+# <details><summary>Hint</summary>
+#
+# Record `encoder.layers.5.feed_forward.added` and `encoder.output`.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 deep = untrained("pre").eval()
@@ -358,12 +377,23 @@ assert abs(normed - 1) < 0.01
 round(grown, 2), round(normed, 2)
 
 # %% [markdown]
-# **3.** A model knows only that ten symbols come, each from 1 to 10, and then the end. Which loss per token does it
-# reach?
+# **3.** *Easy · 3 min.* A model knows only that ten symbols come, each from 1 to 10, and then the end. Which loss per
+# token does it reach?
+#
+# <details><summary>Hint</summary>
+#
+# Each symbol costs log 10, the end costs nothing, and there are 11 tokens.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: the loss per token
+print(verdict("norms.3", answer))
 
 # %% tags=["hide-cell"]
 per_token = (10 * torch.tensor(10.0).log() + 0) / 11  # the end is certain
 assert abs(per_token.item() - guess) < 1e-6
+assert verdict("norms.3", per_token) == "right"
 round(per_token.item(), 2)
 
 # %% [markdown]

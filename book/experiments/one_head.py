@@ -235,17 +235,37 @@ pictures.curves(
 #
 # ## Exercises
 #
-# **1.** How many weights does one attention of the demo's model have, biases included?
+# **1.** *Easy · 2 min.* How many weights does one attention of the demo's model have, biases included?
+#
+# <details><summary>Hint</summary>
+#
+# Four projections of 128 to 128, each with a bias.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the number of weights
+print(verdict("one_head.1", answer))
 
 # %% tags=["hide-cell"]
 attention = model.encoder.layers[0].self_attention
 count = sum(weight.numel() for weight in attention.parameters())
 assert count == 4 * (128 * 128 + 128)
+assert verdict("one_head.1", count) == "right"
 count
 
 # %% [markdown]
-# **2.** Two queries of width 2 are joined into one of width 4, and so are the keys. Find numbers for which each small
-# head strongly prefers a different key, and the large head prefers neither.
+# **2.** *Medium · 6 min.* Two queries of width 2 are joined into one of width 4, and so are the keys. Find numbers for
+# which each small head strongly prefers a different key, and the large head prefers neither.
+#
+# <details><summary>Hint</summary>
+#
+# Let the first half of the query meet only the first key, and the second half only the second. What does the large head
+# see?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 query = torch.tensor([3.0, 0.0, 0.0, 3.0])  # first half for head 0, second half for head 1
@@ -257,8 +277,18 @@ assert halves[1][1] > 0.99
 assert torch.equal(whole, torch.tensor([0.5, 0.5]))
 
 # %% [markdown]
-# **3.** How many attention weights does the demo's encoder compute for a sentence of 14 tokens? How many would it
-# compute with one head?
+# **3.** *Easy · 3 min.* How many attention weights does the demo's encoder compute for a sentence of 14 tokens? How
+# many would it compute with one head?
+#
+# <details><summary>Hint</summary>
+#
+# Each layer and each head has one weight for each pair of tokens.
+#
+# </details>
+
+# %%
+answer = None  # instead of None: [with eight heads, with one head]
+print(verdict("one_head.3", answer))
 
 # %% tags=["hide-cell"]
 with torch.no_grad(), gf.record(model, "encoder.layers.*.self_attention.weights") as trace:
@@ -267,6 +297,7 @@ with torch.no_grad(), gf.record(model, "encoder.layers.*.self_attention.weights"
 computed = sum(weights.numel() for weights in trace.values())
 assert source.shape[1] == 14
 assert computed == 2 * 8 * 14 * 14
+assert verdict("one_head.3", [computed, computed // 8]) == "right"
 computed, computed // 8
 
 # %% [markdown]

@@ -360,30 +360,62 @@ for name in ("no-scale", "one-head-no-scale"):
 #
 # ## Exercises
 #
-# **1.** What is the standard deviation of the dot product of two random vectors of 256 entries, each uniform between
-# −1 and 1? (The variance of such an entry is 1/3.)
+# **1.** *Easy · 3 min.* What is the standard deviation of the dot product of two random vectors of 256 entries, each
+# uniform between −1 and 1? (The variance of such an entry is 1/3.)
+#
+# <details><summary>Hint</summary>
+#
+# Each of the 256 products has the variance 1/3 · 1/3.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the standard deviation
+print(verdict("parts.1", answer))
 
 # %% tags=["hide-cell"]
 predicted = math.sqrt(256 / 9)
 torch.manual_seed(1)
 left, right = torch.rand(2, 20_000, 256) * 2 - 1
 assert abs((left * right).sum(-1).std() / predicted - 1) < 0.03
+assert verdict("parts.1", predicted) == "right"
 round(predicted, 2)
 
 # %% [markdown]
-# **2.** The derivative of a softmax weight $w$ with respect to its own score is $w(1 - w)$. How large is it for $w =
+# **2.** *Easy · 3 min.* The derivative of a softmax weight $w$ with respect to its own score is $w(1 - w)$. How large
+# is it for $w =
+#
+# <details><summary>Hint</summary>
+#
+# Where is $w(1 - w)$ largest, and what happens to it near 1?
+#
+# </details>
+#
 # 0.1$, $0.5$ and $0.99$? Check one of them by differentiating.
+
+# %%
+answer = None  # instead of None: three numbers, as a list
+print(verdict("parts.2", answer))
 
 # %% tags=["hide-cell"]
 slopes = {w: w * (1 - w) for w in (0.1, 0.5, 0.99)}
 scores = torch.tensor([math.log(0.99), math.log(0.01)], dtype=torch.float64, requires_grad=True)
 scores.softmax(0)[0].backward()
 assert abs(scores.grad[0].item() - slopes[0.99]) < 1e-12
+assert verdict("parts.2", [*slopes.values()]) == "right"
 {w: round(slope, 4) for w, slope in slopes.items()}
 
 # %% [markdown]
-# **3.** Switch off the positions of the demo's model, which was trained with them. Does it translate "The cat saw the
-# dog." and "The dog saw the cat." in the same way?
+# **3.** *Easy · 4 min.* Switch off the positions of the demo's model, which was trained with them. Does it translate
+# "The cat saw the dog." and "The dog saw the cat." in the same way?
+#
+# <details><summary>Hint</summary>
+#
+# `without_positions()` is the edit for `gf.intervene`.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 both = ["The cat saw the dog.", "The dog saw the cat."]

@@ -360,8 +360,14 @@ pictures.heat_map(
 #
 # ## Exercises
 #
-# 1. Patch the decoder's vectors at positions before the last one, such as at "rue". Is there any effect? Why must it
-#    be 0 at the decoder's input?
+# **1.** *Medium · 6 min.* Patch the decoder's vectors at positions before the last one, such as at "rue". Is there any
+# effect? Why must it be 0 at the decoder's input?
+#
+# <details><summary>Hint</summary>
+#
+# Call `patching_study` with `positions=range(last)`. Which words differ between the two runs at the decoder's input?
+#
+# </details>
 
 # %% tags=["hide-cell"]
 earlier = list(
@@ -372,7 +378,14 @@ assert all(effect.effect == 0 for effect in earlier if effect.point == decoder[-
 {short(effect.point): max(abs(one.effect) for one in earlier if one.point == effect.point) for effect in earlier}
 
 # %% [markdown]
-# 2. Patch the adjective's vector after the encoder in the opposite direction: "wide" into "tired". Does "elle" come?
+# **2.** *Medium · 6 min.* Patch the adjective's vector after the encoder in the opposite direction: "wide" into
+# "tired". Does "elle" come?
+#
+# <details><summary>Hint</summary>
+#
+# Record the run of `corrupted`, and patch its vector of the adjective into the run of `clean`.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 with torch.no_grad(), gf.record(model, point) as other:
@@ -385,8 +398,14 @@ assert turned < preference(clean)
 turned
 
 # %% [markdown]
-# 3. Patch *all* positions except the adjective, after the last layer of the encoder. Judging from the picture, what
-#    do you expect?
+# **3.** *Hard · 8 min.* Patch *all* positions except the adjective, after the last layer of the encoder. Judging from
+# the picture, what do you expect?
+#
+# <details><summary>Hint</summary>
+#
+# Together with the patch of the adjective alone, all positions are patched.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 rest = [(position, position) for position in range(len(clean)) if position != place]

@@ -476,7 +476,14 @@ pictures.picture(
 #
 # ## Exercises
 #
-# 1. Switch off the head of cross-attention that looks most at "it" when the pronoun is written. Do the signs change?
+# **1.** *Medium · 5 min.* Switch off the head of cross-attention that looks most at "it" when the pronoun is written.
+# Do the signs change?
+#
+# <details><summary>Hint</summary>
+#
+# `at_pronoun` has the weights of all heads of cross-attention at this step, layer by layer.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 layer, at = divmod(int(at_pronoun[:, words.index("it")].argmax()), model.config.heads)
@@ -487,8 +494,14 @@ assert without_it != {quality: il_or_elle(source) for quality, source in sources
 layer, at, without_it
 
 # %% [markdown]
-# 2. Replace the head's output by its *mean* over the two sentences, rather than by zeros. Then the head says the same
-#    in both. Compare with `by_hand`.
+# **2.** *Hard · 10 min.* Replace the head's output by its *mean* over the two sentences, rather than by zeros. Then the
+# head says the same in both. Compare with `by_hand`.
+#
+# <details><summary>Hint</summary>
+#
+# Record `heads` in both sentences, take the mean, and put it in with `gf.intervene`.
+#
+# </details>
 
 # %% tags=["hide-cell"]
 layer = int(reader.split(".")[2])
@@ -514,8 +527,20 @@ assert with_mean.keys() == by_hand[matters].keys()
 {quality: (round(by_hand[matters][quality], 2), round(with_mean[quality], 2)) for quality in sources}
 
 # %% [markdown]
-# 3. Is any head among the three strongest of more than one model? How many such heads would you expect by chance, if
-#    the three of each model were drawn at random from 48?
+# **3.** *Medium · 6 min.* Is any head among the three strongest of more than one model? How many such heads would you
+# expect by chance, if the three of each model were drawn at random from 48?
+#
+# <details><summary>Hint</summary>
+#
+# There are three pairs of models. A head of one is among the other's three with probability 3/48.
+#
+# </details>
+
+# %%
+from glassformer.watch.capstone import verdict
+
+answer = None  # instead of None: the expected number of heads
+print(verdict("pronoun.3", answer))
 
 # %% tags=["hide-cell"]
 strongest = [
@@ -532,6 +557,7 @@ shared = [
 # There are three pairs of models. Each of the 3 heads is among the other model's 3 of 48 with probability 3 / 48.
 by_chance = 3 * 3 * 3 / 48
 assert by_chance < 1 and sum(map(len, shared)) <= 2
+assert verdict("pronoun.3", by_chance) == "right"
 shared, by_chance
 
 # %% [markdown]
