@@ -255,7 +255,7 @@ def test_a_picture_becomes_chinese_but_for_its_numbers_and_the_words_of_a_senten
 
 def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     lines = [
-        "This is head 4 of layer 1. (Layers and heads are counted from 0.)",
+        "This is head 4 of layer 1, one of 16. (Layers and heads are counted from 0.)",
         "Equal shares would be 7% for each token.",
         "With all heads, “il” is 402 times as likely as “elle”. Without head 5 of layer 0, it is 1.2 times as likely. "
         "The translation changes when 3 of the 16 heads are off: “Elle.”",
@@ -264,7 +264,7 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
     assert localised(BY_NAME["tour"], notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
-        "这是第 1 层的头 4。（层和头都从 0 开始数。）",
+        "这是第 1 层的头 4，共有 16 个头。（层和头都从 0 开始数。）",
         "如果平均分配，每个词元得到 7%。",
         "所有的头都开着时，写 “il” 的可能是写 “elle” 的 402 倍。关掉第 0 层的头 5，就是 1.2 倍。"
         "16 个头中关掉 3 个时，译文变了：“Elle.”",
