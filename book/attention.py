@@ -612,10 +612,8 @@ torch.testing.assert_close(with_mask, causal, atol=1e-12, rtol=0)
 # PyTorch has a fused version that does all steps in one go. It is faster but never shows its weights. The library uses
 # it whenever nobody asks to see them.
 
-# %%
-fused = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
-
 # %% tags=["hide-input", "check"]
+fused = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
 torch.testing.assert_close(fused, output, atol=1e-12, rtol=0)
 
 # %% [markdown]

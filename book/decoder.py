@@ -392,16 +392,6 @@ assert logits.shape == (2, 5, 10)
 # soon).
 
 # %%
-from glassformer.model.cache import LayerCache
-from glassformer.model.masks import padding_mask
-from glassformer.model.masks import target_mask as library_target_mask
-
-attended_again, weights_again = gf.attention(query, key, value, source_mask)
-
-keys_values = layer.cross_attention.key_value(memory)
-library_layer = layer(start, target_mask, LayerCache(keys_values), source_mask)
-
-
 with gf.record(model) as trace:
     model(source, target_input)
 
@@ -411,6 +401,13 @@ for name in trace:
         print(f"{name:<42} {tuple(trace[name].shape)}")
 
 # %% tags=["hide-input", "check"]
+from glassformer.model.cache import LayerCache
+from glassformer.model.masks import padding_mask
+from glassformer.model.masks import target_mask as library_target_mask
+
+attended_again, weights_again = gf.attention(query, key, value, source_mask)
+keys_values = layer.cross_attention.key_value(memory)
+library_layer = layer(start, target_mask, LayerCache(keys_values), source_mask)
 assert torch.equal(padding_mask(source, pad_id=0), source_mask)
 assert torch.equal(library_target_mask(target_input, pad_id=0), target_mask)
 torch.testing.assert_close(attended_again, attended)

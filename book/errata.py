@@ -90,6 +90,8 @@ from glassformer.watch import pictures
 from glassformer.watch.inspection import MISTAKES, plant
 
 torch.manual_seed(1)
+
+# %% tags=["hide-input"]
 model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).double().eval()
 source = torch.tensor([[4, 5, 6, 7, 8, 2]])  # five symbols and <eos>
 target_input = torch.tensor([[1, 4, 5, 6]])  # <bos> and three symbols
@@ -220,12 +222,14 @@ def usual_norm(x, eps=1e-5):
 
 for width in (4, 512):
     x = torch.randn(1000, width, dtype=torch.float64)
-    torch.testing.assert_close(usual_norm(x), F.layer_norm(x, (width,)))
     smaller = 1 - (other_norm(x) / usual_norm(x)).mean().item()
     print(f"width {width}: {smaller:.1%} smaller")
-    assert abs(1 - smaller - math.sqrt((width - 1) / width)) < 1e-3
 
 verdict("unbiased_norm")
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(usual_norm(x), F.layer_norm(x, (width,)))
+assert abs(1 - smaller - math.sqrt((width - 1) / width)) < 1e-3
 
 # %% [markdown]
 # A model trained with this norm learns to live with it. Weights that were trained with the usual norm are off in each
@@ -414,7 +418,10 @@ def query(x):
 for name, heads_of in {"slices of the word": cut, "projections": query}.items():
     change = (heads_of(touched) - heads_of(x)).abs().amax((0, 2, 3))
     print(f"{name}: {(change > 0).sum()} of 8 heads notice feature 511")
-    assert (change > 0).sum() == (1 if heads_of is cut else 8)
+
+# %% tags=["hide-input", "check"]
+for heads_of, noticing in ((cut, 1), (query, 8)):
+    assert ((heads_of(touched) - heads_of(x)).abs().amax((0, 2, 3)) > 0).sum() == noticing
 
 # %% [markdown]
 # More in [heads](heads.py#the-mathematics).
@@ -442,11 +449,13 @@ other = torch.where(real[:, None], words, torch.randn(5, 8))  # the same words, 
 for name, mask in {"columns": columns, "rows": turned}.items():
     one, two = (gf.attention(each, each, each, mask).weighted_values[:3] for each in (words, other))
     print(f"{name} masked: the three words' outputs change by {(one - two).abs().max():.2f}")
-    assert torch.equal(one, two) == (name == "columns")
-
-padding = gf.attention(words, words, words, columns).weights[3]  # a padding query may look at words: harmless
 
 # %% tags=["hide-input", "check"]
+for mask in (columns, turned):
+    one, two = (gf.attention(each, each, each, mask).weighted_values[:3] for each in (words, other))
+    assert torch.equal(one, two) == (mask is columns)
+
+padding = gf.attention(words, words, words, columns).weights[3]  # a padding query may look at words: harmless
 assert gf.attention(words, words, words, turned).weights[0, 3:].min() > 0  # padding has a weight
 assert padding[3:].tolist() == [0, 0]
 
@@ -607,20 +616,18 @@ assert short(fixed[0]) == [6.106, 9.0, 3.0]
 deviations = q[2] - q[2].mean()
 variance, without_square = deviations.square().mean(), deviations.mean()
 print(f"variance {variance:.3f}, without the square {without_square:.3f}")
-torch.testing.assert_close(variance, q[2].var(unbiased=False))
-assert without_square.abs() < 1e-12
-
-feed_forward = copy.deepcopy(model.encoder.layers[0].feed_forward)
-nn.init.normal_(feed_forward.contract.bias)
-h = torch.randn(1, 1, 128, dtype=torch.float64)
-inner = (h @ feed_forward.expand.weight.T + feed_forward.expand.bias).clamp(min=0)
-
 weights = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
 same = sum(weights[j] * v[0] for j in range(3))
 fixed = sum(weights[j] * v[j] for j in range(3))
 print("v_1 in each term:", short(same), " v_j:", short(fixed))
 
 # %% tags=["hide-input", "check"]
+torch.testing.assert_close(variance, q[2].var(unbiased=False))
+assert without_square.abs() < 1e-12
+feed_forward = copy.deepcopy(model.encoder.layers[0].feed_forward)
+nn.init.normal_(feed_forward.contract.bias)
+h = torch.randn(1, 1, 128, dtype=torch.float64)
+inner = (h @ feed_forward.expand.weight.T + feed_forward.expand.bias).clamp(min=0)
 torch.testing.assert_close(inner @ feed_forward.contract.weight.T + feed_forward.contract.bias, feed_forward(h))
 torch.testing.assert_close(same, v[0])  # whatever the weights are
 torch.testing.assert_close(fixed, weights @ v)
@@ -835,14 +842,13 @@ assert model.encoder.layers[0].feed_forward_residual.norm.eps == 1e-5
 
 # %%
 output, weights = gf.attention(q, k, v)  # both
-torch.testing.assert_close(weights @ v, output)
-
 with gf.record(model, "*.weights") as trace, torch.no_grad():
     model(source, target_input)
 
 {name: tuple(weights.shape) for name, weights in trace.items()}
 
 # %% tags=["hide-input", "check"]
+torch.testing.assert_close(weights @ v, output)
 assert len(trace) == 2 + 2 * 2  # one in each encoder layer, two in each decoder layer
 
 # %% [markdown]
@@ -906,6 +912,10 @@ for name, (scores, mask) in rows.items():
     print(f"{name}:")
     print(f"    −10 000  {short(finite)}")
     print(f"    library  {short(attention_weights(scores, mask))}")
+
+# %% tags=["hide-input", "check"]
+for scores, mask in rows.values():
+    finite = scores.masked_fill(~mask, -10000.0).softmax(-1)
     if mask.any():
         infinite = scores.masked_fill(~mask, -math.inf).softmax(-1)
         torch.testing.assert_close(attention_weights(scores, mask), infinite)
@@ -1211,9 +1221,11 @@ assert table.abs().max() == 1
 # %%
 for heads, d_v in ((8, 64), (1, 64), (5, 30)):
     attend = MultiHeadAttention(d_model=512, heads=heads, d_k=20, d_v=d_v, dropout=0.0)
-    assert attend.output_projection.weight.shape == (512, heads * d_v)
-    assert attend(torch.randn(1, 10, 512)).shape == (1, 10, 512)
-    print(f"{heads} × {d_v}: joined (10, {heads * d_v}), after W_O (10, 512)")
+    joined = attend.output_projection.weight.shape[1]
+    print(f"{heads} × {d_v}: joined (10, {joined}), after W_O {tuple(attend(torch.randn(1, 10, 512))[0].shape)}")
+
+# %% tags=["hide-input", "check"]
+assert joined == heads * d_v == 150
 
 # %% [markdown]
 # More in [heads](heads.py#what-goes-wrong); [what heads are for](#what-heads-are-for) is another question.
@@ -1239,6 +1251,7 @@ other_input[0, 1] = 9  # the second of four tokens; the last one stays the same
 layer = model.decoder.layers[0]
 
 
+# %%
 def from_last_word(ids):
     """Return the last position's queries, made from the embedding of the last word alone."""
     with torch.no_grad():
@@ -1250,16 +1263,23 @@ def from_below(ids):
     with gf.record(model, "decoder.layers.0.*") as trace, torch.no_grad():
         model(source, ids)
     stream = trace["decoder.layers.0.self_attention.normed"]  # the output of the sub-layer below (post-norm)
-    query = trace["decoder.layers.0.cross_attention.query"]
-    assert query.shape[2] == ids.shape[1]  # a query at each target position
-    torch.testing.assert_close(layer.cross_attention.query(stream).detach(), query)
-    return query[0, :, -1]
+    return layer.cross_attention.query(stream).detach()[0, :, -1]
 
 
+# %%
 for name, queries in {"from the last word": from_last_word, "from the sub-layer below": from_below}.items():
     change = (queries(other_input) - queries(target_input)).abs().max().item()
     print(f"{name}: an earlier word changes the last query by {change:.3f}")
-    assert (change > 0) == (queries is from_below)
+
+# %% tags=["hide-input", "check"]
+with gf.record(model, "decoder.layers.0.cross_attention.query") as trace, torch.no_grad():
+    model(source, target_input)
+
+[query] = trace.values()
+assert query.shape[2] == target_input.shape[1]  # a query at each target position
+torch.testing.assert_close(from_below(target_input), query[0, :, -1])
+assert (from_below(other_input) - from_below(target_input)).abs().max() > 0
+assert torch.equal(from_last_word(other_input), from_last_word(target_input))
 
 # %% [markdown]
 # Then what is "shifted right" in the paper's Figure 1? The decoder's *input*: the target with `<bos>` before it, so

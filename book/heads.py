@@ -371,9 +371,10 @@ pictures.picture(
 # %%
 from glassformer.model.attention import MultiHeadAttention, join_heads, split_heads
 
-from_library = gf.attention(q_heads, k_heads, v_heads).weighted_values
+gf.attention(split_heads(q, heads), split_heads(k, heads), split_heads(v, heads)).weighted_values.shape
 
 # %% tags=["hide-input", "check"]
+from_library = gf.attention(q_heads, k_heads, v_heads).weighted_values
 assert torch.equal(split_heads(q, heads), q_heads)
 assert torch.equal(join_heads(z), joined)
 assert torch.equal(join_heads(split_heads(q, heads)), q)  # one undoes the other

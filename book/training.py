@@ -102,6 +102,10 @@ def rate(step, d_model, warmup):
     return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
+peak = rate(4000, d_model=512, warmup=4000)
+peak
+
+# %% tags=["hide-input", "check"]
 for d_model, warmup in [(512, 4000), (1024, 4000), (64, 200)]:
     for step in (1, 10, 200, 4000, 100_000):
         ours = rate(step, d_model, warmup)
@@ -109,10 +113,6 @@ for d_model, warmup in [(512, 4000), (1024, 4000), (64, 200)]:
         library = learning_rate("paper", step, peak=top, warmup=warmup, progress=0.0)
         assert math.isclose(ours, library, rel_tol=1e-12)
 
-peak = rate(4000, d_model=512, warmup=4000)
-peak
-
-# %% tags=["hide-input", "check"]
 assert peak == max(rate(step, 512, 4000) for step in range(1, 20_000))
 assert round(peak, 5) == 7.0e-4
 
@@ -208,11 +208,11 @@ smoothed.scatter_add_(2, target_output[..., None], most)
 by_hand = -(smoothed * logits.log_softmax(-1)).sum(-1).mean()
 
 loss = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), label_smoothing=0.1)
-rows, matrix = hidden.flatten(0, 1), model.output.weight
-library = smoothed_cross_entropy(rows, matrix, target_output.flatten(), 0.1).smoothed
 loss.item(), math.log(11)
 
 # %% tags=["hide-input", "check"]
+rows, matrix = hidden.flatten(0, 1), model.output.weight
+library = smoothed_cross_entropy(rows, matrix, target_output.flatten(), 0.1).smoothed
 torch.testing.assert_close(by_hand, loss)
 # the library's is the sum over all 30 × 9 tokens
 torch.testing.assert_close(library / 270, loss)
@@ -293,6 +293,7 @@ def accuracy(model, source):
     return (output[:, 1:] == source[:, 1:]).double().mean().item()
 
 
+# %%
 def copying(batch):
     return batch, batch[:, :-1], batch[:, 1:]
 
@@ -719,11 +720,10 @@ averaged = {}
 for name in weights[0]:
     averaged[name] = sum(each[name].double() for each in weights) / len(weights)
 
-library = average_weights(folders)
-
 len(folders), len(averaged)
 
 # %% tags=["hide-input", "check"]
+library = average_weights(folders)
 for name, value in averaged.items():
     torch.testing.assert_close(value.float(), library[name])
 

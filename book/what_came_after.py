@@ -245,13 +245,17 @@ def rms_norm(x, gain, eps=1e-5):
 
 
 x, gain, bias = torch.randn(3, 5, 32) + 1, torch.rand(32), torch.randn(32)
+print(f"mean of a vector {x[0, 0].mean():.2f}, after the layer norm without gain and bias", end=" ")
+print(
+    f"{layer_norm(x, 1, 0)[0, 0].mean().abs():.2f}, after the RMS norm without gain {rms_norm(x, 1)[0, 0].mean():.2f}"
+)
+
+# %% tags=["hide-input", "check"]
 library = nn.RMSNorm(32, eps=1e-5)
 with torch.no_grad():
     library.weight.copy_(gain)
 
 centred = x - x.mean(-1, keepdim=True)
-
-# %% tags=["hide-input", "check"]
 torch.testing.assert_close(layer_norm(x, gain, bias), F.layer_norm(x, (32,), gain, bias))
 torch.testing.assert_close(rms_norm(x, gain), library(x))
 torch.testing.assert_close(rms_norm(centred, gain), layer_norm(x, gain, torch.zeros(32)))
@@ -342,7 +346,6 @@ assert abs(scores - attention_scores(query, key)).max() > 0.1
 query = torch.randn(1, 8, 6, 16)  # 8 heads
 key, value = torch.randn(1, 2, 6, 16), torch.randn(1, 2, 6, 16)  # 2 groups of 4 heads
 output = attention(query, key.repeat_interleave(4, dim=1), value.repeat_interleave(4, dim=1), causal_mask(6))
-library = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
 layers, heads, groups, width, words, size = 32, 32, 8, 128, 8192, 2  # a model of 8 billion weights, in 16 bits
 kept = {
     name: 2 * layers * count * width * words * size / 2**30 for name, count in (("heads", heads), ("groups", groups))
@@ -350,6 +353,7 @@ kept = {
 print(f"cache of {words} words: {kept['heads']:.0f} GiB with a key for each head, {kept['groups']:.0f} GiB in groups")
 
 # %% tags=["hide-input", "check"]
+library = F.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
 torch.testing.assert_close(output.weighted_values, library)
 
 # %% [markdown]
@@ -404,6 +408,7 @@ class ModernLayer(nn.Module):
         self.contract = nn.Linear(d_ff, d_model, bias=False)
 
 
+# %%
 def self_attention(layer, x):
     """Attention with rotary positions; each group of heads shares a key and a value."""
     query, key, value = (
@@ -415,6 +420,7 @@ def self_attention(layer, x):
     return layer.output(heads.weighted_values.transpose(1, 2).flatten(2))
 
 
+# %%
 def modern(layer, x):
     """The residual stream after both sub-layers."""
     x = x + self_attention(layer, layer.norms[0](x))

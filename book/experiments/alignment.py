@@ -207,6 +207,7 @@ shown = {
     "step that reads: last layer": right_of("reads", "layer 1"),
     "step that reads: first layer": right_of("reads", "layer 0"),
 }
+# %%
 for name, values in shown.items():
     print(f"{name:29}", "  ".join(f"{value:5.1f}" for value in values))
 

@@ -94,6 +94,7 @@ targets = {name: torch.tensor([[bos, *write(text)]]) for name, text in beginning
 rive, banque = (write(word)[0] for word in ("rive", "banque"))
 
 
+# %%
 def rive_or_banque(source, target):
     with torch.no_grad():
         log_probs = model(source, target).log_softmax(-1)[0, -1]
@@ -265,6 +266,7 @@ for one in banks:
         vectors[station].append(trace[station][0, place])
 
 
+# %%
 def nearest_mean(x):
     """Return how often the mean of the vector's own sense, without this pair, is the nearer one, in %."""
     hits = []

@@ -199,7 +199,7 @@ pictures.picture(
     "models' test near 90 %, longer near 11 %.",
 )
 
-# %%
+# %% tags=["hide-input", "check"]
 for split in ("test", "unseen-combinations", "coreference"):
     for alpha in ("0.0", "0.6"):
         exact = mean("demo", split, alpha, "exact")

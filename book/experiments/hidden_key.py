@@ -97,6 +97,7 @@ def hide(key):
     return lambda scores: scores.index_fill(-1, torch.tensor([key]), -torch.inf)
 
 
+# %%
 layers = range(model.config.encoder_layers)
 encoder = [f"encoder.layers.{layer}.self_attention" for layer in layers]
 cross = [f"decoder.layers.{layer}.cross_attention" for layer in layers]

@@ -161,7 +161,10 @@ def sublayer(y):
 for norm in ("post", "pre"):
     residual = Residual(nn.LayerNorm(64), norm, 0.0, Tap())
     by_hand = residual.norm(x + sublayer(x)) if norm == "post" else x + sublayer(residual.norm(x))
-    torch.testing.assert_close(residual(x, sublayer), by_hand)
+    print(f"{norm}-norm: largest difference {(residual(x, sublayer) - by_hand).abs().max():.0e}")
+
+# %% tags=["hide-input", "check"]
+torch.testing.assert_close(residual(x, sublayer), by_hand)
 
 # %% [markdown]
 # ## What an optimiser makes of it
@@ -185,8 +188,10 @@ adam = adam_of(model)
 loss(model, 0).backward()
 adam.step()
 moves = [(matrix - old).abs().median().item() for matrix, old in zip(matrices, before, strict=True)]
-assert all(abs(move - 2e-3) < 1e-5 for move in moves)
 [round(move, 5) for move in moves]
+
+# %% tags=["hide-input", "check"]
+assert all(abs(move - 2e-3) < 1e-5 for move in moves)
 
 # %% [markdown]
 # So uneven gradients alone do not explain why warm-up helps a model that is trained with Adam. The first steps show
@@ -207,6 +212,7 @@ def difference(model):
     return 1 - ((cosines.sum((1, 2)) - positions) / (positions * (positions - 1))).mean().item()
 
 
+# %%
 WAYS = {
     "post-norm, warm-up": ("post", 100),
     "post-norm, none": ("post", 1),

@@ -91,7 +91,9 @@ for d_k in (16, 64, 128, 512):
     print(
         f"d_k {d_k:3}: standard deviation {scores.std():5.2f}, largest weight {bare:.2f}, divided by √d_k {scaled:.2f}"
     )
-    assert abs(scores.std() / math.sqrt(d_k) - 1) < 0.05
+
+# %% tags=["hide-input", "check"]
+assert abs(scores.std() / math.sqrt(d_k) - 1) < 0.05
 
 # %% [markdown]
 # ### An encoder without positions

@@ -233,6 +233,7 @@ def role(words, position):
     return "animal" if noun in animals else "place" if noun in places else "any other"
 
 
+# %%
 sums, used = {name: [] for name in ROLES}, []
 for number in range(0, len(unequal) // 2, 50):
     first, second = unequal[2 * number : 2 * number + 2]  # said of the animal, said of the place

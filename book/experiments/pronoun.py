@@ -177,6 +177,7 @@ def both(edits):
         return {quality: il_or_elle(source) for quality, source in sources.items()}
 
 
+# %%
 heads = range(model.config.heads)
 by_hand = {(layer, head): both(off(layer, head)) for layer in layers for head in heads}
 looks = divmod(int(at_pronoun[:, words.index("tired")].argmax()), model.config.heads)
@@ -205,10 +206,12 @@ reader = f"decoder.layers.{layer}.cross_attention"
 # %%
 edits = without_heads({reader: [head]})
 with gf.intervene(model, edits):
-    assert {quality: il_or_elle(source) for quality, source in sources.items()} == by_hand[matters]
     without = translator.translate([tired.source, wide.source])
 
 [translation.text for translation in without]
+
+# %% tags=["hide-input", "check"]
+assert both(edits) == by_hand[matters]
 
 # %% [markdown]
 # Now every head in turn, on more than one sentence: `head_study` switches off one head after another, and each time
@@ -239,16 +242,16 @@ def margins(examples):
     return signs * torch.stack([row[il] - row[elle] for row in rows])
 
 
+# %%
 effects = list(head_study(model, lambda: {"margin": margins(few).mean().item()}))
 whole, single = effects[0], effects[1:]
 print(f"{len(few)} sentences, mean margin of the whole model {whole.values['margin']:.2f}")
 for effect in sorted(single, key=lambda effect: effect.changes["margin"])[:4]:
     print(f"without {effect.which} layer {effect.layer} head {effect.head}: {effect.values['margin']:.2f}")
 
+# %% tags=["hide-input", "check"]
 # The study's number for our head equals the one computed by hand.
 ours = next(effect for effect in single if (effect.which, effect.layer, effect.head) == ("cross", layer, head))
-
-# %% tags=["hide-input", "check"]
 with gf.intervene(model, off(layer, head)):
     assert abs(margins(few).mean().item() - ours.values["margin"]) < 1e-5
 
