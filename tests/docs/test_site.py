@@ -126,6 +126,13 @@ def test_the_language_can_be_switched_both_ways(visited):
     assert page.url == (SITE / "attention.html").as_uri()
 
 
+def test_links_of_chinese_pages_into_the_explorer_open_it_in_chinese():
+    pages = [(SITE / name).read_text(encoding="utf-8") for name in PAGES if name.startswith("zh/")]
+    states = [state for page in pages for state in re.findall(r' (?:href|src)="(?:\.\./)+explorer\.html([^"]*)"', page)]
+    assert len(states) > 20
+    assert [state for state in states if "language=zh" not in state] == []
+
+
 def test_a_box_of_the_architecture_leads_to_its_chapter(visited):
     visit, _ = visited
     page = visit("overview.html")
