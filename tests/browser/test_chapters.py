@@ -339,12 +339,12 @@ def test_lecture_mode_begins_at_the_strip_and_shows_whole_sentences(opened):
     size = "(one) => parseFloat(getComputedStyle(one).fontSize)"
     assert page.locator(".gfs-said-box h2").evaluate(size) >= 40
     whole = page.locator(".gfs-field-text")
-    assert (whole.inner_text(), whole.evaluate(size)) == (SENTENCE, 20)
+    assert (whole.inner_text(), whole.evaluate(size)) == (SENTENCE, 18)
     written = page.evaluate("glassformer.app.result.current.outputTokens.length")
     line = page.locator(".gfs-written-line")
     assert line.locator("span").count() == written
-    assert line.evaluate(size) == 20
+    assert line.evaluate(size) == 18
     labels = page.locator(".gfs-g-names text, .gfs-g-softmax text").all()
     assert min(one.evaluate(size) for one in labels) >= 14
-    page.locator(".gfs-strip:visible").get_by_role("button", name="Larger").click()
+    page.locator(".gfs-strip:visible").get_by_role("button", name="Leave", exact=False).click()
     until(page, "!glassformer.app.state.lecture")

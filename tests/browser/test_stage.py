@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+import glassformer as gf
 from browser.test_view import problems
 from browser.waiting import rest, until
+from glassformer.built_in import BUILT_IN
 from glassformer.watch.explorer.payload import rounded
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
@@ -404,6 +406,36 @@ def test_lecture_mode_fills_the_screen_with_large_type_and_obeys_a_clicker(stage
     page.get_by_role("button", name="Change the sentence").click()
     page.keyboard.press("f")  # in a field, a letter
     assert page.locator(".glassformer[data-lecture]").count() == 0
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (2560, 1440)])
+def test_in_lecture_mode_all_words_are_large_and_rings_contain_their_letters(explore, size):
+    page = explore(
+        gf.Translator.load(BUILT_IN), "The animal didn't cross the street because it was too tired.", view="stage"
+    )
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate("glassformer.app.show({box: 'decoder.cross_attention', lecture: true})")
+    page.locator(".glassformer[data-lecture]").wait_for()
+    until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
+    settled(page)
+    words = page.evaluate(
+        "['source', 'target', 'output'].flatMap((side) => glassformer.app.result.current[`${side}Tokens`])"
+    )
+    shown = page.locator(".gfs-word text")
+    assert shown.count() == len(words) >= 3 * 12
+    assert [text for text in shown.all_text_contents() if text in ("·", "…")] == []
+    assert min(shown.evaluate_all("(all) => all.map((one) => parseFloat(getComputedStyle(one).fontSize))")) >= 20
+    assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
+    for one in [*shown.all(), page.get_by_role("button", name="Leave")]:
+        box = one.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= size[0]
+        assert box["y"] >= 0 and box["y"] + box["height"] <= size[1]
+    for ring in page.locator(".gfs-tag, .gfs-guess").all():
+        outer, inner = ring.locator("rect").bounding_box(), ring.locator("text").bounding_box()
+        assert outer["x"] <= inner["x"] and inner["x"] + inner["width"] <= outer["x"] + outer["width"]
+        assert outer["height"] > ring.locator("text").evaluate("(one) => one.getBoundingClientRect().height * 0.9")
+    page.get_by_role("button", name="Leave").click()
+    until(page, "!document.querySelector('.glassformer[data-lecture]')")
 
 
 def test_lecture_mode_fills_a_frame_that_may_not_have_the_screen(stage):

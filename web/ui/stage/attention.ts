@@ -258,7 +258,7 @@ function tag(pen: Pen, x: number, y: number, content: string, colour: string) {
   const width = pen.measure(content, 12, 650) + 10;
   return drawing(
     "g",
-    {},
+    { class: "gfs-tag" },
     drawing("rect", {
       x: x - width / 2,
       y: y - 8.5,

@@ -100,7 +100,7 @@ export function createStrip(app: App) {
   const fill = () => {
     const { chapter, lecture } = app.state;
     whole.title = app.t("lecture.title");
-    refill(whole, screen, element("span", {}, app.t("beam.larger")));
+    refill(whole, lecture ? app.t("lecture.leave") : [screen, element("span", {}, app.t("beam.larger"))]);
     whole.ariaPressed = String(lecture);
     whole.tabIndex = -1; // arrow keys reach it, Tab does not
     const had = [...steps.children].indexOf(document.activeElement as Element);

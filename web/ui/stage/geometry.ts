@@ -16,11 +16,15 @@ export interface Box {
   y: Span;
 }
 
-/** The columns of a side's words: their middles and widths, and whether there is room for the word itself. */
+/**
+ * The columns of a side's words: their middles and widths, whether there is room for the word itself, and by how much it
+ * stands outside its line: words too wide for one line take turns on two.
+ */
 export interface Columns {
   at: number[];
   width: number[];
   shown: boolean[];
+  out: number[];
 }
 
 export interface StackPlace {
@@ -67,6 +71,8 @@ export interface Plan {
   lit: string;
   /** Whether a second translation stands under the written words. */
   second: boolean;
+  /** On how many lines words may take turns. */
+  lines: 1 | 2;
   /** The width of the longest name of a stack's boxes. */
   names: Record<Stack, number>;
   /** Whether the encoder stands alone, as wide as the figure: the decoder has not begun, and is out of sight. */
@@ -93,6 +99,7 @@ const LEAST_ROOM = 200; // a frame may be smaller for a moment, while a page is 
 const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
 const [THREAD, LEAST] = [12, 16]; // the widths of a column without its word, and of the least one with its word
 const GAP = 8;
+const LINE = 26; // between two lines of words
 const HEAD = 22; // the line of a card with the layer's number
 const SLIM = 26;
 const TALL = { add: 52, emb: 84 }; // heights of lit boxes that are slim at rest
@@ -129,7 +136,7 @@ export function middle([from, to]: Span) {
 }
 
 /** Returns the boxes of a layer from the bottom up, as the norm orders them. */
-function layerRows(stack: Stack, { norm, lit, second }: Plan, scale = 1): Row[] {
+function layerRows(stack: Stack, { norm, lit, second, lines }: Plan, scale = 1): Row[] {
   const kinds =
     stack === "encoder"
       ? ["self_attention", "feed_forward"]
@@ -143,7 +150,7 @@ function layerRows(stack: Stack, { norm, lit, second }: Plan, scale = 1): Row[] 
     const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
     const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
     const kind = id === "feed_forward" ? "ffn" : "att";
-    const low = second ? scale * 0.86 : scale; // a second line of words takes the height in a low window
+    const low = second || lines > 1 ? scale * 0.9 : scale; // second lines of words take the height in a low window
     const own = { id, kind, usual: usual * scale, least: least * low } as const;
     return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
   });
@@ -168,15 +175,18 @@ function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   return { boxes, top: y + gap };
 }
 
-/** Returns widths with which no two words of one line touch, though a long word reaches over its column. */
-function sharedWidths(sizes: number[][], least: number) {
-  const widths: number[] = [];
-  for (const [at, words] of sizes.entries()) {
-    const ends = at === sizes.length - 1 ? words : [];
-    const needed = words.map((word, line) => word + (at ? sizes[at - 1][line] - widths[at - 1] : 0));
-    widths.push(Math.max(least, ...needed, ...ends));
+/** Returns the middles of words that stand as close as they can, and where they end; words take turns on the lines. */
+function closest(sizes: number[][], least: number, lines: number) {
+  const at: number[] = [];
+  let end = 0;
+  for (const [here, words] of sizes.entries()) {
+    const before = sizes[here - lines];
+    const apart = before && Math.max(...words.map((word, line) => (word + before[line]) / 2)) + 3;
+    const half = Math.max(...words) / 2;
+    at.push(Math.max(half, (at[here - 1] ?? -least / 2) + least, before ? at[here - lines] + apart : 0));
+    end = Math.max(end, at[here] + half);
   }
-  return widths;
+  return { at, end };
 }
 
 /** Returns the columns of words in this room; if the words do not all fit, those that must be kept do. */
@@ -186,18 +196,33 @@ export function columnsOf(
   keep: (column: number) => boolean,
   measure: (text: string, column: number) => number,
   leftwards = false,
-  least = 24,
   most = 26,
+  turns = 1,
 ): Columns {
   const sizes = labels.map((words, at) => words.map((word) => measure(word, at)));
   const room = to - from;
-  const fits = (widths: number[]) => widths.reduce((sum, width) => sum + width + 3, 0) <= room;
-  const whole = sizes.map((words) => Math.max(least, ...words));
-  const full = [whole, sharedWidths(sizes, least), sharedWidths(sizes, LEAST)].find(fits) ?? whole;
-  const all = fits(full);
-  const shown = full.map((_, at) => all || keep(at));
-  const between = all ? 0 : 5;
-  const taken = () => full.reduce((sum, width, at) => sum + (shown[at] ? width + between : THREAD), 0);
+  const round = (at: number[]) => at.map((x) => Math.round(leftwards ? to - x : from + x));
+  for (const [least, lines] of [
+    [24, 1],
+    [LEAST, 1],
+    [LEAST, turns],
+  ]) {
+    // prettier-ignore
+    const { at: tight, end } = closest(sizes, least, lines);
+    const extra = Math.min(most, (room - end) / sizes.length);
+    if (extra < 0) continue;
+    const at = tight.map((x, here) => x + extra * (here + 0.5));
+    const width = at.map((x, here) => Math.min(x - (at[here - 1] ?? -x), (at[here + 1] ?? 2 * room - x) - x));
+    return {
+      at: round(at),
+      width,
+      shown: at.map(() => true),
+      out: at.map((_, here) => (here % lines) * LINE),
+    };
+  }
+  const full = sizes.map((words) => Math.max(24, ...words) + 5);
+  const shown = full.map((_, at) => keep(at));
+  const taken = () => full.reduce((sum, width, at) => sum + (shown[at] ? width : THREAD), 0);
   const kept = [...full.keys()].filter((at) => shown[at]);
   const away = (at: number) => Math.min(...kept.map((one) => Math.abs(one - at)));
   const nearest = [...full.keys()].filter((at) => !shown[at]).sort((a, b) => away(a) - away(b));
@@ -205,19 +230,14 @@ export function columnsOf(
     shown[at] = true;
     if (taken() > room) shown[at] = false;
   }
-  const wide = full.reduce((sum, width, at) => sum + (shown[at] ? width + between : 0), 0);
+  const wide = full.reduce((sum, width, at) => sum + (shown[at] ? width : 0), 0);
   const closed = shown.filter((one) => !one).length;
   const thin = closed ? Math.max(1, (room - wide) / closed) : 0;
-  const extra = all && full.length ? Math.min(most, (room - wide) / full.length) : between;
-  const squeeze = Math.min(1, room / (wide + thin * closed || 1)); // even the kept words may be too many
-  const width = full.map((one, at) => (shown[at] ? one + extra : thin) * squeeze);
-  let x = from;
-  const at = width.map((one) => {
-    x += one;
-    const centre = x - one / 2;
-    return Math.round(leftwards ? from + to - centre : centre);
-  });
-  return { at, width, shown };
+  const squeeze = Math.min(1, room / (wide + thin * closed)); // even the kept words may be too many
+  const width = full.map((one, at) => (shown[at] ? one : thin) * squeeze);
+  let x = 0;
+  const at = width.map((one) => (x += one) - one / 2);
+  return { at: round(at), width, shown, out: at.map(() => 0) };
 }
 
 /** Returns the edges of the closed layers below and above the open one, from the lowest up, with their heights. */
@@ -240,7 +260,11 @@ function wide(plan: Plan): Geometry {
   const right = split + width - 38 - splitOf(width);
   const names = right - 6 - Math.max(66, plan.names.decoder);
   const first = 58 + Math.max(66, plan.names.encoder); // where the encoder's columns begin
-  const bottom = height - 76; // the examples and the foot are below
+  const columns = {
+    encoder: columnsFor("encoder", plan, [first, edge - 4]),
+    decoder: columnsFor("decoder", plan, [split + 4, names - 6]),
+  };
+  const bottom = height - (plan.lines > 1 ? 72 : 76); // the examples and the foot are below
   const words: Span = [bottom - 32, bottom];
   const candidates = height < 900 ? 3 : 5;
   const embeddings = ["embedding", "positions"].map((id): Row => {
@@ -260,8 +284,9 @@ function wide(plan: Plan): Geometry {
   const softmax = candidates * 16.2 + 11;
   const norms: Row[] = plan.finalNorm ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
   const under = plan.second ? 26 : 0;
+  const over = Math.max(...columns.decoder.out);
   const above =
-    56 + under + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms.length * 34;
+    56 + over + under + 26 + 10 + softmax + 10 + 28 + 10 + HEAD + edges.decoder.above + norms.length * 34;
   const heights = fitted(rows, floor - above - (rows.length - 1) * GAP);
   const inner = stacked(rows, heights, floor);
   const card: Span = [inner.top - HEAD, floor + GAP];
@@ -300,7 +325,7 @@ function wide(plan: Plan): Geometry {
     card: leftCard,
     edges: edgesOf(layers.encoder, open.encoder, leftCard, edges.encoder.height),
     words,
-    columns: columnsFor("encoder", plan, [first, edge - 4]),
+    columns: columns.encoder,
   };
   const decoder: StackPlace = {
     stack: "decoder",
@@ -312,7 +337,7 @@ function wide(plan: Plan): Geometry {
     card,
     edges: edgesOf(layers.decoder, open.decoder, card, edges.decoder.height),
     words,
-    columns: columnsFor("decoder", plan, [split + 4, names - 6]),
+    columns: columns.decoder,
   };
   return { width, height, narrow: false, encoder, decoder, written, candidates };
 }
@@ -348,7 +373,7 @@ function narrow(plan: Plan): Geometry {
       card,
       edges: edgesOf(layers[stack], open[stack], card, height),
       words,
-      columns: columnsFor(stack, plan, room),
+      columns: columnsFor(stack, { ...plan, lines: 1 }, room),
     };
   };
   const candidates = 4;
@@ -363,10 +388,10 @@ function narrow(plan: Plan): Geometry {
   return { width, height: encoder.words[1] + 4, narrow: true, encoder, decoder, written: [0, 8], candidates };
 }
 
-function columnsFor(stack: Stack, { columns, measure, alone }: Plan, room: Span) {
+function columnsFor(stack: Stack, { columns, measure, alone, lines }: Plan, room: Span) {
   const { labels, keep, lit, leftwards } = columns[stack];
   const width = (text: string, column: number) => measure(text, column === lit);
-  return columnsOf(labels, room, keep, width, leftwards, 24, alone ? Infinity : 26);
+  return columnsOf(labels, room, keep, width, leftwards, alone ? Infinity : 26, lines);
 }
 
 function edgesOf(layers: number, open: number, card: Span, height: number) {
@@ -407,8 +432,7 @@ export function ribbonHeight(geometry: Geometry, source: number, count: number) 
 export function ribbonPath(geometry: Geometry, source: number, count: number) {
   const { encoder, decoder } = geometry;
   const x = encoder.columns.at[source];
-  const top = encoder.boxes.reduce((least, { y }) => Math.min(least, y[0]), encoder.card[0]);
-  const start = Math.min(top, ...encoder.edges.map(({ y }) => y[0]));
+  const start = topOf(encoder);
   const [y, to] = [ribbonHeight(geometry, source, count), decoder.x[0]];
   const rank = rankOf(geometry, source, count);
   if (geometry.narrow) {
@@ -425,12 +449,12 @@ export function ribbonPath(geometry: Geometry, source: number, count: number) {
   return `M${x} ${start}V${bus + r}Q${x} ${bus} ${x + r} ${bus}H${turn}C${encoder.x[1] + 24} ${bus} ${to - 34} ${y} ${to} ${y}`;
 }
 
+/** Returns the top of a stack's boxes and layers. */
+export function topOf({ card, boxes, edges }: StackPlace) {
+  return Math.min(card[0], ...[...boxes, ...edges].map(({ y }) => y[0]));
+}
+
 /** Returns the top of the nested ribbons, under which "Memory" stands. */
 export function memoryTop({ encoder }: Geometry, count: number) {
-  const top = Math.min(
-    encoder.card[0],
-    ...encoder.boxes.map(({ y }) => y[0]),
-    ...encoder.edges.map(({ y }) => y[0]),
-  );
-  return top - 8 - Math.min(80, 8 * count);
+  return topOf(encoder) - 8 - Math.min(80, 8 * count);
 }

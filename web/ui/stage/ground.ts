@@ -1,6 +1,6 @@
 // The ground of the figure: the cards of the layers, the boxes and their names, and the residual connections.
 import { drawing } from "../figure.ts";
-import { boxOf, memoryTop, middle } from "./geometry.ts";
+import { boxOf, memoryTop, middle, topOf } from "./geometry.ts";
 import { HUES, lines, path, rectangle, text } from "./pen.ts";
 
 import type { Box, Span, StackPlace } from "./geometry.ts";
@@ -113,14 +113,9 @@ export function drawNames(pen: Pen) {
   if (narrow) return named;
   const heading = { size: 15, weight: 650, fill: "var(--ink)" };
   const count = encoder.columns.at.length;
-  const top = Math.min(
-    encoder.card[0],
-    ...encoder.boxes.map(({ y }) => y[0]),
-    ...encoder.edges.map(({ y }) => y[0]),
-  );
   return [
     ...named,
-    text(40, top - 18, pen.t("stage.encoder"), heading),
+    text(40, topOf(encoder) - 18, pen.t("stage.encoder"), heading),
     geometry.written[0] < 44
       ? text(decoder.x[0] - 10, 30, pen.t("stage.decoder"), { ...heading, anchor: "end" })
       : text(decoder.x[0], 30, pen.t("stage.decoder"), heading),

@@ -2,7 +2,7 @@
 // the stage.
 import { button, element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
-import { NARROW, planeOf, splitOf } from "./geometry.ts";
+import { NARROW, middle, planeOf, splitOf } from "./geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
 import { languageNames } from "./languages.ts";
 import { path, rectangle, text } from "./pen.ts";
@@ -33,7 +33,6 @@ interface OutlinePlan {
   card: Record<Stack, Span>;
 }
 
-const CENTRE = (span: Span) => (span[0] + span[1]) / 2;
 const HEIGHTS: Record<Kind, number> = { emb: 33, att: 54, add: 26, ffn: 40, lin: 34, sof: 34 };
 
 /** Returns the boxes of the outline: each stack once, as the norm orders it. */
@@ -41,10 +40,10 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
   const narrow = width < NARROW;
   const wide = Math.min(228, (width - 110) / 2);
   const half = narrow ? (wide < 228 ? 25 : 88) : 88;
-  const middle = narrow ? width / 2 : width * 0.643;
+  const centre = narrow ? width / 2 : width * 0.643;
   const x: Record<Stack, Span> = {
-    encoder: [middle - half - wide, middle - half],
-    decoder: [middle + half, middle + half + wide],
+    encoder: [centre - half - wide, centre - half],
+    decoder: [centre + half, centre + half + wide],
   };
   const floor = 741;
   const stacked = (stack: Stack) => {
@@ -90,7 +89,7 @@ export function createOutline(app: App) {
   const title = element("h2");
   const lead = element("p", { class: "gfs-outline-lead" });
   const act = button("", () => goOn(app, 1), { className: "gfs-pill gfs-dark" });
-  const picture = element("div", { class: "gfs-outline-picture" });
+  const picture = element("div");
   const strip = createStrip(app);
   const plane = element(
     "div",
@@ -149,7 +148,7 @@ function pictureOf(app: App, plan: OutlinePlan) {
     memoryOf(plan),
     sentenceOf(app, plan),
     drawing("rect", {
-      x: CENTRE(x.decoder) - 40,
+      x: middle(x.decoder) - 40,
       y: boxOf(boxes, "decoder", "softmax").y[0] - 66,
       width: 80,
       height: 28,
@@ -158,7 +157,7 @@ function pictureOf(app: App, plan: OutlinePlan) {
       stroke: "var(--tgt)",
       "stroke-dasharray": "4 4",
     }),
-    text(CENTRE(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52, "?", {
+    text(middle(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52, "?", {
       anchor: "middle",
       size: 15,
       weight: 650,
@@ -189,7 +188,7 @@ function cardOf(app: App, { x, card, narrow }: OutlinePlan, stack: Stack, layers
     rectangle(span, card[stack], look),
     narrow
       ? text(span[1] - 8, card[stack][0] + 13, `${layers} ×`, { anchor: "end" })
-      : text(left, CENTRE(card[stack]), `${layers} ×`, { size: 15, anchor: top as "start" | "end" }),
+      : text(left, middle(card[stack]), `${layers} ×`, { size: 15, anchor: top as "start" | "end" }),
   ];
 }
 
@@ -208,7 +207,7 @@ function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean)
     {},
     rectangle(x, y, { rx: 6, fill: `var(--${kind})`, stroke: `var(--${kind}-l)` }),
     shown.map((one, at) =>
-      text(CENTRE(x), CENTRE(y) + (at - (shown.length - 1) / 2) * 16, one, {
+      text(middle(x), middle(y) + (at - (shown.length - 1) / 2) * 16, one, {
         anchor: "middle",
         size: narrow ? 12 : 14,
         fill: "var(--ink)",
@@ -220,10 +219,10 @@ function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean)
 /** Draws the arrows of a stack: from box to box, into each attention three times, and around each sub-layer. */
 function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   const own = boxes.filter((box) => box.stack === stack);
-  const middle = CENTRE(x[stack]);
-  const out = stack === "encoder" ? x[stack][0] - (narrow ? 8 : 15) : x[stack][1] + (narrow ? 8 : 15);
-  const edge = stack === "encoder" ? x[stack][0] : x[stack][1];
+  const centre = middle(x[stack]);
   const way = stack === "encoder" ? -1 : 1;
+  const edge = x[stack][way < 0 ? 0 : 1];
+  const out = edge + way * (narrow ? 8 : 15);
   const line = (d: string) => path(d, "var(--loop)", 1.5);
   const head = (at: number, y: number) => line(`M${at - 4} ${y + 6}L${at} ${y}L${at + 4} ${y + 6}`);
   const made: Child[] = [];
@@ -232,7 +231,7 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
     const from = below ? below.y[0] : box.y[1] + 28;
     const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // drawn with the memory
     if (from - box.y[1] > 8 && !isAsked)
-      made.push(line(`M${middle} ${from}V${box.y[1]}`), head(middle, box.y[1]));
+      made.push(line(`M${centre} ${from}V${box.y[1]}`), head(centre, box.y[1]));
     if (!box.id.endsWith("attention") && box.id !== "feed_forward") return;
     const start = own.find(({ id }) => id === `${box.id}.norm`) ?? box;
     const joint = isAsked ? from - 4 : start.y[1] + Math.min(22, (from - start.y[1]) * 0.6);
@@ -240,25 +239,25 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
     const r = way * 8;
     made.push(
       line(
-        `M${middle} ${joint}H${out - r}Q${out} ${joint} ${out} ${joint - 8}V${CENTRE(add.y) + 8}Q${out} ${CENTRE(add.y)} ${out - r} ${CENTRE(add.y)}H${edge}`,
+        `M${centre} ${joint}H${out - r}Q${out} ${joint} ${out} ${joint - 8}V${middle(add.y) + 8}Q${out} ${middle(add.y)} ${out - r} ${middle(add.y)}H${edge}`,
       ),
       line(
-        `M${edge + way * 6} ${CENTRE(add.y) - 4}L${edge} ${CENTRE(add.y)}L${edge + way * 6} ${CENTRE(add.y) + 4}`,
+        `M${edge + way * 6} ${middle(add.y) - 4}L${edge} ${middle(add.y)}L${edge + way * 6} ${middle(add.y) + 4}`,
       ),
     );
     if (box.id !== "self_attention" || start !== box) return;
     const fork = box.y[1] + 13;
     made.push(
       line(
-        `M${middle - 46} ${box.y[1]}V${fork - 6}Q${middle - 46} ${fork} ${middle - 40} ${fork}H${middle + 40}Q${middle + 46} ${fork} ${middle + 46} ${fork - 6}V${box.y[1]}`,
+        `M${centre - 46} ${box.y[1]}V${fork - 6}Q${centre - 46} ${fork} ${centre - 40} ${fork}H${centre + 40}Q${centre + 46} ${fork} ${centre + 46} ${fork - 6}V${box.y[1]}`,
       ),
-      head(middle - 46, box.y[1]),
-      head(middle + 46, box.y[1]),
+      head(centre - 46, box.y[1]),
+      head(centre + 46, box.y[1]),
     );
   });
   const last = own[own.length - 1];
   if (stack === "decoder")
-    made.push(line(`M${middle} ${last.y[0]}V${last.y[0] - 34}`), head(middle, last.y[0] - 34));
+    made.push(line(`M${centre} ${last.y[0]}V${last.y[0] - 34}`), head(centre, last.y[0] - 34));
   return made;
 }
 
@@ -268,7 +267,7 @@ function memoryOf({ boxes, x, card }: OutlinePlan) {
     boxOf(boxes, "encoder", "feed_forward.add"),
     boxOf(boxes, "decoder", "cross_attention"),
   ];
-  const [from, to] = [CENTRE(x.encoder), CENTRE(x.decoder)];
+  const [from, to] = [middle(x.encoder), middle(x.decoder)];
   const [up, bus] = [card.encoder[0] - 28, (x.encoder[1] + x.decoder[0]) / 2];
   const self = boxOf(boxes, "decoder", "self_attention.add");
   const [under, asks] = [0.36, 0.62].map((share) =>
@@ -297,23 +296,21 @@ function memoryOf({ boxes, x, card }: OutlinePlan) {
 /** Draws the sentence under the encoder, and what the decoder has written so far. */
 function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan): Child[] {
   const bottom = boxOf(boxes, "encoder", "embedding").y[1] + 28;
-  const middle = CENTRE(x.encoder);
+  const centre = middle(x.encoder);
   const sentence = app.state.sentence;
   const fits = narrow ? Math.floor(((x.encoder[1] - x.encoder[0]) / 12) * 1.9) : 66;
   const shown = sentence.length > fits ? `${sentence.slice(0, fits - 1)}…` : sentence;
   const size = narrow ? 12 : 16;
-  const half = narrow
-    ? CENTRE(x.encoder) - 8
-    : Math.max(CENTRE(x.encoder) - x.encoder[0], (shown.length * size * 0.5) / 2 + 20);
+  const half = narrow ? centre - 8 : Math.max(centre - x.encoder[0], (shown.length * size * 0.5) / 2 + 20);
   return [
-    rectangle([Math.max(4, middle - half), Math.min(width, middle + half)], [bottom, bottom + 34], {
+    rectangle([Math.max(4, centre - half), Math.min(width, centre + half)], [bottom, bottom + 34], {
       rx: 6,
       fill: "var(--card)",
       stroke: "var(--src)",
       "stroke-width": 1.5,
     }),
-    text(middle, bottom + 17, shown, { anchor: "middle", size, fill: "var(--ink)" }),
-    text(CENTRE(x.decoder), bottom + 17, app.t("outline.nothing", languageNames(app).target), {
+    text(centre, bottom + 17, shown, { anchor: "middle", size, fill: "var(--ink)" }),
+    text(middle(x.decoder), bottom + 17, app.t("outline.nothing", languageNames(app).target), {
       anchor: "middle",
       size: narrow ? 12 : 14,
       fill: "var(--ink3)",

@@ -433,6 +433,7 @@ class StageView {
       layers: { encoder: config.encoder_layers, decoder: config.decoder_layers },
       open: numbers.open,
       second: numbers.second !== null,
+      lines: this.#app.state.lecture && !second ? 2 : 1,
       lit: this.#box,
       alone: this.#isAlone,
       columns: {
@@ -461,10 +462,16 @@ class StageView {
 
   /** Returns the width of the longest name beside a stack's boxes, were its box lit. */
   #widestName(stack: Stack) {
-    const { payload, t } = this.#app;
+    const {
+      payload,
+      state: { lecture },
+      t,
+    } = this.#app;
     const keys = Object.keys(payload.strings.en).filter((key) => key.startsWith(`stage.box.${stack}.`));
     const names = [...keys, "stage.box.add", ...(stack === "decoder" ? ["stage.written"] : [])];
-    return Math.max(...names.flatMap((key) => t(key).split("|")).map((line) => this.#measure(line, 12, 650)));
+    return Math.max(
+      ...names.flatMap((key) => t(key).split("|")).map((line) => this.#measure(line, lecture ? 14 : 12, 650)),
+    );
   }
 
   #penFor(numbers: StageNumbers, geometry: Geometry): Pen {
@@ -490,10 +497,11 @@ class StageView {
     const { encoder, narrow, width, height } = geometry;
     const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
     const [x0, x1] = encoder.x;
-    style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:32px`);
+    const low = Math.max(...encoder.columns.out, ...geometry.decoder.columns.out);
+    style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:${32 + low}px`);
     const from = splitOf(width);
     style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
-    style(this.#strip, `left:${from}px;top:${encoder.words[1] + 10}px;width:${width - 38 - from}px`);
+    style(this.#strip, `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
     for (const one of [this.#foot, this.#notice])
       style(one, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
     style(this.#hero, `width:${this.#isAlone ? 900 : from - 64 - x0 + (this.#act ? 24 : -20)}px`);

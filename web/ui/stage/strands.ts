@@ -1,6 +1,6 @@
 // Words and their strands, which rise through the boxes.
 import { drawing } from "../figure.ts";
-import { boxOf, middle } from "./geometry.ts";
+import { boxOf, middle, topOf } from "./geometry.ts";
 import { lookOf, pointOf } from "./looks.ts";
 import { path, reached, text } from "./pen.ts";
 import { tokenName } from "./words.ts";
@@ -36,16 +36,12 @@ function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
   const bent = arcBoxes(place, numbers).map(({ y }) => y);
   const top =
     place.stack === "encoder"
-      ? encoderTop(place)
+      ? topOf(place)
       : geometry.narrow
         ? boxOf(place, "softmax").y[1]
         : geometry.written[1];
   const ends = [place.words[0] + (geometry.narrow ? 0 : 1), ...bent.flatMap(([from, to]) => [to, from]), top];
   return Array.from({ length: ends.length / 2 }, (_, at) => [ends[2 * at], ends[2 * at + 1]]);
-}
-
-function encoderTop({ card, boxes: all, edges }: StackPlace) {
-  return Math.min(card[0], ...all.map(({ y }) => y[0]), ...edges.map(({ y }) => y[0]));
 }
 
 /** Draws the lit strands: the source words that are read, and the word that is written. */
@@ -55,11 +51,7 @@ export function drawLitStrands(pen: Pen) {
   const made: Child[] = [];
   const seg = (place: StackPlace, column: number, width: number, parts: Span[], hue: string) => {
     const x = place.columns.at[column];
-    made.push(
-      path(parts.map(([from, to]) => `M${x} ${from}V${to}`).join(""), `var(${hue})`, width, {
-        class: "gfs-lit-strand",
-      }),
-    );
+    made.push(path(parts.map(([from, to]) => `M${x} ${from}V${to}`).join(""), `var(${hue})`, width));
   };
   numbers.read.forEach((weight, column) => {
     const on = column === numbers.source;
@@ -92,7 +84,7 @@ export function drawLitStrands(pen: Pen) {
 function between(
   place: StackPlace,
   geometry: Geometry,
-  top = place.stack === "encoder" ? encoderTop(place) : geometry.written[1],
+  top = place.stack === "encoder" ? topOf(place) : geometry.written[1],
   isBent = false,
 ): Span[] {
   const stops = place.boxes
@@ -145,13 +137,14 @@ export function drawWords(pen: Pen) {
     stack: Stack | "output",
     place: StackPlace,
     column: number,
-    y: number,
+    line: number,
     token: string,
     style: TextStyle,
     pill = false,
     isOwn = false,
   ) => {
     const x = place.columns.at[column];
+    const y = line + (stack === "output" ? -1 : 1) * place.columns.out[column];
     const name = tokenName(token, pen.t);
     const width = place.columns.width[column];
     const shown = place.columns.shown[column] || pill;

@@ -1,14 +1,13 @@
 // A box opened in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
 import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
-import { boxOf, middle } from "./geometry.ts";
+import { boxOf, middle, topOf } from "./geometry.ts";
 import { wantsStillness } from "./glide.ts";
 import { boxName, placeOfBox } from "./zoom_box.ts";
 import { createZoomFrame } from "./zoom_frame.ts";
 import { viewOf } from "./zoom_views.ts";
 
 import type { App } from "../app.ts";
-import type { StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 import type { Lit } from "./zoom_frame.ts";
 
@@ -93,9 +92,4 @@ function mapOf(app: App, { geometry, numbers }: Pen) {
     app.show({ zoom: { box, key: null }, box: `${stack}.${id}`, panel: "numbers" });
   });
   return svg;
-}
-
-/** Returns where the encoder's strands leave it. */
-function topOf({ card, edges }: StackPlace) {
-  return Math.min(card[0], ...edges.map(({ y }) => y[0]));
 }
