@@ -1,5 +1,6 @@
 """Embedding and positions opened where they stand: the sum is PyTorch's, number by number."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -103,6 +104,24 @@ def test_the_waves_are_the_models_and_the_position_is_marked(make_translator, ex
     assert circles == [5 if place == ROW else 2 for place in range(len(table))]
     page.locator(".gfz-dimension").first.click()
     until(page, "glassformer.app.state.selected.name === 'source.positions'")
+
+
+@pytest.mark.parametrize("positions", ["interleaved", "halves", "learned"])
+def test_the_positions_open_at_a_dimension_whose_wave_can_be_seen(make_translator, explore, opened, positions):
+    sentence = " ".join([SENTENCE.removesuffix(" .")] * 2)
+    page = explore(make_translator(positions=positions, d_model=64), sentence, view="stage")
+    opened("encoder.positions", page=page)
+    at = int(re.search(r"dimension (\d+) stands at", said(page))[1])
+    table = np.array(page.evaluate("glassformer.value('source.positions').then(({ data }) => [...data])")).reshape(
+        -1, 64
+    )
+    if positions == "learned":
+        assert at == table.var(axis=0).argmax()
+        return
+    period = 2 * np.pi * 10000 ** (2 * (at if positions == "halves" else at // 2) / 64)
+    assert 1 <= len(table) / period <= len(table) / 3  # turns at least once, and each turn has three positions
+    page.evaluate("glassformer.app.show({ selected: { name: 'source.positions', index: [2, 63] } })")
+    page.locator(".gf-zoom h2", has_text="dimension 63 stands at").wait_for()
 
 
 def test_the_nearest_words_have_the_largest_cosine(make_translator, explore, opened):

@@ -70,7 +70,9 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
   const { selected } = app.state;
   const chosen = SUMMED.find((kind) => selected?.name === `${side}.${kind}` && selected.index[0] === at);
   const [largest] = largestAt(vectors.embedding.map(Math.abs), 1);
-  const open = chosen && selected ? selected.index[1] : largest;
+  const varied = wavesOf(app, points[1]) ?? [];
+  const usual = box.endsWith("positions") ? (varied[0] ?? largest) : largest; // a wave that can be seen
+  const open = chosen && selected ? selected.index[1] : usual;
   const made = await Promise.all(SUMMED.map((kind) => arithmetic(app, `${side}.${kind}`, [at, open])));
   const entry = await entryOf(app, `${side}.tokens.weight`, id);
   const missing = ["numbers.noWeights", "numbers.needsModel"].map((key) => app.t(key));
@@ -89,7 +91,7 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
       : { symbol: "", value: 1 },
     vectors: vectors as Record<Summed, Float32Array>,
     positions,
-    waves: positions === "none" ? [] : wavesIn(app, points[1], open),
+    waves: positions === "none" ? [] : wavesIn(app, points[1], [open, ...varied]),
     open: {
       at: open,
       kind: chosen ?? (box.endsWith("embedding") ? "embedding" : "positions"),
@@ -132,12 +134,11 @@ export function nearestRows(table: Tensor, id: number, count: number) {
   return largestAt(cosines, count, (row) => row !== id).map((row) => ({ id: row, cosine: cosines[row] }));
 }
 
-/** Returns the waves of some dimensions, first to last: the open one, and those that vary most with these positions. */
-function wavesIn({ config, changes, result }: App, table: Tensor, open: number): Wave[] {
+/** Returns the waves of the first of these dimensions, in order. */
+function wavesIn({ config, result }: App, table: Tensor, wanted: number[]): Wave[] {
   const [length, width] = table.shape;
   const { positions } = config;
-  const varied = wavesOf({ config, changes }, table) ?? [];
-  const dimensions = [...new Set([open, ...varied, 0, Math.floor(width / 4)])]
+  const dimensions = [...new Set([...wanted, 0, Math.floor(width / 4)])]
     .slice(0, SHOWN_WAVES)
     .sort((a, b) => a - b);
   const column = ({ data }: Tensor, dimension: number) =>
