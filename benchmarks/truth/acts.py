@@ -18,8 +18,6 @@ __all__ = ["CHECKS", "GENERAL"]
 
 LONGEST = 90
 """The number of letters after which a translation is cut."""
-LISTED = 5
-"""The number of the likeliest words that the page lists."""
 SURER = 0.05
 """A probability that exceeds the training's aim by more is much surer."""
 WHERE = {
@@ -233,19 +231,13 @@ def warm(seen: Seen) -> Tensor:
     return probabilities
 
 
-def is_listed(seen: Seen) -> bool:
-    probabilities, id = warm(seen), seen.output[seen.row]
-    return int((probabilities > probabilities[id]).sum()) < LISTED
-
-
 def temperature(seen: Seen, values: Mapping[str, str]) -> str:
     id = seen.output[seen.row]
     return first(
         differs(values["temperature"], seen.state["temperature"], "the temperature"),
         expected("word", values["target"], seen.target),
         differs(values["usual"], seen.probability(id), "its usual probability"),
-        differs(values["probability"], float(warm(seen)[id]), "its probability") if "probability" in values else "",
-        "" if is_listed(seen) == ("probability" in values) else "it is among the likeliest words, or not",
+        differs(values["probability"], float(warm(seen)[id]), "its probability"),
     )
 
 
@@ -389,7 +381,6 @@ CHECKS: dict[str, Check] = {
     "chapter.chances.alone": chances,
     WITH_SMOOTHING: aim,
     "chapter.temperature": temperature,
-    "chapter.temperature.lost": temperature,
     "chapter.search": search,
     "chapter.search.one": search,
     "chapter.search.more": second,

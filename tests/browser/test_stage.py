@@ -17,6 +17,7 @@ from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
 
 SENTENCE = "the black cat sees a big dog ."
+ANIMAL = "The animal didn't cross the street because it was too tired."
 CROSS = "decoder.layers.1.cross_attention"
 SIZES = [(1440, 900), (1280, 720), (1920, 1080), (390, 844)]
 OVERLAPS = """() => {
@@ -408,11 +409,31 @@ def test_lecture_mode_fills_the_screen_with_large_type_and_obeys_a_clicker(stage
     assert page.locator(".glassformer[data-lecture]").count() == 0
 
 
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_the_sentence_names_a_word_that_the_box_of_softmax_lists(explore, size):
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate("glassformer.set({ mistakes: ['no_transpose'] }).then(() => null)")
+    unlikely = 0
+    for row in range(page.evaluate("glassformer.app.result.current.outputTokens.length")):
+        page.evaluate("(row) => glassformer.app.show({ row, box: 'decoder.softmax' })", row)
+        settled(page)
+        word = page.locator(f"{SENTENCE_AT} .gfs-target").inner_text()
+        number = page.locator(SENTENCE_AT).inner_text().split()[-1].strip(".")
+        texts = shown(page, ".gfs-g-softmax text")
+        assert (number, word) in zip(texts[::2], texts[1::2], strict=True)
+        assert len(texts) == 2 * (5 if size[1] == 900 else 3)
+        unlikely += np.exp(value(page, "log_probs")[row]).max() > float(number) + 0.001
+    assert unlikely > 3  # the mistake makes the search write words that are not the likeliest
+    page.evaluate("glassformer.app.show({ chapter: 7, act: 2 })")
+    until(page, "document.querySelector('.gfs-said-box h2').textContent.startsWith('A mistake')")
+    written = page.evaluate("glassformer.app.result.current.outputTokens.length")
+    assert page.locator(".gfs-word[data-word=output]").count() == written  # the sentence names them all
+
+
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (2560, 1440)])
 def test_in_lecture_mode_all_words_are_large_and_rings_contain_their_letters(explore, size):
-    page = explore(
-        gf.Translator.load(BUILT_IN), "The animal didn't cross the street because it was too tired.", view="stage"
-    )
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     page.evaluate("glassformer.app.show({box: 'decoder.cross_attention', lecture: true})")
     page.locator(".glassformer[data-lecture]").wait_for()
@@ -428,11 +449,11 @@ def test_in_lecture_mode_all_words_are_large_and_rings_contain_their_letters(exp
     assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
     for one in [*shown.all(), page.get_by_role("button", name="Leave")]:
         box = one.bounding_box()
-        assert box["x"] >= 0 and box["x"] + box["width"] <= size[0]
-        assert box["y"] >= 0 and box["y"] + box["height"] <= size[1]
+        assert 0 <= box["x"] <= size[0] - box["width"]
+        assert 0 <= box["y"] <= size[1] - box["height"]
     for ring in page.locator(".gfs-tag, .gfs-guess").all():
         outer, inner = ring.locator("rect").bounding_box(), ring.locator("text").bounding_box()
-        assert outer["x"] <= inner["x"] and inner["x"] + inner["width"] <= outer["x"] + outer["width"]
+        assert outer["x"] <= inner["x"] <= outer["x"] + outer["width"] - inner["width"]
         assert outer["height"] > ring.locator("text").evaluate("(one) => one.getBoundingClientRect().height * 0.9")
     page.get_by_role("button", name="Leave").click()
     until(page, "!document.querySelector('.glassformer[data-lecture]')")

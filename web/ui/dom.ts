@@ -54,6 +54,11 @@ export function button(
   return made;
 }
 
+/** Returns a round button of the stage; `main`: the one that leads on. */
+export function pill(label: Child, onclick: () => unknown, main = false) {
+  return button(label, onclick, { className: main ? "gfs-pill gfs-dark" : "gfs-pill" });
+}
+
 /** Gives a control without words its name, which appears under the pointer. */
 export function named<One extends HTMLElement>(one: One, name: string) {
   one.title = name;

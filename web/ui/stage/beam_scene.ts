@@ -3,7 +3,7 @@
 import { isUnchanged } from "../../engine/changes.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { withoutRows } from "../../engine/turning.ts";
-import { button, element, refill } from "../dom.ts";
+import { button, element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
 import { createStrip } from "./chapter_view.ts";
@@ -654,11 +654,11 @@ class BeamScene {
     const key = `${isTurned} ${isDone} ${app.state.language}`;
     if (this.#buttons.dataset.key === key) return; // unchanged buttons keep the focus
     this.#buttons.dataset.key = key;
-    const act = (label: string, action: () => unknown, className = "gfs-pill gfs-dark") =>
-      button(app.t(label), () => app.attempt(action), { className });
+    const act = (label: string, action: () => unknown, main = true) =>
+      pill(app.t(label), () => app.attempt(action), main);
     refill(
       this.#buttons,
-      isTurned && act("beam.scene.letgo", () => this.#letGo(), "gfs-pill"),
+      isTurned && act("beam.scene.letgo", () => this.#letGo(), false),
       isDone
         ? act("beam.scene.onward", () => this.#leave())
         : act("beam.scene.act", async () => this.#turnTo(await this.#aim(), PLAY)),

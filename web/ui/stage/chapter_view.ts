@@ -4,7 +4,7 @@ import { allHeads } from "../../engine/model.ts";
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
-import { button, chooser, element, isForPage, letArrowsMove, named, refill } from "../dom.ts";
+import { button, chooser, element, isForPage, letArrowsMove, named, pill, refill } from "../dom.ts";
 import { drawing, slider } from "../figure.ts";
 import { gathered } from "../latest.ts";
 import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
@@ -199,8 +199,7 @@ function toolOf(app: App, { id }: Act): Child {
 
 /** Returns the button of an act: it goes on, or does what is left to do here. */
 function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit: () => void): Child {
-  const dark = (label: string, action: () => unknown) =>
-    button(label, () => app.attempt(action), { className: "gfs-pill gfs-dark" });
+  const dark = (label: string, action: () => unknown) => pill(label, () => app.attempt(action), true);
   if (id === "yours")
     return dark(app.t("chapter.yours.next"), async () => {
       await openChapter(app, 0);
@@ -209,7 +208,7 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
   if (id === "off" && variant.startsWith("stays") && Number(values.count) < MOST_OFF)
     return [
       dark(app.t("chapter.off.more.next"), () => switchNextOff(app)),
-      button(app.t("chapter.off.next"), () => goOn(app, 1), { className: "gfs-pill" }),
+      pill(app.t("chapter.off.next"), () => goOn(app, 1)),
     ];
   const next = placeAfter(app, 1);
   const isLast = next !== null && next.chapter !== app.state.chapter;

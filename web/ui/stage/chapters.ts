@@ -266,7 +266,6 @@ function temperatureOf(
       usual: probabilityWords(probability),
       probability: probabilityWords(shown?.probability ?? 0),
     },
-    variant: shown ? "" : "lost",
   };
 }
 

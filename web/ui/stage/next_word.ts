@@ -44,10 +44,14 @@ export function drawSoftmax(pen: Pen) {
   const { decoder, narrow } = geometry;
   const [top, bottom] = boxOf(decoder, "softmax").y;
   const written = numbers.translated.hypothesis.ids[numbers.row];
-  const shown = numbers.candidates.slice(0, geometry.candidates).map(({ id, token, probability }) => ({
-    id,
-    name: tokenName(token, pen.t),
-    probability,
+  const [count, all] = [geometry.candidates, numbers.candidates];
+  const last = Math.max(
+    count - 1,
+    all.findIndex(({ id }) => id === written),
+  ); // the sentence names the written word, likely or not
+  const shown = [...all.slice(0, count - 1), ...all.slice(last, last + 1)].map((one) => ({
+    ...one,
+    name: tokenName(one.token, pen.t),
   }));
   if (shown.length === 0) return [];
   const x = decoder.columns.at[numbers.row];

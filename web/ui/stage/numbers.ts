@@ -153,7 +153,7 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
 }
 
 /**
- * Returns the scores of all words in a row, and the likeliest words. A large model's scores stay with Python: then only the
+ * Returns the scores of all words in a row, and the likeliest words, with the written one. A large model's scores stay with Python: then only the
  * words that the search has weighed at this place are known.
  */
 export async function nextWords(
@@ -167,10 +167,11 @@ export async function nextWords(
     const at = Math.min(row, logits.shape[0] - 1);
     const next = rowOf(logProbs, at);
     const probability = Math.exp(next[hypothesis.ids[at]]);
-    return { logits: rowOf(logits, at), probability, candidates: candidatesIn(app, next, count) };
+    const candidates = candidatesIn(app, next, count, "target", hypothesis.ids[at]);
+    return { logits: rowOf(logits, at), probability, candidates };
   }
   const candidates = weighedWords(app, row)
-    .slice(0, count)
+    .filter(({ token }, at) => at < count || token === hypothesis.ids[row])
     .map(({ token, text, tokenLogProb }) => ({
       id: token,
       token: text,
@@ -193,14 +194,16 @@ export function weighedWords(app: App, row: number) {
   return next(parent).sort((a, b) => b.tokenLogProb - a.tokenLogProb);
 }
 
-/** Returns the likeliest words of a row of log probabilities. */
+/** Returns the likeliest words of a row of log probabilities, and after them this word if it is not one of them. */
 export function candidatesIn(
   app: App,
   logProbs: Float32Array,
   count: number,
   side: Side = "target",
+  also?: number,
 ): Candidate[] {
   const ids = largestAt(logProbs, count);
+  if (also !== undefined && !ids.includes(also)) ids.push(also);
   const tokens = app.engine.tokens(side, ids);
   return ids.map((id, at) => ({ id, token: tokens[at], probability: Math.exp(logProbs[id]) }));
 }
@@ -253,7 +256,13 @@ export function warmed(app: App, numbers: StageNumbers): StageNumbers {
   );
   return {
     ...numbers,
-    candidates: candidatesIn(app, logSoftmax(warm).data, numbers.candidates.length),
+    candidates: candidatesIn(
+      app,
+      logSoftmax(warm).data,
+      5,
+      "target",
+      numbers.translated.hypothesis.ids[numbers.row],
+    ),
   };
 }
 

@@ -1,6 +1,6 @@
 // The outline: Figure 1 as the paper draws it, with the names in the middle. Its button lets the same boxes widen into
 // the stage.
-import { button, element, refill } from "../dom.ts";
+import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { NARROW, middle, planeOf, splitOf } from "./geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
@@ -88,7 +88,7 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
 export function createOutline(app: App) {
   const title = element("h2");
   const lead = element("p", { class: "gfs-outline-lead" });
-  const act = button("", () => goOn(app, 1), { className: "gfs-pill gfs-dark" });
+  const act = pill("", () => goOn(app, 1), true);
   const picture = element("div");
   const strip = createStrip(app);
   const plane = element(

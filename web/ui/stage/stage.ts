@@ -3,7 +3,18 @@
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
-import { button, closeMenu, element, isForPage, letArrowsMove, menu, named, refill } from "../dom.ts";
+import {
+  brushOf,
+  button,
+  closeMenu,
+  element,
+  isForPage,
+  letArrowsMove,
+  menu,
+  named,
+  pill,
+  refill,
+} from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
@@ -142,14 +153,14 @@ class StageView {
   #line = element("p", { class: "gfs-written-line", dir: "auto" });
   #pen: Pen | null = null;
   #worth: { of: Translated | null; key: string; value: Worth | null } = { of: null, key: "", value: null };
-  #brush = element("canvas").getContext("2d");
+  #brush = brushOf(element("canvas"));
   #draw: () => Promise<void>;
   #turner: Turner;
   #zoom: ReturnType<typeof createZoom>;
   #player: Player;
   #second: ReturnType<typeof createSecond>;
-  #play = button("", () => this.#player.play(), { className: "gfs-pill gfs-dark" });
-  #open = button("", () => this.#openBox(this.#app.state.box), { className: "gfs-pill" });
+  #play = pill("", () => this.#player.play(), true);
+  #open = pill("", () => this.#openBox(this.#app.state.box));
   /** What rises in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
   #veil = drawing("g", { class: "gfs-veil" });
@@ -314,7 +325,6 @@ class StageView {
   // Drawing
 
   #measure = (content: string, size = 13, weight = 400) => {
-    if (!this.#brush) return content.length * size * 0.55;
     this.#brush.font = `${weight} ${size}px ${FONT}`;
     return this.#brush.measureText(content).width;
   };
@@ -486,7 +496,9 @@ class StageView {
       languages: languageNames(app),
       pictured: picturedHeads(app, numbers),
       waves: wavesOf(app, numbers.vectors.get("source.positions")),
-      written: writtenIn(this.#player.act ?? (this.#act && { row: numbers.row, risen: this.#act.risen })),
+      written: writtenIn(
+        this.#player.act ?? (this.#act?.lit.length ? { row: numbers.row, risen: this.#act.risen } : null),
+      ),
       wordSize: this.#wordSize,
       isEarly: (this.#player.act ?? this.#act)?.risen.encoder.startsWith("all") === false,
     };
@@ -548,12 +560,9 @@ class StageView {
         this.#buttons,
         this.#play,
         engine.live !== false &&
-          button(app.t("stage.whatif"), () => app.show({ sheet: true, panel: "changes" }), {
-            className: "gfs-pill",
-          }),
+          pill(app.t("stage.whatif"), () => app.show({ sheet: true, panel: "changes" })),
         this.#open,
-        app.changed &&
-          button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-pill" }),
+        app.changed && pill(app.t("stage.let.go"), () => app.attempt(() => app.reset())),
       );
     const known = () => app.show({ sheet: true, panel: "vocabulary" });
     const vocabulary = named(

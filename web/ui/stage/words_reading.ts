@@ -208,7 +208,7 @@ async function closestStep(app: App, row: number) {
 /** Returns the step whose two words have the most similar probabilities; of equal steps, the first. */
 export function closestOf(steps: Step[]): Step | null {
   const lead = ({ words: [first, second] }: Step) => first.probability - second.probability;
-  const contested = steps.filter(({ words }) => words.length === 2);
+  const contested = steps.filter(({ words }) => words.length > 1);
   return contested.reduce<Step | null>((best, one) => (best && lead(best) <= lead(one) ? best : one), null);
 }
 
