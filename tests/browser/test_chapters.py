@@ -72,7 +72,21 @@ def test_the_first_chapter_opens_at_the_first_visit(make_translator, explore):
 def test_a_model_without_a_pair_begins_with_the_outline(opened):
     page = opened("", story={"opens": "always", "pair": []})
     page.get_by_role("heading", name="This is the Transformer.").wait_for()
+    picture = page.get_by_role("img", name="The model as Figure 1")
+    assert picture.locator("text", has_text="nothing yet").count() == 1
     page.get_by_role("button", name="Write the first word").click()
+    assert picture.locator("circle").evaluate("(one) => one.getAnimations().length") == 2  # a dot runs to the word
+    onward = page.get_by_role("button", name="Words become numbers →")
+    onward.wait_for()
+    word, probability = page.evaluate(
+        "(({ outputTokens: [word], hypothesis: { tokenLogProbs: [logp] } }) => [word, Math.exp(logp)])"
+        "(glassformer.app.result.current)"
+    )
+    texts = picture.locator("text").all_text_contents()
+    assert f"target so far: {word}" in texts
+    assert texts[texts.index(word) + 1] == f"{probability:.3f}"
+    assert "?" not in texts
+    onward.click()
     assert place(page) == [2, 0]
     assert "is 24 numbers" in said(page)
 

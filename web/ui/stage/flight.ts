@@ -172,8 +172,8 @@ function write(layer: SVGElement, pen: Pen, row: number, begin: number) {
   });
 }
 
-/** Moves a piece along a way, and removes it. */
-function along(layer: SVGElement, piece: SVGElement, way: string, { delay, duration }: Timing) {
+/** Moves a piece along a way, and removes it; the promise is that it has arrived. */
+export function along(layer: SVGElement, piece: SVGElement, way: string, { delay, duration }: Timing) {
   piece.style.offsetPath = `path("${way}")`;
   piece.style.offsetRotate = "0deg";
   layer.append(piece);
@@ -182,5 +182,5 @@ function along(layer: SVGElement, piece: SVGElement, way: string, { delay, durat
   piece.style.visibility = "hidden";
   const shown = piece.animate([{ visibility: "visible" }, { visibility: "visible" }], { delay, duration });
   const remove = () => piece.remove();
-  Promise.all([flown.finished, shown.finished]).then(remove, remove);
+  return Promise.all([flown.finished, shown.finished]).then(remove, remove);
 }

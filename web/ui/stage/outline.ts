@@ -2,10 +2,13 @@
 // the stage.
 import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
+import { along } from "./flight.ts";
 import { NARROW, middle, planeOf, splitOf } from "./geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
+import { wantsStillness } from "./glide.ts";
 import { languageNames } from "./languages.ts";
 import { path, rectangle, text } from "./pen.ts";
+import { probabilityWords, tokenName } from "./words.ts";
 
 import type { ModelConfig, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
@@ -88,7 +91,9 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
 export function createOutline(app: App) {
   const title = element("h2");
   const lead = element("p", { class: "gfs-outline-lead" });
-  const act = pill("", () => goOn(app, 1), true);
+  let isWritten = false;
+  let plan: OutlinePlan;
+  const act = pill("", () => (isWritten ? goOn(app, 1) : write()), true);
   const picture = element("div");
   const strip = createStrip(app);
   const plane = element(
@@ -105,7 +110,16 @@ export function createOutline(app: App) {
     const { view, chapter, act } = app.state;
     return view === "stage" && chapter === 1 && act > 0;
   };
+  /** Lets a dot run from the sentence to the word that the model writes first. */
+  async function write() {
+    isWritten = true; // a second click goes on
+    const [way, svg] = [wayOf(plan), picture.firstElementChild as SVGElement];
+    const dot = drawing("circle", { r: 8, fill: "var(--tgt)" });
+    if (!wantsStillness()) await along(svg, dot, way, { delay: 0, duration: 2000 });
+    draw();
+  }
   function draw() {
+    if (!isShown()) isWritten = false;
     if (!isShown() || !app.state.result) return;
     const { width, height, scale, css } = planeOf(
       made.parentElement?.clientWidth || NARROW,
@@ -113,7 +127,7 @@ export function createOutline(app: App) {
     );
     plane.style.cssText = css;
     made.style.height = width < NARROW ? "" : `${Math.ceil(height * scale)}px`;
-    const plan = outlinePlan(app.config, width, height);
+    plan = outlinePlan(app.config, width, height);
     strip.style.cssText = plan.narrow
       ? ""
       : `left:${splitOf(width)}px;top:${height - 66}px;width:${width - splitOf(width) - 38}px`;
@@ -121,8 +135,8 @@ export function createOutline(app: App) {
     const names = languageNames(app);
     title.textContent = app.t("outline.title");
     lead.textContent = app.t("outline.lead", names.source, names.target);
-    act.textContent = app.t("outline.act");
-    refill(picture, pictureOf(app, plan));
+    act.textContent = isWritten ? `${app.t("chapter.2")} →` : app.t("outline.act");
+    refill(picture, pictureOf(app, plan, isWritten));
   }
   app.on(["result", "chapter", "act", "view", "language", "theme", "layout"], () => {
     const wasShown = made.contains(document.activeElement);
@@ -134,8 +148,11 @@ export function createOutline(app: App) {
   return made;
 }
 
-function pictureOf(app: App, plan: OutlinePlan) {
+function pictureOf(app: App, plan: OutlinePlan, isWritten: boolean) {
   const { width, height, boxes, x, card, narrow } = plan;
+  const { outputTokens, hypothesis } = app.result.current;
+  const word = isWritten && tokenName(outputTokens[0], app.t);
+  const [centre, top] = [middle(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52];
   const { config } = app;
   const stacks = ["encoder", "decoder"] as const;
   const about = { role: "img", "aria-label": app.t("outline.label") };
@@ -146,23 +163,15 @@ function pictureOf(app: App, plan: OutlinePlan) {
     boxes.map((box) => boxIn(app, box, narrow)),
     stacks.map((stack) => flowOf(plan, stack)),
     memoryOf(plan),
-    sentenceOf(app, plan),
-    drawing("rect", {
-      x: middle(x.decoder) - 40,
-      y: boxOf(boxes, "decoder", "softmax").y[0] - 66,
-      width: 80,
-      height: 28,
+    sentenceOf(app, plan, word),
+    rectangle([centre - 40, centre + 40], [top - 14, top + 14], {
       rx: 14,
       fill: "none",
       stroke: "var(--tgt)",
-      "stroke-dasharray": "4 4",
+      "stroke-dasharray": word ? "" : "4 4",
     }),
-    text(middle(x.decoder), boxOf(boxes, "decoder", "softmax").y[0] - 52, "?", {
-      anchor: "middle",
-      size: 15,
-      weight: 650,
-      fill: "var(--tgt)",
-    }),
+    text(centre, top, word || "?", { anchor: "middle", size: 15, weight: 650, fill: "var(--tgt)" }),
+    word && text(centre + 52, top, probabilityWords(Math.exp(hypothesis.tokenLogProbs[0]))),
     stacks.map((stack) =>
       text(x[stack][0] - (narrow ? 14 : 28), card[stack][0] - 14, app.t(`stage.${stack}`), {
         size: 15,
@@ -294,7 +303,7 @@ function memoryOf({ boxes, x, card }: OutlinePlan) {
 }
 
 /** Draws the sentence under the encoder, and what the decoder has written so far. */
-function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan): Child[] {
+function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan, word: string | false): Child[] {
   const bottom = boxOf(boxes, "encoder", "embedding").y[1] + 28;
   const centre = middle(x.encoder);
   const sentence = app.state.sentence;
@@ -310,12 +319,20 @@ function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan): Child[]
       "stroke-width": 1.5,
     }),
     text(centre, bottom + 17, shown, { anchor: "middle", size, fill: "var(--ink)" }),
-    text(middle(x.decoder), bottom + 17, app.t("outline.nothing", languageNames(app).target), {
-      anchor: "middle",
-      size: narrow ? 12 : 14,
-      fill: "var(--ink3)",
-    }),
+    text(
+      middle(x.decoder),
+      bottom + 17,
+      app.t(word ? "outline.written" : "outline.nothing", languageNames(app).target, word || ""),
+      { anchor: "middle", size: narrow ? 12 : 14, fill: "var(--ink3)" },
+    ),
   ];
+}
+
+/** Returns the way from the sentence through the encoder, its memory and the decoder to the word that is written. */
+function wayOf({ boxes, x, card }: OutlinePlan) {
+  const from = boxOf(boxes, "encoder", "embedding").y[1] + 28;
+  const [reads, writes] = ["cross_attention", "softmax"].map((id) => boxOf(boxes, "decoder", id).y);
+  return `M${middle(x.encoder)} ${from}V${card.encoder[0] - 28}H${(x.encoder[1] + x.decoder[0]) / 2}V${reads[1] + 9}H${middle(x.decoder)}V${writes[0] - 52}`;
 }
 
 /** Returns the boxes of the outline by their names on the stage. */
