@@ -407,7 +407,7 @@ GENERAL: dict[str, Check] = {
     **dict.fromkeys(
         (
             *("chapter.embedding.more", "chapter.adding.more", "chapter.temperature.more"),
-            *("chapter.yours", "chapter.yours.more"),
+            *("chapter.snapshots.more", "chapter.yours", "chapter.yours.more"),
             *(f"chapter.{act}.try" for act in ("embedding", "mixing", "mask", "reading", "chances", "deciding")),
         ),
         general(),

@@ -133,8 +133,13 @@ def test_the_strip_is_one_stop_and_names_why_a_chapter_is_not_here(opened):
     assert place(page) == [4, 0]
     page.evaluate("glassformer.app.show({chapter: 6, act: 0})")
     assert "no snapshots" in said(page)
+    needed = page.locator(".gfs-more-text").inner_text()
+    assert "training.snapshots = 6" in needed
+    assert "glassformer explore RUN --html FILE --snapshots 6" in needed
     assert strip.locator("[data-missing]").count() == 1
     assert "no snapshots" in strip.locator("[data-missing]").get_attribute("title")
+    page.get_by_role("button", name="← Choosing").click()
+    until(page, "glassformer.app.state.chapter === 5")
 
 
 def test_a_recording_keeps_the_chapters_that_need_no_model(opened):

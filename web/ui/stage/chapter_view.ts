@@ -210,11 +210,13 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
       dark(app.t("chapter.off.more.next"), () => switchNextOff(app)),
       pill(app.t("chapter.off.next"), () => goOn(app, 1)),
     ];
+  const { chapter } = app.state;
   const next = placeAfter(app, 1);
-  const isLast = next !== null && next.chapter !== app.state.chapter;
-  return dark(isLast ? `${app.t(`chapter.${next.chapter}`)} →` : app.t(`chapter.${id}.next`), () =>
-    goOn(app, 1),
-  );
+  const isLast = next !== null && next.chapter !== chapter;
+  return [
+    CHAPTERS[chapter - 1].missing?.(app) && pill(`← ${app.t(`chapter.${chapter - 1}`)}`, () => goOn(app, -1)),
+    dark(isLast ? `${app.t(`chapter.${next.chapter}`)} →` : app.t(`chapter.${id}.next`), () => goOn(app, 1)),
+  ];
 }
 
 /** Switches off the head that now costs the word most, besides those that are off. */
