@@ -1,6 +1,5 @@
 """Embedding and positions opened where they stand: the sum is PyTorch's, number by number."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -111,7 +110,7 @@ def test_the_positions_open_at_a_dimension_whose_wave_can_be_seen(make_translato
     sentence = " ".join([SENTENCE.removesuffix(" .")] * 2)
     page = explore(make_translator(positions=positions, d_model=64), sentence, view="stage")
     opened("encoder.positions", page=page)
-    at = int(re.search(r"dimension (\d+) stands at", said(page))[1])
+    at = int(page.locator(".gfz-dimension.gfz-keyed").inner_text().split()[-1])
     table = np.array(page.evaluate("glassformer.value('source.positions').then(({ data }) => [...data])")).reshape(
         -1, 64
     )

@@ -214,8 +214,8 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
   const next = placeAfter(app, 1);
   const isLast = next !== null && next.chapter !== chapter;
   return [
-    CHAPTERS[chapter - 1].missing?.(app) && pill(`← ${app.t(`chapter.${chapter - 1}`)}`, () => goOn(app, -1)),
     dark(isLast ? `${app.t(`chapter.${next.chapter}`)} →` : app.t(`chapter.${id}.next`), () => goOn(app, 1)),
+    CHAPTERS[chapter - 1].missing?.(app) && pill(`← ${app.t(`chapter.${chapter - 1}`)}`, () => goOn(app, -1)),
   ];
 }
 

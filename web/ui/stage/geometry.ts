@@ -271,18 +271,25 @@ function wide(plan: Plan): Geometry {
     const isLit = plan.lit.endsWith(`coder.${id}`);
     return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
   });
-  const heightsBelow = fitted(embeddings, height < 800 ? 2 * SLIM : Infinity);
-  const inputs = stacked(embeddings, heightsBelow, words[0] - 10);
   const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1; // layers are hidden below and above
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder, isTight),
     decoder: edgeHeights(layers.decoder, open.decoder, isTight),
   };
   const below = Math.max(edges.encoder.below, edges.decoder.below);
+  const norms: Row[] = plan.finalNorm ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
+  const own = layerRows("encoder", plan);
+  const lit = plan.alone && [...own, ...embeddings].find(({ id }) => plan.lit === `encoder.${id}`);
+  if (lit) {
+    const taken = [...own, ...embeddings].reduce((sum, { usual }) => sum + usual + GAP, 0);
+    const around = below + edges.encoder.above + norms.length * 34 + HEAD + GAP + 21;
+    lit.usual += words[0] - taken - around - (height < 800 ? 205 : 290); // above: the sentence
+  }
+  const heightsBelow = fitted(embeddings, height < 800 && !plan.alone ? 2 * SLIM : Infinity);
+  const inputs = stacked(embeddings, heightsBelow, words[0] - 10);
   const floor = inputs.top - 11 - below - GAP; // where the open layers begin: level on both sides
   const rows = layerRows("decoder", plan);
   const softmax = candidates * 16.2 + 11;
-  const norms: Row[] = plan.finalNorm ? [{ id: "norm", kind: "add", usual: 26, least: 26 }] : [];
   const under = plan.second ? 26 : 0;
   const over = Math.max(...columns.decoder.out);
   const above =
@@ -303,8 +310,8 @@ function wide(plan: Plan): Geometry {
   ];
   const written: Span = [soft[0] - 36 - under, soft[0] - 10 - under];
 
-  const own = layerRows("encoder", plan);
   const level = own.map(({ id, usual }) => {
+    if (plan.alone) return usual;
     const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights on both sides, unless a box is lit
     return `encoder.${id}` === plan.lit
       ? usual

@@ -516,9 +516,10 @@ class StageView {
     style(this.#strip, `left:${from}px;top:${encoder.words[1] + low + 10}px;width:${width - 38 - from}px`);
     for (const one of [this.#foot, this.#notice])
       style(one, `left:${x0}px;width:${width - 38 - x0}px;top:${height - 26}px`);
-    style(this.#hero, `width:${this.#isAlone ? 900 : from - 64 - x0 + (this.#act ? 24 : -20)}px`);
-    const isLow = !narrow && memoryTop(geometry, encoder.columns.at.length) < 330;
-    this.#plane.classList.toggle("gfs-compact", isLow);
+    style(this.#hero, `width:${this.#isAlone ? x1 - x0 : from - 64 - x0 + (this.#act ? 24 : -20)}px`);
+    const isLow = this.#isAlone ? height < 800 : memoryTop(geometry, encoder.columns.at.length) < 330;
+    this.#plane.classList.toggle("gfs-compact", !narrow && isLow);
+    this.#plane.classList.toggle("gfs-alone", !narrow && this.#isAlone);
   }
 
   // What stands around the figure

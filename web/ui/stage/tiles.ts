@@ -14,7 +14,7 @@ export interface Cells {
   group: number;
 }
 
-const SIZES = [4, 3, 2, 1]; // px of a cell
+const SIZES = [8, 6, 4, 3, 2, 1]; // px of a cell
 const WIDEST = 14; // cells of 2 px side by side
 const MOST = 528; // numbers of a vector with a cell for each
 

@@ -33,21 +33,16 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
   const lit = all.filter((column) => light(place.stack, numbers, column) > 0.05);
   const height = box.y[1] - box.y[0] - 4;
   const positive = box.id === "feed_forward";
-  const picture = (places: number[], colour: string, opacity: number, largest = 2) => {
+  const usual = height < 100 ? 2 : 4;
+  const most = height < 36 ? 2 : 2 * usual;
+  const cells = (column: number, largest: number) =>
+    cellsOf(widthOf(vector), place.columns.width[column], height, largest);
+  const picture = (places: number[], colour: string, opacity: number, largest = usual) => {
     const made = strip(vector, place.columns, height, colour, places, positive, largest);
     if (!made) return [];
     const y = Math.round(middle(box.y) - made.height / 2);
     return [
-      ...places.map((column) =>
-        ground(
-          pen,
-          place,
-          box,
-          column,
-          cellsOf(widthOf(vector), place.columns.width[column], height, largest),
-          made.height,
-        ),
-      ),
+      ...places.map((column) => ground(pen, place, box, column, cells(column, largest), made.height)),
       drawing("image", {
         href: made.href,
         x: made.x,
@@ -68,18 +63,13 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
       0.22,
     ),
     ...lit.flatMap((column) =>
-      picture(
-        [column],
-        colours(hue),
-        Math.min(1, 0.25 + 0.9 * light(place.stack, numbers, column)),
-        height < 36 ? 2 : 4,
-      ),
+      picture([column], colours(hue), Math.min(1, 0.25 + 0.9 * light(place.stack, numbers, column)), most),
     ),
     shares &&
       !pen.geometry.narrow &&
       lit
         .filter((column) => light(place.stack, numbers, column) > 0.25)
-        .map((column) => shareBar(place, box, column, shares[column])),
+        .map((column) => shareBar(place, box, column, shares[column], cells(column, most))),
   ];
 }
 
@@ -107,20 +97,19 @@ function ground(
 }
 
 /** Returns a bar beside a tile: the part of the sum that is new is solid, the rest came by the residual connection. */
-function shareBar({ stack, columns }: StackPlace, box: Box, column: number, share: number) {
-  const [x, top, height] = [columns.at[column] + 17, box.y[0], box.y[1] - box.y[0]];
-  const fresh = box.id === "cross_attention.add" ? "var(--src)" : `var(${HUES[stack]})`;
-  const kept = `var(${HUES[stack]})`;
+function shareBar(
+  { stack, columns }: StackPlace,
+  { id, y: [top, bottom] }: Box,
+  column: number,
+  share: number,
+  { across, size }: Cells,
+) {
+  const [x, height] = [columns.at[column] + (across * size) / 2 + 4, bottom - top];
+  const hue = `var(${HUES[stack]})`;
+  const isRead = id === "cross_attention.add";
   return [
-    drawing("rect", {
-      x,
-      y: top,
-      width: 4,
-      height,
-      fill: kept,
-      opacity: box.id === "cross_attention.add" ? 1 : 0.3,
-    }),
-    drawing("rect", { x, y: top, width: 4, height: height * share, fill: fresh }),
+    drawing("rect", { x, y: top, width: 4, height, fill: hue, opacity: isRead ? 1 : 0.3 }),
+    drawing("rect", { x, y: top, width: 4, height: height * share, fill: isRead ? "var(--src)" : hue }),
   ];
 }
 
