@@ -1,5 +1,6 @@
 """Turn the look: the reader drags the beam of one head to another word, and the model writes something else."""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -245,6 +246,18 @@ def test_where_no_single_row_decides_two_are_turned_together(explore, make_trans
     assert shown(page) == pytest.approx(expected(translator, SENTENCE, found, heads, at(2)), abs=1e-4)
     page.get_by_role("button", name="Let go").click()
     until(page, "Object.keys(glassformer.app.changes.overrides).length === 0")
+
+
+@pytest.mark.parametrize("layers", [2, 6])
+def test_the_map_numbers_the_layers_and_each_line_names_its_weight(explore, make_translator, layers):
+    page = opened(explore, make_translator(encoder_layers=layers, decoder_layers=layers))
+    named = [f"Layer {layer}" for layer in reversed(range(layers))]
+    for stack in page.locator(".gf-ray-map div").all():
+        texts = stack.locator("*").all_inner_texts()
+        assert [text for text in texts if text.startswith("Layer")] == named
+    lines = page.locator(".gf-ray-chip:not(.gf-ray-hint)").all_inner_texts()
+    assert lines
+    assert all(re.fullmatch(r"(layer \d, head \d: weight \d\.\d+( · )?)+", line) for line in lines)
 
 
 def test_the_two_sentences_of_the_pair_are_swapped_in_place(explore, tmp_path):

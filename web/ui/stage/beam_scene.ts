@@ -812,15 +812,21 @@ function chip(text: string, { x, y }: Spot, className: string) {
 function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
   const { encoder_layers: encoder, decoder_layers: decoder } = app.config;
   const stack = (name: "encoder" | "decoder", layers: number, kinds: string[]) => {
-    const boxes = Array.from({ length: layers }, (_, layer) =>
-      kinds.map((kind) => {
+    const isNamed = layers <= 2;
+    const boxes = Array.from({ length: layers }, (_, layer) => [
+      ...kinds.map((kind, at) => {
         const attention = `${name}.layers.${layer}.${kind}`;
         const lit = looks.some((look) => look.attention === attention);
-        const made = element("span", { "data-kind": kind }, layers <= 2 && app.t(`beam.scene.${kind}`));
+        const made = element(
+          "span",
+          { "data-kind": kind },
+          isNamed ? app.t(`beam.scene.${kind}`) : !at && app.t("stage.layer", layer),
+        );
         if (lit || pale?.attention === attention) made.dataset.lit = lit ? "on" : "pale";
         return made;
       }),
-    );
+      isNamed && element("p", {}, app.t("stage.layer", layer)),
+    ]);
     return element("div", {}, element("strong", {}, app.t(`beam.scene.${name}`)), boxes.flat().reverse());
   };
   return [
