@@ -1,4 +1,4 @@
-"""Turn the look of each run's story: `python -m benchmarks.turns RUN …`, runs of the demo with different seeds.
+"""Turn the attention of each run's story: `python -m benchmarks.turns RUN …`, runs of the demo with different seeds.
 
 In the explorer's first chapter, the reader turns what a head of cross-attention reads when the model writes one word,
 and watches whether its rival takes its place. For both sentences of the pair, this prints the word with its rival, and

@@ -952,8 +952,8 @@ for each in pre.decoder.layers:
 torch.testing.assert_close(pre.decoder.norm(x), pre.decoder_output(target_input, pre_memory, source))
 
 # %% [markdown]
-# **5.** *Easy · 2 min · on the stage.* The decoder decides about a pronoun by looking at the source. [Turn the look of
-# one head on the
+# **5.** *Easy · 2 min · on the stage.* The decoder decides about a pronoun by looking at the source. [Turn the
+# attention of one head on the
 # stage](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&task=turn),
 # until the model writes “elle”.
 #

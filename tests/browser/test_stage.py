@@ -247,7 +247,15 @@ def test_the_tab_key_stops_at_most_nine_times_at_first_sight(make_translator, ex
     page.locator(".gfs-knot").wait_for(state="attached")
     settled(page)
     stops = tab_stops(page)
-    names = ("More", "Play", "What if?", "Open this box", "Cross-attention:", "Change the sentence", "Turn the look")
+    names = (
+        "More",
+        "Play",
+        "What if?",
+        "Open this box",
+        "Cross-attention:",
+        "Change the sentence",
+        "1. Turn its attention",
+    )
     for name in names:
         assert sum(name in stop for stop in stops) == 1, stops
     assert len(stops) <= 9, stops
@@ -480,6 +488,19 @@ def test_the_figure_has_the_width_of_the_window_after_the_first_chapter(stage):
     page.evaluate("glassformer.app.show({chapter: 0})")
     settled(page)
     assert page.locator(".gfs-figure-svg").get_attribute("width") == "1400"
+
+
+@pytest.mark.parametrize("looks", [{"sheet": True, "panel": "changes"}, {"second": {"text": SENTENCE}}, {"chapter": 3}])
+def test_every_cross_says_what_it_closes(stage, looks):
+    page = stage()
+    page.evaluate("glassformer.set({ positions: false }).then(() => null)")
+    page.evaluate("(looks) => glassformer.app.show(looks)", looks)
+    settled(page)
+    crosses = page.get_by_role("button").filter(has_text=re.compile("^[×✕]$")).locator("visible=true").all()
+    assert len(crosses) == (2 if "sheet" in looks else 1)  # in the sheet, the change has one, too
+    for cross in crosses:
+        assert cross.get_attribute("title")
+        assert cross.get_attribute("title") == cross.get_attribute("aria-label")
 
 
 def test_a_new_sentence_is_typed_into_the_words(stage):

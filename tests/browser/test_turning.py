@@ -1,4 +1,4 @@
-"""Turn the look: the reader drags the beam of one head to another word, and the model writes something else."""
+"""Turn its attention: the reader drags the beam of one head to another word, and the model writes something else."""
 
 import re
 from functools import partial
@@ -37,7 +37,7 @@ def spot(page: Any, place: float) -> tuple[float, float]:
     """Return the point at which the dot looks at a word, or between two words of one line."""
     boxes = [page.locator(f"[data-place='{one}']").bounding_box() for one in (int(place), int(place + 0.999))]
     low, high = (box["x"] + box["width"] / 2 for box in boxes)
-    return low + (high - low) * (place % 1), boxes[0]["y"] + boxes[0]["height"] + 8
+    return low + (high - low) * (place % 1), boxes[0]["y"] + boxes[0]["height"] + 16
 
 
 def press(page: Any) -> None:
@@ -255,8 +255,9 @@ def test_the_map_numbers_the_layers_and_each_line_names_its_weight(explore, make
     for stack in page.locator(".gf-ray-map div").all():
         texts = stack.locator("*").all_inner_texts()
         assert [text for text in texts if text.startswith("Layer")] == named
-    lines = page.locator(".gf-ray-chip:not(.gf-ray-hint)").all_inner_texts()
-    assert lines
+    labels = page.locator(".gf-ray-chip:not(.gf-ray-hint)")
+    labels.first.wait_for()
+    lines = labels.all_inner_texts()
     assert all(re.fullmatch(r"(layer \d, head \d: weight \d\.\d+( · )?)+", line) for line in lines)
 
 
@@ -270,6 +271,12 @@ def test_the_two_sentences_of_the_pair_are_swapped_in_place(explore, tmp_path):
     assert pill(page) != before
     page.get_by_role("button", name="wide ⇄").click()
     until(page, f"document.querySelector('.gf-ray-pill').innerText === {before!r}")
+    swap = page.get_by_role("button", name="tired ⇄")
+    drag(page, int(swap.locator("xpath=..").get_attribute("data-place")))
+    under, dot = swap.bounding_box(), page.locator(".gf-ray-dot").bounding_box()
+    assert dot["x"] < under["x"] + under["width"] / 2 < dot["x"] + dot["width"]
+    assert dot["y"] + 8 >= under["y"] + under["height"]  # the circle is 8 px inside the dot's area
+    page.mouse.up()
 
 
 def test_a_click_on_a_word_turns_the_look_to_it(explore, turnable):

@@ -1,4 +1,4 @@
-// Computes the model's output while a reader turns the look: rows of attention weights are set by hand, and the model
+// Computes the model's output while a reader turns the attention of a head: rows of attention weights are set by hand, and the model
 // is computed again at each move.
 
 import { beamSearch } from "./search.ts";

@@ -30,7 +30,7 @@ export function press(
   action: () => unknown,
   { label = "", ...options }: Looks = {},
 ) {
-  return keyed(button(text, action, options), key, label);
+  return keyed(button(text, action, { title: label, ...options }), key, label);
 }
 
 /** Returns a button with a key around a word. */

@@ -423,7 +423,7 @@ class BeamScene {
     let line = 0;
     return [...this.#source.querySelectorAll("[data-place]")].map((one) => {
       const box = one.getBoundingClientRect();
-      const y = Math.round(box.bottom - top) + 8;
+      const y = Math.round(box.bottom - top) + 16; // the dot is clear of the word's button
       if (Math.abs(y - line) > 12) line = y; // words of one line have different heights
       return { x: (box.left + box.right) / 2 - left, y: line };
     });

@@ -40,7 +40,7 @@ function isFirstVisit() {
   return true;
 }
 
-/** Opens an act; 0 = the figure. Chapter 1 drops forced words, which would hide the effect of turning a look. */
+/** Opens an act; 0 = the figure. Chapter 1 drops forced words, which would hide the effect of turning the attention. */
 export async function openChapter(app: App, chapter: number, act = 0) {
   if (chapter === 1 && app.changes.prefix) await app.set({ prefix: "" });
   app.show({ chapter, act, zoom: null, sheet: false });

@@ -1,4 +1,4 @@
-// Turning a look on the figure: the reader drags the handle of a lit row of attention to another word, and the model is
+// Turning the attention on the figure: the reader drags the handle of a lit row of attention to another word, and the model is
 // computed again while the finger moves. At rest, the turned row is one of the page's changes.
 import { splitWeights } from "../../engine/turning.ts";
 import { messageOf } from "../app.ts";
