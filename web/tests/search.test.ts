@@ -88,7 +88,7 @@ const CAUSAL: Record<string, Partial<Changes>> = {
 for (const [name, changes] of Object.entries(CAUSAL)) {
   test(`the cache changes nothing: ${name}`, async () => {
     const engine = await createEngine(payload);
-    // A cell that no output reaches changes nothing, but forbids the cache.
+    // This mask cell is beyond every output: it changes no number, but the search may not use its cache.
     const cells = [...(changes.masks?.[DECODER] ?? []), [200, 201, true] as const];
     const uncached = { ...changes, masks: { ...changes.masks, [DECODER]: cells } } as Changes;
     assert.equal(isCausal({ ...NO_CHANGES, ...changes }, engine.config), true);

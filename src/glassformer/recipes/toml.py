@@ -233,7 +233,7 @@ def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     """Return the dataclass of a section with these values; unknown names are ignored.
 
     Pydantic converts values to the types of their fields, such as "60" to a number. It is used only where a value has a
-    different type, because preparing it takes longer than all else that reading a run's configuration takes.
+    different type, because preparing Pydantic takes longer than all other steps of reading a configuration together.
     """
     known = {field.name: field.type for field in fields(kind)}
     given = {

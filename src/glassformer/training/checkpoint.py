@@ -312,8 +312,8 @@ def restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: Mo
         parameter, _, key = name.rpartition(".")
         if parameter not in places:
             raise CheckpointError(
-                f"{path / _OPTIMISER} has a {shortened(key)} of {quoted(parameter)}, which this training run does "
-                "not change: it belongs to a different configuration"
+                f"{path / _OPTIMISER} has a {shortened(key)} of {quoted(parameter)}, a parameter that this "
+                "training run does not train: it belongs to a different configuration"
             )
         entries.setdefault(places[parameter], {})[key] = moment
     averaged = read_weights(path / _AVERAGE) if average is not None and (path / _AVERAGE).exists() else None

@@ -272,7 +272,8 @@ function saidOf(app: App, open: (name: string) => void): Child[] {
   const isNew = current.text !== reference.text;
   const [before, after] = [reference.hypothesis.logProb, logProbOfReference].map((one) => numberText(one, 2));
   const ids = [reference, current].map(({ hypothesis }) => String(hypothesis.ids));
-  // As it is written, word by word, and as it is read, as a whole: some mistakes let words see later ones.
+  // The probabilities while the output is written word by word, and when it is read as a whole; they differ under
+  // mistakes that let words see later words.
   const readsAhead = ids[0] === ids[1] && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3;
   return [
     element("bdi", { class: "gfs-source" }, app.changes.source ?? app.state.sentence),

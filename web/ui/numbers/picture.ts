@@ -109,7 +109,7 @@ export function pictureOf(app: App, { name, index }: Cell, tensor: Tensor, words
   };
 }
 
-/** Returns which cells the mask blocks; a weight that some mistakes give to a masked key is shown. */
+/** Returns which cells the mask blocks, without those that a mistake gives a weight. */
 function blockedIn(app: App, name: string, isScore: boolean, value: Picture["value"]) {
   const mask = app.mask(name.replace(/\.\w+$/, ""));
   return (row: number, column: number) =>

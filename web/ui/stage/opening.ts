@@ -75,8 +75,8 @@ export interface Needs {
 const needs: WeakMap<Translated, Map<number, Promise<Needs | null>>> = new WeakMap();
 
 /**
- * Returns the source words on which a written word depends; null if this is not measured: only the examples are short
- * enough, as each source word takes a pass.
+ * Returns the source words on which a written word depends; null if this is not measured. Each source word takes a
+ * pass, so only the short examples are measured.
  */
 export function needsOf(app: App, translated: Translated, row: number) {
   const known = needs.get(translated) ?? new Map<number, Promise<Needs | null>>();

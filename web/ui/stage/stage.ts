@@ -290,7 +290,7 @@ class StageView {
     window.addEventListener("resize", () => this.#redraw(), { signal: app.signal });
   }
 
-  /** Measures what the sentence opens with, once for each translation. */
+  /** Measures the opening of a sentence (its word and heads), once for each translation. */
   #light() {
     const { current } = this.#app.result;
     if (this.#app.changed || this.#opened === current) return;
