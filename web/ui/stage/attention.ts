@@ -204,13 +204,15 @@ function handle(pen: Pen, look: Look) {
   const measure = geometry.narrow ? "" : `· ${pen.t("word.weight")} `;
   const named = (at: number) =>
     `${tokenName(tokens[at] ?? "", pen.t)} ${measure}${probabilityWords(numbers.rows[family.id][at] ?? 0)}${off}`;
-  const roomy = x < place.room[1] - (geometry.narrow ? 110 : 150);
+  const size = pen.wordSize > 16 ? 18 : 13; // large in lecture mode
+  const labelled = isArc ? [key] : [key, source];
+  const roomy = labelled.every((at) => x + 16 + pen.measure(named(at), size, 650) < place.room[1]);
   const hue = isArc ? `var(${HUES[place.stack]})` : "var(--src)";
   const label = (content: string, height: number, weight: number) =>
     text(x + (roomy ? 13 : -13), height, content, {
       fill: hue,
       weight,
-      size: 13,
+      size,
       anchor: roomy ? "start" : "end",
       kind: "gfs-halo",
     });
