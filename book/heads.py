@@ -642,6 +642,75 @@ for sentence in (tired, tired.replace("tired", "wide")):
 # is](experiments/importance.py). In the explorer, you can look at every head of [the last
 # cross-attention](../runs/demo/explorer.html#text=The+animal+didn%27t+cross+the+street+because+it+was+too+tired.&zoom=%7B%22box%22:%22decoder.layers.1.cross_attention%22,%22key%22:null%7D),
 # and switch each one off yourself, under What if? on the figure.
+
+# %% [markdown]
+# ## Why heads become different at all
+#
+# Nothing in the formula tells a head what to look for. All heads have the same shape, read the same words and get the same
+# error. Why do they not all learn the same? A small experiment answers: self-attention with two heads, and a task that
+# needs two looks. For each word, the output must be the content of the word before it *and* of the word before that one:
+
+
+# %%
+def task(count=64, length=6):
+    """Return words (count, length, 10), of 4 random numbers and a one-hot position, and what must come out."""
+    content, places = torch.randn(count, length, 4), torch.eye(length).expand(count, -1, -1)
+    return torch.cat([content, places], -1), torch.cat([content.roll(1, 1), content.roll(2, 1)], -1)
+
+
+def two_heads(x, query, key, value, output):
+    """Return the self-attention of two heads; each weight has a matrix for each head."""
+    x = x[:, None]  # (B, 1, S, 10), for both heads
+    weights = ((x @ query) @ (x @ key).mT / math.sqrt(8)).softmax(-1)  # (B, 2, S, S)
+    return (weights @ (x @ value) @ output).sum(1)  # a sum over heads is what W_O computes
+
+
+# %% [markdown]
+# The two heads begin with equal weights, plus random numbers of a size that we choose: none, a millionth, or as large as
+# the weights themselves.
+
+
+# %%
+def learned(apart, steps=400):
+    """Train two heads that start `apart`; return the losses, and the largest difference of their queries' weights."""
+    torch.manual_seed(1)
+    shapes = [(10, 8), (10, 8), (10, 8), (8, 8)]
+    weights = [torch.randn(shape) / 3 + apart * torch.randn(2, *shape) for shape in shapes]
+    weights = [weight.requires_grad_() for weight in weights]
+    optimiser, found = torch.optim.Adam(weights, lr=1e-2), []
+    for _ in range(steps):
+        x, right = task()
+        loss = (two_heads(x, *weights) - right).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        found.append((loss.item(), (weights[0][0] - weights[0][1]).abs().max().item()))
+    return found
+
+
+starts = {"equal": 0.0, "a millionth apart": 1e-6, "random": 1 / 3}
+runs = {name: learned(apart) for name, apart in starts.items()}
+for name, run in runs.items():
+    print(f"{name:17}  loss {run[-1][0]:.3f}, difference of the heads: {run[0][1]:.6f} → {run[-1][1]:.6f}")
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {name: (range(1, 401), [loss for loss, _ in run]) for name, run in runs.items()},
+    x_label="step",
+    y_label="loss",
+    alt="The loss of three trainings. Two fall to nearly 0; that of the equal heads stays above.",
+)
+
+# %% tags=["hide-input", "check"]
+assert {difference for _, difference in runs["equal"]} == {0.0}
+assert runs["equal"][-1][0] > 20 * max(runs["random"][-1][0], runs["a millionth apart"][-1][0])
+assert runs["a millionth apart"][0][1] < 1e-4 < 0.1 < runs["a millionth apart"][-1][1]
+
+# %% [markdown]
+# Equal heads stay equal, to the last digit: equal weights get equal gradients, step after step, for ever. Together they are
+# one head that speaks twice as loud, and one look is not enough for this task. A millionth is enough to break the symmetry:
+# the gradients differ a little, and training makes the difference grow, because two different heads serve the task better.
+# So heads become different for one reason only: they *start* with different random numbers.
 #
 # ## One large head against eight small ones
 #

@@ -728,6 +728,112 @@ for name, value in averaged.items():
     torch.testing.assert_close(value.float(), library[name])
 
 # %% [markdown]
+# ## When it does not learn: three looks
+#
+# If a training goes wrong, do not turn its settings at random. Take three looks first. Each costs seconds, and finds what
+# the others miss. (They are from *A Recipe for Training Neural Networks* by Andrej Karpathy, 2019, which has more.)
+#
+# **1. The loss before the first step.** A model that knows nothing should say so. If all $V$ tokens are equally probable,
+# the loss is $\ln V$, with label smoothing too, because the targets $y_v$ sum to 1. The logits of a fresh model are not
+# equal, but random. If their variance is $\sigma^2$, the mean of $e^{\text{logit}}$ is about $e^{\sigma^2/2}$, and the
+# loss about $\ln V + \sigma^2/2$:
+
+# %%
+torch.manual_seed(1)
+fresh, batch = gf.Transformer(config).eval(), draw(200)
+with torch.no_grad():
+    logits = fresh(batch, batch[:, :-1]).flatten(0, 1)
+
+print(f"ln V {math.log(11):.2f}, with half the variance {math.log(11) + logits.var(-1).mean().item() / 2:.2f}")
+for smoothing in (0.0, 0.1):
+    loss = F.cross_entropy(logits, batch[:, 1:].flatten(), label_smoothing=smoothing)
+    print(f"loss with smoothing {smoothing}: {loss:.2f}")
+
+# %% tags=["hide-input", "check"]
+assert abs(loss.item() - math.log(11) - logits.var(-1).mean().item() / 2) < 0.5
+
+# %% [markdown]
+# **2. One batch, again and again.** Take eight sequences, switch dropout off, and train on them alone. A model that cannot
+# learn eight sequences by heart will not learn the task: the loss must reach the floor.
+#
+# **3. The gradient of each part.** Look at its length (the root of the sum of its squares) in each part of the model after
+# the first backward pass. The parts should be of the same order; a part with 0 learns nothing.
+
+
+# %%
+def three_looks(model, logits_of):
+    """Return the loss at the start, after 150 steps with one batch, and the first gradient's length in each part."""
+    torch.manual_seed(2)
+    batch, losses, lengths = draw(8), [], {}
+    optimiser = torch.optim.Adam(model.parameters(), lr=2e-3, betas=(0.9, 0.98))
+    layer = model.decoder.layers[0]
+    parts = {"encoder": model.encoder, "cross-attention": layer.cross_attention, "feed-forward": layer.feed_forward}
+    for _ in range(150):
+        logits = logits_of(model, batch, batch[:, :-1]).flatten(0, 1)
+        loss = F.cross_entropy(logits, batch[:, 1:].flatten(), label_smoothing=0.1)
+        optimiser.zero_grad()
+        loss.backward()
+        for name, part in parts.items():
+            squares = [weight.grad.square().sum() for weight in part.parameters() if weight.grad is not None]
+            lengths.setdefault(name, sum(squares, torch.zeros(())).sqrt().item())
+        optimiser.step()
+        losses.append(loss.item())
+    return losses[0], losses[-1], lengths
+
+
+# %% [markdown]
+# Now the model, and the same model with three faults, of which none raises an error. The first model has output weights
+# that are eight times too large. The second applies [softmax twice](errata.py#softmax-twice). The third encodes under
+# `torch.no_grad()`, which somebody has copied from a program that only translates:
+
+
+# %%
+def usual(model, source, target_input):
+    return model(source, target_input)
+
+
+def softmax_twice(model, source, target_input):
+    return model(source, target_input).softmax(-1)
+
+
+def encoded_without_gradient(model, source, target_input):
+    with torch.no_grad():
+        memory = model.encode(source)
+    return model.logits(model.decoder_output(target_input, memory, source))
+
+
+# %%
+loud = copy.deepcopy(fresh)
+with torch.no_grad():
+    loud.output.weight.mul_(8)
+
+looks = {
+    "right": three_looks(copy.deepcopy(fresh), usual),
+    "weights too large": three_looks(loud, usual),
+    "softmax twice": three_looks(copy.deepcopy(fresh), softmax_twice),
+    "encoder without gradient": three_looks(copy.deepcopy(fresh), encoded_without_gradient),
+}
+print(f"(ln V {math.log(11):.2f}, floor {floor(11):.2f})")
+for name, (start, end, lengths) in looks.items():
+    gradients = "  ".join(f"{part} {length:6.3f}" for part, length in lengths.items())
+    print(f"{name:24}  start {start:5.2f}  end {end:.2f}  {gradients}")
+
+# %% tags=["hide-input", "check"]
+starts, ends = ({name: look[number] for name, look in looks.items()} for number in (0, 1))
+assert starts["weights too large"] > 4 * starts["right"]
+assert max(ends["right"], ends["encoder without gradient"]) < floor(11) + 0.02 < 1.2 < ends["softmax twice"]
+assert looks["encoder without gradient"][2]["encoder"] == 0 < 0.5 < looks["right"][2]["encoder"]
+
+# %% [markdown]
+# - The start finds the *weights too large*: the model is very sure, of nothing.
+# - One batch finds *softmax twice*. Its start looks even better than the right one, because the second softmax makes all
+#   probabilities nearly equal. But it also keeps the model from ever being sure, so that the loss cannot come near the floor.
+# - The gradients find the *encoder without gradient*. Its start and its end are as they should be: the decoder can learn
+#   eight sequences by heart with any encoder, but for new sequences the encoder must learn, too.
+#
+# One family of faults passes all three looks: a model that may see the answer, by a mask that leaks or by a target that was
+# not shifted. It also learns a batch by heart. What gives it away is a loss that is too good, as the next section shows.
+#
 # ## What goes wrong
 #
 # A mistake rarely makes training crash. It makes the model worse, or makes the loss look good when the model is not.
