@@ -5,19 +5,23 @@ import json
 import platform
 import shlex
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 import glassformer as gf
 from glassformer.jobs import read_log, train
+from glassformer.model.feed_forward import FeedForward
+from glassformer.model.residual import Residual
 from glassformer.recipes.toml import load
 from glassformer.watch.inspection import plant
+from glassformer.watch.inspection.mistakes import replaced
 
 ROOT = Path(__file__).parents[3]
 RUNS = ROOT / "build" / "experiments"
@@ -26,20 +30,37 @@ RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = (1, 2, 3)
 
 
+PARTS: Mapping[str, tuple[type[nn.Module], str, Callable[..., Callable[..., Tensor]]]] = {
+    "feed-forward": (FeedForward, "forward", lambda _: torch.zeros_like),
+    "residual": (Residual, "add", lambda one: lambda _, share: one.dropout(share)),
+    "norm": (nn.LayerNorm, "forward", lambda _: lambda x: x),
+}
+"""Parts that can be left out: the class, the method that is replaced in each of its objects, and by what."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A recipe's model with changed settings, or with classic mistakes planted in it."""
+    """A recipe's model with changed settings, with classic mistakes planted in it, or without a part."""
 
     recipe: str = "demo"
     settings: tuple[str, ...] = ()
     mistakes: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """Names of `PARTS`."""
 
-    def change(self, model: gf.Transformer) -> AbstractContextManager[None]:
-        """Return the context in which a model has this variant's mistakes."""
-        return plant(model, *self.mistakes)
+    @contextmanager
+    def change(self, model: gf.Transformer) -> Iterator[None]:
+        """Give a model this variant's mistakes, and leave out its parts, within a `with` block."""
+        with plant(model, *self.mistakes), ExitStack() as stack:
+            for kind, method, make in map(PARTS.__getitem__, self.without):
+                for part in [one for one in model.modules() if isinstance(one, kind)]:
+                    stack.enter_context(replaced(part, method, make(part)))
+            yield
 
 
 _SHORT = ("training.steps=600", "training.validate_every=100", "training.metric_lines=100", "training.snapshots=0")
+# A quarter of the weights, and a third of the tokens in each step: many models in a few minutes.
+_SMALL = (*_SHORT, "model.d_model=64", "model.heads=4", "model.d_ff=256", "training.batch_tokens=1000")
 _ONE_HEAD = ("model.heads=1", "model.d_k=128", "model.d_v=128")
 # Deep and narrow, because depth makes the placement of the norms matter; short sentences, so that training is quick.
 _DEEP = ("model.encoder_layers=6", "model.decoder_layers=6", "model.d_model=64", "model.heads=4", "model.d_ff=256")
@@ -56,6 +77,10 @@ VARIANTS = {
     "one-head-no-scale": Variant(settings=(*_SHORT, *_ONE_HEAD), mistakes=("no_scale",)),
     "no-positions": Variant(settings=(*_SHORT, "model.positions=none")),
     "no-embedding-scale": Variant(settings=_SHORT, mistakes=("no_embedding_scale",)),
+    "small": Variant(settings=_SMALL),
+    "small-no-feed-forward": Variant(settings=_SMALL, without=("feed-forward",)),
+    "small-no-residual": Variant(settings=_SMALL, without=("residual",)),
+    "small-no-norm": Variant(settings=_SMALL, without=("norm",)),
     "post-warm-up": Variant(recipe="copy", settings=(*_DEEP, _WARM)),
     "post": Variant(recipe="copy", settings=(*_DEEP, _NONE)),
     "pre-warm-up": Variant(recipe="copy", settings=(*_DEEP, _WARM, _PRE)),
