@@ -303,5 +303,6 @@ GENERAL: dict[str, Check] = {
     "beam.scene.read": always,
     "beam.scene.written": always,
     "beam.scene.hint": always,
+    "beam.scene.changes": lambda seen, _: "" if seen.state["changes"] else "nothing is changed",
 }
 """Labels that say how every such model works (it reads the source at once, and writes word by word), and an offer."""

@@ -233,6 +233,29 @@ def test_an_act_makes_its_change_and_the_next_one_undoes_it(opened):
     until(page, f"glassformer.app.changes.mistakes[0] === '{other}'")
 
 
+def test_a_change_that_is_in_force_is_named_in_each_chapter_and_can_be_let_go(opened):
+    page = opened("chapter=0", (1280, 720))
+    page.evaluate("glassformer.set({mistakes: ['softmax_over_queries']}).then(() => null)")
+    name = page.evaluate("glassformer.app.t('mistake.softmax_over_queries')")
+    words = page.get_by_text(f"Your changes are in force: {name}.")
+    for chapter in (2, 3, 4, 5):
+        page.evaluate("(chapter) => glassformer.app.show({chapter, act: Number(chapter === 4)})", chapter)
+        said(page)
+        assert words.is_visible()
+        if chapter in (3, 4):  # the weights are no shares
+            assert "of its attention" not in page.locator(".gfs-said-box").inner_text()
+    page.get_by_role("button", name="Let go").click()
+    until(page, "glassformer.app.changed === false")
+    said(page)
+    assert words.count() == 0
+    page.evaluate("glassformer.set({mistakes: ['no_scale'], positions: false}).then(() => null)")
+    page.evaluate("glassformer.app.show({chapter: 1, act: 0})")
+    page.locator(".gf-ray-said", has_text="Your changes are in force: ").wait_for()
+    page.locator(".gf-ray").get_by_role("button", name="Let go").click()
+    until(page, "glassformer.app.changed === false")
+    until(page, "!document.querySelector('.gf-ray-said').textContent.includes('in force')")
+
+
 def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     page = opened("chapter=7")
     sentence = said(page)

@@ -69,6 +69,11 @@ export function pinOf(app: App, { section, id, text }: ActiveChange) {
   });
 }
 
+/** Returns the words for the reader's changes, where a page about the model itself may be read without them in mind. */
+export function inForce(app: App) {
+  return app.changed ? app.t("beam.scene.changes", named(activeChanges(app))) : "";
+}
+
 /** Returns the texts of changes, of many the first ones and the number of the others. */
 function named(list: ActiveChange[]) {
   const texts = list.slice(0, MOST_NAMED).map(({ text }) => text);

@@ -1,6 +1,8 @@
 // The first chapter: the beam of one head, from the source word that it reads to the word that is written. The reader
 // drags it to another word, and the model writes something else.
 import { isUnchanged } from "../../engine/changes.ts";
+import { activeChanges } from "../changes/active.ts";
+import { inForce } from "../changes/new_sentence.ts";
 import { largestAt, rowOf } from "../../engine/tensor.ts";
 import { withoutRows } from "../../engine/turning.ts";
 import { button, element, pill, refill } from "../dom.ts";
@@ -196,7 +198,7 @@ class BeamScene {
     const { hand, looks, rested } = this.#subject as Subject;
     await this.#glide(looks[0].peak, MOVE);
     this.#held = null;
-    if (hand.position !== null) return this.#app.attempt(() => hand.letGo());
+    if (this.#app.changed) return this.#app.attempt(() => hand.letGo());
     this.#written = rested;
     this.#told = looks[0].peak;
     this.#draw();
@@ -575,17 +577,19 @@ class BeamScene {
         space,
         margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), times),
         space,
-        pale?.isFirst && [
-          phrase(
-            app.t("beam.scene.first"),
-            layerOf(pale),
-            pale.head,
-            sourceWord(this.#name(translated.sourceTokens[pale.peak])),
-            targetWord(mine),
-            targetWord(its),
-          ),
-          space,
-        ],
+        !app.changed &&
+          pale?.isFirst && [
+            // measured without changes
+            phrase(
+              app.t("beam.scene.first"),
+              layerOf(pale),
+              pale.head,
+              sourceWord(this.#name(translated.sourceTokens[pale.peak])),
+              targetWord(mine),
+              targetWord(its),
+            ),
+            space,
+          ],
         element("strong", {}, this.#canTurn ? this.#invitation(subject) : app.t("beam.scene.fixed")),
       );
     } else {
@@ -608,6 +612,7 @@ class BeamScene {
           : this.#held === null && this.#differs(subject),
       );
     }
+    if (!isTurned || activeChanges(app).length > looks.length) said.unshift(inForce(app), space); // else the text names them
     refill(this.#said, said);
     this.#drawButtons();
   }
@@ -651,14 +656,15 @@ class BeamScene {
     const [app, subject] = [this.#app, this.#subject];
     const isTurned = subject !== null && this.#isTurned;
     const isDone = !subject || isTurned || !this.#canTurn;
-    const key = `${isTurned} ${isDone} ${app.state.language}`;
+    const isFree = !isTurned && !app.changed;
+    const key = `${isFree} ${isDone} ${app.state.language}`;
     if (this.#buttons.dataset.key === key) return; // unchanged buttons keep the focus
     this.#buttons.dataset.key = key;
     const act = (label: string, action: () => unknown, main = true) =>
       pill(app.t(label), () => app.attempt(action), main);
     refill(
       this.#buttons,
-      isTurned && act("beam.scene.letgo", () => this.#letGo(), false),
+      !isFree && act("beam.scene.letgo", () => this.#letGo(), false),
       isDone
         ? act("beam.scene.onward", () => this.#leave())
         : act("beam.scene.act", async () => this.#turnTo(await this.#aim(), PLAY)),

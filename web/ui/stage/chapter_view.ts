@@ -4,6 +4,7 @@ import { allHeads } from "../../engine/model.ts";
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
+import { inForce } from "../changes/new_sentence.ts";
 import { button, chooser, element, isForPage, letArrowsMove, named, pill, refill } from "../dom.ts";
 import { drawing, slider } from "../figure.ts";
 import { gathered } from "../latest.ts";
@@ -141,6 +142,8 @@ export interface Guided {
   kicker: Child;
   sentence: Child;
   more: Child;
+  /** The reader's changes, if they are in force, with a button that lets them go. */
+  changes: Child;
   buttons: Child;
 }
 
@@ -148,7 +151,7 @@ export interface Guided {
 export async function guided(app: App, act: Act, numbers: StageNumbers, edit: () => void): Promise<Guided> {
   const kicker = `${app.state.chapter} · ${app.t(`chapter.${app.state.chapter}`)}`;
   if (act.made?.(numbers.translated.changes) === false)
-    return { kicker, sentence: "", more: "", buttons: app.t("page.busy") };
+    return { kicker, sentence: "", more: "", changes: "", buttons: app.t("page.busy") };
   const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
   const key = `chapter.${act.id}`;
   const exists = (one: string) => app.t(one) !== one;
@@ -161,6 +164,12 @@ export async function guided(app: App, act: Act, numbers: StageNumbers, edit: ()
       " ",
       exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
     ],
+    changes: !act.changes &&
+      app.changed && [
+        inForce(app),
+        " ",
+        button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-text-link" }),
+      ],
     buttons: [buttonsOf(app, act, found, edit), toolOf(app, act)],
   };
 }

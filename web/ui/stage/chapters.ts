@@ -4,7 +4,7 @@ import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 import { openingOf } from "./opening.ts";
-import { hidesLater } from "./sentences.ts";
+import { areShares, hidesLater } from "./sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { checkpointSteps, stepName } from "../training_panel.ts";
 
@@ -103,8 +103,9 @@ export const CHAPTERS: Chapter[] = [
   },
   {
     acts: () => [
-      about("mixing", SELF, ["self_attention", ""], ({ config }) => ({
+      about("mixing", SELF, ["self_attention", ""], ({ config }, numbers) => ({
         values: { heads: String(config.heads) },
+        variant: areShares(numbers, "encoder") ? "" : OWN,
       })),
       about("adding", `${SELF}.add`, ["self_attention.add", ""], (_, { shares, source }) => ({
         values: { share: probabilityWords(shares.get(`${SELF}.add`)?.[source] ?? 0) },
@@ -122,7 +123,11 @@ export const CHAPTERS: Chapter[] = [
           more: hidesLater(app, numbers),
         };
       }),
-      about("reading", CROSS, ["all", "cross_attention"], () => ({ values: {}, variant: OWN })),
+      about("reading", CROSS, ["all", "cross_attention"], (_, numbers) => ({
+        values: {},
+        variant: OWN,
+        more: areShares(numbers, "cross"),
+      })),
       about("units", "decoder.feed_forward", ["all", "feed_forward.add"], unitsOf, [
         "decoder.feed_forward.add",
       ]),
@@ -347,7 +352,8 @@ function headNames(app: App, { attention, head }: { attention: string; head: num
 }
 
 async function firstOff(app: App) {
-  if (Object.keys(app.changes.ablated).length > 0) return null;
+  const { ablated } = app.changes;
+  if (Object.keys(ablated).length > 0) return { ablated };
   const found = await deciding(app);
   return found && { ablated: ablatedHeads([found.head]) };
 }
@@ -378,7 +384,8 @@ export function mistakesOf({ config }: App) {
 }
 
 async function firstMistake(app: App) {
-  if (app.changes.mistakes.length > 0) return null;
+  const { mistakes } = app.changes;
+  if (mistakes.length > 0) return { mistakes };
   const ids = mistakesOf(app);
   return { mistakes: [PREFERRED.find((id) => ids.includes(id)) ?? ids[0]] };
 }

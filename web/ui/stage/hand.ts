@@ -1,7 +1,7 @@
 // The reader's hand on rows of attention: while it holds them, the model is computed again at each move; where it lets
 // them rest, they are a change of the page like any other.
 import { rowOf } from "../../engine/tensor.ts";
-import { splitWeights, withoutRows, withRows } from "../../engine/turning.ts";
+import { splitWeights, withRows } from "../../engine/turning.ts";
 
 import type { Turning } from "../../engine/turning.ts";
 import type { Trace, TurnedRow } from "../../engine/types.ts";
@@ -97,10 +97,10 @@ export class Hand {
     await this.#app.set({ overrides: withRows(this.#app.changes.overrides, this.rows(position)) });
   }
 
-  /** Gives the rows back to the model. */
+  /** Gives the rows back to the model, with all other changes. */
   async letGo() {
     this.#rested = ++this.#moves;
-    await this.#app.set({ overrides: withoutRows(this.#app.changes.overrides, this.#places) });
+    await this.#app.reset();
   }
 
   /** Returns the model's output before any row is turned, from the page's own search. */

@@ -11,7 +11,7 @@ import { headName, probabilityWords, tokenName } from "./words.ts";
 
 import type { Side } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Child, Family, Translated } from "../types.ts";
+import type { Child, Family, FamilyId, Translated } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Needs } from "./opening.ts";
 
@@ -212,6 +212,11 @@ function turnedWords(app: App, { translated, before, row, source }: StageNumbers
   return t("stage.more.turned", [...rows.slice(0, MOST_TURNED), more].filter(Boolean).join("; "));
 }
 
+/** Returns whether the weights of a lit row sum to 1: a mistake of the softmax may have changed that. */
+export function areShares({ rows }: StageNumbers, id: FamilyId) {
+  return Math.abs(rows[id].reduce((sum, weight) => sum + weight, -1)) < 0.01;
+}
+
 function moreOf(
   app: App,
   numbers: StageNumbers,
@@ -220,8 +225,7 @@ function moreOf(
   worth: Worth | null,
 ) {
   const { target } = values;
-  const isWhole = Math.abs(numbers.rows[family.id].reduce((sum, weight) => sum + weight, -1)) < 0.01;
-  const weight = app.t(isWhole ? "stage.more.weight" : "stage.more.weight.loose");
+  const weight = app.t(areShares(numbers, family.id) ? "stage.more.weight" : "stage.more.weight.loose");
   const gives = values.weight === probabilityWords(0) ? "" : filled(weight, values);
   if (isHeadOff(numbers, family.id, numbers.heads[family.id])) return `${gives} ${app.t("stage.more.off")}`;
   if (!worth) return gives;

@@ -686,9 +686,9 @@ class StageView {
   #tellAct(pen: Pen, act: Act) {
     const said = guided(this.#app, act, pen.numbers, () => this.edit());
     said.then(
-      ({ kicker, sentence, more, buttons }) => {
+      ({ kicker, sentence, more, changes, buttons }) => {
         if (this.#pen !== pen || this.#act?.id !== act.id) return;
-        this.#fillSaid(kicker, sentence, more, "");
+        this.#fillSaid(kicker, sentence, more, changes);
         const hadFocus = this.#buttons.contains(document.activeElement);
         refill(this.#buttons, buttons);
         if (hadFocus) this.#buttons.querySelector("button")?.focus();
