@@ -377,7 +377,7 @@ for seed in range(3):
     assert 0 < ends["small-no-norm"][seed] - ends["small"][seed] < 0.1
 
 # %% [markdown]
-# **Without residual connections, nothing is learned**: not one sentence is right. Without feed-forward networks, the loss
+# **Without residual connections, not one sentence is right**, with any seed. Without feed-forward networks, the loss
 # is higher with each seed. Without norms, it is also higher with each seed, but by little: these models have only two
 # layers in each stack. [Deeper models](norms.py) depend on their norms much more.
 
