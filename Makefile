@@ -1,7 +1,7 @@
 # Every target installs what it needs in .venv; CI runs the same targets.
 PYTHON ?= python3
 BIN := .venv/bin
-EXPERIMENTS := pronoun hidden_key patching bank parts one_head norms alignment importance beam recurrent
+EXPERIMENTS := pronoun hidden_key patching bank parts leave_out one_head norms alignment importance beam recurrent
 BENCHMARKS := training decoding engines quality precision growth startup pareto
 # Where the package index has several builds of PyTorch, PIP_EXTRA_INDEX_URL chooses one (the CPU build is enough).
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
