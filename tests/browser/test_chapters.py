@@ -256,6 +256,19 @@ def test_a_change_that_is_in_force_is_named_in_each_chapter_and_can_be_let_go(op
     until(page, "!document.querySelector('.gf-ray-said').textContent.includes('in force')")
 
 
+def test_a_row_that_is_turned_in_the_act_about_deciding_heads_can_be_let_go(opened):
+    page = opened("chapter=7")
+    before = said(page)
+    page.locator(".gfs-knot").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.get_by_text("Your changes are in force: by hand").wait_for()
+    until(page, "!document.querySelector('.gfs-stage-buttons').textContent.includes('computing')")
+    page.get_by_role("button", name="Let go").click()
+    until(page, "glassformer.app.changed === false")
+    assert said(page) == before
+
+
 def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     page = opened("chapter=7")
     sentence = said(page)

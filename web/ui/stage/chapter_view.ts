@@ -150,8 +150,13 @@ export interface Guided {
 /** Returns what an act says of these numbers, once it is known. */
 export async function guided(app: App, act: Act, numbers: StageNumbers, edit: () => void): Promise<Guided> {
   const kicker = `${app.state.chapter} · ${app.t(`chapter.${app.state.chapter}`)}`;
+  const changes = app.changed && [
+    inForce(app),
+    " ",
+    button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-text-link" }),
+  ];
   if (act.made?.(numbers.translated.changes) === false)
-    return { kicker, sentence: "", more: "", changes: "", buttons: app.t("page.busy") };
+    return { kicker, sentence: "", more: "", changes, buttons: app.state.busy && app.t("page.busy") };
   const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
   const key = `chapter.${act.id}`;
   const exists = (one: string) => app.t(one) !== one;
@@ -164,12 +169,7 @@ export async function guided(app: App, act: Act, numbers: StageNumbers, edit: ()
       " ",
       exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
     ],
-    changes: !act.changes &&
-      app.changed && [
-        inForce(app),
-        " ",
-        button(app.t("stage.let.go"), () => app.attempt(() => app.reset()), { className: "gfs-text-link" }),
-      ],
+    changes: !act.changes && changes,
     buttons: [buttonsOf(app, act, found, edit), toolOf(app, act)],
   };
 }
