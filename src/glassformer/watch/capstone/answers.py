@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from glassformer.errors import ConfigError, nearest, quoted
 
-__all__ = ["ANSWERS", "verdict"]
+__all__ = ["ANSWERS", "RightAnswer", "verdict"]
 
 
-class Answer(NamedTuple):
+class RightAnswer(NamedTuple):
     """How an answer is checked."""
 
     right: Callable[..., Any]
@@ -130,105 +130,119 @@ def _hidden_weight(score: float) -> float:
     return math.exp(score) / (math.exp(score) + sum(map(math.exp, (1, 0, 1))))
 
 
-ANSWERS: Mapping[str, Answer] = {
-    "why_attention.1": Answer(lambda: (512 - 1,), "divide 4nd² + 2n²d and 6nd² by 2nd: attention needs fewer if n < d"),
-    "why_attention.2": Answer(lambda: (21 - 1,), "each layer adds one word on each side, not three"),
-    "embeddings.1": Answer(lambda: (37_000 * 512,), "the table has V rows of d_model numbers"),
-    "positions.1": Answer(
+ANSWERS: Mapping[str, RightAnswer] = {
+    "why_attention.1": RightAnswer(
+        lambda: (512 - 1,), "divide 4nd² + 2n²d and 6nd² by 2nd: attention needs fewer if n < d"
+    ),
+    "why_attention.2": RightAnswer(lambda: (21 - 1,), "each layer adds one word on each side, not three"),
+    "embeddings.1": RightAnswer(lambda: (37_000 * 512,), "the table has V rows of d_model numbers"),
+    "positions.1": RightAnswer(
         lambda: (math.sin(5 / 10000 ** (2 / 8)), math.cos(5 / 10000 ** (2 / 8))),
         "the pair's divisor is 10, the angle is in radians, and the sine comes first",
     ),
-    "positions.2": Answer(lambda: (2 * math.pi * 10000 ** (510 / 512),), "the last exponent is 510/512", 1e-4),
-    "positions.4": Answer(_clock_faces, "compare whole rows of gf.sinusoids(100, 2) and gf.sinusoids(100, 8)", 5e-3),
-    "positions.5": Answer(_standing_still, "amax(dim=0) − amin(dim=0) of both tables; first the doubled exponent"),
-    "attention.1": Answer(_without_river, "of the values that are left, only that of “of” has a weight above 0", 0.05),
-    "attention.2": Answer(lambda: (1 / 3, 1 / 3, 1 / 3), "all scores are 0, and a softmax sums to 1"),
-    "attention.4": Answer(_limits, "first the three limits of large scores: one key wins; then those of small ones"),
-    "heads.1": Answer(lambda: (1024 / 16,), "the heads share d_model equally"),
-    "heads.2": Answer(
+    "positions.2": RightAnswer(lambda: (2 * math.pi * 10000 ** (510 / 512),), "the last exponent is 510/512", 1e-4),
+    "positions.4": RightAnswer(
+        _clock_faces, "compare whole rows of gf.sinusoids(100, 2) and gf.sinusoids(100, 8)", 5e-3
+    ),
+    "positions.5": RightAnswer(_standing_still, "amax(dim=0) − amin(dim=0) of both tables; first the doubled exponent"),
+    "attention.1": RightAnswer(
+        _without_river, "of the values that are left, only that of “of” has a weight above 0", 0.05
+    ),
+    "attention.2": RightAnswer(lambda: (1 / 3, 1 / 3, 1 / 3), "all scores are 0, and a softmax sums to 1"),
+    "attention.4": RightAnswer(
+        _limits, "first the three limits of large scores: one key wins; then those of small ones"
+    ),
+    "heads.1": RightAnswer(lambda: (1024 / 16,), "the heads share d_model equally"),
+    "heads.2": RightAnswer(
         _splits_heads, "the result is (B, H, T, K), and head i has K neighbouring columns", is_function=True
     ),
-    "masks.1": Answer(lambda: (1 + 2 + 3 + 4 + 4,), "both masks must allow a cell; the last column is padding"),
-    "residual.1": Answer(lambda: _normalised((1, 1, 1, 5)), "the variance is a mean over all four numbers"),
-    "residual.3": Answer(_is_rms_norm, "eps is added to the mean square, and no mean is subtracted", is_function=True),
-    "feed_forward.1": Answer(lambda: (2 * 1024 * 4096 + 4096 + 1024,), "two matrices, and two biases"),
-    "encoder.1": Answer(
+    "masks.1": RightAnswer(lambda: (1 + 2 + 3 + 4 + 4,), "both masks must allow a cell; the last column is padding"),
+    "residual.1": RightAnswer(lambda: _normalised((1, 1, 1, 5)), "the variance is a mean over all four numbers"),
+    "residual.3": RightAnswer(
+        _is_rms_norm, "eps is added to the mean square, and no mean is subtracted", is_function=True
+    ),
+    "feed_forward.1": RightAnswer(lambda: (2 * 1024 * 4096 + 4096 + 1024,), "two matrices, and two biases"),
+    "encoder.1": RightAnswer(
         lambda: (4 * (512 * 512 + 512) + 2 * 512 * 2048 + 2048 + 512 + 4 * 512,),
         "four projections, two matrices and two norms; all have a bias",
         1e-5,
     ),
-    "geometry.1": Answer(lambda: (0.0,), "R times its transpose is the identity"),
-    "geometry.2": Answer(lambda: (3 * 360 / 16, 3 * 360 / 16), "one position is 360/16 degrees"),
-    "decoder.1": Answer(lambda: (6 * 2 * 8 * 64 * (20 + 15),), "layers · (keys and values) · heads · width · tokens"),
-    "output.1": Answer(
+    "geometry.1": RightAnswer(lambda: (0.0,), "R times its transpose is the identity"),
+    "geometry.2": RightAnswer(lambda: (3 * 360 / 16, 3 * 360 / 16), "one position is 360/16 degrees"),
+    "decoder.1": RightAnswer(
+        lambda: (6 * 2 * 8 * 64 * (20 + 15),), "layers · (keys and values) · heads · width · tokens"
+    ),
+    "output.1": RightAnswer(
         lambda: (math.log(37_000), 37_000, math.log(37_000)),
         "the mean of equal numbers is that number, smoothed or not",
     ),
-    "output.2": Answer(lambda: (math.exp(3 / 20),), "divide −log_prob by the number of tokens first"),
-    "output.3": Answer(
+    "output.2": RightAnswer(lambda: (math.exp(3 / 20),), "divide −log_prob by the number of tokens first"),
+    "output.3": RightAnswer(
         lambda: (math.log((0.9 + 0.1 / 37_000) / (0.1 / 37_000)),),
         "the right word's probability is 0.9 + 0.1/V, each other word's 0.1/V",
     ),
-    "training.1": Answer(lambda: (4_000 * 2**2,), "the peak is at step 4 000, and √t must double"),
-    "training.3": Answer(lambda: ((100 * 2.0 + 300 * 1.0) / 400,), "every token counts the same"),
-    "grow_it.1": Answer(lambda: (math.log(32),), "the loss is −ln p"),
-    "grow_it.2": Answer(
+    "training.1": RightAnswer(lambda: (4_000 * 2**2,), "the peak is at step 4 000, and √t must double"),
+    "training.3": RightAnswer(lambda: ((100 * 2.0 + 300 * 1.0) / 400,), "every token counts the same"),
+    "grow_it.1": RightAnswer(lambda: (math.log(32),), "the loss is −ln p"),
+    "grow_it.2": RightAnswer(
         lambda table: (table["one layer with both"][1] - table["norm"][1],),
         "subtract the loss of three layers, “norm”, from that of one",
         0.02,
     ),
-    "decoding.5": Answer(
+    "decoding.5": RightAnswer(
         lambda: (_penalised(-3.0, 3, 0.6), _penalised(-3.5, 6, 0.6)),
         "divide by ((5 + n)/6)^α; the scores stay negative",
     ),
-    "by_hand.1": Answer(
+    "by_hand.1": RightAnswer(
         lambda Q, K: ((Q[1, 2] * K[0, 2] + Q[1, 3] * K[0, 3]) / math.sqrt(2),),
         "head 1 has columns 2 and 3; the sum of two products is divided by √2",
     ),
-    "by_hand_backward.1": Answer(
+    "by_hand_backward.1": RightAnswer(
         lambda probabilities, smoothed: ((probabilities[1, 7] - smoothed[1, 7]) / 2,),
         "probability minus smoothed target, divided by the two rows",
     ),
-    "by_hand_backward.3": Answer(lambda: (10, 1), "Adam divides a gradient by its own size"),
-    "byte_pairs.1": Answer(
+    "by_hand_backward.3": RightAnswer(lambda: (10, 1), "Adam divides a gradient by its own size"),
+    "byte_pairs.1": RightAnswer(
         lambda counts, merges: (len(set("".join(counts))) + len(merges),),
         "one token for each different letter, ▁ included, and one for each merge",
     ),
-    "corpora.1": Answer(_first_shift, "the sum of differences is least at the gap", 5 / 1500),
-    "corpora.3": Answer(_without_brevity, "divide the value by the brevity penalty"),
-    "corpora.4": Answer(_of_the_lazy, "BLEU compares words, chrF runs of letters; first BLEU"),
-    "corpora.5": Answer(
+    "corpora.1": RightAnswer(_first_shift, "the sum of differences is least at the gap", 5 / 1500),
+    "corpora.3": RightAnswer(_without_brevity, "divide the value by the brevity penalty"),
+    "corpora.4": RightAnswer(_of_the_lazy, "BLEU compares words, chrF runs of letters; first BLEU"),
+    "corpora.5": RightAnswer(
         lambda good: (_lost(good),), "a pair is lost if its longer side has more than 1.5 times the words"
     ),
-    "what_came_after.1": Answer(
+    "what_came_after.1": RightAnswer(
         lambda: _prefix_mask(6, 3), "row by row: at least the prefix, and each later word one more"
     ),
-    "alignment.1": Answer(
+    "alignment.1": RightAnswer(
         lambda origins, words: (sum(bits.bit_count() for bits in origins) / len(origins) / words,),
         "each word has k/n; take the mean over the words",
     ),
-    "alignment.2": Answer(lambda most, origins: (_missed(most, origins),), "all links of this sentence are sure"),
-    "bank.3": Answer(lambda: (_correlation((0.5, 0.3, 0.2), (7, 1, 2)),), "correlate (2, 1, 0) with (2, 0, 1)"),
-    "beam.2": Answer(lambda one, other: (_break_even(one, other),), "α is a quotient of two logarithms", 0.01),
-    "beam.3": Answer(lambda translator, texts: (_differing(translator, texts),), "compare the texts pair by pair"),
-    "hidden_key.3": Answer(
+    "alignment.2": RightAnswer(lambda most, origins: (_missed(most, origins),), "all links of this sentence are sure"),
+    "bank.3": RightAnswer(lambda: (_correlation((0.5, 0.3, 0.2), (7, 1, 2)),), "correlate (2, 1, 0) with (2, 0, 1)"),
+    "beam.2": RightAnswer(lambda one, other: (_break_even(one, other),), "α is a quotient of two logarithms", 0.01),
+    "beam.3": RightAnswer(lambda translator, texts: (_differing(translator, texts),), "compare the texts pair by pair"),
+    "hidden_key.3": RightAnswer(
         lambda: (_hidden_weight(0), _hidden_weight(-10)), "the other scores are 1, 0, 1; first the weight with 0"
     ),
-    "importance.1": Answer(
+    "importance.1": RightAnswer(
         lambda: (math.log(0.9 / 0.45), math.log(0.9 / 0.009)),
         "a difference of logarithms is the log of the quotient",
         0.01,
     ),
-    "importance.2": Answer(
+    "importance.2": RightAnswer(
         lambda: (_correlation((3, 1, 2), (30, 10, 20)), _correlation((3, 1, 2), (1, 3, 2))), "replace numbers by ranks"
     ),
-    "norms.1": Answer(lambda: [3e-3 * step / 200 for step in (1, 50, 200)], "the rate at step t is 0.003 · t/200"),
-    "norms.3": Answer(lambda: (10 * math.log(10) / 11,), "divide by the 11 tokens, the end included", 0.01),
-    "one_head.1": Answer(lambda: (4 * (128 * 128 + 128),), "four matrices, and four biases"),
-    "one_head.3": Answer(lambda: (2 * 8 * 14 * 14, 2 * 14 * 14), "layers · heads · queries · keys; then with one head"),
-    "parts.1": Answer(lambda: (math.sqrt(256 / 9),), "variances add up, standard deviations do not", 0.01),
-    "parts.2": Answer(lambda: [w * (1 - w) for w in (0.1, 0.5, 0.99)], "insert the three weights into w(1 − w)"),
-    "pronoun.3": Answer(lambda: (3 * 3 * 3 / 48,), "three pairs, three heads each, and 3 of 48", 0.02),
+    "norms.1": RightAnswer(lambda: [3e-3 * step / 200 for step in (1, 50, 200)], "the rate at step t is 0.003 · t/200"),
+    "norms.3": RightAnswer(lambda: (10 * math.log(10) / 11,), "divide by the 11 tokens, the end included", 0.01),
+    "one_head.1": RightAnswer(lambda: (4 * (128 * 128 + 128),), "four matrices, and four biases"),
+    "one_head.3": RightAnswer(
+        lambda: (2 * 8 * 14 * 14, 2 * 14 * 14), "layers · heads · queries · keys; then with one head"
+    ),
+    "parts.1": RightAnswer(lambda: (math.sqrt(256 / 9),), "variances add up, standard deviations do not", 0.01),
+    "parts.2": RightAnswer(lambda: [w * (1 - w) for w in (0.1, 0.5, 0.99)], "insert the three weights into w(1 − w)"),
+    "pronoun.3": RightAnswer(lambda: (3 * 3 * 3 / 48,), "three pairs, three heads each, and 3 of 48", 0.02),
 }
 """By chapter and number of the exercise."""
 
