@@ -91,6 +91,24 @@ def test_a_model_without_a_pair_begins_with_the_outline(opened):
     assert "is 24 numbers" in said(page)
 
 
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("story=0", [0, 0]),
+        ("story=1", [5, 0]),
+        ("view=numbers&story=2", [4, 1]),
+        ("story=3", [7, 0]),
+        ("story=4", [7, 1]),
+        ("view=numbers&story=5", [7, 2]),
+    ],
+)
+def test_an_address_of_the_former_story_opens_the_matching_chapter(opened, address, expected):
+    page = opened(address)
+    assert place(page) == expected
+    assert page.locator(".gf-error:visible").count() == 0
+    assert page.locator(".gfs-figure-svg").is_visible()
+
+
 def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
     page = opened("chapter=1")
     keys = ["ArrowRight", "PageDown", " "]

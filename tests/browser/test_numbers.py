@@ -153,15 +153,16 @@ def test_back_of_the_browser_leads_to_the_figure(make_translator, explore):
 @pytest.mark.parametrize(
     ("address", "state"),
     [
+        ("view=numbers&stage=map", ["numbers", None, None]),
         ("panel=numbers", ["numbers", None, None]),
-        (f"point={json.dumps({'name': 'logits', 'head': 0})}", ["numbers", "logits", None]),
+        (f"stage=point&point={json.dumps({'name': 'logits', 'head': 0})}", ["numbers", "logits", None]),
         (f"panel=numbers&point={json.dumps({'name': f'{SELF}.key', 'head': 2})}", ["numbers", f"{SELF}.key", 2]),
         (
-            f"selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}",
+            f"face=lines&selected={json.dumps({'name': f'{SELF}.key', 'index': [1, 2, 3]})}",
             ["numbers", f"{SELF}.key", 1],
         ),
         ("view=numbers&panel=beam", ["stage", "decoder.softmax", None]),
-        ("panel=why", ["stage", "decoder.softmax", None]),
+        ("panel=why&word=1", ["stage", "decoder.softmax", None]),
         ("panel=positions", ["stage", "encoder.positions", None]),
         ("view=numbers&panel=changes", ["stage", True, None]),
         ("panel=training", ["stage", True, None]),
@@ -179,6 +180,8 @@ def test_old_addresses_open_their_successors(make_translator, explore, address, 
         assert head is None or selected["index"][0] == head
     else:
         assert page.evaluate("glassformer.app.state.zoom?.box ?? glassformer.app.state.sheet") == shown
+    if "word=1" in address:
+        assert page.evaluate("glassformer.app.state.row") == 1
 
 
 def test_a_change_shows_before_and_after_and_opens_the_first_tensor_that_differs(shown):

@@ -11,7 +11,6 @@ from browser.test_view import problems
 from browser.waiting import rest, until
 
 SENTENCE, OTHER = "the black cat sleeps .", "the big cat sleeps ."
-SECOND = f'&second={{"text":"{OTHER.replace(" ", "+")}"}}'
 SIZES = [(1440, 900), (1280, 720), (390, 844)]
 THERE = """async ([text, name]) => {
   const { app } = glassformer;
@@ -58,8 +57,8 @@ def test_a_second_sentence_stands_under_the_first_and_the_address_keeps_it(make_
     until(page, f"!({TOLD})")
 
 
-def test_an_address_opens_the_second_sentence_on_the_figure(make_translator, explore):
-    page = opened(explore, make_translator(), SECOND)
+def test_an_old_address_opens_the_second_sentence_on_the_figure(make_translator, explore):
+    page = opened(explore, make_translator(), f"&beside={OTHER.replace(' ', '+')}")
     until(page, TOLD)
     assert page.evaluate("glassformer.app.state.view") == "stage"
     assert "big" in shown(page, ".gfs-g-second .gfs-own")
@@ -155,7 +154,7 @@ def test_the_sentence_before_the_changes_is_compared_where_no_other_is_given(mak
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("theme", "language"), [("light", "en"), ("dark", "zh")])
 def test_it_fits_and_is_accessible(make_translator, explore, size, theme, language):
-    page = opened(explore, make_translator(), f"{SECOND}&theme={theme}&language={language}")
+    page = opened(explore, make_translator(), f"&beside={OTHER.replace(' ', '+')}&theme={theme}&language={language}")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     until(page, TOLD)
     for row in range(3):

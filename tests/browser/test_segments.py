@@ -290,12 +290,12 @@ def test_heads_without_rows_of_their_own_have_none_framed(make_translator, explo
     assert shown_sum == pytest.approx(float(x @ row), abs=0.5)  # the rest is the bias
 
 
-@pytest.mark.parametrize("state", ["panel=guesses", "view=numbers&panel=guesses", "sheet=true&panel=guesses"])
-def test_an_address_of_the_guesses_alone_opens_their_box(make_translator, explore, state):
+@pytest.mark.parametrize("old", ["panel=layers", "view=numbers&panel=layers", "sheet=true&panel=layers"])
+def test_an_old_address_of_the_layers_opens_the_guesses(make_translator, explore, old):
     page = explore(make_translator(), SENTENCE)
     address = page.url.partition("#")[0]
     page.goto("about:blank")  # a page that is there would write its own state into the address
-    page.goto(f"{address}#{state}")
+    page.goto(f"{address}#{old}")
     is_open(page, "Guesses")
     page.locator(".gfz-guesses").wait_for()
     assert page.evaluate("glassformer.app.state.problem") == ""
@@ -329,7 +329,7 @@ def test_a_recording_shows_the_rollout_and_says_what_the_rest_needs(make_transla
     for box, panel in ((CROSS, "weights"), ("decoder.layers.1.feed_forward", "weights"), (f"{CROSS}.add", "guesses")):
         open_box(page, {"zoom": {"box": box, "key": None}, "panel": panel}, {})
         page.locator(".gfz-panel", has_text="needs the model").wait_for()
-    page.goto(f"{page.url.partition('#')[0]}#panel=rollout")
+    page.goto(f"{page.url.partition('#')[0]}#panel=layers")
     page.reload()
     is_open(page, "All layers")
     assert sum(shares(page)) == pytest.approx(1, abs=0.01)

@@ -3,7 +3,7 @@
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
-import { CHAPTERS } from "./stage/chapters.ts";
+import { CHAPTERS, chapterOfScene } from "./stage/chapters.ts";
 import { TASKS } from "./stage/tasks.ts";
 import { isBox } from "./stage/zoom_box.ts";
 import { boxOfPanel } from "./stage/zoom_segments.ts";
@@ -224,10 +224,28 @@ const LOOKS = {
   selected: ({ name, index }, { config }) =>
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
-const isEntry = ({ name, head = 0 }: any, { config }: App) =>
-  pointNames(config).includes(name) && isPlace(head, config.heads);
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
-const TEXTS = ["text", "source", "prefix", "language", "theme", "view", "box", "panel", "task"]; // all other values are JSON
+/** Fields that only old addresses have, each with a function that checks its value. */
+const OLD: Record<string, (value: any, app: App) => boolean> = {
+  stage: (value) => ["map", "point"].includes(value),
+  face: (value) => ["grid", "lines"].includes(value),
+  word: (value) => isPlace(value),
+  point: ({ name, head = 0 }, { config }) => pointNames(config).includes(name) && isPlace(head, config.heads),
+};
+const TEXTS = [
+  "text",
+  "source",
+  "prefix",
+  "language",
+  "theme",
+  "view",
+  "box",
+  "stage",
+  "face",
+  "panel",
+  "beside",
+  "task",
+]; // all other values are JSON
 
 /** Returns the state that a hash describes; throws for an invalid hash. */
 function parsedHash(app: App, hash: string) {
@@ -257,16 +275,23 @@ function open({ config }: App, { ui, point }: Linked) {
 /** Puts a value of a hash, which may be anything, into the state; changes are checked together at the end. */
 function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
+  else if (key === "panel" && value === "layers")
+    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // the form of earlier versions
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
+  else if (key === "story" && isPlace(value, 6))
+    Object.assign(state.ui, chapterOfScene(value)); // the form of earlier versions
+  else if (key === "beside" && app.engine.live !== false)
+    Object.assign(state.ui, { second: { text: value } }); // the form of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
-  else if (key === "point" && isEntry(value, app))
-    state.point = value; // the form of earlier versions
-  else throw new Error(key);
+  else if (Object.hasOwn(OLD, key) && OLD[key](value, app)) {
+    if (key === "word") state.ui.row = value;
+    if (key === "point") state.point = value;
+  } else throw new Error(key);
 }
 
 /** Makes a view show a state: the sentence, the changes, and then the selection. */

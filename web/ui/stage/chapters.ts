@@ -10,7 +10,7 @@ import { checkpointSteps, stepName } from "../training_panel.ts";
 
 import type { Changes } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { SomeChanges } from "../types.ts";
+import type { Looks, SomeChanges } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 
 /** Up to which box each stack has risen; "" = not begun. */
@@ -194,6 +194,14 @@ export function placeAfter(app: App, by: 1 | -1): { chapter: number; act: number
       : { chapter, act: 0 };
   if (next < actsOf(app, chapter).length) return { chapter, act: next };
   return chapter < CHAPTERS.length ? { chapter: chapter + 1, act: 0 } : null;
+}
+
+/** Returns where the stage shows what a scene of the former story showed; a page that opened no scene, 0, has none. */
+export function chapterOfScene(scene: number): Partial<Looks> {
+  const places = [[5, 0], [4, 1], [7, 0], [7, 1], [7, 2]]; // prettier-ignore
+  if (scene === 0) return {};
+  const [chapter, act] = places[scene - 1];
+  return { view: "stage", chapter, act };
 }
 
 // Acts that compute
