@@ -602,7 +602,7 @@ assert (gradient[[2, 4, 5, 6, 7]] != 0).any(dim=1).all()
 #
 # ### Embeddings that drown the positions
 #
-# `torch.nn.Embedding` draws its rows from N(0, 1). Multiply these rows by √512 ≈ 22.6, and the values reach about ±70,
+# `torch.nn.Embedding` draws its rows from N(0, 1). Multiply these rows by √512 ≈ 22.6, and the values reach ±70 and more,
 # while the positions stay within ±1 ([errata](errata.py#embeddings-that-drown-the-positions)). The opposite mistake,
 # small rows without the factor ([errata](errata.py#no-scaling-of-the-embedding)), drowns the words.
 

@@ -248,7 +248,7 @@ assert abs(1 - smaller - math.sqrt((width - 1) / width)) < 1e-3
 # ## Embeddings that drown the positions
 #
 # `nn.Embedding` draws its rows from N(0, 1), and the paper multiplies rows by $\sqrt{d_\mathrm{model}}$ (§3.4).
-# Together, the two give values up to about ±70 for $d_\mathrm{model} = 512$, while positions stay within ±1. The rows
+# Together, the two give values of ±70 and more for $d_\mathrm{model} = 512$, while positions stay within ±1. The rows
 # have to start with a standard deviation of $1 / \sqrt{d_\mathrm{model}}$.
 
 # %%

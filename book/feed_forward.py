@@ -541,7 +541,7 @@ torch.testing.assert_close(right, weights @ v)
 # **A variance without the square.** One text prints only the sum sign of the variance and forgets what is summed; others
 # write $(v_k - \mu)$ without the square. The variance of the [layer norm](residual.py) is the mean of the *squared*
 # deviations. Without the square, the deviations cancel: their mean is always 0, and the norm divides by
-# $\sqrt{0 + \varepsilon} \approx 0.003$. The results should be about 1 in size, and they are in the hundreds.
+# $\sqrt{0 + \varepsilon} \approx 0.003$. The results should be about 1 in size, and they are hundreds of times as large.
 
 # %%
 deviations = output - output.mean()
