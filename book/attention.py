@@ -934,6 +934,15 @@ assert (swapped - output).abs().max() > 1
 assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 
 # %% [markdown]
+# ## In short
+#
+# - A word compares its query with the keys of all words, near and far; the softmax turns these scores into weights,
+#   with which the word averages the values.
+# - Query, key and value are three vectors, each made from the word's vector by a learned matrix, because asking, being
+#   found and handing over are three different things.
+# - The scores are divided by $\sqrt{d_k}$, because otherwise they grow with the width of the keys, and the softmax
+#   gives nearly all the weight to one word.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* The value of "river" is changed from (6, 9, 3) to (0, 0, 0). Estimate the new output of "bank"

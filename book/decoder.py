@@ -838,6 +838,14 @@ print(f"against the next token: {right:.2f}; against the token just read: {unshi
 assert unshifted > 5 * right
 
 # %% [markdown]
+# ## In short
+#
+# - Masked self-attention looks back at the tokens written so far, cross-attention looks over at the source, and the
+#   feed-forward network works at each position on what they found.
+# - In cross-attention the queries come from the decoder, and the keys and values come from the encoder's memory.
+# - In training the decoder reads the right target, shifted by one token, and the look-ahead mask hides what is to be
+#   predicted, so all positions learn at once without cheating.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* A base model ($h = 8$, $d_k = 64$, 6 decoder layers) translates one sentence of 20 tokens and

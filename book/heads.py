@@ -875,6 +875,14 @@ assert z[0, 0].shape == (10, 64)  # sentence 0, head 0: 10 words
 assert own_q.shape == (512, 64)
 
 # %% [markdown]
+# ## In short
+#
+# - Several heads let a word ask several questions at once: each head has its own weights, so the answers arrive side by
+#   side instead of mixed into one average.
+# - The heads share the width $d_\mathrm{model}$, so the projections cost the same for any number of heads; only the
+#   number of scores grows.
+# - The answers of all heads are put side by side, and $W_O$ mixes them into one vector for each word.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* The paper's big model has $d_\mathrm{model} = 1024$ and 16 heads. How wide is a head? What is

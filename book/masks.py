@@ -721,6 +721,15 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 # mask"](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&mistakes=%5B%22no_causal_mask%22%5D&sheet=true&panel=changes).
 
 # %% [markdown]
+# ## In short
+#
+# - To hide a position, replace its score by −∞ before the softmax: its weight is then exactly 0, and the other weights
+#   are what they would be without it.
+# - The padding mask hides `<pad>`, the look-ahead mask hides later positions, and the decoder's self-attention needs
+#   both.
+# - With the look-ahead mask no position sees the token that it has to predict, so all positions of a target can be
+#   trained at once.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* How many of the 25 cells of `both` are allowed? Count first, then compute. And how many are

@@ -732,6 +732,15 @@ print("the translation stays the same with:", ", ".join(same) or "none of them")
 # deviation"](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&mistakes=%5B%22unbiased_norm%22%5D&sheet=true&panel=changes).
 
 # %% [markdown]
+# ## In short
+#
+# - A deep stack learns because each sub-layer's result is *added* to its input, so that the gradient has a path to the
+#   first layers that avoids every sub-layer.
+# - A layer norm rescales the vector at each position by itself, so that each layer reads vectors of the same size,
+#   however many layers came before it.
+# - The order matters in a deep stack: in the training runs above, pre-norm learned the task with and without a warm-up,
+#   and post-norm learned next to nothing without one.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* Normalise $(1, 1, 1, 5)$ by hand, with eps 0, gain 1 and bias 0.

@@ -40,6 +40,8 @@ EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("exper
 BY_NAME = {chapter.name: chapter for chapter in CHAPTERS}
 PARTS = CHAPTERS[[*BY_NAME].index("embeddings") : [*BY_NAME].index("by_hand_backward") + 1]
 """The chapters that explain the model part by part."""
+SHORT = ["attention", "masks", "heads", "residual", "decoder"]
+"""The chapters that sum up their answers directly before the exercises."""
 FOLDED = {"hide-input", "hide-cell", "remove-input"}
 LONGEST_CELL = 25
 """Maximum number of lines of a code cell that is not folded: about what a screen shows beside its text."""
@@ -145,6 +147,16 @@ def test_a_chapter_has_questions_explanations_code_and_exercises(chapter):
     assert re.search(r"§\d", text)
     assert text.count('tags=["hide-cell"]') >= 3
     assert text.count("assert") >= 5
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_chapter_of_the_model_ends_in_short_with_three_points(name):
+    english = BY_NAME[name].path.read_text(encoding="utf-8").replace("\n# ", "\n").replace("\n#\n", "\n\n")
+    chinese = BY_NAME[name].translation.read_text(encoding="utf-8")
+    for text, heading, after in ((english, "In short", "Exercises"), (chinese, "小结", "练习")):
+        [points] = re.findall(rf"^## {heading}\n\n(.*?)\n\n## {after}$", text, flags=re.MULTILINE | re.DOTALL)
+        assert len(re.findall(r"^- ", points, flags=re.MULTILINE)) == 3
+        assert not re.search(r"\n(?!- |  )", points)
 
 
 def test_write_it_yourself_sets_the_tasks_that_the_command_prints_each_with_minutes_shapes_and_a_hint():
