@@ -751,6 +751,15 @@ torch.testing.assert_close(masked, alone, rtol=0, atol=1e-10)
 assert changed > 1e-3
 
 # %% [markdown]
+# ## In short
+#
+# - A sentence comes from next tokens in a loop: encode the source once, write a token, let the decoder read it, and ask
+#   again until `<eos>`.
+# - Greedy search writes the most probable token each time, beam search keeps several attempts side by side, and
+#   sampling draws tokens at random.
+# - Each token lowers the log-probability, so beam search divides it by a length penalty before it compares finished
+#   outputs.
+#
 # ## Exercises
 #
 # **1.** *Easy · 3 min.* Translate "The black cat sat on the couch and the brown dog slept on the rug." by greedy search

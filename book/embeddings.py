@@ -705,6 +705,15 @@ torch.testing.assert_close((2 * cat) @ dog, 2 * (cat @ dog))
 torch.testing.assert_close(F.cosine_similarity(2 * cat, dog, dim=0), cosine)
 
 # %% [markdown]
+# ## In short
+#
+# - Each token's id picks a row of a table, and this row, the token's embedding, is the vector that the model computes
+#   with.
+# - The lookup gives the same numbers as a one-hot vector times the table, and the table's numbers are learned like all
+#   other weights.
+# - In the paper one matrix serves as the source's table, the target's table and the output, and the rows that are
+#   looked up are multiplied by $\sqrt{d_\mathrm{model}}$.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* How many numbers are in the embedding matrix of the base model ($V$ = 37 000)? What share of

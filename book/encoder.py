@@ -891,6 +891,15 @@ assert (ours.config.positions, doubled.config.positions) == ("interleaved", "lea
 # [the last chapter](write_it_yourself.py).
 
 # %% [markdown]
+# ## In short
+#
+# - The encoder returns the memory: one vector for each position of the source, of shape $(B, S, d_{\text{model}})$ in
+#   all.
+# - The ids, of shape $(B, S)$, become embeddings with positions added; then each layer adds twice to the stream, first
+#   by self-attention and then by feed-forward.
+# - The shape stays $(B, S, d_{\text{model}})$ from layer to layer; only inside a layer do heads split the width, and
+#   does the feed-forward network widen it to $d_{\text{ff}}$.
+#
 # ## Exercises
 #
 # **1.** *Easy · 4 min.* How many numbers does one encoder layer learn? First add them up from the shapes printed under

@@ -565,6 +565,15 @@ output.clamp(min=0).tolist()
 assert output.min() < 0  # the right output may be negative
 
 # %% [markdown]
+# ## In short
+#
+# - The feed-forward network computes something new from what attention has gathered: each hidden unit asks one question
+#   of the vector, and adds its own vector if the answer is yes.
+# - Without the bend between them, its two matrices would be one; with the bend, different inputs go through different
+#   sets of units.
+# - In the paper it is four times as wide inside as outside, so its two matrices hold $8\,d_\mathrm{model}^2$ numbers,
+#   twice as many as the four matrices of self-attention.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* The paper's big model has `d_model` 1024 and `d_ff` 4096. How many parameters does one of its

@@ -635,6 +635,15 @@ assert written_by(parrot, symbols) == [1] * 7
 # Given `<bos>`, the model with the mistake repeats `<bos>` for ever. And yet its loss was nearly 0.
 
 # %% [markdown]
+# ## In short
+#
+# - A vector becomes a word by comparison with the vector of each word of the vocabulary: the softmax turns these logits
+#   into probabilities of the next word.
+# - The loss is $-\ln p$, where $p$ is the probability of the right word: 0 if the model was sure of it, and larger the
+#   smaller $p$ is.
+# - With label smoothing the loss is smallest at a probability a little below 1, so the model is not rewarded for
+#   pushing its logits ever further apart.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* A model knows nothing and gives the same probability to each of 37,000 words. What are its loss

@@ -753,6 +753,15 @@ assert not torch.equal(by_position[1, 0], by_position[1, 8])
 # In the library the shape is part of the signature, `Float[Tensor, "T D"]`, and the tests check it at every call.
 
 # %% [markdown]
+# ## In short
+#
+# - A pattern that names the position is added to each word's vector; without it, an encoder gives shuffled words the
+#   same vectors, only shuffled.
+# - The paper's pattern is a clock whose hands are pairs of sine and cosine: fast hands tell neighbours apart, slow
+#   hands tell distant positions apart.
+# - A shift by $k$ words turns each hand by an angle that does not depend on the position, so one matrix makes this
+#   shift everywhere.
+#
 # ## Exercises
 #
 # **1.** *Easy · 3 min.* With $d_\mathrm{model} = 8$, what are dimensions 2 and 3 of position 5? Use a pocket

@@ -944,6 +944,15 @@ assert seen_by_torch == [0, 4 * (64 * 16 + 16)]
 # not. With a high rate from the start, a deep post-norm model (the paper's kind) can reach weights from which it never
 # recovers. The experiment [norms](experiments/norms.py) trains both placements of the norm with and without warm-up.
 #
+# ## In short
+#
+# - Training turns random numbers into a translator by one small step, repeated many times: a forward pass over a batch,
+#   the loss, the gradients, and a change of each parameter that makes the loss smaller.
+# - The model reads the right tokens so far at each position, whatever it would have said itself, so all positions of a
+#   batch are computed at once.
+# - Adam's step depends on a gradient's sign much more than on its size, and the learning rate rises during the warm-up
+#   and falls after it.
+#
 # ## Exercises
 #
 # **1.** *Easy · 2 min.* After `warmup` steps the rate falls with $1/\sqrt{t}$. At which step is the base model's rate

@@ -40,7 +40,8 @@ EXPERIMENTS = [chapter for chapter in CHAPTERS if chapter.name.startswith("exper
 BY_NAME = {chapter.name: chapter for chapter in CHAPTERS}
 PARTS = CHAPTERS[[*BY_NAME].index("embeddings") : [*BY_NAME].index("by_hand_backward") + 1]
 """The chapters that explain the model part by part."""
-SHORT = ["attention", "masks", "heads", "residual", "decoder"]
+SHORT = ["attention", "masks", "heads", "residual", "decoder", "embeddings", "positions", "feed_forward", "encoder"]
+SHORT += ["output", "training", "decoding"]
 """The chapters that sum up their answers directly before the exercises."""
 FOLDED = {"hide-input", "hide-cell", "remove-input"}
 LONGEST_CELL = 25
