@@ -212,6 +212,8 @@ assert new[0] > new[1]
 assert new_paid[1] > new_paid[0]
 
 # %% [markdown]
+# Here the average takes the place of the word's vector; in the model it is *added* to it ([add & norm](residual.py)).
+#
 # This is already self-attention: *self*, because the words of one sentence look at each other. One weakness is left.
 # The weight goes to words that resemble *bank*, so every word mostly finds itself (*bank* with 88 %), and nothing here
 # can be learned. A word still has to be able to *look for* something different from what it *is*.

@@ -998,5 +998,7 @@ assert words[answer.argmax()] == "I"
 #
 # ## Next
 #
+# What the heads return does not replace a word's vector: in the model it is *added* to it ([add & norm](residual.py)).
+#
 # Not every word may look at every other one: padding is not a word, and a translation must not see its own future.
 # [Masks](masks.py) say which word may look at which.
