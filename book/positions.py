@@ -87,7 +87,23 @@ assert difference > 0.1
 # word's own numbers. Divided by the sentence's length it stays small, but then one step to the right is a different
 # amount in each sentence.
 #
-# A clock has a better way. It tells the time with several hands, each of which goes round its circle for ever. The
+# Binary numbers have a better way. The last digit changes at every step, the first one slowly; together they name the
+# position, and no digit is larger than 1:
+#
+# | position | first digit | middle digit | last digit |
+# |---|---|---|---|
+# | 0 | 0 | 0 | 0 |
+# | 1 | 0 | 0 | 1 |
+# | 2 | 0 | 1 | 0 |
+# | 3 | 0 | 1 | 1 |
+# | 4 | 1 | 0 | 0 |
+# | 5 | 1 | 0 | 1 |
+# | 6 | 1 | 1 | 0 |
+# | 7 | 1 | 1 | 1 |
+#
+# A digit jumps from 0 to 1. A sine is the smooth version of such a digit: it rises and falls, quickly or slowly.
+#
+# A clock is built this way. It tells the time with several hands, each of which goes round its circle for ever. The
 # second hand tells nearby moments apart, but repeats itself every minute. The hour hand is too slow to show a
 # difference of two seconds, but it knows morning from noon. Together they name each moment of half a day.
 #
