@@ -21,6 +21,7 @@
 # %% tags=["hide-input"]
 import copy
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -67,7 +68,53 @@ Markdown(f"| English | the model's French |\n|---|---|\n| {TIRED} | {tired} |\n|
 # streets are wide. Nobody gave the model a rule for this. It has seen pairs of sentences, and nothing else. (A small
 # grammar has drawn these sentences at random, so some of them sound odd.)
 #
-# How can a machine made of numbers do that? Follow one sentence through it.
+# How can a machine made of numbers do that?
+#
+# ## Open the box
+#
+# From outside, the model is one box. Inside are two halves: the *encoder* reads the English and leaves its result, the
+# *memory*. The *decoder* looks at the memory and at the French so far, and gives the next word, which joins the French so
+# far. Each half is a stack of *layers*. The layers of a half are built alike, but each has its own numbers.
+
+# %% tags=["remove-input"]
+config = bundle.model_config
+between = config.encoder_layers + 1  # columns: English, the encoder's layers, the memory, the decoder's layers, French
+last = between + config.decoder_layers + 1
+boxes = {
+    "in": Box("English", 0, 6),
+    "model": Box("the model", last / 2, 6, width=last - 1),
+    "out": Box("French", last, 6),
+}
+arrows = [("in", "model"), ("model", "out")]
+for row, opened in ((3.6, False), (0.6, True)):
+    halves = {"encoder": [*range(1, between)], "decoder": [*range(between + 1, last)]}
+    names = {half: [f"{half} {row} {column}" for column in columns] for half, columns in halves.items()}
+    for half, colour in (("encoder", BLUE), ("decoder", ORANGE)):
+        columns, link = halves[half], f"{half}.py"
+        if opened:
+            boxes |= {f"{half} {row} {column}": Box("layer", column, row, colour, link) for column in columns}
+        else:
+            names[half] = [f"{half} {row}"]
+            boxes[f"{half} {row}"] = Box(half, sum(columns) / len(columns), row, colour, link, len(columns))
+    boxes[f"in {row}"], boxes[f"out {row}"] = Box("English", 0, row), Box("next word", last, row)
+    boxes[f"memory {row}"] = Box("memory", between, row + 0.9, GREEN)
+    boxes[f"so far {row}"] = Box("French so far", between, row - 0.9, width=1.4)
+    arrows += pairwise([f"in {row}", *names["encoder"], f"memory {row}"])
+    arrows += pairwise([f"so far {row}", *names["decoder"], f"out {row}"])
+    arrows += [(f"memory {row}", name) for name in names["decoder"]]
+
+pictures.flow(
+    boxes,
+    arrows,
+    column=1.05,
+    row=0.6,
+    alt="The model three times: as one box between English and French; as an encoder, a memory and a decoder, which also "
+    f"reads the French so far; and with the layers: {config.encoder_layers} in the encoder and {config.decoder_layers} in "
+    "the decoder, each of which looks at the memory.",
+)
+
+# %% [markdown]
+# Now follow one sentence through the model.
 #
 # ## Words become numbers
 #
@@ -105,9 +152,8 @@ pictures.heat_map(
 # %% [markdown]
 # ## Each step looks at the words
 #
-# Now comes the step that gave the paper its title: *attention*. One half of the model, the *encoder*, reads the English.
-# The other half, the *decoder*, writes the French, one word after the other. Stop at the moment when it has written as
-# far as *parce qu'* and has to choose between *il* and *elle*. This step
+# Now comes the step that gave the paper its title: *attention*. Stop at the moment when the decoder has written as far as
+# *parce qu'* and has to choose between *il* and *elle*. This step
 #
 # - asks a question, its <span style="color: #8f6ac8">**query**</span>;
 # - compares the question with what each English word shows of itself, the word's
