@@ -72,6 +72,23 @@
 # %% [markdown]
 # ## Line by line
 #
+# ### The whole model in nine lines
+#
+# First the skeleton, in pre-norm and without dropout. The first four lines are the encoder, the subject of this
+# chapter:
+#
+# | part | line | explained in |
+# |---|---|---|
+# | encode | `x = embedding(source) * sqrt(d_model) + positions` | [Ids become vectors](#ids-become-vectors) |
+# | each encoder layer | `x = x + self_attention(norm(x), source_mask)` | [First sub-layer](#first-sub-layer-self-attention) |
+# | | `x = x + feed_forward(norm(x))` | [Second sub-layer](#second-sub-layer-feed-forward) |
+# | after the last layer | `memory = norm(x)` | [Six layers and the final norm](#six-layers-and-the-final-norm) |
+# | decode | `y = embedding(target) * sqrt(d_model) + positions` | [Embeddings](embeddings.py), [positions](positions.py) |
+# | each decoder layer | `y = y + self_attention(norm(y), target_mask)` | [Decoder, first sub-layer](decoder.py#first-sub-layer-masked-self-attention) |
+# | | `y = y + cross_attention(norm(y), memory, source_mask)` | [Decoder, second sub-layer](decoder.py#second-sub-layer-cross-attention) |
+# | | `y = y + feed_forward(norm(y))` | [Decoder, third sub-layer](decoder.py#third-sub-layer-feed-forward) |
+# | logits | `logits = output(norm(y))` | [From a vector to logits](output.py#from-a-vector-to-logits) |
+#
 # ### A batch of the copy task
 #
 # The task is to write down what you read: the *target* (the sequence to write) equals the source. It has 11 ids: 1 to

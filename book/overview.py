@@ -119,6 +119,9 @@
 # One arrow leads from left to right. It carries the memory, which is all that the decoder gets of the source. The boxes
 # from the first attention to the last add & norm are one layer; the paper stacks six such layers on each side. Click a
 # box to open its chapter, *code* to see the lines that compute it, or *numbers* to open it in the explorer.
+#
+# The whole model is also in one file, [capstone/mine.py](capstone/mine.py). The file is a spoiler: it is the solution of
+# [Write it yourself](write_it_yourself.py).
 
 # %% tags=["hide-input"]
 from glassformer.watch import pictures

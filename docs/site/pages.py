@@ -23,6 +23,7 @@ ROOT = BOOK.parent
 DOCS = ROOT / "docs"
 LIBRARY = ROOT / "src" / "glassformer"
 MEASURES = BOOK / "experiments" / "measure"
+CAPSTONE = BOOK / "capstone"
 CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
 """The line that replaces a folded cell of assertions, by language."""
 
@@ -171,8 +172,8 @@ def with_links(text: str, address: Callable[[str], str]) -> str:
 def addresses(folder: Path, page: str, names: set[str], language: str, files: set[str]) -> Callable[[str], str]:
     """Return a function that turns an address in a file of `folder` into the site's address, relative to `page`.
 
-    Each Python file of the library or of the experiments' commands is added to `files`. An address that is not such a
-    file, a chapter, a map or the explorer is returned unchanged.
+    Each Python file of the library, of the experiments' commands and of the capstone is added to `files`. An address
+    that is not such a file, a chapter, a map or the explorer is returned unchanged.
     """
     top = "../" * page.count("/")
     english = top if language == "en" else f"../{top}"
@@ -191,7 +192,7 @@ def addresses(folder: Path, page: str, names: set[str], language: str, files: se
             return f"{english}reference/{anchor}.html"
         if (name := documents().get(path)) is not None:
             return f"{english}{name}.html{f'#{_anchors(path).get(anchor, anchor)}' if anchor else ''}"
-        if path.parent == MEASURES or (path.suffix == ".py" and path.is_relative_to(LIBRARY)):
+        if path.parent in {MEASURES, CAPSTONE} or (path.suffix == ".py" and path.is_relative_to(LIBRARY)):
             file = str(PurePosixPath(path.relative_to(ROOT)))
             files.add(file)
             return f"{english}source/{file}.html{end}"

@@ -233,6 +233,14 @@ def test_a_chapter_without_a_translation_is_read_in_english():
     assert key(table.replace(row, "| [Place](positions.py) |")) != key(table)
 
 
+def test_a_link_to_the_capstones_solution_opens_its_code():
+    files = set()
+    assert addresses(BOOK, "overview", {"overview"}, "zh", files)("capstone/mine.py") == (
+        "../source/book/capstone/mine.py.html"
+    )
+    assert files == {"book/capstone/mine.py"}
+
+
 def links(text: str) -> list[str]:
     return sorted(re.findall(r"\]\((\S+?)\)", text))
 
