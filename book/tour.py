@@ -440,6 +440,31 @@ pictures.curves(
 # size, and at the very end, a *linear* layer turns the decoder's row into one number for each French word. Its larger
 # relatives have more layers, wider rows and more text, and hardly a step that is missing here.
 #
+# ## And ChatGPT?
+#
+# The model in ChatGPT is a Transformer, too. It continues a text: your question is the beginning, its answer what follows.
+#
+# | | this model | ChatGPT |
+# |---|---|---|
+# | parts | an encoder and a decoder | [only a decoder](what_came_after.py#gpt-only-the-decoder), which looks back at the question as at its own words |
+# | mask | hides the words that come later | the same |
+# | writing | one token after the other | the same |
+# | next token | the likeliest | usually [drawn at random](decoding.py#sampling), likely tokens more often |
+# | size | small: minutes of training | much larger |
+# | training | pairs of sentences | the next token of a great many texts, then more training on conversations |
+#
+# The size matters when you try sentences of your own:
+
+# %% tags=["remove-input"]
+FREE = "I would like a cup of coffee, please."
+free_ids = english.encode(FREE)
+Markdown(
+    f"This model knows {len(english)} English tokens. A free sentence soon has words that it does not know. In “{FREE}”, "
+    f"it reads {free_ids.count(english.unk_id)} of {len(free_ids)} tokens as `<unk>`, the mark for an unknown word, and "
+    f"writes: “{translator.translate([FREE])[0].text}”"
+)
+
+# %% [markdown]
 # ## Where to go next
 #
 # - Change this sentence, switch heads off, make mistakes: [What
