@@ -53,7 +53,11 @@
 # %% [markdown]
 # ## Line by line
 #
-# Here is a network that fits on paper: $d$ = 4 and $f$ = 8, with small whole numbers.
+# ### One unit: an adjective *and* a plural
+#
+# A French adjective takes an -s in the plural: *petit*, *petits*. Let two inputs be 1 for "yes" and 0 for "no": is the
+# word an adjective, and is it a plural? One unit adds them and subtracts 1. So its column of $W_1$ is (1, 1), and its
+# number of $b_1$ is −1. After ReLU, the unit speaks for the ending -s. Here are the four cases:
 
 # %%
 import math
@@ -66,16 +70,40 @@ from torch.nn import functional as F
 import glassformer as gf
 from glassformer.watch import pictures
 
-x = torch.tensor([1.0, 2, 0, -1], dtype=torch.float64)
-x.shape
+words = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])  # a row for each word: adjective?, plural?
+adjective_and_plural = words @ torch.tensor([1.0, 1]) - 1  # (4, 2) @ (2,) -> (4,)
+print("adjective  plural   sum - 1   -s")
+for (adjective, plural), unit in zip(words, adjective_and_plural, strict=True):
+    print(f"{adjective:5.0f} {plural:10.0f} {unit:9.0f} {F.relu(unit):7.0f}")
 
 # %% [markdown]
+# Only the plural adjective gets the ending. Now without the bend:
+
+# %%
+print("adjective  plural   -s")
+for (adjective, plural), unit in zip(words, adjective_and_plural, strict=True):
+    print(f"{adjective:5.0f} {plural:10.0f} {unit:6.0f}")
+
+# %% tags=["hide-input", "check"]
+ending = F.relu(adjective_and_plural)
+assert ending.tolist() == [0, 0, 0, 1]
+with_one = F.pad(words, (0, 1), value=1)  # the last column is for the bias
+closest = with_one @ torch.linalg.lstsq(with_one, ending[:, None]).solution  # the least squared error without a bend
+torch.testing.assert_close(closest, torch.tensor([[-0.25], [0.25], [0.25], [0.75]]))
+
+# %% [markdown]
+# A word that is neither gets −1, a vote *against* -s. Other weights do not help. In a weighted sum, being an adjective
+# adds the same number to a singular and to a plural. If it must add 0 to a singular, it adds 0 to a plural, too. With the
+# bend, it adds 0 to a singular and 1 to a plural. That is the "and".
+#
 # ### Expand
 #
+# Here is a network that fits on paper: $d$ = 4 and $f$ = 8, with small whole numbers. The input is $x$ = (1, 2, 0, −1).
 # Each hidden unit has one column of $W_1$ and one number of $b_1$. Take the second unit: its column is (0, 1, 0, −1),
 # so its answer is 1·0 + 2·1 + 0·0 + (−1)·(−1) + 0 = 3. Here are all eight at once:
 
 # %%
+x = torch.tensor([1.0, 2, 0, -1], dtype=torch.float64)
 W_1 = torch.tensor(
     [
         [1, 0, -1, 2, 0, 1, -1, 0],
