@@ -70,7 +70,7 @@ from torch.nn import functional as F
 import glassformer as gf
 from glassformer.watch import pictures
 
-words = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])  # a row for each word: adjective?, plural?
+words = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])  # adjective?, plural?
 adjective_and_plural = words @ torch.tensor([1.0, 1]) - 1  # (4, 2) @ (2,) -> (4,)
 print("adjective  plural   sum - 1   -s")
 for (adjective, plural), unit in zip(words, adjective_and_plural, strict=True):
