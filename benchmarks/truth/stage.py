@@ -47,7 +47,9 @@ def looks(*, shared: bool = False, own: bool = False, tied: bool = False) -> Che
         most = float(weights.max())
         word = values.get("looked" if seen.family != "cross" else "source", keys[seen.query] if own else "")
         places = [at for at, key in enumerate(keys) if key == word and weights[at] >= most - ROUNDING]
-        rivals = {key for at, key in enumerate(keys) if key != word and weights[at] >= most - ROUNDING}
+        # Nearly equal weights may be equal or not in the page's float32: there, both claims are right.
+        least = most - ROUNDING if tied else most
+        rivals = {key for at, key in enumerate(keys) if key != word and weights[at] >= least}
         return first(
             lit(seen, values),
             "" if places else f"it looks most at {keys[int(weights.argmax())]}, with {most:.3f}",
