@@ -41,25 +41,25 @@
 #
 # | page | its question | minutes | read before |
 # |---|---|---|---|
-# | [The tour](tour.py) | How can numbers translate a sentence? | 10 | nothing |
+# | [The tour](tour.py) | How can numbers translate a sentence? | 11 | nothing |
 # | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 20 | the tour |
 # | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
 # | [Positions](positions.py) | How does the model know which word comes first? | 40 | embeddings |
-# | [Attention](attention.py) | How does a word gather what it needs from the other words? | 40 | embeddings |
-# | [Several heads](heads.py) | Why look several times at once? | 35 | attention |
+# | [Attention](attention.py) | How does a word gather what it needs from the other words? | 45 | embeddings |
+# | [Several heads](heads.py) | Why look several times at once? | 40 | attention |
 # | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 35 | attention |
 # | [Add & norm](residual.py) | How does a deep stack stay trainable? | 40 | attention |
 # | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | 30 | attention |
 # | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | 45 | all parts above |
 # | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 20 | the encoder |
 # | [The decoder](decoder.py) | How does the output look back at the input? | 40 | the encoder |
-# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 30 | embeddings |
-# | [Training](training.py) | How does the model learn, starting from nothing? | 45 | output and loss, derivatives |
+# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 35 | embeddings |
+# | [Training](training.py) | How does the model learn, starting from nothing? | 50 | output and loss, derivatives |
 # | [Grow it](grow_it.py) | What does each part of the model buy? | 20 | training |
 # | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 35 | output and loss |
 # | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 40 | attention, the decoder |
 # | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
-# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 10 | embeddings |
+# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 15 | embeddings |
 # | [Real corpora](corpora.py) | What changes with a corpus of your own? | 45 | training |
 # | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
 # | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 20 | all chapters; writing takes hours |
@@ -68,11 +68,11 @@
 # | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | 20 | the first experiment |
 # | [What tells "bank" which bank it is?](experiments/bank.py) | Which word makes the meaning clear? | 30 | the first experiment |
 # | [Is cross-attention an alignment?](experiments/alignment.py) | Do the weights show which word is being translated? | 20 | the decoder |
-# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | 20 | alignment |
+# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | 25 | alignment |
 # | [What does each part do?](experiments/parts.py) | What does a model lose without one of its parts? | 20 | training |
 # | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | 15 | several heads |
 # | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | 20 | add & norm, training |
-# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 15 | decoding |
+# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 20 | decoding |
 # | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 70 | the chapter of each mistake |
 #
 # The pages under *experiments* test popular explanations (such as "the head that knows what *it* means") on hundreds of

@@ -16,7 +16,7 @@
 # This page is a tour with pictures. It needs no mathematics and no programming, and you can print it. All words and
 # numbers on it come from a small model that translates English into French. `make demo` trains this model in about four
 # minutes. If you like to click rather than read, open [the chapters of the
-# explorer](../runs/demo/explorer.html#chapter=1); the first one is "Turn its attention".
+# explorer](../runs/demo/explorer.html#chapter=1); the first one is "Attention".
 
 # %% tags=["hide-input"]
 import copy

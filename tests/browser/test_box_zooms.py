@@ -256,7 +256,7 @@ def test_with_the_norm_before_the_sub_layer_add_and_norm_are_two_boxes(make_tran
     trace = None
     for box, rows, labels in (
         (f"{NETWORK}.norm", ["input", "scaled", "gain", "bias", "normed"], ["from Add below", "to Feed forward above"]),
-        (f"{NETWORK}.add", ["input", "output", "added"], ["from Feed forward below", "to Norm above"]),
+        (f"{NETWORK}.add", ["input", "output", "added"], ["from Add below", "to Norm above"]),
         ("decoder.norm", ["input", "scaled", "gain", "bias", "normed"], ["from Layer 1 below", "to Linear above"]),
         ("encoder.norm", ["input", "scaled", "gain", "bias", "normed"], ["from Layer 1 below", "to Memory above"]),
     ):

@@ -411,6 +411,7 @@ def test_an_encoder_that_stands_alone_leaves_no_empty_half(opened, size):
     for chapter, act in ((2, 0), (2, 1), (3, 0), (3, 1)):
         page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
         said(page)
+        page.locator(".gfs-more-text:not(:empty)").wait_for()
         until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
         text = page.locator(".gfs-more-text").bounding_box()
         top = page.locator(".gfs-g-names text", has_text="Encoder").bounding_box()["y"]

@@ -129,10 +129,12 @@ def explorer(window, tmp_path_factory):
 
 
 def names(page: Any, state: dict[str, Any]) -> list[str]:
-    """Return what the page calls that which a state opens; nothing for the whole figure."""
+    """Return what the page calls that which a state opens; nothing for the whole figure, or where a task says it."""
+    if "task" in state:
+        return []
     keys = [f"mistake.{one}" for one in state.get("mistakes", [])]
     if chapter := state.get("chapter"):
-        keys.append(f"chapter.{chapter}")
+        keys.append("chapter.short.1" if chapter == 1 else f"chapter.{chapter}")  # the first has its name in the strip
     if "panel" in state:
         keys.append(f"panel.{state['panel']}")
     found = [page.evaluate("(key) => glassformer.app.t(key)", key) for key in keys]

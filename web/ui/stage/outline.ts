@@ -163,7 +163,7 @@ function pictureOf(app: App, plan: OutlinePlan, isWritten: boolean) {
     boxes.map((box) => boxIn(app, box, narrow)),
     stacks.map((stack) => flowOf(plan, stack)),
     memoryOf(plan),
-    sentenceOf(app, plan, word),
+    sentenceOf(app, plan),
     rectangle([centre - 40, centre + 40], [top - 14, top + 14], {
       rx: 14,
       fill: "none",
@@ -303,7 +303,7 @@ function memoryOf({ boxes, x, card }: OutlinePlan) {
 }
 
 /** Draws the sentence under the encoder, and what the decoder has written so far. */
-function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan, word: string | false): Child[] {
+function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan): Child[] {
   const bottom = boxOf(boxes, "encoder", "embedding").y[1] + 28;
   const centre = middle(x.encoder);
   const sentence = app.state.sentence;
@@ -319,12 +319,11 @@ function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan, word: st
       "stroke-width": 1.5,
     }),
     text(centre, bottom + 17, shown, { anchor: "middle", size, fill: "var(--ink)" }),
-    text(
-      middle(x.decoder),
-      bottom + 17,
-      app.t(word ? "outline.written" : "outline.nothing", languageNames(app).target, word || ""),
-      { anchor: "middle", size: narrow ? 12 : 14, fill: "var(--ink3)" },
-    ),
+    text(middle(x.decoder), bottom + 17, app.t("outline.nothing", languageNames(app).target), {
+      anchor: "middle",
+      size: narrow ? 12 : 14,
+      fill: "var(--ink3)",
+    }),
   ];
 }
 

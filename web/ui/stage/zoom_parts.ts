@@ -66,8 +66,10 @@ export function neighbours(app: App, box: string) {
     app.t(isPre && one.endsWith(".add") ? "stage.box.add" : `stage.box.${stack}.${one}`).replaceAll("|", " ");
   const at = layer === null ? -1 : order.indexOf(id);
   const before = layer === null ? last : layer - 1;
+  const isSum = id.endsWith(".add"); // its line goes past the sub-layer, whose result is added
+  const from = isSum ? order.slice(0, at).findLastIndex((one) => one.endsWith(".add")) : at - 1;
   const below =
-    at > 0 ? named(order[at - 1]) : before < 0 ? app.t("zoom.input") : app.t("stage.layer", before);
+    from >= 0 ? named(order[from]) : before < 0 ? app.t("zoom.input") : app.t("stage.layer", before);
   const end = stack === "encoder" ? app.t("zoom.memory") : named("linear");
   const isInner = layer !== null && at + 1 < order.length;
   const top = layer !== null && steps.finalNorm(config) !== "none" ? named("norm") : end;
