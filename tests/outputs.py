@@ -28,8 +28,9 @@ def missing_line(shown: str, printed: str) -> str | None:
     """Return the first shown line that a command does not print in this order, whatever its numbers are.
 
     A line "…" stands for lines left out, and "…" in a line for anything. The last of columns separated by tabs is free:
-    it is a translation.
+    it is a translation. So are the lines from "what to change" on: which settings are faster depends on the machine.
     """
+    shown = shown.partition("what to change\n")[0]
     rest = iter([_form(line) for line in printed.splitlines()])
     for line in shown.splitlines():
         if line.strip() in ("", "…"):
