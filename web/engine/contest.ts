@@ -68,7 +68,7 @@ export function closestCall(
     const row = rowOf(logProbs, place);
     const [rival] = largestAt(row, 1, (id) => id !== word && !never.includes(id));
     const margin = row[word] - row[rival];
-    const order = [-Math.min(tokenRank(target, word), tokenRank(target, rival)), Number(margin < 0), margin];
+    const order = [-callRank(target, word, rival), Number(margin < 0), margin];
     return { word, rival, place, order };
   });
   const { word, rival, place } = calls.reduce((best, one) =>
@@ -81,6 +81,12 @@ export function closestCall(
 function comesBefore(one: number[], other: number[]) {
   const at = one.findIndex((value, place) => value !== other[place]);
   return one[at] < other[at];
+}
+
+/** Returns the lower rank of a word and its rival; 0 if they differ in case alone, as "L'" and "l'" do. */
+function callRank(tokenizer: Tokenizer, word: number, rival: number) {
+  const [one, other] = tokenizer.tokens([word, rival]).map((token) => token.toLowerCase());
+  return one === other ? 0 : Math.min(tokenRank(tokenizer, word), tokenRank(tokenizer, rival));
 }
 
 /** Returns 2 for a token that begins a word, 1 for a piece inside a word, 0 for a special token or punctuation. */

@@ -26,18 +26,18 @@ test("two translations compete with the first words that differ", () => {
   assert.equal(contestOf(one, { ...one }), null);
 });
 
-/** Returns the closest call among rows of log p in a vocabulary of pieces: the special tokens, two words, an end, "." */
+/** Returns the closest call among rows of log p in a vocabulary of pieces: the special tokens, two words, an end, ".", and the first word in capitals. */
 function callIn(ids: number[], rows: number[][]) {
-  const tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁le", "▁chat", "s", "."];
+  const tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁le", "▁chat", "s", ".", "▁Le"];
   const target = makeTokenizer({ kind: "unigram", tokens, scores: [], types: [] } as PieceData);
   const logProbs = tensor([rows.length, tokens.length], Float32Array.from(rows.flat()));
   const tokenizers = { source: target, target };
   return closestCall({ config: engine.config, tokenizers }, [9], ids, logProbs);
 }
 
-const [LE, CHAT, S, DOT, EOS] = [4, 5, 6, 7, 2];
+const [LE, CHAT, S, DOT, LE_CAPITAL, EOS] = [4, 5, 6, 7, 8, 2];
 /** Returns a row in which the tokens have these log probabilities, and all others -20. */
-const rowWith = (some: Record<number, number>) => Array.from({ length: 8 }, (_, id) => some[id] ?? -20);
+const rowWith = (some: Record<number, number>) => Array.from({ length: 9 }, (_, id) => some[id] ?? -20);
 
 test("the closest call is the word with the nearest rival, not the end of the sentence", () => {
   const close = rowWith({ [CHAT]: -1, [LE]: -1.2 });
@@ -63,6 +63,12 @@ test("words are closer calls than pieces inside a word, and these than punctuati
   });
   assert.deepEqual(places, [3, 1, 1, 0]);
   assert.equal(callIn([EOS], [near(EOS, DOT, 4)]).cases[0].rival, DOT, "a whole output");
+});
+
+test("a word and the same word in capitals are no close call", () => {
+  const rows = [rowWith({ [LE_CAPITAL]: -1, [LE]: -1.1 }), rowWith({ [CHAT]: -1, [LE]: -3 }), rowWith({})];
+  const found = callIn([LE_CAPITAL, CHAT, EOS], rows);
+  assert.deepEqual(found, { prefixIds: [LE_CAPITAL], cases: [{ sourceIds: [9], word: CHAT, rival: LE }] });
 });
 
 test("a token that no search writes is not a rival", () => {

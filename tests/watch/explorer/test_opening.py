@@ -12,7 +12,7 @@ from glassformer.corpus.tasks import CLASSIC
 from glassformer.recipes.toml import from_dict
 from glassformer.translator import Translator
 from glassformer.watch.explorer.examples import partner
-from glassformer.watch.explorer.opening import openings, token_rank
+from glassformer.watch.explorer.opening import call_rank, openings, token_rank
 from glassformer.watch.explorer.payload import payload, recorded_payload, rounded
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.edits import attentions
@@ -185,6 +185,12 @@ def test_words_come_before_pieces_and_pieces_before_punctuation(make_translator)
     ranks = {token: token_rank(words, id) for id, token in enumerate(words.tokens(range(len(words))))}
     assert {token for token, rank in ranks.items() if rank == 0} == {"<pad>", "<bos>", "<eos>", "<unk>", "▁.", "▁!"}
     assert {rank for rank in ranks.values() if rank} == {2}
+
+
+def test_words_that_differ_in_case_alone_are_no_close_call(make_translator):
+    words = make_translator(target="Le le la chien").bundle.target_tokenizer
+    capital, small, le, dog = words.encode("Le le la chien")
+    assert (call_rank(words, capital, small), call_rank(words, capital, le), call_rank(words, le, dog)) == (0, 2, 2)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -28,7 +28,7 @@ from glassformer.watch.explorer.sentence import searched, source_ids
 from glassformer.watch.inspection.edits import attentions, with_rows, without_heads
 from glassformer.watch.inspection.forced import SIDE_BY_SIDE
 
-__all__ = ["MOST_WORK", "openings", "token_rank"]
+__all__ = ["MOST_WORK", "call_rank", "openings", "token_rank"]
 
 MOST_WORK = 50e9
 """Maximum number of multiplications for the openings of a page: a few seconds of two cores."""
@@ -111,8 +111,9 @@ def openings(
     The word: in a sentence that differs in one word from one of the `examples`, or of the story's pair, the first word
     in which the outputs of the two sentences differ; its rival is the other sentence's word. In other sentences, the
     closest call: the word whose strongest rival is nearest in log p. Of the words, those come first that begin a word,
-    as their rivals do; then pieces inside a word; then punctuation; `<eos>` counts only if it is the whole output. A
-    word that its rival beats is taken only if all others of its kind are beaten, too.
+    as their rivals do; then pieces inside a word; then punctuation, and words that differ from their rival in case
+    alone; `<eos>` counts only if it is the whole output. A word that its rival beats is taken only if all others of its
+    kind are beaten, too.
 
     The turn: the word's row of the three heads of cross-attention whose loss lowers the margin most is turned to each
     other source word, `from` the position that the head reads most. Of the turns after which the rival is the likeliest
@@ -181,9 +182,14 @@ def _closest_call(written: _Written) -> _Call:
         rivals = log_probs.index_fill(0, never, -torch.inf)
         rival = int(rivals.argmax())
         margin = (log_probs[word] - log_probs[rival]).item()
-        rank = min(token_rank(tokenizer, word), token_rank(tokenizer, rival))
-        calls.append(((-rank, margin < 0, margin), _Call(row, word, rival)))
+        calls.append(((-call_rank(tokenizer, word, rival), margin < 0, margin), _Call(row, word, rival)))
     return min(calls, key=lambda one: one[0])[1]
+
+
+def call_rank(tokenizer: Tokenizer, word: int, rival: int) -> int:
+    """Return the lower rank of a word and its rival; 0 if they differ in case alone, as "L'" and "l'" do."""
+    one, other = tokenizer.tokens([word, rival])
+    return 0 if one.lower() == other.lower() else min(token_rank(tokenizer, id) for id in (word, rival))
 
 
 def token_rank(tokenizer: Tokenizer, id: int) -> int:
