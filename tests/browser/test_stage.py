@@ -705,6 +705,15 @@ def test_axe_finds_nothing_serious(stage, size, language):
         assert problems(page) == []
 
 
+def test_chinese_sentences_follow_each_other_without_a_space(stage):
+    page = stage(SIZES[0])
+    page.evaluate("glassformer.app.show({ language: 'zh' })")
+    settled(page)
+    text = page.locator(".gfs-more-text").inner_text()
+    assert re.search(r"。\S", text)
+    assert "。 " not in text
+
+
 LONG = "the big black dog sees a small cat and the small cat sees the big black dog because it was tired ."
 OUTSIDE = """() => [...document.querySelectorAll(".gfs-box-name")].filter((name) => {
   const box = document.querySelector(`.gfs-box[data-box="${name.dataset.box}"]`).getBoundingClientRect();

@@ -754,7 +754,12 @@ class StageView {
       this.#said,
       element("p", { class: "gfs-kicker" }, kicker),
       heading,
-      element("p", { class: "gfs-more-text" }, more),
+      // Chinese has no space after a full stop.
+      element(
+        "p",
+        { class: "gfs-more-text" },
+        typeof more === "string" ? more.replaceAll("。 ", "。") : more,
+      ),
       element("p", { class: "gfs-paper" }, paper),
     );
     if (this.#pen) this.#fit(this.#pen);
