@@ -1,4 +1,4 @@
-// What differs between two sequences of tokens, and between two traces at the tokens that they share.
+// Aligns two sequences of tokens, and compares two traces at the tokens that both sequences share.
 
 import { tensor } from "./tensor.ts";
 
@@ -6,12 +6,13 @@ import type { Hypothesis, Tensor } from "./types.ts";
 
 type Pair = [one: number, other: number];
 
-/** A weight that changes by more than this is marked. */
+/** The views mark an attention weight that changes by more than this. */
 export const MARKED_FROM = 0.1;
 
 /** Returns the positions of a longest common subsequence of two lists of ids, in order. */
 export function alignment(one: readonly number[], other: readonly number[]): Pair[] {
-  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1)); // of the longest common subsequences of all suffixes
+  // lengths[i][j]: length of the longest common subsequence of one[i…] and other[j…]
+  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
   for (let i = one.length - 1; i >= 0; i--)
     for (let j = other.length - 1; j >= 0; j--)
       lengths[i][j] =
@@ -25,10 +26,7 @@ export function alignment(one: readonly number[], other: readonly number[]): Pai
   return pairs;
 }
 
-/**
- * Returns the words that two outputs share, each with Δp: its probability in the other output minus its probability in
- * the one.
- */
+/** Returns the words that two outputs share, each with Δp = p(word in `other`) − p(word in `one`). */
 export function wordChanges(
   one: Pick<Hypothesis, "ids" | "tokenLogProbs">,
   other: Pick<Hypothesis, "ids" | "tokenLogProbs">,
@@ -40,8 +38,8 @@ export function wordChanges(
 }
 
 /**
- * Returns the differences between two tensors of weights (heads, rows, columns): the other's weight minus the one's at
- * tokens that both share, 0 elsewhere.
+ * Returns the differences between two tensors of weights (heads, rows, columns): `other` − `one` at the tokens that
+ * both share, 0 elsewhere.
  */
 export function weightChanges(one: Tensor, other: Tensor, rows: Pair[], columns: Pair[]): Tensor {
   const [heads, high, wide] = one.shape;

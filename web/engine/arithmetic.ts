@@ -1,7 +1,7 @@
 // Explains any number of the forward pass: its formula, its terms, and the cells from which the terms come.
 //
-// The numbers come from the trace on the page and from the model's weights, under the changes that made the
-// trace. The steps that a classic mistake replaces contain their own formulas (forward.ts and mistakes.ts).
+// The numbers come from the trace on the page and from the model's weights, under the changes that the trace was
+// computed with. The steps that a classic mistake replaces contain their own formulas (forward.ts and mistakes.ts).
 // Each kind of point has a function that returns its explanation.
 import { numberText, percentText } from "./number_text.ts";
 import { attentionMask } from "./forward.ts";
@@ -12,7 +12,7 @@ import { ACTIVATIONS, tensor } from "./tensor.ts";
 
 import type { Cell, Code, Explained, Explanation, Part, Step, Tensor } from "./types.ts";
 type Result = NonNullable<Explained["result"]>;
-/** The data of an explained number. */
+/** What an explanation needs to know about the number that it explains. */
 type OpenCell = Awaited<ReturnType<typeof openCell>>;
 /** An explanation before its common fields are added. */
 type Made = Partial<Explanation>;
@@ -30,7 +30,7 @@ interface Product {
 
 const LIKELIEST_WORDS = 12;
 
-/** Thrown when this page lacks the data of an explanation. */
+/** Thrown when this page lacks the data for an explanation. */
 class NotHere extends Error {}
 
 /** Returns the explanation of a number. */
@@ -54,7 +54,7 @@ async function explained(cell: OpenCell) {
   }
 }
 
-/** Returns the data of a cell: its place, its number, and the trace with its changes. */
+/** Returns what an explanation needs to know about a cell: its position, its value, the trace and the changes. */
 async function openCell(app: Explained, name: string, index: number[]) {
   const { trace, changes, sourceIds, targetIds } = (app.result as Result).current;
   if (!trace.has(name)) {
@@ -116,7 +116,7 @@ function fits(name: string, pattern: string) {
   return new RegExp(`^${pattern.replaceAll(".", "\\.").replaceAll("*", ".*")}$`).test(name);
 }
 
-/** Returns the explanation of a cell that comes from another sentence, or null. */
+/** Returns the explanation of a cell that was patched in from another sentence, or null if it was not. */
 function patchedIn({ name, index, h, t, c, changes, result, app }: OpenCell): Made | null {
   const fromSource = /^(source|encoder)|cross_attention\.(key|value)$/.test(name);
   for (const [place, patch] of [...changes.patches.entries()].reverse()) {
@@ -140,7 +140,7 @@ const placeOf = (shape: number[], index: number[]) =>
   index.reduce((place, at, axis) => place * shape[axis] + at, 0);
 const cellAt = (name: string, ...index: number[]) => ({ name, index });
 
-/** Returns the row of a point that these leading indices choose, as plain numbers. */
+/** Returns one row of a point, chosen by the leading indices, as plain numbers. */
 async function numbersOf(cell: OpenCell, name: string, ...lead: number[]) {
   return numbersIn(await tensorOf(cell, name), lead);
 }
@@ -155,7 +155,7 @@ function numbersIn({ shape, data }: Tensor, lead: number[]) {
   return Array.from(data.subarray(start, start + width));
 }
 
-/** Returns a row of a weight; pages of large models have no weights, and recordings only the norms'. */
+/** Returns a row of a weight. Pages of large models contain no weights, and recordings only those of the norms. */
 function weightRow({ app, weights }: OpenCell, name: string, ...lead: number[]) {
   const weight = weights.find(name);
   if (!weight) throw new NotHere(noWeights(app));
@@ -199,7 +199,7 @@ function summed(
   return { formula, numbers, parts, columns, terms, total, code: { inputs, lines } };
 }
 
-/** Returns the parts of Σ left · right; `name(i)` gives part i its label and its cells. */
+/** Returns the terms of Σ left · right; `name(i)` returns the label and the cells of term i. */
 function productParts(
   lefts: number[],
   rights: number[],
@@ -208,7 +208,7 @@ function productParts(
   return lefts.map((left, i) => ({ ...name(i), left, right: rights[i], value: left * rights[i] }));
 }
 
-/** Returns the parts of a sum of cells with the same index, from [point, number] pairs. */
+/** Returns the terms of a sum of cells that share one index, from [point, number] pairs. */
 function cellParts(pairs: [point: string, value: number][], index: number[]): Term[] {
   return pairs.map(([name, value]) => ({
     label: name.replace(/^.*\./, ""),
@@ -303,7 +303,7 @@ function positioned(cell: OpenCell) {
   };
 }
 
-/** Returns the point from which a sub-layer's input or a stack's output comes. */
+/** Returns the point that is copied to a sub-layer's input or a stack's output. */
 function streamBefore({ stack, config, preNorm }: OpenCell, part: string) {
   const names = pointNames(config).filter((name) => name.startsWith(`${stack}.layers`));
   const inputs = names.filter((name) => name.endsWith(".input"));
@@ -317,7 +317,7 @@ function streamBefore({ stack, config, preNorm }: OpenCell, part: string) {
 /** Returns the point that a sub-layer reads. */
 const readBy = ({ part, preNorm }: OpenCell) => `${part}.${preNorm ? "normed" : "input"}`;
 
-/** Returns the explanation of a query, key or value, by its row of the matrix [W_Q; W_K; W_V]. */
+/** Returns the explanation of a query, key or value: its row of the stacked matrix [W_Q; W_K; W_V] times the input. */
 function projected(cell: OpenCell) {
   const {
     part,
@@ -367,12 +367,14 @@ async function scored(cell: OpenCell) {
   };
 }
 
-/** Returns the tokens of an attention's keys. */
+/** Returns the tokens of the keys of an attention. */
 function keysOf({ app, part }: OpenCell) {
   return app.labels(`${part}.weights`).columns as string[];
 }
 
-/** Returns the cells over which the softmax of a weight runs, with their tokens, and the index of its own cell. */
+/**
+ * Returns the cells that the softmax behind a weight runs over, their tokens, and the index of the weight's own cell.
+ */
 function softmaxCells({ app, part, t, c, steps, shape: [, rows, columns] }: OpenCell) {
   const { rows: queries, columns: keys } = app.labels(`${part}.weights`);
   const upTo = (length: number) => [...Array(length).keys()];
@@ -525,7 +527,7 @@ async function addedUp(cell: OpenCell) {
   return { ...made, steps, stepsFirst: true };
 }
 
-/** Returns the explanation of a stack's output, which is normalised once more if the stack has a final norm. */
+/** Returns the explanation of a stack's output; stacks with a final norm normalise it once more. */
 function stackEnd(cell: OpenCell) {
   const from = streamBefore(cell, cell.stack);
   const kind = cell.steps.finalNorm(cell.config);
@@ -582,7 +584,10 @@ async function logProbability(cell: OpenCell) {
   };
 }
 
-/** Returns over which words a softmax runs; a recording has some of them, and the probability of the rest. */
+/**
+ * Returns a text that says which words a softmax runs over. A recording has some words, and the total probability of
+ * the rest.
+ */
 function wordsText(app: Explained, known: number, all: number, rest: number) {
   if (known === all) return app.t("numbers.words", all);
   return app.t("numbers.words.recorded", all, known, percentText(rest));

@@ -1,11 +1,11 @@
-// The changes of a forward pass: the defaults, and checks of the reader's values.
+// The changes that a reader can make to a forward pass: their defaults, and checks of their values.
 
 import { attentionNames, pointNames } from "./model.ts";
 
 import type { Changes, ChangesWith, ModelConfig } from "./types.ts";
 type Fits = (entry: unknown) => boolean;
 
-/** The defaults, which change nothing. */
+/** The defaults, with which the model computes as trained. */
 export const NO_CHANGES: Readonly<ChangesWith<never>> = Object.freeze({
   ablated: {},
   masks: {},
@@ -43,13 +43,13 @@ function checkKeys(
   }
 }
 
-/** Throws when `fits` rejects an entry of a list. */
+/** Throws when `fits` returns false for an entry of a list. */
 function checkList(what: string, value: unknown, fits: Fits, wanted: string) {
   if (!Array.isArray(value)) unexpected(what, value, `a list of ${wanted}`);
   for (const entry of value) if (!fits(entry)) unexpected(`an entry of ${what}`, entry, wanted);
 }
 
-/** Throws when `fits` rejects an entry of an object's lists, one list per attention. */
+/** Throws when `fits` returns false for an entry of the lists in an object; the keys are names of attentions. */
 function checkAttentions(what: string, value: unknown, config: ModelConfig, fits: Fits, wanted: string) {
   checkKeys(what, value, attentionNames(config));
   for (const [name, list] of Object.entries(value)) checkList(`${what}["${name}"]`, list, fits, wanted);
@@ -67,12 +67,12 @@ function checkPatch(patch: unknown, config: ModelConfig) {
   }
 }
 
-/** Returns the check of a head's number, and the expected range in words. */
+/** Returns a function that checks a head's number, and the expected range in words. */
 function headsOf({ heads }: ModelConfig): [fits: Fits, wanted: string] {
   return [(head) => isCount(head) && head < heads, `heads from 0 to ${heads - 1}`];
 }
 
-/** The checks by the names of the changes; each throws for an impossible value. */
+/** A check for each change, by its name; each throws when the value is impossible. */
 const CHECKS: Record<string, (value: unknown, config: ModelConfig) => void> = {
   source: (value) => isText(value) || unexpected("source", value, "a text"),
   prefix: (value) => isText(value) || unexpected("prefix", value, "a text"),
@@ -121,10 +121,10 @@ export function checkChanges<AnyPatch>(
   return { ...NO_CHANGES, ...changes };
 }
 
-/** Returns whether a point or an attention is the encoder's. */
+/** Returns whether a point or an attention belongs to the encoder. */
 export const isOfEncoder = (name: string) => /^(source|encoder)\./.test(name);
 
-/** Returns the changes that can touch the encoder, as a key: under the same ones, it computes the same from a source. */
+/** Returns a cache key of the encoder's output for one source: the changes that can affect the encoder, as JSON. */
 export function encoderKey({ ablated, masks, overrides, patches, ...rest }: Changes) {
   const lists = [ablated, masks, overrides].map((one) =>
     Object.entries(one).filter(([name]) => isOfEncoder(name)),
@@ -132,7 +132,7 @@ export function encoderKey({ ablated, masks, overrides, patches, ...rest }: Chan
   return JSON.stringify([lists, patches.filter(({ point }) => isOfEncoder(point)), rest]);
 }
 
-/** Returns whether these changes leave the model as it is; a changed sentence does not count. */
+/** Returns whether these changes leave the model as it is. An edited sentence is not a change of the model. */
 export function isUnchanged(changes: Partial<ChangesWith<unknown>>) {
   const { positions, scale, checkpoint, mistakes, patches, ...rest } = { ...NO_CHANGES, ...changes };
   const byAttention = [rest.ablated, rest.masks, rest.overrides].flatMap((value) => Object.values(value));
@@ -141,8 +141,8 @@ export function isUnchanged(changes: Partial<ChangesWith<unknown>>) {
 }
 
 /**
- * Returns the changes that a sentence of these lengths can have; a replaced source and forced words belong to the old
- * sentence, and so do positions that the new one lacks.
+ * Returns the changes that still apply after the sentence was replaced by one with these lengths. A replaced source and
+ * forced words belong to the old sentence and are dropped, as are changes at positions that the new sentence lacks.
  */
 export function keptChanges<AnyPatch extends { point: string; positions: [number, number][] }>(
   { masks, overrides, patches, ...rest }: ChangesWith<AnyPatch>,
@@ -169,8 +169,8 @@ export function keptChanges<AnyPatch extends { point: string; positions: [number
 }
 
 /**
- * Returns whether decoding may keep the keys and values of earlier positions: under these changes, none
- * of them depends on what comes later.
+ * Returns whether decoding may cache the keys and values of earlier positions, because under these changes none of them
+ * depends on later positions.
  */
 export function isCausal(changes: Changes, { mistakes }: ModelConfig) {
   const target = ([name]: [name: string, ...unknown[]]) =>

@@ -1,30 +1,30 @@
-// A contest of two words for one place in the translation, and the heads that decide it.
+// A contest between two words for one position of the translation, and the heads that decide it.
 import { NO_CHANGES } from "./changes.ts";
 import { largestAt, rowOf } from "./tensor.ts";
 import { SPACE_MARK, UNKNOWN_ID } from "./tokenizers.ts";
 
 import type { Changes, Engine, Tensor, Tokenizer, Trace } from "./types.ts";
 
-/** A source sentence, the word that its translation has at the place, and the rival of this word. */
+/** A source sentence, the word at the contested position of its translation, and the rival of this word. */
 interface Case {
   sourceIds: number[];
   word: number;
   rival: number;
 }
 
-/** The words that are already written, and one sentence or two. */
+/** The output tokens before the contested position, and one case or two. */
 export interface Contest {
   prefixIds: number[];
   cases: Case[];
 }
 
-/** The log probability of a case's word, and its margin over the rival. */
+/** The log probability of a case's word, and the margin: log p(word) − log p(rival). */
 interface Odds {
   logProb: number;
   margin: number;
 }
 
-/** The effect of removing a head: each case's log p and margin, and the change of the sum of the margins. */
+/** The effect of removing a head: log p and margin of each case, and by how much the sum of the margins changes. */
 export interface HeadEffect {
   attention: string;
   head: number;
@@ -34,8 +34,8 @@ export interface HeadEffect {
 }
 
 /**
- * Returns the contest of two translations: at the first place where they differ, the word of each against the other's.
- * Returns null if they do not differ.
+ * Returns the contest between two translations: at the first position where they differ, each translation's word
+ * competes with the other's. Returns null if they do not differ.
  */
 export function contestOf(
   one: { sourceIds: number[]; ids: number[] },
@@ -54,8 +54,8 @@ export function contestOf(
 }
 
 /**
- * Returns the closest call of a translation: the word whose strongest rival comes nearest in log p, by the rules of
- * Python's `openings`. `logProbs`: (positions, vocabulary).
+ * Returns the closest call of a translation: the word whose strongest rival comes closest in log p. Python's
+ * `openings` uses the same rules. `logProbs`: (positions, vocabulary).
  */
 export function closestCall(
   { config, tokenizers: { target } }: Pick<Engine, "config" | "tokenizers">,
@@ -77,7 +77,7 @@ export function closestCall(
   return { prefixIds: ids.slice(0, place), cases: [{ sourceIds, word, rival }] };
 }
 
-/** Returns whether one row of numbers comes before another in the order of a dictionary. */
+/** Returns whether one list of numbers precedes another in lexicographic order. */
 function comesBefore(one: number[], other: number[]) {
   const at = one.findIndex((value, place) => value !== other[place]);
   return one[at] < other[at];
@@ -96,7 +96,7 @@ export function tokenRank(tokenizer: Tokenizer, id: number) {
   return tokenizer.suggestsTokens || token.startsWith(SPACE_MARK) ? 2 : 1;
 }
 
-/** Returns log p(word) and the margin, log p(word) − log p(rival), of each case under changes. */
+/** Returns log p(word) and the margin, log p(word) − log p(rival), of each case, computed under `changes`. */
 export async function oddsOf(
   engine: Engine,
   { prefixIds, cases }: Contest,
@@ -111,7 +111,7 @@ export async function oddsOf(
   return found;
 }
 
-/** Returns the margin of each case under changes. */
+/** Returns the margin of each case, computed under `changes`. */
 export async function marginsOf(engine: Engine, contest: Contest, changes: Partial<Changes> = {}) {
   return (await oddsOf(engine, contest, changes)).map(({ margin }) => margin);
 }
@@ -131,7 +131,7 @@ export function sum(numbers: number[]) {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
-/** Returns heads by their attention, as a change. */
+/** Returns heads in the format of the change `ablated`: lists of heads by attention. */
 export function ablatedHeads(heads: Pick<HeadEffect, "attention" | "head">[]) {
   const found: Record<string, number[]> = {};
   for (const { attention, head } of heads) (found[attention] ??= []).push(head);
@@ -139,8 +139,8 @@ export function ablatedHeads(heads: Pick<HeadEffect, "attention" | "head">[]) {
 }
 
 /**
- * Switches off each of these heads in turn, besides the heads that are `off` already; `changes` are the other changes.
- * Yields what is left without it.
+ * Switches off one head at a time, in addition to the heads in `off`, under the other `changes`. Yields the effect of
+ * each head.
  */
 export async function* headEffects(
   engine: Engine,

@@ -1,8 +1,9 @@
-// Direct attribution: the parts of a difference of two logits that reach it through the residual stream alone.
+// Direct attribution: splits the difference of two logits into the contributions that reach it through the residual
+// stream alone.
 //
-// A logit is a sum over the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is linear if the
-// mean and the deviation of its row are kept fixed. So the direction in which the two logits differ is led back from
-// the output to the input, and each part of the stream is multiplied with the direction at its place.
+// A logit is a dot product with the stream, and the stream is a sum of the sub-layers' outputs. A layer norm is linear
+// if the mean and the deviation of its row are kept fixed. So the direction in which the two logits differ is carried
+// back from the output to the input, and each summand of the stream is multiplied with the direction at that depth.
 import { streamName } from "./lens.ts";
 import { stepsUnder } from "./mistakes.ts";
 import { layerNames } from "./model.ts";
@@ -12,7 +13,8 @@ import { dot, rowOf } from "./tensor.ts";
 import type { Changes, LiveEngine, DistantEngine, ModelConfig, RowWords, Tensor, Trace } from "./types.ts";
 
 /**
- * A part of the difference: an attention with one of its heads, a feed-forward network, or "input", "biases", "norms".
+ * One contribution to the difference: of a head of an attention, of a feed-forward network, or of "input", "biases" or
+ * "norms".
  */
 export interface DirectPart {
   name: string;
@@ -24,9 +26,9 @@ const KINDS = ["self_attention", "cross_attention", "feed_forward"];
 const ROUNDING = 1e-5; // the rounding error of float32, relative to the parts
 
 /**
- * Returns the parts of logit(word) − logit(rival) in one row of the target, and the difference itself, of which they are
- * the sum. Returns no parts if they do not sum to it, because a patch replaces what the parts before it have added.
- * `directions`: by the name of a feed-forward network, the direction [D] along which its output counts.
+ * Returns the difference logit(word) − logit(rival) in one row of the target, and the parts that sum to it. `parts` is
+ * null if they do not sum to it, because a patch has overwritten earlier contributions. `directions`: for each
+ * feed-forward network, by name, the direction [D] with which its output is multiplied.
  */
 export async function directParts(
   engine: LiveEngine | DistantEngine,
@@ -83,8 +85,8 @@ export async function directParts(
 }
 
 /**
- * Returns what each unit of a feed-forward network adds along a direction of its output, [F]; without the bias of W₂, the
- * network's part is their sum. `contract`: W₂, [D, F]. `active`: the activations, [F].
+ * Returns what each unit of a feed-forward network contributes along a direction of the network's output, [F]. Their
+ * sum is the network's part, which excludes the bias of W₂. `contract`: W₂, [D, F]. `active`: the activations, [F].
  */
 export function unitParts(direction: Float64Array, { data }: Tensor, active: Float32Array) {
   const sums = new Float64Array(active.length);
@@ -95,8 +97,8 @@ export function unitParts(direction: Float64Array, { data }: Tensor, active: Flo
 }
 
 /**
- * Returns the names of the decoder's sub-layers, first to last, of the stream at their end, and of the weights and
- * points of which the parts are made.
+ * Returns the names of the decoder's sub-layers, first to last; of the stream after the last one; and of the weights
+ * and points from which the parts are computed.
  */
 function namesUnder(config: ModelConfig, changes: Changes) {
   const { decoder_layers: layers } = config;
@@ -122,7 +124,7 @@ function namesUnder(config: ModelConfig, changes: Changes) {
   return { sublayers, stream, weights, points };
 }
 
-/** Returns the part of each head of an attention: its columns of W_O times its weighted values. */
+/** Returns the contribution of each head of an attention: its columns of W_O times its weighted values. */
 function headParts(
   name: string,
   heads: number,

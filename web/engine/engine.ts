@@ -1,5 +1,5 @@
-// The engines: this page computes (LocalEngine), Python behind it (RemoteEngine), or nothing does (RecordedEngine).
-// All three have the same asynchronous interface.
+// The engines: this page computes (LocalEngine), Python behind the page computes (RemoteEngine), or the page only shows
+// a recording (RecordedEngine). All three have the same asynchronous interface.
 
 import { NO_CHANGES, checkChanges, encoderKey, isOfEncoder, isUnchanged } from "./changes.ts";
 import { forward } from "./forward.ts";
@@ -38,7 +38,7 @@ import type {
   WireTrace,
 } from "./types.ts";
 
-/** Returns the engine for a page's data; through `host`, if given, it can ask Python behind the page. */
+/** Returns the engine for a page's data. With a `host`, the engine can send requests to Python behind the page. */
 export async function createEngine(payload: Payload, host: Host | null = null): Promise<EngineOfPage> {
   if (payload.recorded) return new RecordedEngine(payload, null);
   if (payload.weights) return new LocalEngine(payload, host);
@@ -46,7 +46,7 @@ export async function createEngine(payload: Payload, host: Host | null = null): 
   throw new Error("this page has no weights, and Python is not behind it: glassformer explore RUN");
 }
 
-/** The part that all engines share: the model's sizes, and its tokenizers. */
+/** What all engines share: the model's sizes and its tokenizers. */
 class Engine {
   payload: Payload;
   host: Host | null;
@@ -81,7 +81,7 @@ class Engine {
     return this.tokenizers.target.decode(ids);
   }
 
-  /** Returns the options of a search with the defaults filled in. */
+  /** Returns the options of a search, with defaults for the missing ones. */
   searchOptions({ sourceIds, prefixIds = [], changes = {}, signal = null, ...said }: SearchRequest) {
     const beamSize = said.beamSize ?? this.decoding.beam_size;
     const lengthPenalty = said.lengthPenalty ?? this.decoding.length_penalty;
@@ -96,7 +96,7 @@ class Engine {
     };
   }
 
-  /** Returns the search in the page's data if it answers this request, or null. */
+  /** Returns the search that the page's data contains if it answers this request, otherwise null. */
   foundBefore(options: SearchRequest): SearchResult | null {
     const { changes, sourceIds, prefixIds, decoding, nBest } = this.searchOptions(options);
     const { search, trace } = this.payload;
@@ -114,8 +114,8 @@ class Engine {
   }
 
   /**
-   * Returns gradient × input of each source position: by how much log p(word) − log p(rival) in a row of the target
-   * changes with the size of its input. Python computes it; null without Python.
+   * Returns gradient × input of each source position: how fast log p(word) − log p(rival), in a row of the target,
+   * grows as the position's input is scaled up. Python computes it; without Python, the result is null.
    */
   async gradients({ sourceIds, targetIds, changes = {} }: TraceRequest, asked: RowWords) {
     if (!this.host) return null;
@@ -129,22 +129,22 @@ class Engine {
   }
 }
 
-/** Computes everything on this page, from the weights in it. */
+/** Computes everything on this page, which contains the weights. */
 class LocalEngine extends Engine {
   live = true as const;
   #models: Map<number | null, Promise<Model>> = new Map();
   #donors: Map<string, Points> = new Map();
-  /** The encoder's points of the last traces, by their source and the changes that can touch them. */
+  /** The encoder's points of recent traces, by source and `encoderKey`. */
   #encoded: Map<string, Points> = new Map();
 
-  /** Returns the model of a checkpoint, or of the run for null. */
+  /** Returns the model of a checkpoint, or with null the run's own model. */
   model(step: number | null = null) {
     const known = this.#models.get(step) ?? this.#loaded(step);
     this.#models.set(step, known);
     return known;
   }
 
-  /** Returns a model with these weights at least. */
+  /** Returns a model that has at least these weights. */
   modelWith(_names: string[], step: number | null) {
     return this.model(step);
   }
@@ -185,7 +185,7 @@ class LocalEngine extends Engine {
     return points;
   }
 
-  /** Returns the points of the sentences from which rows are patched in, computed by the unchanged model. */
+  /** Returns the points of the sentences from which rows are patched in. The unchanged model computes them. */
   async #donorsOf({ patches, checkpoint }: Changes, signal: AbortSignal | null) {
     const donors: Points[] = [];
     for (const { sourceIds, targetIds } of patches) {
@@ -215,7 +215,7 @@ class LocalEngine extends Engine {
     return { hypotheses: finished.slice(0, nBest).map((path) => this.#hypothesis(path)), tree: nodes };
   }
 
-  /** Returns what computes a translation again and again while a reader turns rows of attention weights. */
+  /** Returns an object that recomputes a translation each time a reader turns rows of attention weights. */
   async turning({ sourceIds, ids, changes = {} }: TurningRequest) {
     const complete = this.checked(changes);
     const donors = await this.#donorsOf(complete, null);
@@ -235,7 +235,7 @@ class LocalEngine extends Engine {
   }
 }
 
-/** Lets Python compute; fetches the points that the page shows. */
+/** Lets Python compute, and fetches only the points that the page shows. */
 class RemoteEngine extends Engine {
   live = "remote" as const;
   #python;
@@ -271,14 +271,14 @@ class RemoteEngine extends Engine {
     };
   }
 
-  /** Returns the model of a checkpoint, or of the run for null, with the weights that are fetched. */
+  /** Returns the model of a checkpoint, or with null the run's own, with the weights that were fetched so far. */
   async model(step: number | null = null) {
     const model = this.#fetched.get(step) ?? new Model(this.config, new Map());
     this.#fetched.set(step, model);
     return model;
   }
 
-  /** Returns a model with these weights at least; each is fetched once. */
+  /** Returns a model that has at least these weights; each weight is fetched only once. */
   async modelWith(names: string[], step: number | null) {
     const model = await this.model(step);
     const missing = names.filter((name) => !model.tensors.has(name));
@@ -289,7 +289,7 @@ class RemoteEngine extends Engine {
     return model;
   }
 
-  /** Returns some rows of a matrix, which is not fetched as a whole. */
+  /** Returns some rows of a matrix, without fetching the rest of it. */
   async rowsOf(name: string, rows: number[], step: number | null) {
     const tensors = await this.#parameters({ names: [name], rows, checkpoint: step });
     return tensors.get(name) as Tensor;
@@ -329,7 +329,7 @@ class RecordedEngine extends Engine {
     return makeModel(this.config, tensors, data);
   }
 
-  /** Returns the recorded trace; throws for any other, which needs the model. */
+  /** Returns the recorded trace; throws for any other request, because that needs the model. */
   async trace({ sourceIds, targetIds, changes = {} }: TraceRequest) {
     const { source_ids: source, target_ids: target, words } = this.payload.trace;
     this.#expect(isUnchanged(changes) && isSame(sourceIds, source) && isSame(targetIds, target));
@@ -351,7 +351,7 @@ class RecordedEngine extends Engine {
     return points;
   }
 
-  /** Returns the recorded search; throws for any other, which needs the model. */
+  /** Returns the recorded search; throws for any other request, because that needs the model. */
   async search(options: SearchRequest): Promise<SearchResult> {
     const found = this.foundBefore(options);
     this.#expect(found);
@@ -366,7 +366,7 @@ class RecordedEngine extends Engine {
   }
 }
 
-/** Returns a matrix of `width` columns with these columns of each row, and NaN in all others. */
+/** Returns a matrix with `width` columns: row by row, the recorded columns `ids`, and NaN in all other columns. */
 function spread({ shape: [rows, count], data }: Tensor, ids: number[][], width: number) {
   const all = tensor([rows, width], new Float32Array(rows * width).fill(NaN));
   for (let row = 0; row < rows; row++) {
@@ -425,7 +425,10 @@ function traceOf(
   };
 }
 
-/** Returns the first point whose shape or numbers differ, in the unchanged trace's order, or null. */
+/**
+ * Returns the first point whose shape or numbers differ between two traces, in the order of the unchanged trace, or
+ * null.
+ */
 export async function firstDifference(unchanged: Trace, changed: Trace) {
   if (unchanged.remote && changed.remote) return unchanged.remote.firstDifference(changed.remote.asked);
   for (const name of unchanged.names) {
@@ -436,7 +439,10 @@ export async function firstDifference(unchanged: Trace, changed: Trace) {
   return null;
 }
 
-/** Returns the largest difference between the page's PyTorch trace and this engine's: `own`, or a new one. */
+/**
+ * Returns the largest difference between the PyTorch trace in the page's data and this engine's trace: `own`, or a new
+ * one.
+ */
 export async function parity(engine: EngineOfPage, payload: Payload, own: Trace | null = null) {
   if (engine.live === false) return null;
   const { source_ids: sourceIds, target_ids: targetIds } = payload.trace;
@@ -462,7 +468,7 @@ async function checkpointBytes(host: Host | null, step: number) {
   return joinedBytes(buffers);
 }
 
-/** Returns changes in Python's format. */
+/** Returns the changes in the format that Python reads. */
 function wireChanges({
   ablated,
   masks,
@@ -479,7 +485,7 @@ function wireChanges({
   return { ablated, masks, overrides, patches: patches.map(renamed), positions, scale, mistakes, checkpoint };
 }
 
-/** Returns a search from Python's format. */
+/** Returns a search result, converted from Python's format. */
 function searchResult({ hypotheses, tree }: RecordedSearch): SearchResult {
   return {
     hypotheses: hypotheses.map(({ log_prob: logProb, token_log_probs: tokenLogProbs, ...rest }) => {

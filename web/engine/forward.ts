@@ -1,9 +1,9 @@
 // The forward pass of the paper: ids in, log probabilities out, every intermediate number kept by name.
 //
-// Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key ·
-// W width of a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps
-// it. A classic mistake replaces some of the steps at the end, `run.steps` (mistakes.ts). A step also has the
-// text with which arithmetic.ts explains it.
+// Axes: S source positions · T target positions · D d_model · H heads · K width of a head's query and key · W width of
+// a head's value · V vocabulary. Every value passes through `run.tap(name, value)`, which keeps it. `run.steps` are the
+// steps that a classic mistake can replace: STEPS, at the end of this file, has the paper's version, mistakes.ts the
+// wrong ones. A step also contains the text with which arithmetic.ts explains it.
 
 import { ACTIVATIONS, add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
 import { layerNames } from "./model.ts";
@@ -13,8 +13,8 @@ import type { Products, Run } from "./run.ts";
 import type { Changes, KeyValue, Mask, Points, Sentence, Side, Stack, Steps, Tensor } from "./types.ts";
 
 /**
- * Returns all points by name, for a source (with eos) and a target (with bos), as the model reads them. `encoded`: the
- * points of an encoder that has read the same source under changes that are the same to the encoder, if there is one.
+ * Returns all points by name, for a source (with eos) and a target (with bos). `encoded`: the encoder's points, if it
+ * has already read this source with the same `encoderKey`.
  */
 export async function forward(run: Run, { sourceIds, targetIds }: Sentence, encoded: Points | null = null) {
   for (const [name, value] of encoded ?? []) run.points.set(name, value);
@@ -36,14 +36,14 @@ export async function encode(run: Run, sourceIds: number[]) {
   return run.tap("encoder.output", finalNorm(run, "encoder", x));
 }
 
-/** Returns each decoder layer's keys [H, S, K] and values [H, S, W] of the memory. */
+/** Returns the keys [H, S, K] and values [H, S, W] of the memory for each decoder layer. */
 export function memoryKeys(run: Run, memory: Tensor) {
   return layerNames("decoder", run.config.decoder_layers).map((layer) =>
     keyValue(run, `${layer}.cross_attention`, memory),
   );
 }
 
-/** The keys [H, T, K] and values [H, T, W] of the target so far, in one decoder layer. */
+/** The keys [H, T, K] and values [H, T, W] of the target tokens so far, in one decoder layer. */
 export class LayerCache {
   known: KeyValue | null;
 
@@ -51,7 +51,7 @@ export class LayerCache {
     this.known = known;
   }
 
-  /** How many positions are known. */
+  /** The number of positions in the cache. */
   get length() {
     return this.known ? this.known.key.shape[1] : 0;
   }
@@ -67,8 +67,8 @@ export class LayerCache {
 }
 
 /**
- * Returns the log probabilities [T, V] of each next token, and the cache. Paper: §3.1, Figure 1 right.
- * With a cache of earlier positions, only the newer ones are computed: T is their number.
+ * Returns the log probabilities [T, V] of each next token, and the cache. Paper: §3.1, Figure 1 right. If `past` holds
+ * earlier positions, only the newer ones are computed, and T counts only them.
  */
 export async function decode(
   run: Run,
@@ -85,7 +85,7 @@ export async function decode(
   return { logProbs, cache };
 }
 
-/** Returns the cache of a target; of the last layer, only keys and values are computed. */
+/** Returns the decoder's cache of a target. In the last layer, nothing beyond the keys and values is computed. */
 export async function targetCache(
   run: Run,
   targetIds: number[],
@@ -100,7 +100,7 @@ export async function targetCache(
   return cache;
 }
 
-/** Returns the stream [T, D] of a target after so many of the decoder's layers, and their cache. */
+/** Returns the stream [T, D] of a target after the first `layers` layers of the decoder, and the cache. */
 async function readTarget(
   run: Run,
   targetIds: number[],
@@ -157,8 +157,8 @@ function positionsOf(run: Run, side: Side, start: number, length: number) {
 }
 
 /**
- * Returns the sinusoids of `length` positions from `start` on, [T, D]: pair i turns by 10000^(−2i/D) a step.
- * Paper: §3.5.
+ * Returns the sinusoids of `length` positions, beginning with `start`, [T, D]; the angle of pair i is position ·
+ * 10000^(−2i/D). Paper: §3.5.
  */
 export function sinusoids(
   start: number,
@@ -179,7 +179,7 @@ export function sinusoids(
   return out;
 }
 
-// Masks are {rows, columns, data}, a row for each query; 1 = may attend.
+// Masks are {rows, columns, data}, with one row for each query; 1 = may attend.
 
 /** Returns the mask that hides padding from each of `rows` queries. */
 export function paddingMask(ids: number[], rows: number, padId: number, start = 0): Mask {
@@ -198,7 +198,7 @@ function targetMask(ids: number[], rows: number, padId: number, start: number) {
   return mask;
 }
 
-/** Returns the mask of an attention for all queries, with the reader's changes. */
+/** Returns the mask of an attention for all queries, with the cells that the reader has changed. */
 export function attentionMask(
   { config: { pad_id: padId }, changes, steps }: Pick<Run, "config" | "changes" | "steps">,
   name: string,
@@ -213,7 +213,7 @@ export function attentionMask(
   return editedMask(changes, name, plain());
 }
 
-/** Returns the mask with the reader's changes. */
+/** Returns the mask with the cells that the reader has changed. */
 function editedMask(changes: Changes, name: string, mask: Mask) {
   const cells = changes.masks[name] ?? [];
   if (cells.length === 0) return mask;
@@ -256,14 +256,14 @@ function feedForward(run: Run, name: string, x: Tensor) {
   return run.tap(`${name}.output`, affine(run, `${name}.contract`, activated));
 }
 
-/** Returns x Wᵀ + b, with the weights of this name. */
+/** Returns x Wᵀ + b, with the weights `${name}.weight` and `${name}.bias`. */
 function affine(run: Run, name: string, x: Tensor, from?: number, to?: number) {
   const multiply = (rows: Tensor) =>
     linear(rows, run.weight(`${name}.weight`), run.weight(`${name}.bias`), from, to);
   return run.products ? multiplied(run.products, `${name} ${from}`, x, multiply) : multiply(x);
 }
 
-/** Returns the product of x, of which rows that have not changed since the last one of this key are taken from it. */
+/** Returns multiply(x). Rows of x that equal those of the last call with this key are not multiplied again. */
 function multiplied(products: Products, key: string, x: Tensor, multiply: (rows: Tensor) => Tensor) {
   const last = products.get(key);
   const [length, width] = x.shape;
@@ -279,7 +279,9 @@ function multiplied(products: Products, key: string, x: Tensor, multiply: (rows:
 
 // Attention. Paper: §3.2
 
-/** Returns the output of self-attention, [T, D]; the decoder's cache has the keys and values of earlier positions. */
+/**
+ * Returns the output of self-attention, [T, D]. The cache, if any, supplies the keys and values of earlier positions.
+ */
 function selfAttention(run: Run, name: string, x: Tensor, mask: Mask, cache: LayerCache | null = null) {
   const query = project(run, name, "query", x);
   const newest = keyValue(run, name, x);
@@ -299,7 +301,7 @@ export function keyValue(run: Run, name: string, x: Tensor): KeyValue {
   return { key: project(run, name, "key", x), value: project(run, name, "value", x) };
 }
 
-/** Returns the heads' queries, keys or values of x; one matrix contains all three projections. */
+/** Returns the heads' queries, keys or values of x. One weight matrix contains all three projections. */
 function project(run: Run, name: string, part: "query" | "key" | "value", x: Tensor) {
   const { heads, d_k: keyWidth, d_v: valueWidth } = run.config;
   const begin = { query: 0, key: heads * keyWidth, value: 2 * heads * keyWidth }[part];
@@ -337,8 +339,9 @@ function attentionScores(query: Tensor, key: Tensor, divisor: number) {
 }
 
 /**
- * Returns the stages from scores to weights, each [H, T, S]: the scores with the masked ones replaced, their softmax, and
- * the weights, which the mask of some mistakes changes once more. A row without visible keys has zeros.
+ * Returns three stages from scores to weights, each [H, T, S]: the scores with masked cells replaced; their softmax;
+ * and the final weights, which differ from the softmax only if a mistake applies the mask late. A row without visible
+ * keys has zeros.
  */
 export function attentionStages({ steps }: Pick<Run, "steps">, scores: Tensor, mask: Mask) {
   const size = mask.data.length;
@@ -409,9 +412,9 @@ function appended(past: Tensor, newest: Tensor) {
   return out;
 }
 
-// Changes by hand
+// Changes that the reader made
 
-/** Returns the weights with the rows written by hand; missing entries are 0. */
+/** Returns the weights, with some rows replaced by those that the reader has set; missing entries are 0. */
 function overridden(run: Run, name: string, weights: Tensor, start: number) {
   const [, rows, columns] = weights.shape;
   for (const [head, query, row] of run.changes.overrides[name] ?? []) {
@@ -423,7 +426,7 @@ function overridden(run: Run, name: string, weights: Tensor, start: number) {
   return weights;
 }
 
-/** Returns the heads' weighted values, 0 for ablated heads. */
+/** Returns the heads' weighted values, with 0 for ablated heads. */
 function ablated(run: Run, name: string, values: Tensor) {
   const size = values.shape[1] * values.shape[2];
   for (const head of run.changes.ablated[name] ?? []) values.data.fill(0, head * size, (head + 1) * size);
@@ -431,8 +434,8 @@ function ablated(run: Run, name: string, values: Tensor) {
 }
 
 /**
- * The paper's version of the steps that a classic mistake replaces.
- * A step for which the paper computes nothing returns its input.
+ * The paper's version of each step that a classic mistake can replace. A step that the paper does not have returns its
+ * input.
  */
 export const STEPS: Readonly<Steps> = {
   readIds: (sourceIds, targetIds) => ({ sourceIds, targetIds }),

@@ -1,4 +1,4 @@
-// Looking into a forward pass: the logit lens, attention rollout, a sweep of patches, and the units of a feed-forward
+// Analyses of a forward pass: the logit lens, attention rollout, a sweep of patches, and the units of a feed-forward
 // network.
 import { marginsOf } from "./contest.ts";
 import { finalNorm } from "./forward.ts";
@@ -11,7 +11,9 @@ import type { Contest } from "./contest.ts";
 import type { Model } from "./model.ts";
 import type { Changes, Engine, ModelConfig, Sentence, Stack, Tensor } from "./types.ts";
 
-/** Returns the name of the point that holds the residual stream after a layer; −1 = before the first. */
+/**
+ * Returns the name of the point that holds the residual stream after a layer; layer −1 is the input of the first layer.
+ */
 export function streamName(config: ModelConfig, changes: Changes, stack: Stack, layer: number) {
   if (layer < 0) return `${sideOf(stack)}.input`;
   const last = stepsUnder(changes).preNorm(config) ? "added" : "normed";
@@ -23,12 +25,12 @@ export function sideOf(stack: Stack) {
 }
 
 /**
- * Returns the name of the matrix that turns a stack's stream into words, with a row for each word. The encoder has none
- * of its own, so its stream is read with the source's embedding.
+ * Returns the name of the matrix, with one row for each word, that turns a stack's stream into words. The encoder has
+ * no such matrix, so the source's embedding is used.
  */
 const tableOf = (stack: Stack) => (stack === "encoder" ? "source.tokens.weight" : "output.weight");
 
-/** Returns a run of the model under changes that has the weights which read a stack's stream. */
+/** Returns a run under `changes`, of a model that has the weights for reading words from a stack's stream. */
 export async function readOutRun(
   engine: { config: ModelConfig; modelWith(names: string[], step: number | null): Promise<Model> },
   stack: Stack,
@@ -41,8 +43,8 @@ export async function readOutRun(
 }
 
 /**
- * Returns the log probabilities [T, V] of the words that a stack's stream stands for: what the model would say if this
- * were its last layer. After the decoder's last layer, these are the model's own. `stream`: [T, D].
+ * Returns the log probabilities [T, V] that the model would give if the stack ended with this stream. After the
+ * decoder's last layer, these are the model's real output. `stream`: [T, D].
  */
 export function logitLens(run: Run, stack: Stack, stream: Tensor) {
   const bias = stack === "decoder" && run.config.output_bias ? run.weight("output.bias") : null;
@@ -51,9 +53,9 @@ export function logitLens(run: Run, stack: Stack, stream: Tensor) {
 }
 
 /**
- * Returns attention followed back through layers, [T, S]: the product of (mean over the heads + identity) / 2, because
- * half of each layer's output is counted as the residual. Abnar and Zuidema 2020. `layers`: the weights [H, T, T] of
- * self-attention, first layer first.
+ * Returns the attention that reaches each input through all layers, [T, S]: the product of (mean over the heads +
+ * identity) / 2, in which the identity stands for the residual connection. Abnar and Zuidema 2020. `layers`: the
+ * self-attention weights [H, T, T], first layer first.
  */
 export function rollout(layers: Tensor[]) {
   const halves = layers.map(meanOfHeads).map(({ shape, data }) =>
@@ -66,8 +68,8 @@ export function rollout(layers: Tensor[]) {
 }
 
 /**
- * Returns the mean [T, S] over the layers and heads of cross-attention, followed back through the
- * self-attention of the words that it reads. `cross`: [H, T, S]. `own`: [H, S, S].
+ * Returns the mean [T, S] of cross-attention over its layers and heads, times the rollout of the self-attention in the
+ * stack that it reads. `cross`: [H, T, S]. `own`: [H, S, S].
  */
 export function crossRollout(cross: Tensor[], own: Tensor[]) {
   const means = cross.map(meanOfHeads);
@@ -89,8 +91,8 @@ function product(a: Tensor, { shape: [rows, columns], data }: Tensor) {
 }
 
 /**
- * Puts another sentence's stream in, one layer and position at a time. Yields by how much log p(word) − log p(rival)
- * changes: −1 is the layer before the first. `contest`: of one sentence.
+ * Patches in another sentence's stream, at one layer and position at a time. Yields by how much log p(word) − log
+ * p(rival) changes. Layer −1 is the input of the first layer. `contest` has one sentence.
  */
 export async function* patchSweep(
   engine: Engine,
@@ -111,7 +113,7 @@ export async function* patchSweep(
 }
 
 /**
- * Returns the words for which a unit of a feed-forward network speaks: those whose rows of the output matrix have the
+ * Returns the words that a unit of a feed-forward network promotes: those whose rows of the output matrix have the
  * largest products with the unit's column of W₂. `contract`: W₂, [D, F].
  */
 export function unitWords(

@@ -9,8 +9,8 @@ import type { Changes, Mask, ModelConfig, Scale, Steps, Tensor } from "./types.t
 const UNSCALED: Scale = { square: () => 1, symbol: "" };
 
 /**
- * The steps that each classic mistake replaces, by its id. If two mistakes replace one step, the earlier
- * mistake in this table applies.
+ * The steps that each classic mistake replaces, by the mistake's id. If two mistakes replace the same step, the one
+ * that comes first in this table wins.
  */
 export const MISTAKES: Record<string, Partial<Steps>> = {
   norm_order: { preNorm: (config) => config.norm !== "pre", finalNorm: otherFinalNorm },
@@ -57,7 +57,7 @@ export const MISTAKES: Record<string, Partial<Steps>> = {
   },
 };
 
-/** Returns the steps of a forward pass under changes. */
+/** Returns the steps of a forward pass under these changes. */
 export function stepsUnder({ mistakes, scale }: Pick<Changes, "mistakes" | "scale">): Steps {
   const planted = scale ? mistakes : [...mistakes, "no_scale"];
   const replaced = Object.keys(MISTAKES).filter((id) => planted.includes(id));
@@ -65,14 +65,15 @@ export function stepsUnder({ mistakes, scale }: Pick<Changes, "mistakes" | "scal
 }
 
 /**
- * Returns the norm that ends a stack with pre-norm and post-norm swapped; most post-norm models have no weights for it.
+ * Returns the final norm for the mistake that swaps pre-norm and post-norm. Most post-norm models have no weights for a
+ * final norm.
  */
 function otherFinalNorm({ norm, final_norm: learned }: ModelConfig) {
   if (norm === "pre") return "none";
   return learned ? "learned" : "plain";
 }
 
-/** Returns the softmax of each column over the rows, [H, T, S]; −∞ gets exactly 0. */
+/** Returns the softmax of each column, taken over the rows, [H, T, S]; −∞ becomes exactly 0. */
 function softmaxOfColumns(scores: Tensor) {
   const [heads, rows, columns] = scores.shape;
   const turned = (data: Float32Array, height: number, width: number) =>
@@ -84,7 +85,7 @@ function softmaxOfColumns(scores: Tensor) {
   return tensor(scores.shape, turned(weights.data, columns, rows));
 }
 
-/** Returns the weights, 0 where the mask hides a key. */
+/** Returns the weights, with 0 where the mask hides a key. */
 function masked({ shape, data }: Tensor, mask: Mask) {
   return tensor(
     shape,
@@ -92,14 +93,14 @@ function masked({ shape, data }: Tensor, mask: Mask) {
   );
 }
 
-/** Returns the ids, the shorter ones padded to the length of the longer ones. */
+/** Returns both lists of ids, with the shorter one padded to the length of the longer one. */
 function toOneLength(sourceIds: number[], targetIds: number[], padId: number) {
   const length = Math.max(sourceIds.length, targetIds.length);
   const pad = (ids: number[]) => [...ids, ...Array(length - ids.length).fill(padId)];
   return { sourceIds: pad(sourceIds), targetIds: pad(targetIds) };
 }
 
-/** Returns the mask of cross-attention that hides the target's padding. */
+/** Returns a mask of cross-attention that, by mistake, hides the target's padding instead of the source's. */
 function targetsPadding(
   sourceIds: number[],
   targetIds: number[],

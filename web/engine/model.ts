@@ -14,14 +14,14 @@ export class Model {
     this.tensors = tensors;
   }
 
-  /** Returns the weight of this name as a tensor; a matrix that is shared (tied) has several names. */
+  /** Returns the weight of this name as a tensor. A shared (tied) matrix has several names. */
   weight(name: string) {
     const found = this.find(name);
     if (!found) throw new Error(`the model has no weight "${name}": the page's data belong to another model`);
     return found;
   }
 
-  /** Returns the weight of this name, if it exists; a recording has only the layer norms. */
+  /** Returns the weight of this name, or undefined; a recording has only the layer norms. */
   find(name: string) {
     return this.tensors.get(name) ?? this.tensors.get(this.sharedName(name));
   }
@@ -38,7 +38,7 @@ export class Model {
 }
 
 /**
- * Returns the model with the weights in `data`: half-precision numbers or floats, as base64 or bytes, in this layout.
+ * Returns a model whose weights are in `data`, as base64 or bytes, of half-precision or float32 numbers in this layout.
  */
 export function makeModel(config: ModelConfig, layout: Slice[], data: Bytes) {
   const bytes = bytesOf(data);
@@ -48,7 +48,8 @@ export function makeModel(config: ModelConfig, layout: Slice[], data: Bytes) {
 }
 
 /**
- * Returns the model with shrunk weights: of a matrix a scale for each row and int8 numbers, else half-precision numbers.
+ * Returns a model from shrunk weights: a matrix has int8 numbers and a scale for each row; other weights are
+ * half-precision.
  */
 export function makeShrunkModel(config: ModelConfig, layout: Slice[], data: Bytes) {
   const bytes = bytesOf(data);
@@ -75,13 +76,13 @@ export function makeShrunkModel(config: ModelConfig, layout: Slice[], data: Byte
   return new Model(config, tensors);
 }
 
-/** Returns the points of a recorded trace; of logits and log_probs, the columns that were recorded. */
+/** Returns the points of a recorded trace. Of logits and log_probs, only the recorded columns exist. */
 export function recordedPoints({ points, dtype, data }: RecordedTrace) {
   const bytes = bytesOf(data);
   return slices(points, dtype === "float16" ? floatsOfHalves(bytes) : floatsOf(bytes));
 }
 
-/** Returns tensors by name, as parts of one array of floats; offsets count elements. */
+/** Returns tensors by name, as views of one array of floats; offsets count elements. */
 export function slices(layout: Slice[], floats: Float32Array): Points {
   const cut = ({ shape, offset }: Slice) => {
     const size = shape.reduce((product, length) => product * length, 1);
@@ -122,7 +123,7 @@ export function hasHeads({ points }: ModelConfig, name: string) {
   return points.some((point) => point.name === name && point.heads);
 }
 
-/** Returns the key of the sentence about a point. */
+/** Returns the key of the text that describes a point. */
 export function pointText({ points }: ModelConfig, name: string) {
   const { part } = points.find((point) => point.name === name) as Point;
   return `point.${part}.${name.replace(/^.*\./, "")}`;

@@ -1,14 +1,14 @@
-// The normalisation of a sentencepiece model: replacements of characters, and rules for spaces.
+// The normalisation of a sentencepiece model: it replaces characters, and removes or marks spaces.
 import { bytesOf } from "./tensor.ts";
 
 import type { CutterData } from "./types.ts";
-/** The text that replaces a number of bytes. */
+/** A replacement, and the number of bytes that it replaces. */
 type Rule = [replacement: string, length: number];
 
 const SPACE_MARK = "▁";
 const UTF8 = { fatal: false, ignoreBOM: true };
 
-/** Returns a function that normalises a text; `symbols`, pieces that a user defined, stay as they are. */
+/** Returns a function that normalises a text but leaves `symbols`, the user-defined pieces, as they are. */
 export function makeNormaliser(
   { characters, prefix, trimmed, escaped }: CutterData,
   symbols: string[],
@@ -39,9 +39,10 @@ function withoutEnd(text: string, space: string) {
 }
 
 /**
- * Returns a function that gives the rule for the bytes of a text at a place: the longest that fits.
+ * Returns a function that finds the rule for the bytes at a position of a text: the longest rule that matches.
  *
- * `table` has the size in bytes of a double array (uint32), the array, and the replacements, each ended by a zero.
+ * `table` is sentencepiece's format: the size in bytes of a double array (uint32), the array itself, and the
+ * replacements, each ended by a zero byte.
  */
 function rules(table: Uint8Array<ArrayBuffer>, symbols: string[]): (bytes: Uint8Array, at: number) => Rule {
   const view = new DataView(table.buffer, table.byteOffset, table.byteLength);
@@ -65,10 +66,10 @@ function rules(table: Uint8Array<ArrayBuffer>, symbols: string[]): (bytes: Uint8
 }
 
 /**
- * Returns the length of the longest key that begins at `at`, and its value; the length 0 if there is none.
+ * Returns the length of the longest key that begins at `at`, and the key's value; the length is 0 if there is none.
  *
- * A unit of the double array has a label (its lowest byte), an offset to its children (from bit 10, in blocks of 256
- * if bit 9 is set), and whether it ends a key (bit 8); the key's value is then its child of the label 0.
+ * A unit of the double array has a label (its lowest byte), an offset to its children (from bit 10, in blocks of 256 if
+ * bit 9 is set), and bit 8, which is set if a key ends here; its child with the label 0 then has the key's value.
  */
 function longestMatch(units: Uint32Array, bytes: Uint8Array, at: number): [length: number, value: number] {
   let longest: [number, number] = [0, 0];

@@ -1,14 +1,14 @@
-// The norm of the residual stream: its numbers, its weights, and its name in formulas. Only arithmetic.ts, which
-// explains a number of a norm step by step, knows more of it.
+// The norm of the residual stream: its computation, its weights, and its name in formulas. Only arithmetic.ts, which
+// explains norms step by step, knows more about it.
 import { tensor } from "./tensor.ts";
 
 import type { Run } from "./run.ts";
 import type { Deviation, Tensor } from "./types.ts";
 
-/** The norm in formulas, such as LayerNorm(x). */
+/** The name of the norm in formulas, as in LayerNorm(x). */
 export const NORM = "LayerNorm";
 
-/** What a layer norm divides by: √(variance + 1e-5), with the biased variance. */
+/** The divisor of a layer norm: √(variance + 1e-5), with the biased variance. */
 export const DEVIATION: Deviation = {
   of: (variance) => Math.sqrt(variance + 1e-5),
   count: (width) => width,
@@ -19,7 +19,7 @@ export const DEVIATION: Deviation = {
 /** Returns the names of a norm's weights. */
 export const normWeights = (name: string) => [`${name}.weight`, `${name}.bias`];
 
-/** Returns the norm of x, [T, D], with the weights of this name; without a name, its gain is 1 and its bias 0. */
+/** Returns the norm of x, [T, D], with the weights of this name; if `name` is null, the gain is 1 and the bias 0. */
 export function norm(run: Run, name: string | null, x: Tensor) {
   const width = run.config.d_model;
   const gain = name ? run.weight(`${name}.weight`) : tensor([width], new Float32Array(width).fill(1));
@@ -41,9 +41,9 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Dev
 }
 
 /**
- * Returns a direction before a norm for one after it: the gradient of the norm's output along the direction if mean and
- * deviation of the row stay as they are. Without a gain, the norm has no learned weights. `stream`: the row that the
- * norm reads.
+ * Carries a direction back through a norm: returns the gradient, with respect to the norm's input, of its output along
+ * the direction, with mean and deviation of the row held fixed. `gain` is null if the norm has no learned weights.
+ * `stream`: the row that the norm reads.
  */
 export function throughNorm(
   direction: Float64Array,
@@ -58,7 +58,7 @@ export function throughNorm(
   return scaled.map((value) => value - mean);
 }
 
-/** Returns the mean and the variance of a row, and what its norm divides by. */
+/** Returns the mean and the variance of a row, and the divisor of its norm. */
 export function momentsOf(row: Float32Array, deviation: Deviation) {
   let mean = 0;
   for (const value of row) mean += value / row.length;

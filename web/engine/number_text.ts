@@ -1,6 +1,6 @@
-// Numbers as text.
+// Formats numbers as text.
 
-/** Returns a number with `decimals` decimals, a real minus sign, and a plus sign when `signed`. */
+/** Returns a number with `decimals` decimals, a real minus sign (−), and a plus sign if `signed`. */
 export function numberText(value: number | null | undefined, decimals = 3, signed = false) {
   if (value === null || value === undefined) return "";
   if (value === -Infinity) return "–∞";
@@ -10,17 +10,14 @@ export function numberText(value: number | null | undefined, decimals = 3, signe
   return (value < 0 ? "−" : signed ? "+" : "") + digits;
 }
 
-/**
- * Returns a number with this many decimals, and a real minus sign before digits that are not all 0, so that columns of
- * numbers stay aligned.
- */
+/** Returns a number with this many decimals. A minus sign is left out if all digits are 0. */
 export function fixedText(value: number, decimals = 2) {
   if (!Number.isFinite(value)) return numberText(value);
   const digits = Math.abs(value).toFixed(decimals);
   return value < 0 && /[1-9]/.test(digits) ? `−${digits}` : digits;
 }
 
-/** Returns the decimals with which the largest of these numbers has at least three digits, from 2 to 6. */
+/** Returns the number of decimals, from 2 to 6, with which the largest of these numbers shows at least three digits. */
 export function decimalsOf(numbers: Iterable<number>) {
   let largest = 0;
   for (const value of numbers)
@@ -29,8 +26,8 @@ export function decimalsOf(numbers: Iterable<number>) {
 }
 
 /**
- * Returns the decimals with which a reader who computes `shown` from the rounded numbers gets the same text as from the
- * exact ones: at least those of `decimalsOf`.
+ * Returns the number of decimals with which a reader who computes `shown` from the rounded numbers gets the same text
+ * as from the exact ones; it is at least that of `decimalsOf`.
  */
 export function decimalsFor(numbers: number[], shown: (...rounded: number[]) => string) {
   let decimals = decimalsOf(numbers);
@@ -39,7 +36,7 @@ export function decimalsFor(numbers: number[], shown: (...rounded: number[]) => 
   return decimals;
 }
 
-/** Returns a number with at least three digits, of which at least two are decimals. */
+/** Returns a number with at least two decimals, and at least three digits in all. */
 export function digitsText(value: number) {
   return fixedText(value, decimalsOf([value]));
 }
@@ -49,10 +46,10 @@ export function percentText(probability: number) {
   return `${numberText(100 * probability, 2)} %`;
 }
 
-/** A smaller number is left blank in a table or a grid, where the colour of a cell says enough. */
+/** Tables and grids leave smaller numbers blank, because the colour of the cell says enough. */
 export const BLANK_BELOW = 0.005;
 
-/** Returns a probability in four characters: .123, 1.00, and nothing near zero. */
+/** Returns a probability in at most four characters, such as .123 or 1.00, and "" near zero. */
 export function probabilityText(value: number) {
   if (value >= 0.9995) return "1.00";
   return value < BLANK_BELOW ? "" : value.toFixed(3).slice(1);

@@ -1,4 +1,4 @@
-// The reasons for one word of a translation: its rivals, the heads and the source words that it depends on.
+// The reasons for one word of a translation: its rivals, and the heads and source words that it depends on.
 import { allHeads, attentionNames } from "./model.ts";
 import { headEffects, oddsOf } from "./contest.ts";
 import { largestAt, rowOf } from "./tensor.ts";
@@ -6,7 +6,7 @@ import { largestAt, rowOf } from "./tensor.ts";
 import type { Changes, Engine, Sentence, Tensor } from "./types.ts";
 import type { HeadEffect } from "./contest.ts";
 
-/** A word by its id and its log p. */
+/** A word's id and its log p. */
 interface Candidate {
   id: number;
   logProb: number;
@@ -19,7 +19,7 @@ interface SourceReason {
   logProb: number;
 }
 
-/** One place of a translation, with the changes under which the model wrote it. */
+/** One position of a translation, and the changes under which the model wrote it. */
 export interface Place {
   sourceIds: number[];
   ids: number[];
@@ -28,7 +28,7 @@ export interface Place {
 }
 
 /**
- * Returns the word at a place and its strongest rivals, best first. Words that were not recorded do not compete.
+ * Returns the word at a position and its strongest rivals, best first. Words that were not recorded are left out.
  * `logProbs`: (positions, vocabulary).
  */
 export function rivalsOf(
@@ -43,8 +43,8 @@ export function rivalsOf(
 }
 
 /**
- * Ablates each head in turn. Yields its effect: by how much log p(word) − log p(rival) changes while the words before
- * the place stay as they are. Heads that the changes ablate are not tried.
+ * Ablates one head at a time. Yields its effect: by how much log p(word) − log p(rival) changes if the words before the
+ * position stay as they are. Skips heads that the changes ablate already.
  */
 export function headReasons(
   engine: Engine,
@@ -57,7 +57,10 @@ export function headReasons(
   return headEffects(engine, contest, all, off, changes);
 }
 
-/** Returns the changes, and besides no query of the encoder or of cross-attention may attend to one source position. */
+/**
+ * Returns the changes plus masks that hide one source position from the encoder's self-attention and from
+ * cross-attention.
+ */
 export function withoutSource(
   attentions: string[],
   { sourceIds, targetIds }: Sentence,
@@ -74,8 +77,8 @@ export function withoutSource(
 }
 
 /**
- * Masks out each source position in turn. Yields its effect: by how much log p(word) − log p(rival) changes while the
- * words before the place stay as they are.
+ * Masks out one source position at a time. Yields its effect: by how much log p(word) − log p(rival) changes if the
+ * words before the position stay as they are.
  */
 export async function* sourceReasons(
   engine: Engine,
@@ -95,8 +98,8 @@ export async function* sourceReasons(
 }
 
 /**
- * Returns the source words on which a choice depends: first the one without which the margin falls most, and then the
- * next one, if the word loses half of its probability without it. `logProb`: of the word with all source words.
+ * Returns the source words on which a choice depends: the one whose removal lowers the margin most, and the next one if
+ * its removal at least halves the word's probability. `logProb`: log p of the word when no source word is hidden.
  */
 export function neededOf(reasons: SourceReason[], logProb: number) {
   const falls = reasons.filter(({ effect }) => effect < 0).sort((a, b) => a.effect - b.effect);

@@ -1,4 +1,4 @@
-// One run of a model under changes, which keeps every number by name.
+// One forward pass of a model under changes, which keeps every number by name.
 
 import { NO_CHANGES } from "./changes.ts";
 import { stepsUnder } from "./mistakes.ts";
@@ -7,21 +7,21 @@ import { tensor } from "./tensor.ts";
 import type { Model } from "./model.ts";
 import type { Changes, ModelConfig, Patch, Points, Steps, Tensor } from "./types.ts";
 
-const PAUSE_AFTER = 12; // milliseconds
+const PAUSE_AFTER = 12; // milliseconds of computing, after which the page may draw
 
-/** The last input and output of each linear map, by its weights. */
+/** The last input and output of each linear map, by the name of its weights. */
 export type Products = Map<string, { x: Tensor; out: Tensor }>;
 
-/** One run of a model: its weights, the changes, and the points computed so far. */
+/** One forward pass of a model: its weights, the changes, and the points computed so far. */
 export class Run {
   model: Model;
   changes: Changes;
   donors: Points[];
   signal: AbortSignal | null;
   points: Points;
-  /** The products of an earlier run by their weights, if rows that have not changed need not be multiplied again. */
+  /** The products of an earlier run. If given, rows that have not changed are not multiplied again. */
   products: Products | null = null;
-  /** The time at which the page last handled its events. */
+  /** When the run last paused to let the page handle its events. */
   paused: number;
   config: ModelConfig;
   steps: Steps;
@@ -50,7 +50,7 @@ export class Run {
     return this.model.weight(name);
   }
 
-  /** Keeps a value under its name and returns it; a patch puts in rows of another sentence. */
+  /** Keeps a value under its name and returns it, with rows of another sentence if a patch puts them in. */
   tap(name: string, value: Tensor) {
     this.changes.patches.forEach((patch, i) => {
       if (patch.point === name) value = patched(value, this.donors[i].get(name) as Tensor, patch);
@@ -59,7 +59,7 @@ export class Run {
     return value;
   }
 
-  /** Lets the page draw now and then; throws when the run's signal is aborted. */
+  /** Lets the page draw, if it is time; throws when the run's signal is aborted. */
   async pause() {
     this.signal?.throwIfAborted();
     if (performance.now() - this.paused < PAUSE_AFTER) return;
@@ -68,7 +68,10 @@ export class Run {
   }
 }
 
-/** Resolves after the page has handled its events: sooner than setTimeout, and in hidden tabs too. */
+/**
+ * Resolves after the page has handled pending events. Unlike setTimeout, it has no minimum delay, and hidden tabs do
+ * not slow it down.
+ */
 function nextTask() {
   const { port1, port2 } = new MessageChannel();
   const turn = new Promise((resume) => {

@@ -1,19 +1,19 @@
-// Which words sampling may draw: the same settings, in the same order, as decoding/sampling.py.
+// The words that sampling may draw, with the settings of decoding/sampling.py, applied in the same order.
 import { largestAt } from "./tensor.ts";
 
-/** What sampling does to the probabilities: 0 for `topK` and 1 for `topP` leave all words. */
+/** The settings of sampling. With topK 0 and topP 1, all words may be drawn. */
 export interface Sampling {
   temperature: number;
   topK: number;
   topP: number;
 }
 
-const TINY = 2 ** -126; // the smallest temperature in Python, which stands for greedy search
+const TINY = 2 ** -126; // the smallest temperature that Python accepts; it means greedy search
 
 /**
- * Returns the words that may be drawn with the probability of each: first the temperature, then the `topK` likeliest,
- * then the fewest of them that hold the share `topP` of what is left. Words that a recording lacks (NaN) get 0.
- * `logProbs`: of one position [V].
+ * Returns the words that may be drawn, with the probability of each. Applies the temperature, then keeps the `topK`
+ * likeliest words, then the fewest of these that have at least the share `topP` of their total probability. Words that
+ * a recording lacks (NaN) get 0. `logProbs`: of one position, [V].
  */
 export function drawable(logProbs: Float32Array, { temperature, topK, topP }: Sampling): Map<number, number> {
   const peak = logProbs[largestAt(logProbs, 1)[0]];

@@ -7,11 +7,11 @@ import type { LayerCache } from "./forward.ts";
 import type { Decoding, ModelConfig, NodeState, WeighedNode } from "./types.ts";
 import type { Writer } from "./writer.ts";
 interface Search {
-  /** The forced beginning of the output. */
+  /** The tokens with which the output must begin. */
   prefixIds: number[];
   decoding: Decoding;
 }
-/** The first words of an output, from which a search goes on; `cache`: of the rows before the next one. */
+/** The first tokens of an output that a search continues; `cache`: the decoder's cache of all rows but the last. */
 interface Begun {
   ids: number[];
   cache: LayerCache[] | null;
@@ -24,7 +24,7 @@ interface Candidate {
   cache: LayerCache[];
 }
 interface Path {
-  /** Its last node. */
+  /** The index of its last node in the tree. */
   node: number;
   ids: number[];
   tokenLogProbs: number[];
@@ -33,10 +33,10 @@ interface Path {
   cache: LayerCache[] | null;
 }
 
-/** The formula of `scoreOf`, for n tokens. */
+/** The formula of `scoreOf`, for an output of n tokens. */
 export const SCORE_FORMULA = "log p / ((5 + n) / 6)^α";
 
-/** Returns the length penalty of an output, ((5 + length) / 6)^α; eos counts. Paper: §6.1. */
+/** Returns the length penalty of an output, ((5 + length) / 6)^α; the length includes eos. Paper: §6.1. */
 function penaltyOf(length: number, { length_penalty: alpha }: Decoding) {
   return ((5 + length) / 6) ** alpha;
 }
@@ -47,7 +47,8 @@ export function scoreOf(logProb: number, length: number, decoding: Decoding) {
 }
 
 /**
- * Returns the arithmetic of `scoreOf` before its result: the formula with its numbers, and with the penalty worked out.
+ * Returns the arithmetic of `scoreOf` without its result, in two steps: with its numbers, and with the penalty
+ * evaluated.
  */
 export function scoreText(logProb: number, length: number, decoding: Decoding) {
   const [sum, alpha] = [numberText(logProb, 4), numberText(decoding.length_penalty, 2)];
@@ -55,8 +56,8 @@ export function scoreText(logProb: number, length: number, decoding: Decoding) {
 }
 
 /**
- * Returns {finished, tree}: the best finished paths, best first, and all candidates. The log probabilities are those of
- * the words that the search writes, after the words that were `begun`.
+ * Returns {finished, tree}: the best finished paths, best first, and all candidates. Log probabilities include only the
+ * tokens that this search writes, not those in `begun`.
  */
 export async function beamSearch(writer: Writer, search: Search, begun: Begun = { ids: [], cache: null }) {
   const { prefixIds, decoding } = search;
@@ -112,7 +113,10 @@ function checkSearch(config: ModelConfig, { prefixIds, decoding }: Search, longe
     throw new Error(`the prefix holds the id ${wrong}, which is not a word of the target`);
 }
 
-/** Returns the `count` best continuations of the unfinished paths, best first, without impossible ones. */
+/**
+ * Returns the `count` best continuations of the unfinished paths, best first; continuations of probability 0 are left
+ * out.
+ */
 async function bestContinuations(writer: Writer, living: Path[], forced: number | null, count: number) {
   const { bos_id: bos, pad_id: pad } = writer.model.config;
   const best: Candidate[] = [];
@@ -127,7 +131,7 @@ async function bestContinuations(writer: Writer, living: Path[], forced: number 
   return best.sort((a, b) => b.logProb - a.logProb).slice(0, count);
 }
 
-/** Returns the ids of the `count` highest log probabilities, highest first, without the suppressed ones. */
+/** Returns the ids of the `count` highest log probabilities, highest first, without the ids in `suppressed`. */
 function bestTokens(logProbs: Float32Array, count: number, suppressed: number[]) {
   const best: number[] = [];
   for (let id = 0; id < logProbs.length; id++) {
@@ -142,8 +146,8 @@ function bestTokens(logProbs: Float32Array, count: number, suppressed: number[])
 }
 
 /**
- * Returns what becomes of a candidate: with eos as its token it is finished if it is among the first N;
- * of the candidates without eos, the first N are kept.
+ * Returns the state of the candidate at `rank`. A candidate that ends with eos is finished if it ranks among the first
+ * N (the beam size); of the other candidates, the first N are kept.
  */
 function stateOf(candidates: Candidate[], rank: number, beamSize: number, eos: number): NodeState {
   if (candidates[rank].token === eos) return rank < beamSize ? "finished" : "pruned";

@@ -1,4 +1,4 @@
-// A number's arithmetic as complete Python code, with all its numbers.
+// A number's arithmetic as a complete Python script that contains all numbers it needs.
 
 import type { Explanation } from "./types.ts";
 
@@ -14,7 +14,7 @@ const LIBRARIES: Record<
   },
 };
 
-/** Returns Python code that computes an explained number and compares it with the page's. */
+/** Returns Python code that recomputes an explained number and compares it with the number on the page. */
 export function snippet(
   {
     name,
@@ -42,14 +42,14 @@ export function snippet(
 }
 
 /**
- * Returns how far the code's result may be from the page's number; recorded numbers are rounded to halves.
- * `difference`: the difference between the page's own result and its number.
+ * Returns by how much the code's result may differ from the page's number. Recorded numbers are rounded to half
+ * precision. `difference`: between the result of the page's own arithmetic and the number.
  */
 function tolerance(difference: number) {
   return Math.max(1e-4, 2 * Math.abs(difference)).toExponential(0);
 }
 
-/** Returns a float32 as Python writes it; nine digits distinguish all float32 numbers. */
+/** Returns a float32 as a Python literal; nine digits distinguish all float32 numbers. */
 function pythonNumber(value: number) {
   if (Number.isFinite(value)) return String(Number(value.toPrecision(9)));
   return Number.isNaN(value) ? "math.nan" : value < 0 ? "-math.inf" : "math.inf";

@@ -1,7 +1,7 @@
-// Tensors: bytes to floats, and the few operations of a Transformer.
+// Tensors: conversion from bytes, and the few operations that a Transformer needs.
 //
-// Sums are computed in double precision and stored in single, so that results agree with PyTorch's float32 to
-// its last digits.
+// Sums are accumulated in double precision and stored in single precision, so that results agree with PyTorch's float32
+// to the last digits.
 
 import type { Activation, Bytes, Tensor } from "./types.ts";
 
@@ -10,7 +10,7 @@ export function tensor(shape: number[], data: Float32Array | null = null): Tenso
   return { shape, data: data ?? new Float32Array(shape.reduce((product, length) => product * length, 1)) };
 }
 
-/** Returns the bytes behind base64 text, a buffer or a view of one. */
+/** Returns the bytes of base64 text, of a buffer or of a view. */
 export function bytesOf(data: Bytes) {
   if (typeof data !== "string") {
     return ArrayBuffer.isView(data)
@@ -23,14 +23,14 @@ export function bytesOf(data: Bytes) {
   return bytes;
 }
 
-/** Returns the floats in little-endian bytes, as a copy, because the bytes may not be aligned. */
+/** Returns a copy of the floats in little-endian bytes. A view would need aligned bytes, which these may not be. */
 export function floatsOf(bytes: Uint8Array<ArrayBuffer>) {
   return new Float32Array(bytes.slice().buffer);
 }
 
 let halfValues: Float32Array | null = null;
 
-/** Returns the number that each of the 65 536 half-precision patterns stands for. */
+/** Returns the numbers that the 65 536 half-precision bit patterns encode. */
 function halfTable() {
   if (halfValues) return halfValues;
   halfValues = new Float32Array(65536);
@@ -65,7 +65,7 @@ export function isSame(a: ArrayLike<number>, b: ArrayLike<number>) {
   return true;
 }
 
-/** Returns Σ a[i + n] · b[j + n] over n < length, in four partial sums, which is faster. */
+/** Returns Σ a[i + n] · b[j + n] over n < length. Four partial sums make it faster. */
 export function dot(a: Float32Array | Float64Array, i: number, b: Float32Array, j: number, length: number) {
   let s0 = 0,
     s1 = 0,
@@ -82,7 +82,7 @@ export function dot(a: Float32Array | Float64Array, i: number, b: Float32Array, 
   return s0 + s1 + (s2 + s3);
 }
 
-/** Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]; with `from` and `to`, only these rows of W and b. */
+/** Returns x Wᵀ + b: x [T, in], W [out, in] → [T, out]. With `from` and `to`, only these rows of W and b are used. */
 export function linear(
   x: Tensor,
   weight: Tensor,
@@ -133,7 +133,7 @@ export function add(a: Tensor, b: Tensor): Tensor {
   return { shape: a.shape, data: a.data.map((value, i) => value + b.data[i]) };
 }
 
-/** Writes the softmax of one row into `out`; −∞ gets exactly 0, and a row of only −∞ becomes zeros. */
+/** Writes the softmax of one row into `out`. −∞ becomes exactly 0, and a row of only −∞ becomes zeros. */
 function softmaxRow(scores: Float32Array, out: Float32Array, start: number, width: number) {
   let peak = -Infinity;
   for (let s = 0; s < width; s++) peak = Math.max(peak, scores[start + s]);
@@ -169,7 +169,7 @@ export function logSoftmax(x: Tensor) {
   return out;
 }
 
-/** Returns the places of the largest values among `places`, the largest first; NaN is left out. */
+/** Returns the indices, among `places`, of the largest values, largest first; NaN is left out. */
 export function largestAt(
   values: ArrayLike<number>,
   count: number,

@@ -1,5 +1,5 @@
-// Texts ↔ ids, exactly as glassformer.text encodes every text: words, characters, and
-// sentencepiece's models. A kind of tokenizer is a row of TOKENIZER_KINDS and the functions in it.
+// Converts texts to ids and back exactly as glassformer.text does: words, characters, and sentencepiece models. Each
+// kind of tokenizer has a row in TOKENIZER_KINDS.
 
 import { makeNormaliser } from "./normaliser.ts";
 
@@ -16,7 +16,7 @@ interface Piece {
   id: number;
 }
 type PieceModel = ReturnType<typeof pieceModel>;
-/** The best sum up to each place, and its last piece. */
+/** For each position of a text: the best score of the pieces up to it, and the last of these pieces. */
 interface Ends {
   best: Float32Array;
   starts: Int32Array;
@@ -25,9 +25,9 @@ interface Ends {
 
 const [PAD_ID, BOS_ID, EOS_ID] = [0, 1, 2];
 export const UNKNOWN_ID = 3;
-export const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it is read as a space
+export const SPACE_MARK = "▁"; // stands for a space inside tokens; in a text it counts as a space
 
-/** Returns a tokenizer from what Python's `to_dict` returns, or from the texts of a recording. */
+/** Returns a tokenizer from the output of Python's `to_dict`, or from the texts of a recording. */
 export function makeTokenizer(data: TokenizerData | RecordedTexts): Tokenizer {
   const kind = TOKENIZER_KINDS[data.kind];
   if (!kind) {
@@ -76,7 +76,7 @@ const TOKENIZER_KINDS: Record<string, TokenizerKind> = {
   },
   marian: {
     make: (data: MarianData) => marianTokenizer(data),
-    normalise: (text) => text, // the sentencepiece model has a normalisation of its own
+    normalise: (text) => text, // the sentencepiece model has its own normalisation
     suggestsTokens: false,
     spaceIsToken: false,
   },
@@ -92,12 +92,12 @@ function checkedIds(ids: number[], tokens: Record<number, string>) {
 
 // --- normalisation, the first step of every tokenizer
 
-// The white space of Python's str.split (\s is a different set), and the mark.
+// The white space of Python's str.split (JavaScript's \s is a different set), and SPACE_MARK.
 // eslint-disable-next-line no-control-regex -- \x1c to \x1f are white space in Python
 const SPACES = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000▁]+/;
 const SPACES_AT_ENDS = new RegExp(`^${SPACES.source}|${SPACES.source}$`, "g");
 
-/** Returns {encode, join, split} of the texts of a recording. */
+/** Returns {encode, join, split} for the texts of a recording. */
 function recordedTexts({ tokens, texts }: RecordedTexts): Cutter {
   const plain = (ids: number[]) => ids.filter((id) => id >= UNKNOWN_ID);
   const ids = new Map(texts.map(([text, some]) => [normaliseText(text), some]));
@@ -115,7 +115,7 @@ function recordedTexts({ tokens, texts }: RecordedTexts): Cutter {
   };
 }
 
-/** Returns the text with each run of white space as one space, and without white space at its ends. */
+/** Returns the text with each run of white space replaced by one space, and trimmed. */
 function normaliseText(text: string) {
   return text
     .split(SPACES)
@@ -123,9 +123,9 @@ function normaliseText(text: string) {
     .join(" ");
 }
 
-// --- words and characters: cut by a rule, looked up in a vocabulary
+// --- words and characters: cut by a rule, then looked up in a vocabulary
 
-/** Returns {encode, join, split}; a token that is not in the vocabulary is looked up again, respelled. */
+/** Returns {encode, join, split}. A token that is not in the vocabulary is respelled and looked up once more. */
 function lookupTokenizer(
   { tokens, with_bos: withBos }: TokenizerData,
   split: (text: string) => string[],
@@ -160,7 +160,9 @@ const CONTRACTIONS = ["n't", "'s", "'re", "'ve", "'ll", "'d", "'m", "'"];
 const LEAN_RIGHT = new Set([...OPENING, ...ELISIONS]);
 const LEAN_LEFT = new Set([...CLOSING, ...CONTRACTIONS]);
 
-/** Returns the words of a normalised text; "▁" begins a word with a space where joining would not put one. */
+/**
+ * Returns the words of a normalised text. "▁" begins a word that has a space before it where joining would put none.
+ */
 function splitWords(text: string) {
   const tokens: string[] = [];
   for (const word of text === "" ? [] : text.split(" ")) {
@@ -171,7 +173,7 @@ function splitWords(text: string) {
   return tokens;
 }
 
-/** Returns the text of these words, without a space where two words join. */
+/** Returns the text of these words, without a space where two words belong together. */
 function joinWords(tokens: string[]) {
   const spaced = tokens.map((token, i) => {
     const marked = token.replaceAll(SPACE_MARK, " ");
@@ -185,7 +187,7 @@ function leanTogether(left: string, right: string) {
   return LEAN_RIGHT.has(plainWord(bare)) || LEAN_LEFT.has(plainWord(right));
 }
 
-// Lower case only decides whether a word is in a list above; for its letters JavaScript and Python agree.
+// Lower case is only used to look a word up in the lists above, and for their letters JavaScript and Python agree.
 function plainWord(token: string) {
   return straightened(token).toLowerCase();
 }
@@ -194,7 +196,7 @@ function straightened(token: string) {
   return token.replaceAll("’", "'");
 }
 
-/** Returns the word's parts: prefixes that join to the right, the rest, suffixes that join to the left. */
+/** Returns the parts of a word: prefixes that join to the right, the rest, and suffixes that join to the left. */
 function cutWord(word: string) {
   const heads: string[] = [];
   const tails: string[] = [];
@@ -224,11 +226,11 @@ function wordTail(word: string) {
 // --- sentencepiece: pieces with scores
 
 const [NORMAL_PIECE, UNKNOWN_PIECE, CONTROL_PIECE, SYMBOL, BYTE_PIECE] = [1, 2, 3, 4, 6]; // as in ModelProto
-const SYMBOL_SCORE = 0.1; // per byte after the first
+const SYMBOL_SCORE = 0.1; // for each byte after the first
 const UNKNOWN_PENALTY = 10;
-const SCORE_LIMIT = 100000; // beyond it sentencepiece restarts its sum, so that float32 stays exact enough
+const SCORE_LIMIT = 100000; // sentencepiece restarts its sum beyond this, so that float32 stays exact enough
 
-/** Returns {encode, join, split}; `cut` turns the characters of a text, spaces as "▁", into [{piece, id}]. */
+/** Returns {encode, join, split}. `cut` turns a text's characters, with "▁" for spaces, into pieces with ids. */
 function pieceTokenizer(data: PieceData, cut: (model: PieceModel, characters: string[]) => Piece[]): Cutter {
   const model = pieceModel(data);
   const pieces = (text: string) => (text === "" ? [] : spelledPieces(model, cut(model, [...marked(text)])));
@@ -239,7 +241,10 @@ function pieceTokenizer(data: PieceData, cut: (model: PieceModel, characters: st
   };
 }
 
-/** Returns {encode, join, split} of a sentencepiece model whose pieces have their ids in a vocabulary of their own. */
+/**
+ * Returns {encode, join, split} for a Marian tokenizer: a sentencepiece model cuts, and a separate vocabulary gives the
+ * ids.
+ */
 function marianTokenizer({ tokens, cutter, joiner }: MarianData): Cutter {
   const specials = tokens.slice(0, UNKNOWN_ID + 1);
   const ids = new Map(tokens.map((token, id) => [token, id]));
@@ -267,12 +272,12 @@ function marianTokenizer({ tokens, cutter, joiner }: MarianData): Cutter {
   };
 }
 
-/** Returns the code of a target language with which a text begins, such as ">>fra<<", or "". */
+/** Returns the language code at the start of a text, such as ">>fra<<", which selects the target language, or "". */
 function languageCode(text: string) {
   return text.startsWith(">>") && text.includes("<<") ? text.slice(0, text.indexOf("<<") + 2) : "";
 }
 
-/** Returns the characters of a text, with each symbol as one. */
+/** Returns the characters of a text; each of the user-defined symbols counts as one character. */
 function withSymbols(text: string, symbols: string[]) {
   if (symbols.length === 0) return [...text];
   const longestFirst = symbols.toSorted((a, b) => b.length - a.length);
@@ -284,7 +289,7 @@ function withSymbols(text: string, symbols: string[]) {
   return parts;
 }
 
-/** Returns the text of ids; between unknown tokens, pieces are joined apart from each other. */
+/** Returns the text of ids. The runs of tokens between unknown tokens are joined separately. */
 function joinMarian(tokens: string[], joiner: JoinerData, ids: number[]) {
   const runs: number[][] = [[]];
   for (const id of ids) {
@@ -312,7 +317,7 @@ function pieceModel({ tokens, scores, types }: Pick<PieceData, "tokens" | "score
   };
 }
 
-/** Returns the score with which sentencepiece offers a piece that a user defined. */
+/** Returns the score that sentencepiece gives to a user-defined piece. */
 function symbolScore(symbol: string) {
   return SYMBOL_SCORE * (new TextEncoder().encode(symbol).length - 1);
 }
@@ -322,19 +327,22 @@ function byteOfPiece(piece: string) {
   return Number(piece.slice(1, -1));
 }
 
-/** Returns the text after a leading "▁", with spaces as "▁". */
+/** Returns the text with spaces as "▁", and one "▁" before it. */
 function marked(text: string) {
   return SPACE_MARK + withWholeCharacters(text).replaceAll(" ", SPACE_MARK);
 }
 
-/** Returns the text; throws if it has half a surrogate pair. */
+/** Returns the text; throws if it contains an unpaired surrogate. */
 function withWholeCharacters(text: string) {
   if (/\p{Surrogate}/u.test(text))
     throw new Error("the text holds half a surrogate pair, which is not a character");
   return text;
 }
 
-/** Returns the pieces with the highest sum of scores (unigram, Viterbi), in sentencepiece's order and precision. */
+/**
+ * Returns the pieces with the highest sum of scores (unigram model, Viterbi algorithm), with sentencepiece's order and
+ * precision.
+ */
 function likeliestPieces(model: PieceModel, characters: string[]) {
   const count = characters.length;
   const ends = {
@@ -354,7 +362,7 @@ function likeliestPieces(model: PieceModel, characters: string[]) {
   return pieces.reverse();
 }
 
-/** Offers every piece that begins at `start`, shorter ones first; returns whether one is a single character. */
+/** Offers every piece that begins at `start`, shortest first. Returns whether one of them is a single character. */
 function offerPieces(model: PieceModel, characters: string[], ends: Ends, start: number) {
   const last = Math.min(start + model.longest, characters.length);
   let single = false;
@@ -368,7 +376,9 @@ function offerPieces(model: PieceModel, characters: string[], ends: Ends, start:
   return single;
 }
 
-/** Makes this piece the last of the best path to `end` if that is better; at a tie the earlier offer stays. */
+/**
+ * Makes this piece the last one of the best path to `end` if the path's score rises; in a tie, the earlier offer stays.
+ */
 function offerPiece(ends: Ends, start: number, end: number, id: number, score: number) {
   const sum = Math.fround(ends.best[start] + score);
   if (ends.starts[end] !== -1 && sum <= ends.best[end]) return;
@@ -383,8 +393,8 @@ function countAnew({ best, starts }: Ends, from: number) {
 }
 
 /**
- * Returns the pieces of byte-pair encoding: it merges the neighbours with the highest score, leftmost first. `whole`:
- * pieces that are not merged.
+ * Returns the pieces of byte-pair encoding, which merges the neighbours with the highest score first, leftmost in a
+ * tie. `whole`: pieces that are never merged.
  */
 function mergedPieces({ ids, scores }: PieceModel, characters: string[], whole: Set<string> = new Set()) {
   const pieces = [...characters];
@@ -408,7 +418,9 @@ function indexOfBest(scores: number[]) {
   return best;
 }
 
-/** Returns the pieces with unknown characters as bytes; without byte fallback, neighbours become one <unk>. */
+/**
+ * Returns the pieces with unknown characters spelled as bytes. Without byte fallback, adjacent ones become one <unk>.
+ */
 function spelledPieces({ byteIds }: PieceModel, pieces: Piece[]) {
   const spelled: Piece[] = [];
   for (const { piece, id } of pieces) {
@@ -428,8 +440,8 @@ function bytePieces(byteIds: PieceModel["byteIds"], piece: string) {
 }
 
 /**
- * Returns the text of pieces: adjacent bytes are read as UTF-8, and leading spaces are dropped: one, or if spaces are
- * trimmed, all. Unknown pieces stay as they are.
+ * Returns the text of pieces. Adjacent byte pieces are decoded as UTF-8. Of leading spaces, one is dropped, or all if
+ * the model trims spaces. Unknown pieces stay as they are.
  */
 function joinPieces(
   { tokens, types, prefix = true, trimmed = true }: JoinerData & { tokens: string[] },
@@ -453,7 +465,7 @@ function joinPieces(
   return text;
 }
 
-/** Returns the text of these bytes; a byte that cannot begin a character becomes one "\ufffd". */
+/** Returns the text of these UTF-8 bytes; each byte that cannot begin a character becomes "\ufffd". */
 function textOfBytes(bytes: number[]) {
   const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   let text = "";

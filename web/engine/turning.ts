@@ -1,5 +1,5 @@
-// Computes the model's output while a reader turns the attention of a head: rows of attention weights are set by hand, and the model
-// is computed again at each move.
+// Recomputes the output while a reader turns the attention of a head: at each move, rows of attention weights are set
+// by hand, and the model runs again.
 
 import { beamSearch } from "./search.ts";
 import { Writer } from "./writer.ts";
@@ -9,31 +9,30 @@ import type { Model } from "./model.ts";
 import type { Products } from "./run.ts";
 import type { Changes, Decoding, Points, TurnedRow, WeightRow } from "./types.ts";
 
-/** The writer under turned rows, and the rows before the watched one as its cache. */
+/** The writer under the turned rows, and the cache of the rows before the watched one. */
 interface Begun {
   writer: Writer;
   past: LayerCache[] | null;
 }
 
 /**
- * Computes a translation again and again under rows of attention weights that are set by hand. It keeps the encoder's
- * output and the decoder's rows before the first turned one; a turned row of the encoder's self-attention leaves neither
- * as it was, so then the encoder and all rows are computed. Each new question ends the computation of the one before,
- * which rejects with an AbortError.
+ * Recomputes a translation under rows of attention weights that are set by hand. It keeps the encoder's output and the
+ * decoder's rows before the first turned one. A turned row of the encoder's self-attention changes both, so then
+ * everything is computed again. Each new request aborts the one before, which rejects with an AbortError.
  */
 export class Turning {
   #unturned: Writer;
   #ids: number[];
   #decoding: Decoding;
-  /** What the encoder and the decoder's rows multiplied under the rows that were turned last. */
+  /** The products of the encoder and the decoder in the last computation. */
   #products: Products = new Map();
-  /** The caches of the unturned rows, by their number. */
+  /** The caches of the first n rows, none of them turned, by n. */
   #before: Map<number, Promise<LayerCache[]>> = new Map();
   #last: { key: string; begun: Promise<Begun>; ending: AbortController } | null = null;
 
   /**
-   * `sourceIds` and `ids`, the written words, end with eos. `changes`: those in force; a turned row replaces an override
-   * of the same row. `donors`: for each patch of the changes, the points of the other sentence.
+   * `sourceIds` and `ids`, the output tokens, end with eos. `changes`: those in force; a turned row replaces an
+   * override of the same row. `donors`: for each patch of the changes, the points of the other sentence.
    */
   constructor(
     model: Model,
@@ -50,7 +49,7 @@ export class Turning {
 
   /**
    * Returns log p of every word in the watched row of the decoder, [V]. `at`: the watched row, from 0; by default the
-   * turned one, and 0 if only the encoder is turned.
+   * last turned row of the decoder, or 0 if only rows of the encoder are turned.
    */
   async row(turned: TurnedRow[], at = watchedRow(turned)) {
     const { writer, past } = await this.#begun(turned, at);
@@ -58,7 +57,7 @@ export class Turning {
     return logProbs;
   }
 
-  /** Returns the words from the watched row on, the likeliest each time, to eos or the longest length; and log p of each. */
+  /** Continues greedily from the watched row, until eos or the maximum length. Returns the tokens and log p of each. */
   async after(turned: TurnedRow[], at = watchedRow(turned)) {
     const { writer, past } = await this.#begun(turned, at);
     const ids = this.#ids.slice(0, at);
@@ -71,12 +70,12 @@ export class Turning {
     return { ids: best.ids.slice(at), logProbs: best.tokenLogProbs };
   }
 
-  /** Returns the first `rows` tokens that the decoder reads, and the next one. */
+  /** Returns the tokens that the decoder reads up to row `rows`: bos, and `rows` tokens of the output. */
   #written(rows: number) {
     return [this.#unturned.model.config.bos_id, ...this.#ids.slice(0, rows)];
   }
 
-  /** Returns what both questions about the same turned rows begin with. */
+  /** Returns the beginning that `row` and `after` share, computed once for the same turned rows. */
   #begun(turned: TurnedRow[], at: number) {
     const key = JSON.stringify([turned, at]);
     if (this.#last?.key !== key) {
@@ -101,7 +100,7 @@ export class Turning {
     return { writer, past: await writer.cacheOf(this.#written(at - 1), before) };
   }
 
-  /** Returns the cache of the first rows, on which no turned row has an effect. */
+  /** Returns the cache of the first `count` rows, which come before any turned row. */
   #unturnedRows(count: number) {
     const known = this.#before.get(count) ?? this.#unturned.cacheOf(this.#written(count - 1), null);
     this.#before.set(count, known);
@@ -109,7 +108,7 @@ export class Turning {
   }
 }
 
-/** Returns overrides with these rows; each replaces an override of the same row. */
+/** Returns the overrides plus these rows; each replaces an override of the same row. */
 export function withRows(overrides: Changes["overrides"], turned: TurnedRow[]) {
   const all = withoutRows(overrides, turned);
   for (const { attention, head, query, weights } of turned)
@@ -117,7 +116,7 @@ export function withRows(overrides: Changes["overrides"], turned: TurnedRow[]) {
   return all;
 }
 
-/** Returns overrides without these rows. */
+/** Returns the overrides without these rows. */
 export function withoutRows(overrides: Changes["overrides"], places: Omit<TurnedRow, "weights">[]) {
   const isTurned = (name: string, [head, query]: WeightRow) =>
     places.some((one) => one.attention === name && one.head === head && one.query === query);
@@ -128,15 +127,15 @@ export function withoutRows(overrides: Changes["overrides"], places: Omit<Turned
   );
 }
 
-/** Returns the last turned row of the decoder, or 0. */
+/** Returns the index of the decoder's last turned row, or 0. */
 function watchedRow(turned: TurnedRow[]) {
   const rows = turned.filter(({ attention }) => attention.startsWith("decoder."));
   return Math.max(0, ...rows.map(({ query }) => query));
 }
 
 /**
- * Returns weights that look at a position between two neighbouring words: at x between word i and word i + 1, 1 − x on
- * the one and x on the other. `position`: from 0 to width − 1.
+ * Returns attention weights for a position between two neighbouring words: at i + x, word i gets 1 − x and word i + 1
+ * gets x. `position`: from 0 to width − 1.
  */
 export function splitWeights(width: number, position: number) {
   return Array.from({ length: width }, (_, word) => Math.max(0, 1 - Math.abs(word - position)));

@@ -1,5 +1,4 @@
-// The types that the modules of web/ exchange with each other and with Python.
-// Names with underscores are Python's names in a page's data.
+// The types that the modules of web/ share, also with Python. Names with underscores are Python's, as in a page's data.
 
 import type { Model } from "./model.ts";
 import type { Run } from "./run.ts";
@@ -13,17 +12,17 @@ export interface Tensor {
   data: Float32Array;
 }
 
-/** Base64 text, a buffer or a view of one. */
+/** Base64 text, a buffer, or a view of a buffer. */
 export type Bytes = string | ArrayBuffer | ArrayBufferView<ArrayBuffer>;
 
-/** Where one tensor lies in an array of numbers; `offset` counts numbers. */
+/** The position of a tensor in an array of numbers; `offset` counts numbers. */
 export interface Slice {
   name: string;
   shape: number[];
   offset: number;
 }
 
-/** Tensors as one sequence of little-endian numbers. */
+/** Several tensors as one sequence of little-endian numbers. */
 export interface Packed {
   dtype: "float16" | "float32";
   tensors: Slice[];
@@ -40,17 +39,20 @@ export type PositionKind = "interleaved" | "halves" | "learned" | "none";
 /** A named point of the forward pass. */
 export interface Point {
   name: string;
-  /** Its part of the model: the key of its sentence is `point.${part}.${last word of the name}`. */
+  /** The part of the model it belongs to. The text about it has the key `point.${part}.${last word of the name}`. */
   part: string;
-  /** Whether it has one matrix for each head. */
+  /** Whether its tensor has one matrix for each head. */
   heads: boolean;
 }
 
-/** The fields of Python's `ModelConfig` that a forward pass needs, its points, and the mistakes it can make. */
+/**
+ * The fields of Python's `ModelConfig` that a forward pass needs, the model's points, and the mistakes that it can
+ * make.
+ */
 export interface ModelConfig extends ModelSettings {
   points: Point[];
   mistakes: Mistake[];
-  /** The largest number of positions that a sentence can have. */
+  /** The largest number of positions in a sentence. */
   longest: number;
 }
 interface ModelSettings {
@@ -79,33 +81,33 @@ interface ModelSettings {
 /** The points of a forward pass, by name. */
 export type Points = Map<string, Tensor>;
 
-/** The words of logits and log_probs that a recording contains. */
+/** The words for which a recording contains logits and log_probs. */
 export interface RecordedWords {
   /** The ids of each position's words, likeliest first. */
   ids: number[][];
-  /** The probability of all other words at each position; empty if every word was recorded. */
+  /** The total probability of all other words at each position; empty if every word was recorded. */
   rest: number[];
 }
 
-/** The forward pass of one sentence; `get` computes or fetches a point, and throws when there is none. */
+/** The forward pass of one sentence. `get` computes or fetches a point, and throws if it does not exist. */
 export interface Trace {
   names: string[];
-  /** The recorded words, if logits and log_probs are NaN for all other words; otherwise null. */
+  /** The recorded words, if logits and log_probs are NaN for all others; otherwise null. */
   words: RecordedWords | null;
-  /** Only if Python has the points: what it computed, and what it answers without sending them. */
+  /** Set only if Python keeps the points: what it computed, and what it can answer without sending them. */
   remote: RemoteTrace | null;
   has(name: string): boolean;
   get(name: string): Promise<Tensor>;
 }
 
-/** A trace that Python keeps. */
+/** A trace whose points Python keeps. */
 export interface RemoteTrace {
   asked: WireTrace;
   firstDifference(changed: WireTrace): Promise<string | null>;
   logProb(ids: number[]): Promise<number>;
 }
 
-/** A mask of rows × columns cells, 1 = may attend; the first row is the query at `start`. */
+/** A mask of rows × columns cells, 1 = may attend; row 0 belongs to the query at position `start`. */
 export interface Mask {
   rows: number;
   columns: number;
@@ -119,13 +121,13 @@ export interface KeyValue {
   value: Tensor;
 }
 
-/** A factor √square, and its symbol in a formula: "" if nothing is scaled. */
+/** A factor √square, and its symbol in a formula, which is "" if nothing is scaled. */
 export interface Scale {
   square(config: ModelConfig): number;
   symbol: string;
 }
 
-/** The divisor of a layer norm: `of` a variance, the sum of squares divided by `count`. */
+/** The divisor of a layer norm: `of` computes it from the variance, which is the sum of squares divided by `count`. */
 export interface Deviation {
   of(variance: number): number;
   count(width: number): number;
@@ -134,33 +136,35 @@ export interface Deviation {
 }
 
 /**
- * The steps of a forward pass that a classic mistake replaces; forward.ts has the paper's version.
- * If a step is an object, `of` computes it, and its other fields explain it.
+ * The steps of a forward pass that a classic mistake can replace; forward.ts has the paper's version. If a step is an
+ * object, `of` computes it, and the other fields explain it.
  */
 export interface Steps {
   readIds(sourceIds: number[], targetIds: number[], padId: number): Sentence;
   embeddingScale: Scale;
-  /** The exponent of a dimension is `count` / d_model. */
+  /** The exponent of a dimension is `count` / d_model, where `pair` is the index of its sine and cosine. */
   exponent: { count(pair: number, isCosine: number): number; symbol(isCosine: number): string };
   preNorm(config: ModelConfig): boolean;
-  /** The residual, to which a sub-layer's output is added: the stream, or its layer norm. */
+  /** What a sub-layer's output is added to: the stream, or (if `normed`) its layer norm. */
   shortcut: { of(run: Run, name: string, x: Tensor): Tensor; normed: boolean };
   deviation: Deviation;
-  /** The norm that ends a stack; "plain" has no learned weights. */
+  /** The norm at the end of a stack; "plain" has no learned weights. */
   finalNorm(config: ModelConfig): "learned" | "plain" | "none";
-  /** The index, among length · heads rows of a projection, of a position's row in a head. */
+  /** The row of a projection, seen as length · heads rows, that holds a position's vector in a head. */
   headRow(position: number, head: number, length: number, heads: number): number;
   scoreScale: Scale;
   targetMask(ids: number[], rows: number, padId: number, start: number): Mask;
   memoryMask(sourceIds: number[], targetIds: number[], rows: number, padId: number, start: number): Mask;
-  /** `side`: the side of the keys and values of cross-attention. */
+  /** `side`: the side from which cross-attention takes its keys and values. */
   crossKeyValue: { of(run: Run, name: string, x: Tensor, memory: KeyValue): KeyValue; side: Side };
-  /** The replacement of a score that the mask hides; `text` is the key of its explanation. */
+  /** What replaces a score that the mask hides; `text` is the key of its explanation. */
   blocked: { of(score: number): number; text: string };
-  /** `over`: the axis along which the weights sum to 1. */
+  /** `over`: whether the weights of one query sum to 1 over the keys, or those of one key over the queries. */
   softmax: { of(scores: Tensor): Tensor; over: "key" | "query" };
   lateMask: { of(weights: Tensor, mask: Mask): Tensor; masks: boolean };
-  /** The scores of the words, whose log-softmax gives the log probabilities; `python` computes them from `logits`. */
+  /**
+   * The scores whose log-softmax gives the words' log probabilities; `python` is code that computes them from `logits`.
+   */
   wordScores: { of(logits: Tensor): Tensor; symbol: string; python: string[] };
 }
 
@@ -172,28 +176,28 @@ export interface Sentence {
 
 // Changes
 
-/** One cell of a mask: query, key, whether the query may attend to the key. */
+/** One changed cell of a mask: query, key, and whether the query may attend to the key. */
 export type MaskCell = [query: number, key: number, allowed: boolean];
 
-/** One row of attention weights written by hand; missing weights are 0. */
+/** One row of attention weights that is set by hand; missing weights are 0. */
 export type WeightRow = [head: number, query: number, weights: number[]];
 
-/** Rows of a point that come from another sentence. */
+/** Rows of a point that are replaced by rows of another sentence. */
 export interface PatchedRows {
   point: string;
   positions: [here: number, there: number][];
   heads?: number[];
 }
 
-/** A patch as the engine takes it: the other sentence as ids. */
+/** A patch in the engine's format: the other sentence as ids. */
 export interface Patch extends PatchedRows, Sentence {}
 
-/** A patch as the reader gives it: the other sentence as text. */
+/** A patch in the reader's format: the other sentence as text. */
 export interface TextPatch extends PatchedRows {
   sentence: string;
 }
 
-/** What is changed in a forward pass; the keys of the records are the names of attentions. */
+/** What is changed in a forward pass. The keys of the records are names of attentions. */
 export interface ChangesWith<AnyPatch> {
   ablated: Record<string, number[]>;
   masks: Record<string, MaskCell[]>;
@@ -206,35 +210,35 @@ export interface ChangesWith<AnyPatch> {
 }
 export type Changes = ChangesWith<Patch>;
 
-/** Changes as the reader makes them, including the sentence and the forced beginning of its output. */
+/** The changes that a reader makes, including the sentence and the forced beginning of its output. */
 export type TextChanges = ChangesWith<TextPatch> & { source?: string; prefix?: string };
 
-/** A classic mistake, as the table of Python's `watch/inspection/mistakes.toml` has it. */
+/** A classic mistake, as in Python's `watch/inspection/mistakes.toml`. */
 export interface Mistake {
   id: string;
-  /** The first point that differs in this model; null if none differs. */
+  /** The first point that the mistake changes in this model, or null if it changes none. */
   first: string | null;
-  /** Patterns of the points whose formula changes. */
+  /** Patterns of the points whose formula the mistake changes. */
   at: string[];
-  /** Whether decoding may use a cache. */
+  /** Whether decoding with this mistake may use a cache. */
   causal: boolean;
-  /** Whether source and target must be padded to one length. */
+  /** Whether this mistake needs source and target padded to the same length. */
   one_length: boolean;
 }
 
 // Searching
 
-/** A run's settings of a search. */
+/** A run's settings for the search. */
 export interface Decoding {
   beam_size: number;
   length_penalty: number;
-  /** The number of tokens by which an output may exceed its source. */
+  /** The number of tokens by which an output may be longer than its source. */
   extra_length: number;
-  /** The largest number of tokens of a source, with eos. */
+  /** The maximum number of tokens of a source, including eos. */
   max_source: number;
 }
 
-/** One finished output; `ids` end with eos. Log probabilities are natural logarithms. */
+/** One finished output; `ids` ends with eos. Log probabilities are natural logarithms. */
 export interface Hypothesis {
   ids: number[];
   tokens: string[];
@@ -246,12 +250,12 @@ export interface Hypothesis {
 
 export type NodeState = "kept" | "finished" | "pruned";
 
-/** A candidate token of a search, or the root. The root stands for <bos>: its parent is null, its position −1. */
+/** A candidate token of a search, or the root, which stands for <bos>: its parent is null, its position −1. */
 export interface TreeNode extends WeighedNode {
   text: string;
 }
 export interface WeighedNode {
-  /** Its index in the tree. */
+  /** Its index in the tree's list of nodes. */
   id: number;
   parent: number | null;
   position: number;
@@ -259,7 +263,7 @@ export interface WeighedNode {
   tokenLogProb: number;
   logProb: number;
   state: NodeState;
-  /** Only for a finished output. */
+  /** Set only for a finished output. */
   score: number | null;
 }
 
@@ -301,7 +305,7 @@ export interface TurnedRow {
   weights: number[];
 }
 
-/** A row of the target, and two words that compete for what it writes. */
+/** A row of the target, and two words that compete for the position that it predicts. */
 export interface RowWords {
   row: number;
   word: number;
@@ -321,7 +325,9 @@ interface AnyEngine {
   trace(request: TraceRequest): Promise<Trace>;
   search(request: SearchRequest): Promise<SearchResult>;
   gradients(request: TraceRequest, asked: RowWords): Promise<number[] | null>;
-  /** Returns the weights that the page has: all, those that it has fetched, or a recording's layer norms. */
+  /**
+   * Returns a model with the weights that this page has: all, those fetched so far, or only a recording's layer norms.
+   */
   model(step?: number | null): Promise<Model>;
 }
 
@@ -348,13 +354,13 @@ export type Engine = LiveEngine | DistantEngine | RecordedEngine;
 
 // Tokenizers
 
-/** A tokenizer as Python's `to_dict` gives it; its tokens by id. The kinds are in tokenizers.ts. */
+/** A tokenizer in the format of Python's `to_dict`, with its tokens by id. tokenizers.ts lists the kinds. */
 export interface TokenizerData {
   kind: string;
   tokens: string[];
-  /** Whether each text begins with `<bos>`; words and characters only. */
+  /** Whether each text begins with `<bos>`; only for words and characters. */
   with_bos?: boolean;
-  /** Whether each source ends with `<eos>`; by default, it does. */
+  /** Whether each source ends with `<eos>`; true by default. */
   with_eos?: boolean;
 }
 
@@ -372,13 +378,13 @@ export interface RecordedTexts {
   with_eos?: boolean;
 }
 
-/** An imported tokenizer: a sentencepiece model cuts texts, and another or the same joins them. */
+/** An imported tokenizer: one sentencepiece model cuts texts, and another one (or the same) joins pieces. */
 export interface MarianData extends TokenizerData {
   cutter: CutterData;
   joiner: JoinerData;
 }
 
-/** The pieces of a model in its order, and its normalisation. */
+/** The pieces of a model, in its order, and its normalisation. */
 export interface CutterData {
   kind: "unigram" | "bpe";
   pieces: string[];
@@ -386,29 +392,29 @@ export interface CutterData {
   types: number[];
   /** The replacements of characters, in sentencepiece's format. */
   characters: Bytes;
-  /** Whether a text begins with a space. */
+  /** Whether each text gets a space in front. */
   prefix: boolean;
-  /** Whether runs of spaces become one, and spaces at the ends are removed. */
+  /** Whether runs of spaces become one space, and spaces at the ends are removed. */
   trimmed: boolean;
   /** Whether spaces become "▁". */
   escaped: boolean;
 }
 
-/** How pieces are joined; the type of each token is that of the joining model's piece. */
+/** How pieces are joined. The type of each token is that of its piece in the joining model. */
 export interface JoinerData {
   types: number[];
   prefix?: boolean;
   trimmed?: boolean;
 }
 
-/** Texts ↔ ids; `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
+/** Converts texts to ids and back. `encode` adds neither bos nor eos, and `decode` leaves special tokens out. */
 export interface Tokenizer {
   kind: string;
-  /** Whether the page may suggest tokens to a reader who types; pieces of words would not help. */
+  /** Whether the page may suggest tokens to a reader who types; pieces of words would not help a reader. */
   suggestsTokens: boolean;
   /** Whether "▁" is a token of its own, so that no token begins with a space. */
   spaceIsToken: boolean;
-  /** The id that ends a source: that of <eos>, or of <pad>, which is masked, if sources have no end. */
+  /** The id that ends a source: <eos>, or, if sources have no end token, <pad>, which is masked. */
   eosId: number;
   encode(text: string): number[];
   decode(ids: number[]): string;
@@ -418,14 +424,14 @@ export interface Tokenizer {
 
 // Data from Python
 
-/** The points of one sentence as PyTorch computed them. */
+/** The points of one sentence, as PyTorch computed them. */
 export interface RecordedTrace {
   source_ids: number[];
   target_ids: number[];
   dtype: Packed["dtype"];
   points: Slice[];
   data: Bytes;
-  /** The columns of logits and log_probs; null if they have a column for each word. */
+  /** The words whose columns logits and log_probs have; null if they have all columns. */
   words: RecordedWords | null;
 }
 
@@ -455,39 +461,42 @@ export interface RecordedSearch {
   tree: RecordedNode[];
 }
 
-/** A snapshot of the training; without data, its weights are fetched from the host. */
+/** A snapshot of the training. If `data` is null, its weights are fetched from the host. */
 export interface Checkpoint {
   step: number;
   data: Bytes | null;
-  /** By how much shrinking the weights has changed log p of the page's translation; fetched weights are not shrunk. */
+  /** How much log p of the page's translation changed when the weights were shrunk; absent for fetched weights. */
   loss?: number;
 }
 
 /** The texts of the interface, by language and key. */
 export type Strings = Record<"en" | "zh", Record<string, string>>;
 
-/** The story: when it opens by itself, and two sentences in which one word decides another; [] = the own sentence. */
+/**
+ * The guided story: when it opens by itself, and two sentences in which one word decides another. [] stands for the
+ * page's own sentence.
+ */
 export interface StoryData {
   opens: "never" | "first" | "always";
   pair: string[];
 }
 
-/** The word that the stage lights first in a sentence, its rival, and the effect of each head on the word. */
+/** The word that the stage highlights first in a sentence, its rival, and the effect of each head on the word. */
 export interface Opening {
-  /** The output, with <eos>, in which this was measured. */
+  /** The output, including <eos>, for which this was measured. */
   ids: number[];
-  /** The place of the word in the output, from 0. */
+  /** The position of the word in the output, from 0. */
   row: number;
-  /** The id of its rival. */
+  /** The id of the word's rival. */
   rival: number;
   /**
-   * For each attention (name such as "decoder.layers.1.cross_attention"), by head: the probability of the word when
-   * this head is switched off, and the margin log p(word) − log p(rival) then.
+   * For each attention (such as "decoder.layers.1.cross_attention") and each of its heads: the word's probability and
+   * its margin, log p(word) − log p(rival), when this head is switched off.
    */
   without: Record<string, { probability: number; margin: number }[]>;
   /**
-   * A row of cross-attention that, turned to another source word, makes the model write the rival: head, the source
-   * positions from → to, and both words' probabilities afterwards; null if no single row does.
+   * A row of cross-attention that makes the model write the rival when it is turned from one source position to
+   * another: the head, the positions, and both words' probabilities afterwards. Null if no single row does.
    */
   turn: { attention: string; head: number; from: number; to: number; word: number; rival: number } | null;
 }
@@ -495,7 +504,7 @@ export interface Opening {
 /** The data of a page, written by glassformer/watch/explorer/payload.py. */
 export interface Payload {
   format_version: number;
-  /** Whether the page shows PyTorch's numbers of one sentence, and cannot compute others. */
+  /** Whether the page only shows PyTorch's numbers of one sentence and cannot compute others. */
   recorded: boolean;
   name: string;
   config: ModelSettings;
@@ -503,10 +512,10 @@ export interface Payload {
   mistakes: Mistake[];
   parameters: number;
   decoding: Decoding;
-  /** The sentence that is translated first. */
+  /** The sentence that is translated when the page opens. */
   sentence: string;
   examples: string[];
-  /** The openings of the page's sentence and of the examples, as far as Python has measured them. */
+  /** The openings that Python has measured, of the page's sentence and of the examples. */
   openings: Record<string, Opening>;
   /** The languages of source and target as BCP 47 tags; "" if unknown. */
   languages: Record<Side, string>;
@@ -517,9 +526,9 @@ export interface Payload {
   /** The style sheet. */
   styles: string;
   source: TokenizerData | RecordedTexts;
-  /** null: the source's tokenizer is used. */
+  /** null: source and target share one tokenizer. */
   target: TokenizerData | RecordedTexts | null;
-  /** null: the model is too large for a page; of a recording, only the layer norms. */
+  /** null: the model is too large for a page. A recording has only the layer norms. */
   weights: Packed | null;
   /** The step of the run's best weights. */
   step: number | null;
@@ -529,22 +538,22 @@ export interface Payload {
   search: RecordedSearch | null;
   host: { url: string } | null;
   checkpoints: Checkpoint[];
-  /** Steps of checkpoints that did not fit into the page. */
+  /** Steps of checkpoints that were left out because they did not fit into the page. */
   left_out: number[];
   alignment?: { layer: number; heads: number[] } | null;
 }
 
-/** Changes as Python reads them. */
+/** Changes in the format that Python reads. */
 export type WireChanges = ChangesWith<PatchedRows & { source_ids: number[]; target_ids: number[] }>;
 
-/** A forward pass as Python reads it. */
+/** A forward pass in the format that Python reads. */
 export interface WireTrace {
   source_ids: number[];
   target_ids: number[];
   changes: WireChanges;
 }
 
-/** The requests to Python behind the page and its answers, by kind. */
+/** What the page can ask Python behind it, by kind of request. `Answers` has the replies. */
 interface Questions {
   payload: Record<never, never>;
   trace: WireTrace & { names: string[] | null };
@@ -560,11 +569,11 @@ interface Questions {
   };
   checkpoint: { step: number };
   gradient: WireTrace & RowWords;
-  /** `rows`: only these rows of each matrix. */
+  /** `rows`: which rows of each matrix to send; null: all. */
   parameters: { names: string[]; rows: number[] | null; checkpoint: number | null };
 }
 interface Answers {
-  /** {buffer: n} in place of numbers means the n-th buffer. */
+  /** {buffer: n} in place of numbers refers to the n-th buffer. */
   payload: { payload: unknown };
   trace: { names: string[]; points: Slice[] };
   difference: { first: string | null };
@@ -590,18 +599,18 @@ export interface Cell {
   index: number[];
 }
 
-/** A row of an explanation's table; `from` gives the cells of `left` and `right`, or of `value`. */
+/** A row of an explanation's table. `from` has the cells of `left` and `right`, or that of `value`. */
 export interface Part {
   label: string;
   left?: number;
   right?: number;
   value?: number;
   from?: Cell[];
-  /** Whether this is the explained number's own row. */
+  /** Whether this row belongs to the explained number itself. */
   own?: boolean;
 }
 
-/** An intermediate result beside an explanation's table. */
+/** An intermediate result that is shown with an explanation's table. */
 export interface Step {
   label: string;
   text: string;
@@ -609,7 +618,7 @@ export interface Step {
   from?: Cell[];
 }
 
-/** A number's arithmetic as Python: named inputs, and lines that compute `result`. */
+/** A number's arithmetic as Python code: named inputs, and lines that compute `result`. */
 export interface Code {
   inputs: Record<string, number | number[]>;
   lines: string[];
@@ -617,13 +626,13 @@ export interface Code {
 
 /** The explanation of a number. */
 export interface Explanation extends Cell {
-  /** The traced number. */
+  /** The number in the trace. */
   result: number;
   /** The formula with symbols. */
   formula: string;
   /** The formula with numbers. */
   numbers?: string;
-  /** Numbers whose sum is `result`, up to `difference`, the rounding of float32. */
+  /** Numbers that sum to `result`, up to `difference`, the rounding error of float32. */
   terms: number[];
   difference: number;
   parts: Part[];
@@ -635,11 +644,11 @@ export interface Explanation extends Cell {
   stepsFirst?: boolean;
   /** The changes that affect this number. */
   notes: string[];
-  /** Absent where the numbers are not on this page. */
+  /** Absent if the numbers are not on this page. */
   code?: Code;
 }
 
-/** The tokens along a point's rows and columns; null for dimensions. */
+/** The tokens of a point's rows and columns; null if an axis counts dimensions. */
 export interface Labels {
   rows: string[];
   columns: string[] | null;
@@ -647,12 +656,12 @@ export interface Labels {
   columnSide?: Side;
 }
 
-/** The part of a view that explanations read. */
+/** What explanations read from a view. */
 export interface Explained {
   config: ModelConfig;
   engine: Engine;
   changes: { patches: TextPatch[] };
-  /** Present before a number can be chosen. */
+  /** Null until a sentence has been computed. */
   result: { current: Sentence & { trace: Trace; changes: Changes } } | null;
   t(key: string, ...values: (string | number)[]): string;
   labels(name: string): Labels;
