@@ -1,8 +1,9 @@
-// Ask while the reader types: only the answer to the latest question is shown.
+// Requests while the reader types: only the answer to the latest question is shown.
 
 /**
- * Returns a function that asks a question after `wait` milliseconds, unless it is called again meanwhile; a question
- * that is under way is then aborted, and its answer or error is not shown. Returns null asks nothing
+ * Returns a function that asks a question after `wait` milliseconds, unless it is called again before then. A new call
+ * also aborts a pending question, whose answer or error is not shown. The question null cancels without asking
+ * anything.
  */
 export function asksLatest<Question, Answer>(
   ask: (question: Question, signal: AbortSignal) => Promise<Answer>,

@@ -1,4 +1,4 @@
-// Files and texts that come from outside: a chosen file, or whatever is dropped onto the page.
+// Files and texts from outside the page: a chosen file, or whatever is dropped onto the page.
 import { button, element, refill } from "../ui/dom.ts";
 import { asksLatest } from "./asking.ts";
 import { inWords, translateFile } from "./service.ts";
@@ -10,14 +10,14 @@ const upload = element("input", { type: "file", hidden: true });
 const choose = button("", () => upload.click());
 const said = element("p", { className: "message", role: "status" });
 
-/** The button for files, and what became of the file. */
+/** The button for choosing a file, and a message about the file's translation. */
 export const fileRow = element("div", { className: "bar files" }, choose, upload, said);
 
 let kinds: string[] = [];
 let languages = () => ({ source: "", target: "" });
 let shown: () => Child = () => t("file.hint", kinds.join(t("comma")));
 
-/** Sets the suffixes of the files that the service translates, and a function that returns the chosen languages. */
+/** Sets the suffixes of the files that the service translates, and the function that returns the chosen languages. */
 export function translateFiles(suffixes: string[], chosen: typeof languages) {
   [kinds, languages] = [suffixes, chosen];
   upload.accept = kinds.join(",");
@@ -25,7 +25,7 @@ export function translateFiles(suffixes: string[], chosen: typeof languages) {
   drawFiles();
 }
 
-/** Draws the button and what became of the file, in the reader's language. */
+/** Draws the button and the message about the file, in the reader's language. */
 export function drawFiles() {
   refill(choose, t("file"));
   refill(said, shown());
@@ -55,13 +55,13 @@ const latest = asksLatest(
   0,
 );
 
-/** Returns the name under which the translation of a file is saved: page.fr.html for page.html. */
+/** Returns the name under which a file's translation is saved, such as page.fr.html for page.html. */
 function translatedName({ name }: File, language: string) {
   const dot = name.lastIndexOf(".");
   return `${name.slice(0, dot)}.${language}${name.slice(dot)}`;
 }
 
-/** Translates a file; what was said about the file before goes. */
+/** Translates a file; first removes the message about the file before. */
 function give(file: File) {
   const isServed = kinds.some((kind) => file.name.toLowerCase().endsWith(kind));
   latest(isServed ? file : null);
@@ -75,7 +75,10 @@ upload.addEventListener("change", () => {
   upload.value = "";
 });
 
-/** Takes files and texts that are dropped onto the page; the text field itself takes texts where they are dropped. */
+/**
+ * Accepts files and texts that are dropped anywhere on the page. Texts dropped on the text field are left to the
+ * browser.
+ */
 export function takeDropped(field: HTMLElement, take: (text: string) => void) {
   let isOwn = false; // whether the dragged object comes from this page
   const isWanted = ({ dataTransfer, target }: DragEvent) => {

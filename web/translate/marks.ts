@@ -1,14 +1,14 @@
-// What the page marks in a translation: its words, how sure the model was of each, and the words aligned to them.
-// Offsets count characters (code points), as the service's do.
+// What the page marks in a translation: the words, the model's confidence in each word, and the words aligned to it.
+// Offsets count characters (code points), like those of the service.
 import type { Link, Span, Word } from "./types.ts";
 
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const UNSURE = 0.5;
 
 /**
- * Returns the words of a sentence, runs of characters without white space, each with the product of its tokens'
- * probabilities and its least probable token; null where the tokens are not those of the text, as in a wording that the
- * reader has chosen.
+ * Returns the words of a sentence (runs of characters without white space), each with the product of its tokens'
+ * probabilities and the index of its least probable token. Both are null if the tokens do not spell the text, as in
+ * another wording that the reader has chosen.
  */
 export function wordsOf(
   text: string,
@@ -26,7 +26,7 @@ export function wordsOf(
   }));
 }
 
-/** Returns whether the model gave a word less than one half. */
+/** Returns whether the model gave a word a probability below one half. */
 export function isUnsure({ probability }: Word) {
   return probability !== null && probability < UNSURE;
 }
@@ -39,8 +39,8 @@ export function sourcesOf(links: readonly Link[], offset: number): Span[] {
 }
 
 /**
- * Returns the words of a translation that are aligned to the source word at this offset; a caret at the end of a word
- * belongs to it.
+ * Returns the words of a translation that are aligned to the source word at this offset. An offset at the end of a word
+ * counts as inside it.
  */
 export function targetsOf(links: readonly Link[], offset: number): Span[] {
   return links
@@ -60,7 +60,10 @@ function spansOf(text: string) {
   });
 }
 
-/** Returns the tokens of each word, or null if the tokens do not spell the words. A token may be a byte of a character. */
+/**
+ * Returns the tokens of each word, or null if the tokens do not spell the words. A token may be one byte of a
+ * character.
+ */
 function tokensOf(words: readonly { text: string }[], tokens: readonly string[]) {
   const encoder = new TextEncoder();
   const bytes = words.flatMap(({ text }, word) => [...encoder.encode(text)].map((byte) => ({ byte, word })));

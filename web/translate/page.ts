@@ -1,4 +1,4 @@
-// The translation page of `glassformer serve`: a text, its translation while the reader types, and what the model says
+// The translation page of `glassformer serve`: a text, its translation while the reader types, and the model's data
 // about each sentence and word.
 import { button, chooser, element, refill } from "../ui/dom.ts";
 import { asksLatest } from "./asking.ts";
@@ -10,9 +10,9 @@ import { data, hasText, nameOf, number, percent, reader, t } from "./words.ts";
 
 import type { Language, Sentence, ServiceSettings, Shown, Span, Wording } from "./types.ts";
 
-/** Milliseconds after the last key; the service translates a short text in less. */
+/** Waiting time after the last key, in milliseconds; the service translates a short text in less. */
 const WAIT = 80;
-/** The source language that the service chooses. */
+/** Stands for the source language that the service detects. */
 const DETECTED = "auto";
 
 const state = {
@@ -21,20 +21,20 @@ const state = {
   limit: Infinity,
   from: "",
   to: "",
-  /** The language that was last detected; "" if there is none */
+  /** The language that was detected last, or "". */
   detected: "",
-  /** The translation of the text as it is now; null if there is none yet */
+  /** The translation of the current text, or null if there is none yet. */
   shown: null as Shown | null,
   selected: 0,
   /** The token that was clicked in the chosen sentence; null if there is none. */
   token: null as number | null,
-  /** Wordings that the reader has chosen, by their source sentences */
+  /** Wordings that the reader has chosen, by source sentence. */
   chosen: new Map<string, Wording>(),
-  /** Returns what is said under the boxes, in the reader's language */
+  /** Returns the message under the boxes, in the reader's language. */
   said: () => "",
 };
 
-// What the page consists of
+// The elements of the page
 
 const source = element("textarea", {
   id: "source",
@@ -75,7 +75,7 @@ const copy = button("", async () => {
 const legend = element("p", { className: "legend" });
 const follow = scrollTogether(source, target);
 
-/** Puts the parts of the page in their places. */
+/** Puts the elements of the page together. */
 function build({ keyRequired, supportedFilesFormat }: ServiceSettings) {
   keyField.hidden = !keyRequired;
   copy.hidden = !navigator.clipboard;
@@ -110,7 +110,7 @@ function build({ keyRequired, supportedFilesFormat }: ServiceSettings) {
   draw();
 }
 
-/** Draws everything around the boxes, in the reader's language. */
+/** Fills in every text except those inside the boxes, in the reader's language. */
 function drawWords() {
   document.documentElement.lang = reader.language;
   document.title = `${t("title")} – glassformer`;
@@ -133,7 +133,7 @@ function drawWords() {
 
 // Languages
 
-/** Draws what is chosen of the languages. */
+/** Draws the choice of languages. */
 function drawLanguages() {
   const targets = targetsFrom(state.from);
   if (!targets.includes(state.to)) state.to = targets[0];
@@ -157,14 +157,14 @@ function drawLanguages() {
   drawDetected();
 }
 
-/** Replaces the only child of an element; if the old child has the focus, the new one gets it. */
+/** Replaces the only child of an element. If the old child had the focus, the new one gets it. */
 function refillInFocus(parent: HTMLElement, child: HTMLElement) {
   const hasFocus = parent.contains(document.activeElement);
   refill(parent, child);
   if (hasFocus) child.focus();
 }
 
-/** Draws which language was detected, and what depends on it. */
+/** Shows which language was detected, and updates what depends on it. */
 function drawDetected() {
   const code = sourceLanguage();
   swap.disabled = !code || !serves(state.to, code);
@@ -179,13 +179,13 @@ function nameIn(code: string) {
   return nameOf(state.languages.find((one) => one.code === code) ?? { code, name: code, targets: [] });
 }
 
-/** Returns the languages that a language, or one that is detected, can be translated into. */
+/** Returns the languages into which `code` can be translated; with DETECTED, the detected language counts. */
 function targetsFrom(code: string): string[] {
   const fitting = state.languages.filter((one) => code === DETECTED || one.code === code);
   return [...new Set(fitting.flatMap((one) => one.targets.filter((other) => other !== one.code)))];
 }
 
-/** Returns whether a model translates from a language into another one. */
+/** Returns whether some model translates from one language into the other. */
 function serves(from: string, to: string) {
   return targetsFrom(from).includes(to);
 }
@@ -195,7 +195,7 @@ function sourceLanguage() {
   return state.from === DETECTED ? state.detected : state.from;
 }
 
-/** Exchanges the languages, and the text with its translation. */
+/** Swaps the languages, and replaces the text by its translation. */
 function swapLanguages() {
   const [before, text] = [source.value, state.shown ? translation() : source.value];
   [state.from, state.to] = [state.to, sourceLanguage()];
@@ -205,9 +205,9 @@ function swapLanguages() {
   if (text.trim()) refill(target, before);
 }
 
-// Translate
+// Translating
 
-/** Says something under the boxes; `isBad`: that something went wrong. */
+/** Shows a message under the boxes; `isBad`: whether it reports an error. */
 function say(words: () => string, isBad = false) {
   state.said = words;
   message.textContent = words();
@@ -242,7 +242,7 @@ const question = asksLatest(
   WAIT,
 );
 
-/** Asks for the translation of the text as it is now; until it arrives, the old one is marked as old. */
+/** Requests the translation of the current text. Until it arrives, the old translation is marked as outdated. */
 function changed() {
   const text = source.value;
   const isTooLong = sizeOf(text) > state.limit;
@@ -290,7 +290,7 @@ function sourceOf({ source }: Sentence) {
   return (state.shown?.points ?? []).slice(...source).join("");
 }
 
-/** Returns the text of the translation and what is between its sentences, in order. */
+/** Returns the sentences of the translation and the text between them, in order. */
 function pieces() {
   const { text, sentences } = state.shown?.translated ?? { text: "", sentences: [] };
   const points = [...text];
@@ -301,16 +301,16 @@ function pieces() {
   }));
 }
 
-/** Returns the translation in the wordings that the reader has chosen. */
+/** Returns the translation, with the wordings that the reader has chosen. */
 function translation() {
   return pieces()
     .map(({ between, sentence }) => between + (sentence ? wordingOf(sentence).text : ""))
     .join("");
 }
 
-// Draw
+// Drawing
 
-/** Draws the translation, the source's words behind the text field, and what is said about the chosen sentence. */
+/** Draws the translation, the source words behind the text field, and the details of the chosen sentence. */
 function draw() {
   target.setAttribute("aria-busy", "false");
   refill(
@@ -345,7 +345,7 @@ function drawn(sentence: Sentence, at: number) {
   return element("span", { className: "sentence", "data-sentence": at }, children, remarksOn("small", said));
 }
 
-/** Returns an element that says why a sentence may be wrong or has no translation; null if it says nothing. */
+/** Returns an element that says why a sentence may be wrong or was not translated; null if there is nothing to say. */
 function remarksOn(tag: "small" | "p", { status, reasons = [] }: Pick<Wording, "status" | "reasons">) {
   if (status === "empty") return element(tag, { className: "reason soft" }, ` (${t("empty")})`);
   const all = reasons.length > 0 || status === "ok" ? reasons : [status];
@@ -353,7 +353,7 @@ function remarksOn(tag: "small" | "p", { status, reasons = [] }: Pick<Wording, "
   return words.length > 0 && element(tag, { className: "reason bad" }, ` ⚠ ${words.join(t("comma"))}`);
 }
 
-/** Returns in words how sure one may be of a sentence, as far as that is known. */
+/** Returns a text about how likely a sentence is to be right, as far as this is known. */
 function confidenceIn({ exact, close }: NonNullable<Wording["confidence"]>) {
   const parts = [
     exact !== null && t("confidence.exact", percent(exact)),
@@ -362,7 +362,9 @@ function confidenceIn({ exact, close }: NonNullable<Wording["confidence"]>) {
   return parts.filter(Boolean).join(" ");
 }
 
-/** Returns the source with an element for each of its aligned words; the text field in front of it shows the text. */
+/**
+ * Returns the source with an element for each aligned word. It lies behind the text field, which shows the text itself.
+ */
 function mirrored({ points, translated }: Shown) {
   let end = 0;
   const words = translated.sentences.flatMap((sentence, at) =>
@@ -382,12 +384,12 @@ function mirrored({ points, translated }: Shown) {
   return [children, points.slice(end).join("")];
 }
 
-/** Returns different spans in the order of the text. */
+/** Returns the spans without duplicates, in the order of the text. */
 function unique(spans: Span[]) {
   return [...new Map(spans.map((span) => [span[0], span])).values()].sort(([a], [b]) => a - b);
 }
 
-/** Draws what is said about the chosen sentence. `wordings`: the wordings to choose from. */
+/** Draws the details of the chosen sentence. `wordings`: the alternatives to choose from. */
 function drawAbout(wordings: string[]) {
   const { shown, selected } = state;
   const sentences = shown?.translated.sentences ?? [];
@@ -438,8 +440,8 @@ function drawAbout(wordings: string[]) {
 }
 
 /**
- * Returns a link to the explorer, at what speaks for the clicked word or else at the sentence, or, if the model has no
- * explorer, a text that says so. A wording that the reader has chosen is forced there.
+ * Returns a link to the explorer, which explains the clicked word, or else the sentence; or a text that says that the
+ * model has no explorer. If the reader has chosen a different wording, the link forces that output.
  */
 function why({ model, explorer }: Shown, text: string, wording: Wording) {
   if (explorer !== 200)
@@ -462,7 +464,7 @@ function why({ model, explorer }: Shown, text: string, wording: Wording) {
 
 // Other wordings
 
-/** Shows the wordings of a sentence, best first. */
+/** Requests and shows the other wordings of a sentence, best first. */
 async function showOthers(at: number) {
   const { shown } = state;
   const sentence = shown?.translated.sentences[at];
@@ -485,7 +487,7 @@ async function showOthers(at: number) {
   }
 }
 
-/** Returns the languages of a translation. */
+/** Returns the source and target language of a translation. */
 const directionOf = ({ from, to }: Shown) => ({ source: from, target: to });
 
 /** Replaces a sentence by another wording. */
@@ -501,7 +503,10 @@ async function choose(sentence: Sentence, text: string) {
   focusWord(target.querySelector(`.sentence[data-sentence="${selected}"] .word`));
 }
 
-/** Returns a wording with what the model says about its words, or without, if the model would go on after it. */
+/**
+ * Returns a wording with the model's data about its words, or without them if the model would continue the sentence
+ * after it.
+ */
 async function worded(shown: Shown, from: string, text: string): Promise<Wording> {
   const unknown = { text, status: "ok", tokens: [], token_log_probs: [], links: [] };
   try {
@@ -514,12 +519,12 @@ async function worded(shown: Shown, from: string, text: string): Promise<Wording
 
 // Words
 
-/** Returns the sentence and the offset that an element of a word is about. */
+/** Returns the index of the sentence and the offset that a word's element stands for. */
 function placeOf(word: Element): [sentence: number, begin: number] {
   return [Number(word.getAttribute("data-sentence")), Number(word.getAttribute("data-begin"))];
 }
 
-/** Lights words and the words aligned to them, on both sides; nothing for null. */
+/** Highlights a word and the words aligned to it, on both sides; null removes the highlight. */
 function light(word: Element | null) {
   for (const lit of document.querySelectorAll(".lit")) lit.classList.remove("lit");
   if (!word || !state.shown) return;
@@ -534,12 +539,12 @@ function light(word: Element | null) {
       ?.classList.add("lit");
 }
 
-/** Returns the word of the translation at an event. */
+/** Returns the word of the translation on which an event happened. */
 function wordAt(event: Event): HTMLElement | null {
   return event.target instanceof Element ? event.target.closest(".word") : null;
 }
 
-/** Moves the focus to a word of the translation, the only one that Tab reaches. */
+/** Gives the focus to a word of the translation, and makes it the only word that Tab reaches. */
 function focusWord(word: HTMLElement | null) {
   if (!word) return;
   target.querySelector('[tabindex="0"]')?.setAttribute("tabindex", "-1");

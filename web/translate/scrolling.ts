@@ -1,9 +1,9 @@
 // Two boxes that scroll together.
 
 /**
- * Lets two boxes scroll together, each by the same share of its own length. The box that the reader used last leads;
- * when the other one moves, as it does when its text becomes shorter, nothing follows it. Returns a function that makes
- * the other box follow, for a text that has changed.
+ * Makes two boxes scroll together, so that both are at the same fraction of their own length. The box that the reader
+ * used last leads. If the other box scrolls by itself, as when its text becomes shorter, the leader stays. Returns a
+ * function that realigns the other box, to be called when a text has changed.
  */
 export function scrollTogether(first: HTMLElement, second: HTMLElement) {
   let [leader, follower] = [first, second];

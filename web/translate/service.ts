@@ -1,15 +1,15 @@
-// Requests to the service, and in words why one was refused.
+// Requests to the service, and messages that say why a request was refused.
 import { duration, hasText, nameOf, reader, t } from "./words.ts";
 
 import type { Answer, Language } from "./types.ts";
 
-/** The reader's key. */
+/** Whether the service needs a key, and the reader's key. */
 export const access = { isNeeded: false, key: "" };
 
-/** An answer that refuses a request. */
+/** Thrown when the service refuses a request. */
 class RefusedError extends Error {
   status: number;
-  /** After how many seconds the request may be sent again. */
+  /** The number of seconds to wait before trying again. */
   wait: number;
 
   constructor(status: number, message = "", wait = 0) {
@@ -19,7 +19,7 @@ class RefusedError extends Error {
   }
 }
 
-/** A text in a language that the service does not translate from. */
+/** Thrown for a text in a language that the service does not translate from. */
 export class UnservedLanguageError extends Error {
   language: Language;
 
@@ -29,7 +29,10 @@ export class UnservedLanguageError extends Error {
   }
 }
 
-/** Returns in words why there is no answer. The service's reasons are English; Chinese reasons follow from the status. */
+/**
+ * Returns a message that says why there is no answer. The service's own reasons are in English; Chinese ones are chosen
+ * by status.
+ */
 export function inWords(error: unknown) {
   if (error instanceof UnservedLanguageError) return t("unserved", nameOf(error.language));
   if (!(error instanceof RefusedError)) return t("unreachable");
@@ -43,11 +46,11 @@ export function inWords(error: unknown) {
 export async function ask(path: string, how?: RequestInit): Promise<any> {
   const answer = await fetch(path, how);
   if (answer.ok) return answer.json();
-  const said = await answer.json().catch(() => null); // a proxy's error is a page, not JSON
+  const said = await answer.json().catch(() => null); // a proxy reports errors as HTML pages, not as JSON
   throw new RefusedError(answer.status, said?.error, Number(answer.headers.get("Retry-After")));
 }
 
-/** Asks an endpoint that wants a key, if the service has keys. */
+/** Asks an endpoint; sends the reader's key if the service needs one. */
 function askWithKey(path: string, body: FormData | string, signal?: AbortSignal) {
   if (access.isNeeded && !access.key) throw new RefusedError(401);
   const headers = {
@@ -57,7 +60,7 @@ function askWithKey(path: string, body: FormData | string, signal?: AbortSignal)
   return ask(path, { method: "POST", headers, body, signal });
 }
 
-/** What a text is translated from and into, and how. */
+/** The languages and options of a translation. */
 interface How {
   source: string;
   target: string;
@@ -70,13 +73,13 @@ export async function translate(text: string, how: How, signal?: AbortSignal): P
   return askWithKey("v1/translate", JSON.stringify({ texts: [text], links: true, ...how }), signal);
 }
 
-/** Returns the code of the language that a text is probably in. */
+/** Returns the code of a text's most probable language. */
 export async function detect(text: string, signal?: AbortSignal): Promise<string> {
   const [best] = await askWithKey("detect", JSON.stringify({ q: text }), signal);
   return best.language;
 }
 
-/** Returns the address of the translation of a file. */
+/** Returns the URL of a file's translation. */
 export async function translateFile(
   file: File,
   how: Pick<How, "source" | "target">,
@@ -88,17 +91,18 @@ export async function translateFile(
   return (await askWithKey("translate_file", form, signal)).translatedFileUrl;
 }
 
-/** The status with which the explorer of each model answers, once it is known. */
+/** The HTTP status of each model's explorer, once known. */
 const explorers = new Map<string, number>();
 
-/** Returns the status with which the explorer of a model answers, without starting it; 0 if there is no answer. */
+/** Returns the HTTP status of a model's explorer without starting it, or 0 if there is no answer. */
 export async function explorerStatus(model: string) {
   const known = explorers.get(model);
   if (known !== undefined) return known;
   try {
     const address = `explore?${new URLSearchParams({ run: model })}`;
     const { status } = await fetch(address, { method: "HEAD", headers: { Accept: "text/html" } });
-    if (status !== 503) explorers.set(model, status); // a busy service may still have an explorer
+    // 503: the service is busy, so the model may have an explorer all the same
+    if (status !== 503) explorers.set(model, status);
     return status;
   } catch {
     return 0;

@@ -1,22 +1,22 @@
-// What the page knows and what the service answers.
+// The page's own data, and the service's answers.
 
-/** A part of a text: [begin, end) in characters. */
+/** A part of a text: [begin, end), in characters. */
 export type Span = [begin: number, end: number];
 
-/** Aligned words of a sentence: source begin and end, target begin and end. */
+/** Two aligned words of a sentence: begin and end in the source, begin and end in the target. */
 export type Link = [number, number, number, number];
 
 export interface Word {
   begin: number;
   end: number;
   text: string;
-  /** The product of its tokens' probabilities; null if it is unknown. */
+  /** The product of the probabilities of its tokens; null if unknown. */
   probability: number | null;
   /** The index of its least probable token; null if its tokens are unknown. */
   token: number | null;
 }
 
-/** A translation of a sentence, and what the model says about it. */
+/** A translation of a sentence, and the model's data about it. */
 export interface Wording {
   text: string;
   status: string;
@@ -28,9 +28,9 @@ export interface Wording {
 }
 
 export interface Sentence extends Wording {
-  /** Where its source is in the reader's text. */
+  /** The position of its source in the reader's text. */
   source: Span;
-  /** Where it is in the translation. */
+  /** Its position in the translation. */
   target: Span;
 }
 
@@ -46,14 +46,14 @@ export interface Answer {
   translations: Translated[];
 }
 
-/** The translation of a text. */
+/** A text with its translation. */
 export interface Shown {
   /** The characters of the text. */
   points: string[];
   from: string;
   to: string;
   model: string;
-  /** The status with which the explorer of the model answers; 0 if it is unknown. */
+  /** The HTTP status of the model's explorer; 0 if unknown. */
   explorer: number;
   translated: Translated;
 }
@@ -72,10 +72,10 @@ export interface ServiceSettings {
   language: { source: { code: string }; target: { code: string } };
 }
 
-/** The data in the page. */
+/** The data that the server puts into the page. */
 export interface PageData {
   strings: Record<"en" | "zh", Record<string, string>>;
-  /** Maximum number of alternatives of a text. */
+  /** The maximum number of alternatives for a sentence. */
   alternatives: number;
   /** Whether the service detects languages. */
   detects: boolean;

@@ -1,4 +1,4 @@
-// One view of the explorer: its state, and what the reader can do to it. Panels draw the state.
+// One view of the explorer: its state, and the actions of the reader that change it. The panels draw the state.
 import { checkChanges, NO_CHANGES } from "../engine/changes.ts";
 import { createEngine, parity } from "../engine/engine.ts";
 import { headsWith, sharpestHeads } from "./heads.ts";
@@ -14,7 +14,7 @@ import type { Looks, PanelName, Search, Situation, SomeChanges } from "./types.t
 const PANELS: PanelName[] = ["numbers", "why", "changes", "beam", "positions", "training", "vocabulary"];
 const RECORDED_PANELS: PanelName[] = ["numbers", "why", "beam", "positions", "vocabulary"];
 
-/** Returns the app of one view; `signal` ends everything that the app starts. */
+/** Returns the app of one view; aborting `signal` ends everything that the app has started. */
 export async function createApp(payload: Payload, host: Host | null, signal: AbortSignal) {
   const engine = await createEngine(payload, host);
   const app = new App(payload, engine, signal);
@@ -32,10 +32,10 @@ export class App implements Explained {
   engine: Engine;
   signal: AbortSignal;
   sentences: Sentences;
-  /** The largest difference from PyTorch's numbers; null without numbers to compare with. */
+  /** The largest difference from PyTorch's numbers; null if the page has none to compare with. */
   parity: number | null = null;
   #store: Store<State>;
-  /** What the last result was computed from. */
+  /** The last request that could be computed; restored when a later one fails. */
   #computable: Asked;
   #run = 0;
 
@@ -67,19 +67,19 @@ export class App implements Explained {
     return { sentence, changes, search };
   }
 
-  /** The last results; panels are made after the first. */
+  /** The last results; panels are only made after the first. */
   get result() {
     const { result } = this.state;
     if (!result) throw new Error("nothing is computed yet");
     return result;
   }
 
-  /** Whether anything differs from the unchanged sentence. */
+  /** Whether the reader has changed anything. */
   get changed() {
     return isChanged(this.state);
   }
 
-  /** The names of the panels: a recording can neither be changed nor played back. */
+  /** The names of the panels. A recording has neither the panel of changes nor that of the training. */
   get panels() {
     return this.engine.live === false ? RECORDED_PANELS : PANELS;
   }
@@ -89,7 +89,7 @@ export class App implements Explained {
     return this.#store.on(keys, listener);
   }
 
-  /** Returns a string of the interface in the reader's language; {0}, {1} … are filled in. */
+  /** Returns a text of the interface in the reader's language; {0}, {1} … are filled in. */
   t = (key: string, ...values: (string | number)[]) => {
     const { strings } = this.payload;
     const text = strings[this.state.language][key] ?? strings.en[key] ?? key;
@@ -101,7 +101,7 @@ export class App implements Explained {
     return this.result.current.trace.get(name);
   }
 
-  /** Returns the tokens along a point's rows and columns, null for dimensions. */
+  /** Returns the tokens of a point's rows and columns; null if an axis counts dimensions. */
   labels(name: string) {
     return labelsOf(this.result.current, name);
   }
@@ -111,9 +111,9 @@ export class App implements Explained {
     return maskOf(this.config, this.result.current, attention);
   }
 
-  // What changes the selection
+  // Actions that change the selection
 
-  /** Changes the reader's selection. */
+  /** Changes what the reader has selected. */
   show(looks: Partial<Looks>) {
     this.#store.set(looks);
   }
@@ -124,7 +124,7 @@ export class App implements Explained {
     this.show({ selected: { name, index: [...index] }, panel: "numbers", heads });
   }
 
-  /** Has the pictures drawn anew, because the room for them has changed. */
+  /** Makes the pictures redraw themselves, because their size on the page has changed. */
   layOut() {
     this.#store.set({ layout: this.state.layout + 1 });
   }
@@ -134,7 +134,7 @@ export class App implements Explained {
     this.#store.set({ problem });
   }
 
-  /** Runs an action of the reader, and shows its error. */
+  /** Runs an action of the reader; shows its error if it fails. */
   async attempt(action: () => unknown) {
     this.complain("");
     try {
@@ -144,14 +144,14 @@ export class App implements Explained {
     }
   }
 
-  // What computes a new result
+  // Actions that compute a new result
 
-  /** Starts anew with a different sentence, with which changes are then compared. */
+  /** Starts again with a different sentence, which becomes the basis for later comparisons. */
   async open(sentence: string) {
     await this.#ask({ sentence, changes: { ...NO_CHANGES } });
   }
 
-  /** Changes the model or its input; omitted changes stay as they are. */
+  /** Changes the model or its input; changes that are not mentioned stay as they are. */
   async set(changes: SomeChanges) {
     checkChanges(changes, this.config);
     await this.#ask({ changes: { ...this.changes, ...changes } });
@@ -168,12 +168,12 @@ export class App implements Explained {
     await this.#ask({ sentence, changes: { ...NO_CHANGES, ...changes } });
   }
 
-  /** Changes beam size or length penalty. */
+  /** Sets the beam size or the length penalty. */
   async searchWith(search: Partial<Search>) {
     await this.#ask({ search: { ...this.state.search, ...search } });
   }
 
-  /** Computes the result of what is asked; a later question replaces one that is still being computed. */
+  /** Computes the result of a request. A later request replaces one that is still being computed. */
   async #ask(asked: Partial<Asked>) {
     this.#store.set({ ...asked, busy: true });
     const [run, whole] = [++this.#run, this.#asked];
@@ -182,16 +182,16 @@ export class App implements Explained {
       if (run !== this.#run || this.signal.aborted) return;
       const isNew = whole.sentence !== this.#computable.sentence;
       this.#computable = whole;
-      this.#store.set({ result, ...(isNew && { word: null }) }); // a word belongs to its sentence
+      this.#store.set({ result, ...(isNew && { word: null }) }); // `word` refers to a word of the old sentence
     } catch (error) {
-      if (run === this.#run) this.#store.set(this.#computable); // undo a change that cannot be computed
+      if (run === this.#run) this.#store.set(this.#computable); // restores the last request that could be computed
       throw error;
     } finally {
       if (run === this.#run) this.#store.set({ busy: false });
     }
   }
 
-  /** Returns one sentence translated and traced under changes, by the present search. */
+  /** Returns a sentence, translated with the current search settings and traced under these changes. */
   translated(text: string, prefix: string, changes: Changes) {
     return this.sentences.translated(text, prefix, changes, this.state.search);
   }

@@ -1,5 +1,5 @@
-// The beam tree: every candidate of the search, whether it was kept, and how the length penalty ranks
-// the finished ones.
+// The beam tree: every candidate of the search, whether it was kept, and how the length penalty ranks the finished
+// ones.
 import { numberText } from "../engine/number_text.ts";
 import { button, chooser, element, named, note, refill, tokenElement } from "./dom.ts";
 import { remark, slider } from "./figure.ts";
@@ -84,7 +84,7 @@ export function createBeamPanel(app: App) {
     const written = (value: number) => numberText(value, 2);
     const alpha = slider("α", { ...range, value: state.alpha, written }, (value) => {
       state.alpha = value;
-      state.looked = null; // the view follows the best path
+      state.looked = null; // lets the view follow the best path again
       draw();
     });
     refill(
@@ -127,7 +127,7 @@ export function createBeamPanel(app: App) {
   app.on(["busy"], ({ busy }) => (panel.ariaBusy = String(busy)));
   app.on(["layout"], draw);
   app.on(["language"], fill);
-  app.on(["panel"], () => queueMicrotask(draw)); // draws after the panel has become visible
+  app.on(["panel"], () => queueMicrotask(draw)); // later, when the panel has become visible
   fill();
   return panel;
 }
@@ -136,7 +136,7 @@ function searchAgain(app: App, search: Partial<Search>) {
   return app.attempt(() => app.searchWith(search));
 }
 
-/** Returns the finished candidates, best first; ties in the order of the search. */
+/** Returns the finished candidates, best first; ties keep the order of the search. */
 function rankedEnds(nodes: TreeNode[], decoding: Decoding) {
   const ends = nodes
     .filter(({ state }) => state === "finished")
@@ -147,12 +147,14 @@ function rankedEnds(nodes: TreeNode[], decoding: Decoding) {
   return ends.sort((a, b) => b.score - a.score);
 }
 
-/** Returns the text of a path, without <eos>. */
+/** Returns the text of a path through the tree, without <eos>. */
 function textOf(app: App, path: TreeNode[]) {
   return app.engine.decode(path.filter(({ state }) => state !== "finished").map(({ token }) => token));
 }
 
-/** Returns the details of a node: its text, the terms of its log probability, and the arithmetic of its score. */
+/**
+ * Returns the details of a node: the text so far, the terms of its log probability, and the arithmetic of its score.
+ */
 function pathDetails(app: App, nodes: TreeNode[], id: number, decoding: Decoding): Child[] {
   const node = nodes[id];
   const path = pathTo(nodes, id);

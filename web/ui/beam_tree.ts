@@ -1,4 +1,4 @@
-// The tree of a search, drawn: a box for each candidate, and a line from it to its parent.
+// Draws the tree of a search: a box for each candidate, and a line from it to its parent.
 import { numberText } from "../engine/number_text.ts";
 import { element, note, refill } from "./dom.ts";
 import { drawing } from "./figure.ts";
@@ -22,13 +22,13 @@ interface Place {
 const MOST_NODES = 250;
 const NODE = { wide: 48, high: 48, gap: 4, step: 18 };
 
-/** The tree as an element; `look` is called with the node that the reader visits. */
+/** The tree as an element; `look` is called with each node that the reader visits. */
 export class BeamTree {
   #app: App;
   #look: (id: number) => void;
   #nodes: TreeNode[] = [];
   #places: Map<number, Place> = new Map();
-  /** Whether the steps go from left to right, not from top to bottom. */
+  /** Whether the steps run from left to right instead of from top to bottom. */
   #sideways = false;
   #lines = drawing("svg", { "aria-hidden": "true" });
   #looked = drawing("path", { class: "gf-edge gf-edge-looked" });
@@ -44,7 +44,7 @@ export class BeamTree {
     this.#holder.addEventListener("keydown", (event) => this.#move(event));
   }
 
-  /** Draws a tree, with so many pruned candidates of each step. */
+  /** Draws a tree; `pruned`: how many pruned candidates to show for each step. */
   draw(nodes: TreeNode[], ends: End[], pruned: number, sideways: boolean) {
     const { drawn, left } = drawnNodes(nodes, ends, pruned);
     this.#nodes = nodes;
@@ -65,7 +65,7 @@ export class BeamTree {
     return this.#places.has(id);
   }
 
-  /** Marks a node, and the path to it. */
+  /** Highlights a node and the path to it. */
   trace(id: number) {
     this.#looked.setAttribute("d", this.#linesTo(pathTo(this.#nodes, id)));
     for (const one of this.#boxes()) {
@@ -137,7 +137,7 @@ export class BeamTree {
     this.#look(node.id);
   }
 
-  /** Moves the focus by a key. */
+  /** Moves the focus in response to a key. */
   #move(event: KeyboardEvent) {
     const from = this.#nodeAt(event);
     const to = from && this.#neighbour(from, event.key);
@@ -146,13 +146,13 @@ export class BeamTree {
     for (const one of this.#boxes()) if (Number(one.dataset.node) === to.id) one.focus();
   }
 
-  /** Returns the node of an event. */
+  /** Returns the node on which an event happened. */
   #nodeAt({ target }: Event): TreeNode | undefined {
     const at = target instanceof Element ? target.closest("[data-node]") : null;
     return at ? this.#nodes[Number(at.getAttribute("data-node"))] : undefined;
   }
 
-  /** Returns the node to which a key moves: the parent, the best child, or a neighbour in the step. */
+  /** Returns the node that a key leads to: the parent, the best child, or a neighbour in the same step. */
   #neighbour(node: TreeNode, key: string): TreeNode | undefined {
     const [up, down, back, on] = this.#sideways
       ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]
@@ -190,7 +190,7 @@ function drawnNodes(nodes: TreeNode[], ends: End[], pruned: number) {
   };
 }
 
-/** Returns a function that counts, from 0, how often it was given each key. */
+/** Returns a function that returns how often it was called before with the same key. */
 function counter(): (key: number) => number {
   const counts: Map<number, number> = new Map();
   return (key) => {
@@ -200,7 +200,7 @@ function counter(): (key: number) => number {
   };
 }
 
-/** Returns the place of each node, by id: the steps in order, and the best node of a step first. */
+/** Returns the position of each node, by id. Steps come in order, and the best node of a step first. */
 function placed(drawn: TreeNode[], across: boolean, room: number): Map<number, Place> {
   const next = counter();
   const ranks = drawn.map(({ position }) => next(position));
@@ -217,7 +217,7 @@ function placed(drawn: TreeNode[], across: boolean, room: number): Map<number, P
   );
 }
 
-/** Returns the line from a node's place to a child's. */
+/** Returns the path of the line from a node to its child. */
 function curve(from: Place, to: Place, sideways: boolean) {
   if (sideways) {
     const [x, y] = [from.x + from.wide, from.y + NODE.high / 2];
@@ -229,7 +229,7 @@ function curve(from: Place, to: Place, sideways: boolean) {
   return `M${x} ${y}C${x} ${down} ${across} ${y} ${across} ${down}`;
 }
 
-/** Returns the numbers of a node: its own probability or its score, and the sum up to it. */
+/** Returns the numbers shown in a node: its own probability or its score, and the log probability up to it. */
 function numbersOf({ parent, tokenLogProb, logProb }: TreeNode, score?: number) {
   if (parent === null) return [];
   const sum = `Σ ${shortNumber(logProb)}`;
@@ -238,7 +238,7 @@ function numbersOf({ parent, tokenLogProb, logProb }: TreeNode, score?: number) 
     : [sum, `★ ${shortNumber(score)}`];
 }
 
-/** Returns a number as short text that fits into a node. */
+/** Returns a number as text that is short enough for a node. */
 function shortNumber(value: number) {
   if (value > 0 && value < 0.005) return "<.01";
   return numberText(value, Math.abs(value) < 9.95 ? 2 : 1);

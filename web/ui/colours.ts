@@ -1,17 +1,17 @@
-// Colours of numbers, along a scale of a few that a style sheet names.
+// Maps numbers to colours, along scales whose colours the style sheet defines.
 import { brushOf, element } from "./dom.ts";
 import type { Colours } from "./types.ts";
 
 const SHADES = 256;
 const tables: Map<string, Uint32Array> = new Map();
 
-/** Returns the colours that apply to an element, by their names in styles.css. */
+/** Returns a function that looks up the colours that apply to an element, by their names in styles.css. */
 export function coloursAt(place: Element): Colours {
   const style = getComputedStyle(place);
   return (name) => style.getPropertyValue(name).trim();
 }
 
-/** Returns 256 colours from the first of these to the last, packed as in a canvas's pixels. `stops`: as in CSS. */
+/** Returns 256 colours along a scale, packed like a canvas's pixels. `stops`: the colours of the scale, as in CSS. */
 export function colourTable(stops: string) {
   const table = tables.get(stops) ?? blend(stops.split(/,(?![^(]*\))/).map(partsOf));
   tables.set(stops, table);
@@ -24,7 +24,7 @@ export function colourPlace(value: number, largest: number, least = -largest) {
   return Math.max(0, Math.min(SHADES - 1, Math.round(share * (SHADES - 1))));
 }
 
-/** Returns a canvas of single pixels; `paint` fills in their packed colours, row by row. */
+/** Returns a canvas with one pixel for each number; `paint` fills in the packed colours, row by row. */
 export function pixelled(columns: number, rows: number, paint: (pixels: Uint32Array) => void) {
   const canvas = element("canvas", { width: columns, height: rows });
   const bitmap = new ImageData(columns, rows);
@@ -33,7 +33,7 @@ export function pixelled(columns: number, rows: number, paint: (pixels: Uint32Ar
   return canvas;
 }
 
-/** Returns red, green and blue of a CSS colour. */
+/** Returns the red, green and blue components of a CSS colour. */
 function partsOf(colour: string) {
   const brush = brushOf(element("canvas", { width: 1, height: 1 }));
   brush.fillStyle = colour.trim();

@@ -1,7 +1,7 @@
-// Functions that make elements. Nothing in the page parses HTML, so text stays text.
+// Functions that create elements. The page never parses HTML, so text is always inserted as text.
 import type { Child, Properties } from "./types.ts";
 
-/** Returns a new element; `on…` properties become listeners, `class`, `data-…` and `aria-…` attributes. */
+/** Returns a new element. Properties `on…` become listeners; `class`, `data-…` and `aria-…` become attributes. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   properties: Properties = {},
@@ -19,7 +19,7 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** Returns a quiet paragraph. */
+/** Returns a paragraph in the quiet style of notes. */
 export function note(...content: Child[]) {
   return element("p", { class: "gf-note" }, content);
 }
@@ -29,7 +29,7 @@ export function refill(parent: Element, ...children: Child[]) {
   parent.replaceChildren(...nodesOf(children));
 }
 
-/** Returns the nodes and texts among these children, as one flat list. */
+/** Returns the nodes and texts in nested lists of children as one flat list. */
 export function nodesOf(children: readonly Child[]): (Node | string)[] {
   return children.flatMap((child) => {
     if (child === null || child === undefined || child === false) return [];
@@ -54,12 +54,12 @@ export function button(
   return made;
 }
 
-/** Returns a round button of the stage; `main`: the one that leads on. */
+/** Returns a round button of the stage; `main`: whether it is the one that leads on. */
 export function pill(label: Child, onclick: () => unknown, main = false) {
   return button(label, onclick, { className: main ? "gfs-pill gfs-dark" : "gfs-pill" });
 }
 
-/** Gives a control without words its name, which appears under the pointer. */
+/** Names a control that shows no text; the name also appears as its tooltip. */
 export function named<One extends HTMLElement>(one: One, name: string) {
   one.title = name;
   one.ariaLabel = name;
@@ -81,14 +81,17 @@ export function chooser<Value extends string>(
   return made;
 }
 
-/** Returns whether a key is for the page: not typed into a field, nor a shortcut of the browser, nor used already. */
+/**
+ * Returns whether the page may act on a key: it was not typed into a field, is no browser shortcut, and was not handled
+ * yet.
+ */
 export function isForPage({ target, ctrlKey, metaKey, altKey, defaultPrevented }: KeyboardEvent) {
   const one = target as HTMLElement;
   const isTyped = one.isContentEditable || one.matches("input, select, textarea");
   return !(isTyped || ctrlKey || metaKey || altKey || defaultPrevented);
 }
 
-/** Lets arrows move the focus along these elements, by default the children, of which one is a stop of the Tab key. */
+/** Lets the arrow keys move the focus among elements, by default the children. Only one of them is reached by Tab. */
 export function letArrowsMove(holder: HTMLElement, stops = () => [...holder.children] as HTMLElement[]) {
   holder.addEventListener("keydown", (event) => {
     const step = Number(/^Arrow(Right|Down)$/.test(event.key)) - Number(/^Arrow(Left|Up)$/.test(event.key));
@@ -99,17 +102,17 @@ export function letArrowsMove(holder: HTMLElement, stops = () => [...holder.chil
     if (!step || !to) return;
     for (const one of all) one.tabIndex = one === to ? 0 : -1;
     to.focus();
-    to.scrollIntoView({ block: "nearest", inline: "nearest" }); // the focus alone does not scroll a strip
+    to.scrollIntoView({ block: "nearest", inline: "nearest" }); // focusing alone would not scroll a strip
     event.preventDefault();
   });
 }
 
-/** Returns a token's element, isolated, so that right-to-left words do not disturb their neighbours. */
+/** Returns an element for a token, isolated so that right-to-left words do not reorder their neighbours. */
 export function tokenElement(text: string, properties: Properties = {}) {
   return element("bdi", { class: "gf-token", ...properties }, text);
 }
 
-/** Returns a term; its explanation appears under the pointer and with the focus. */
+/** Returns a term with an explanation that appears on hover and focus. */
 export function hint(text: string, about: string) {
   return element(
     "button",
@@ -122,7 +125,8 @@ export function hint(text: string, about: string) {
 export function menu(className: string) {
   const summary = element("summary");
   const choices = element("div", { class: "gf-choices" });
-  const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices); // menus with one name close each other
+  // menus of the same name close each other
+  const details = element("details", { class: `gf-menu ${className}`, name: className }, summary, choices);
   details.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !details.open) return;
     closeMenu(details);
@@ -131,13 +135,13 @@ export function menu(className: string) {
   return { element: details, summary, choices };
 }
 
-/** Closes a menu, and gives the focus to its button. */
+/** Closes a menu, and moves the focus to its button. */
 export function closeMenu(menu: HTMLDetailsElement) {
   menu.open = false;
   menu.querySelector("summary")?.focus();
 }
 
-/** Returns the drawing context of a canvas. */
+/** Returns the 2D drawing context of a canvas. */
 export function brushOf(canvas: HTMLCanvasElement) {
   const brush = canvas.getContext("2d");
   if (!brush) throw new Error("this browser does not support canvas elements");

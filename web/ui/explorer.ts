@@ -1,4 +1,4 @@
-// The explorer as one module: `mount` puts a view into an element; the default export is anywidget's interface.
+// The explorer's entry point: `mount` puts a view into an element; the default export implements anywidget's interface.
 import { createView } from "./view.ts";
 
 import type { Bytes, Host, Payload } from "../engine/types.ts";
@@ -7,8 +7,8 @@ import type { AnyModel, Message, Mounted } from "./types.ts";
 type WidgetHost = Host & { close(): void };
 
 /**
- * Puts a view of a model into an element; returns its console (docs/explorer.md), with `close()`. `payload`: the data
- * from Python. `host`: the connection to Python behind the page, if it exists.
+ * Puts a view of a model into an element. Returns the view's console (docs/explorer.md), with `close()`. `payload`: the
+ * data from Python. `host`: the connection to Python behind the page, if any.
  */
 export function mount(el: Mounted, payload: Payload, host: Host | null = null) {
   const view = createView(el, payload, host ?? serverHost(payload.host));
@@ -30,7 +30,7 @@ async function render({ model, el }: { model: AnyModel; el: HTMLElement }): Prom
   };
 }
 
-/** Returns the payload with the n-th buffer in place of each {"buffer": n}. */
+/** Returns the payload with each {"buffer": n} replaced by the n-th buffer. */
 function withBuffers(value: unknown, buffers: Bytes[]): unknown {
   if (Array.isArray(value)) return value.map((part) => withBuffers(part, buffers));
   if (value === null || typeof value !== "object") return value;
@@ -39,7 +39,7 @@ function withBuffers(value: unknown, buffers: Bytes[]): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withBuffers(part, buffers)]));
 }
 
-/** Returns the host of a served page, or null for a self-contained page. */
+/** Returns the connection to the server of a page; null for a self-contained page. */
 function serverHost(host: Payload["host"]): Host | null {
   if (!host?.url) return null;
   return {
@@ -54,7 +54,7 @@ function serverHost(host: Payload["host"]): Host | null {
   };
 }
 
-/** Returns the host of a notebook's cell: numbered messages to the kernel and back. */
+/** Returns the connection to a notebook's kernel, which exchanges numbered messages. */
 function widgetHost(model: AnyModel): WidgetHost {
   const waiting: Map<string, { resolve(answer: any): void; reject(error: Error): void }> = new Map();
   let counted = 0;
@@ -78,7 +78,7 @@ function widgetHost(model: AnyModel): WidgetHost {
   };
 }
 
-/** Returns the bytes of a view as a separate buffer. */
+/** Returns a copy of the bytes of a view, in a buffer of its own. */
 function copied(view: ArrayBuffer | ArrayBufferView<ArrayBuffer>) {
   if (view instanceof ArrayBuffer) return view;
   return view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);

@@ -1,4 +1,4 @@
-// The elements of the panels' figures: SVG elements, remarks, and sliders with their number.
+// Elements that the figures of the panels are made of: SVG elements, remarks, and sliders.
 import { element, nodesOf } from "./dom.ts";
 import type { Child } from "./types.ts";
 
@@ -21,7 +21,7 @@ export function remark(...content: Child[]) {
   return element("span", { class: "gf-note" }, ...content);
 }
 
-/** Returns a slider with its name and its number; `written` formats the number. */
+/** Returns a slider with a label and its current number; `written` formats the number. */
 export function slider(
   label: string,
   {

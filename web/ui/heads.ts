@@ -6,7 +6,7 @@ import type { App } from "./app.ts";
 import type { ModelConfig, Stack } from "../engine/types.ts";
 import type { Family, FamilyId, HeadPlace, MeasuredHead, Translated } from "./types.ts";
 
-/** The three families of attention, in the order of the map, from left to right. */
+/** The three families of attention, in the order of the figure, from left to right. */
 export const FAMILIES: Family[] = [
   { id: "encoder", stack: "encoder", sublayer: "self_attention", rows: "source", columns: "source" },
   { id: "cross", stack: "decoder", sublayer: "cross_attention", rows: "target", columns: "source" },
@@ -23,7 +23,7 @@ export function attentionName(family: Family, layer: number) {
   return `${family.stack}.layers.${layer}.${family.sublayer}`;
 }
 
-/** Returns the family and the layer of an attention, such as "decoder.layers.0.cross_attention". */
+/** Returns the family and the layer of an attention, given its name, such as "decoder.layers.0.cross_attention". */
 export function placeIn(attention: string) {
   const [stack, , layer, sublayer] = attention.split(".");
   const family = FAMILIES.find((one) => one.stack === stack && one.sublayer === sublayer);
@@ -39,20 +39,23 @@ export function headName(app: App, { attention, head }: Place) {
   return app.t("head.name", layer, head, app.t(`family.${family.id}`).toLowerCase());
 }
 
-/** Returns a head's name for tables and labels, such as "cross-attention 2, head 3". */
+/** Returns a short name of a head for tables and labels, such as "cross-attention 2, head 3". */
 export function shortHeadName(app: App, { attention, head }: Place) {
   const { family, layer } = placeIn(attention);
   return app.t("head.short", app.t(`head.${family.id}`), layer, head);
 }
 
-/** Returns these heads, with the head that a cell of attention weights belongs to. */
+/**
+ * Returns the chosen heads after a cell of attention weights was opened: the cell's head becomes the chosen one of its
+ * family.
+ */
 export function headsWith(heads: Record<FamilyId, HeadPlace>, name: string, head: number) {
   const layer = Number(name.match(/\.layers\.(\d+)\./)?.[1]);
   const family = FAMILIES.find((one) => name === `${attentionName(one, layer)}.weights`);
   return family ? { ...heads, [family.id]: { layer, head } } : heads;
 }
 
-/** Returns the statistics of every head of a family in one translation, which keeps them. */
+/** Returns the statistics of every head of a family in one translation; they are computed once per translation. */
 export function measuredHeads(
   config: ModelConfig,
   family: Family,
@@ -78,8 +81,8 @@ async function measured(config: ModelConfig, family: Family, translated: Transla
 }
 
 /**
- * Returns the head with the highest mean peak in each family's last layer; of cross-attention, among the heads that
- * align words, if these are known.
+ * Returns, for each family, the head of the last layer with the highest mean peak. For cross-attention, only heads
+ * known to align words compete, if there are any.
  */
 export async function sharpestHeads(
   config: ModelConfig,

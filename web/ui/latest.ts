@@ -1,11 +1,12 @@
-// Work that takes a while: a late answer must not overwrite the answer to a later request, and long work shows its
-// progress and can be stopped.
+// Slow work: a late answer must not overwrite the answer to a later request, and long work shows its progress and can
+// be stopped.
 import { element, refill } from "./dom.ts";
 
 import type { App } from "./app.ts";
 
 /**
- * Returns a function that prepares and shows a drawing, unless it is called again meanwhile, or `signal` is aborted.
+ * Returns a function that prepares a drawing and then shows it, unless it was called again in the meantime or `signal`
+ * was aborted.
  */
 export function latestOnly<Given extends unknown[], Made>(
   signal: AbortSignal,
@@ -21,8 +22,8 @@ export function latestOnly<Given extends unknown[], Made>(
 }
 
 /**
- * Returns what a computation has yielded when it is complete or `signal` is aborted. The page can act and draw between
- * two steps.
+ * Returns everything that a computation yields until it is complete or `signal` is aborted. The page can handle events
+ * and draw between two steps.
  */
 export async function gathered<Made>(
   steps: AsyncIterable<Made>,
@@ -39,7 +40,7 @@ export async function gathered<Made>(
   return found;
 }
 
-/** Returns what a computation yields, and shows its progress as a bar. */
+/** Returns everything that a computation yields, and shows its progress as a bar. */
 export function collected<Made>(
   app: App,
   holder: HTMLElement,

@@ -1,5 +1,6 @@
-// The state of a view in the address's hash, so that a link reproduces it: the differences from the
-// initial state, as key=value. The text and JSON in a hash are checked before use. The hash belongs to the oldest view.
+// The state of a view in the hash of the page's address, so that a link reproduces it: the differences from the initial
+// state, as key=value. The text and JSON of a hash are checked before use. Only the oldest view of a page uses the
+// hash.
 import { checkChanges, isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { pointNames } from "../engine/model.ts";
 import { messageOf } from "./app.ts";
@@ -14,7 +15,7 @@ import type { Cell, MaskCell, TextChanges } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Looks, Search, SomeChanges } from "./types.ts";
 
-/** Consecutive cells of a mask with one key. */
+/** Consecutive queries whose mask cells for one key have the same value. */
 type Run = [first: number, last: number, key: number, allowed: boolean];
 
 interface Linked {
@@ -22,14 +23,15 @@ interface Linked {
   changes: SomeChanges;
   search: Partial<Search>;
   ui: Partial<Looks>;
-  /** The tensor that an old address shows. */
+  /** The tensor that an address of an earlier version shows. */
   point?: { name: string; head?: number };
 }
 
 const VIEWS = Symbol.for("glassformer.views"); // shared by all copies of this module on one page
-const PAUSE = 400; // milliseconds: states that follow sooner, as from a slider, are one entry of the history
-const LONGEST_RUN = 5000; // maximum number of cells of a mask
-/** The initial selection of each app, before any link. */
+// milliseconds: states that follow each other sooner, as from a slider, share one entry of the history
+const PAUSE = 400;
+const LONGEST_RUN = 5000; // maximum number of mask cells in one run
+/** The selection that each app started with, before any link was applied. */
 const starts: WeakMap<App, Partial<Looks>> = new WeakMap();
 
 /** Returns the signals of the page's views, oldest first. */
@@ -38,14 +40,17 @@ function livingViews(): Set<AbortSignal> {
   return Reflect.get(globalThis, VIEWS);
 }
 
-/** Registers a view until its signal ends it; the oldest open view owns the hash. */
+/** Registers a view until its signal is aborted; the oldest open view owns the hash. */
 export function claimLink(signal: AbortSignal) {
   const views = livingViews();
   views.add(signal);
   signal.addEventListener("abort", () => views.delete(signal), { once: true });
 }
 
-/** Keeps the state of the view in the hash. The promise resolves once the view shows the present hash. */
+/**
+ * Keeps the hash equal to the state of the view. The promise resolves once the view shows what the present hash
+ * describes.
+ */
 export async function keepLink(app: App) {
   starts.set(app, linkedLooks(app.state));
   if (!isLinkable(app)) return;
@@ -80,7 +85,7 @@ export async function keepLink(app: App) {
   window.addEventListener("hashchange", read, { signal: app.signal });
 }
 
-/** Returns the address of this view's state, or null in a notebook or a frame, which have no address. */
+/** Returns the address of this view's state; null in notebooks and frames, whose address is not the view's own. */
 export function linkOf(app: App) {
   return isLinkable(app) ? location.href.replace(/#.*$/s, "") + stateHash(app) : null;
 }
@@ -90,20 +95,20 @@ function isLinkable(app: App) {
   return !inNotebook && /^(https?|file):$/.test(location.protocol);
 }
 
-/** Shows what a sentence is opened with; a link to it need not say this. */
+/** Applies the selection with which a sentence opens; links leave out what equals it. */
 export function begin(app: App, looks: Partial<Looks>) {
   if (starts.has(app)) starts.set(app, { ...starts.get(app), ...looks });
   app.show(looks);
 }
 
-/** Returns whether a part of the selection is as the sentence was opened with it. */
+/** Returns whether a part of the selection is still the one with which the sentence opened. */
 export function isAsOpened(app: App, key: keyof Looks) {
   return isAlike(app.state[key], starts.get(app)?.[key] ?? app.state[key]);
 }
 
 /**
- * Writes the hash. A state at rest is an entry of the history, to which the browser's Back returns; not in a frame, whose
- * entries would belong to the page around it.
+ * Writes the hash. A state that lasts becomes an entry of the history, to which the browser's Back returns. In a frame
+ * it does not, because the history belongs to the page around the frame.
  */
 function writeHash(hash: string, isNew: boolean) {
   if (hash === location.hash) return;
@@ -112,7 +117,7 @@ function writeHash(hash: string, isNew: boolean) {
     if (isNew && window === window.top) history.pushState(null, "", address);
     else history.replaceState(history.state, "", address);
   } catch {
-    // Sandboxed frames refuse this, and browsers limit it: the page works without the hash.
+    // Sandboxed frames refuse to set the hash, and browsers limit how often it is set. The page works without it.
   }
 }
 
@@ -120,7 +125,7 @@ function isAlike(a: unknown, b: unknown) {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-// Writing
+// Writing the hash
 
 /** Returns the part of the selection that a link may contain. */
 function linkedLooks(looks: Looks): Partial<Looks> {
@@ -139,7 +144,7 @@ function stateHash(app: App) {
   return parts.length > 0 ? `#${parts.map(([key, value]) => `${key}=${written(value)}`).join("&")}` : "";
 }
 
-/** Returns the values that differ from the initial state, by key; undefined for the others. */
+/** Returns the values that differ from the initial state, by key; equal values are undefined. */
 function linkState(app: App) {
   const { source, prefix, ...changes } = app.changes;
   const { beam_size: beam, length_penalty: penalty } = app.engine.decoding;
@@ -164,7 +169,7 @@ function linkState(app: App) {
   return state;
 }
 
-/** Returns masks as runs of cells, by attention. */
+/** Returns the changed cells of masks as runs, by attention. */
 function packedMasks(masks: Record<string, MaskCell[]>) {
   return mapped(masks, (cells) => {
     const runs: Run[] = [];
@@ -193,12 +198,12 @@ function mapped<From, To>(
   return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, change(list)]));
 }
 
-// Reading
+// Reading the hash
 
 const isPlace = (value: unknown, limit = Infinity) =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 && value < limit;
 
-/** The parts of the selection that a link may contain, each with a function that checks its value. */
+/** The parts of the selection that a link may contain, each with a function that validates its value. */
 const LOOKS = {
   language: (value) => ["en", "zh"].includes(value),
   theme: (value) => ["light", "dark"].includes(value),
@@ -225,7 +230,7 @@ const LOOKS = {
     pointNames(config).includes(name) && index.every((at: unknown) => isPlace(at)),
 } satisfies Partial<Record<keyof Looks, (value: any, app: App) => boolean>>;
 const LINKED = Object.keys(LOOKS) as (keyof typeof LOOKS)[];
-/** Fields that only old addresses have, each with a function that checks its value. */
+/** Fields that only occur in addresses of earlier versions, each with a function that validates its value. */
 const OLD: Record<string, (value: any, app: App) => boolean> = {
   stage: (value) => ["map", "point"].includes(value),
   face: (value) => ["grid", "lines"].includes(value),
@@ -245,9 +250,9 @@ const TEXTS = [
   "panel",
   "beside",
   "task",
-]; // all other values are JSON
+]; // the values of all other fields are JSON
 
-/** Returns the state that a hash describes; throws for an invalid hash. */
+/** Returns the state that a hash describes; throws if the hash is invalid. */
 function parsedHash(app: App, hash: string) {
   const state: Linked = { sentence: app.payload.sentence, changes: {}, search: {}, ui: {} };
   for (const [key, text] of new URLSearchParams(hash.slice(1))) {
@@ -262,7 +267,10 @@ function parsedHash(app: App, hash: string) {
   return state;
 }
 
-/** Opens what the parts of an address show; an old address names no view, and its panels stood on a page of their own. */
+/**
+ * Opens the view that shows the linked parts. Addresses of earlier versions name no view, and their panels were on a
+ * page of their own.
+ */
 function open({ config }: App, { ui, point }: Linked) {
   const { panel } = ui;
   if (ui.zoom || ui.chapter) return;
@@ -272,20 +280,20 @@ function open({ config }: App, { ui, point }: Linked) {
   else if (point || ui.selected || panel) ui.view = "numbers";
 }
 
-/** Puts a value of a hash, which may be anything, into the state; changes are checked together at the end. */
+/** Copies a field of the hash, which may contain anything, into the state. Changes are checked together at the end. */
 function put(app: App, state: Linked, key: string, value: any) {
   if (key === "text") state.sentence = value;
   else if (key === "panel" && value === "layers")
-    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // the form of earlier versions
+    state.ui.panel = app.engine.live === false ? "rollout" : "guesses"; // the format of earlier versions
   else if (key === "masks") state.changes.masks = unpackedMasks(value);
   else if (key === "beam" && isPlace(value)) state.search.beamSize = value;
   else if (key === "penalty" && Number.isFinite(value)) state.search.lengthPenalty = value;
   else if (Object.hasOwn({ ...NO_CHANGES, source: "", prefix: "" }, key))
     Object.assign(state.changes, { [key]: value });
   else if (key === "story" && isPlace(value, 6))
-    Object.assign(state.ui, chapterOfScene(value)); // the form of earlier versions
+    Object.assign(state.ui, chapterOfScene(value)); // the format of earlier versions
   else if (key === "beside" && app.engine.live !== false)
-    Object.assign(state.ui, { second: { text: value } }); // the form of earlier versions
+    Object.assign(state.ui, { second: { text: value } }); // the format of earlier versions
   else if (LINKED.some((one) => one === key && LOOKS[one](value, app)))
     Object.assign(state.ui, { [key]: value });
   else if (Object.hasOwn(OLD, key) && OLD[key](value, app)) {
@@ -294,7 +302,7 @@ function put(app: App, state: Linked, key: string, value: any) {
   } else throw new Error(key);
 }
 
-/** Makes a view show a state: the sentence, the changes, and then the selection. */
+/** Makes a view show a state: first the sentence and the changes, and then the selection. */
 async function restore(app: App, { sentence, changes, search, ui, point }: Linked) {
   const { beam_size: beamSize, length_penalty: lengthPenalty } = app.engine.decoding;
   const wanted = { beamSize, lengthPenalty, ...search };

@@ -1,5 +1,5 @@
-// Positions: a picture of the sinusoids, and the reason for them: k positions further on, each pair of
-// dimensions is turned by the same angle, from any start. Paper: §3.5.
+// Positions: a picture of the sinusoids, and the reason for using them: a shift by k positions rotates each pair of
+// dimensions by the same angle, wherever it starts. Paper: §3.5.
 import { numberText } from "../engine/number_text.ts";
 import { colourPlace, coloursAt, colourTable, pixelled } from "./colours.ts";
 import { brushOf, element, note, refill } from "./dom.ts";
@@ -14,7 +14,7 @@ import type { App } from "./app.ts";
 import type { Child } from "./types.ts";
 
 const ROWS = 64;
-const FURTHER = 16; // the least maximum of the shift
+const FURTHER = 16; // the slider of the shift reaches at least this far
 const WIDE = 300;
 const HIGH = 92;
 
@@ -35,12 +35,12 @@ export function createPositionsPanel(app: App) {
 
   async function prepared() {
     const { positions } = app.config;
-    if (app.state.panel !== "positions") return () => {}; // the panel's content is made when the panel is opened
+    if (app.state.panel !== "positions") return () => {}; // the panel is only filled while it is open
     if (positions === "none") return () => refill(panel, remark(app.t("positions.none")));
     return positions === "learned" ? learned() : () => fillSinusoids(positions);
   }
 
-  /** Returns the picture of a model's learned positions. */
+  /** Shows a picture of a model's learned positions. */
   async function learned() {
     const vectors = await app.value("source.positions");
     return () => {
@@ -96,7 +96,7 @@ export function createPositionsPanel(app: App) {
   return panel;
 }
 
-/** Returns the two dimensions, sine and cosine, of each pair. */
+/** Returns the indices of the sine and the cosine of each pair. */
 function pairsOf({ positions, d_model: width }: ModelConfig) {
   const half = Math.ceil(width / 2);
   return Array.from(
@@ -105,7 +105,7 @@ function pairsOf({ positions, d_model: width }: ModelConfig) {
   );
 }
 
-/** Returns a picture of a table; `picked` is called with each clicked cell. */
+/** Returns a picture of a table; `picked` is called with the cell that was clicked. */
 function createPicture(app: App, picked: (row: number, column: number) => void) {
   const canvas = element("canvas", { role: "img", "aria-label": app.t("positions.about") });
   let [rows, columns] = [1, 1];
@@ -117,7 +117,7 @@ function createPicture(app: App, picked: (row: number, column: number) => void) 
       place(event.offsetX / canvas.clientWidth, columns),
     );
   });
-  /** `table`: [positions, dimensions]. `lit`: columns. `marked`: rows. */
+  /** `table`: [positions, dimensions]. `lit`: the highlighted columns. `marked`: the marked rows. */
   function draw({ shape, data }: Tensor, lit: number[] = [], marked: number[] = []) {
     [rows, columns] = [Math.min(shape[0], ROWS), shape[1]];
     const colours = coloursAt(canvas);
@@ -144,8 +144,8 @@ function createPicture(app: App, picked: (row: number, column: number) => void) 
 }
 
 /**
- * Returns the figures and the numbers of a pair of dimensions at pos and at pos + k. `between`: the table's rows from
- * position 0, ¼, ½ and ¾ on.
+ * Returns the figures and the numbers for a pair of dimensions at pos and at pos + k. `between`: rows of the table for
+ * the positions 0, ¼, ½, ¾ and so on.
  */
 function demonstration(
   app: App,
@@ -249,7 +249,7 @@ function waves(of: (pos: number) => Pair, position: number, shift: number) {
   );
 }
 
-/** Returns the pair as hands of a clock: (cosine, sine) at pos and at pos + k. */
+/** Returns a clock whose hands are the pair, as (cosine, sine), at pos and at pos + k. */
 function clock(now: Pair, then: Pair) {
   const middle = HIGH / 2;
   const hand = ([sine, cosine]: Pair, name: string) => [

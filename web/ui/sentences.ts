@@ -1,4 +1,4 @@
-// Sentences as text, translated and traced: the engine below knows only ids.
+// Translates and traces sentences that are given as text. The engine itself only knows ids.
 import { isUnchanged, NO_CHANGES } from "../engine/changes.ts";
 import { firstDifference } from "../engine/engine.ts";
 import { attentionMask, STEPS } from "../engine/forward.ts";
@@ -32,7 +32,7 @@ export class Sentences {
     this.#t = t;
   }
 
-  /** Returns the sentence without and with the changes. */
+  /** Returns the results for a sentence, without and with the changes. */
   async result(asked: Asked): Promise<Result> {
     const { sentence, changes, search } = asked;
     const { source = sentence, prefix = "" } = changes;
@@ -54,16 +54,17 @@ export class Sentences {
     };
   }
 
-  /** Returns a sentence without its changes, but with the shapes that it has under them; the last one is kept. */
+  /** Returns the unchanged sentence, padded as the changed one is. The last result is cached. */
   async unchanged({ sentence, changes, search }: Asked) {
-    const { readIds } = stepsUnder(changes); // runs are compared only if their ids have the same shapes
+    // two forward passes can only be compared if their ids have the same shapes
+    const { readIds } = stepsUnder(changes);
     const key = JSON.stringify([sentence, search, readIds === STEPS.readIds]);
     if (this.#reference?.key === key) return this.#reference;
     this.#reference = { key, ...(await this.translated(sentence, "", engineChanges(), search, readIds)) };
     return this.#reference;
   }
 
-  /** Returns one sentence translated and traced under changes. */
+  /** Returns a sentence, translated and traced under changes. */
   async translated(
     text: string,
     prefix: string,
@@ -100,13 +101,13 @@ export class Sentences {
     };
   }
 
-  /** Returns the trace of these ids under changes. */
+  /** Returns the trace for these ids, under changes. */
   traced(sourceIds: number[], targetIds: number[], changes: Changes) {
     const { pad_id: padId } = this.#engine.config;
     return this.#engine.trace({ ...stepsUnder(changes).readIds(sourceIds, targetIds, padId), changes });
   }
 
-  /** Returns how log p of a translation changes when one more head is ablated. */
+  /** Returns by how much log p of a translation changes if one more head is ablated. */
   async ablationEffect(
     { sourceIds, targetIds, changes, hypothesis }: Translated,
     attention: string,
@@ -118,13 +119,13 @@ export class Sentences {
     return (await logProbOf(trace, hypothesis.ids)) - hypothesis.logProb;
   }
 
-  /** Returns a translation of a text under changes, or of the sentence. */
+  /** Returns a translation of a text, by default of the current sentence, under changes. */
   async translate(
     { sentence, changes, search }: Asked,
     text = changes.source ?? sentence,
     { prefix = changes.prefix ?? "", ...options }: Partial<Search> & { prefix?: string } = {},
   ): Promise<{ text: string; score: number; logProb: number; tokens: string[] }> {
-    if (!text.trim()) return { text: "", score: 0, logProb: 0, tokens: [] }; // as in Python
+    if (!text.trim()) return { text: "", score: 0, logProb: 0, tokens: [] }; // an empty text, as in Python
     const { hypotheses } = await this.#engine.search({
       sourceIds: await this.#sourceIds(text),
       prefixIds: prefix ? (await this.#engine.encode("target", prefix)).ids : [],
@@ -136,7 +137,7 @@ export class Sentences {
     return hypotheses[0];
   }
 
-  /** Returns changes in the engine's format, with the patches' sentences as ids. */
+  /** Returns changes in the engine's format; the sentences of patches are converted to ids. */
   async #resolved(changes: TextChanges, search: Search) {
     const patches = [];
     const plain = engineChanges({ ...NO_CHANGES, checkpoint: changes.checkpoint });
@@ -147,7 +148,7 @@ export class Sentences {
     return engineChanges(changes, patches);
   }
 
-  /** Returns the ids of a text as the model reads them. */
+  /** Returns the ids of a source text in the form that the model reads, with eos. */
   async #sourceIds(text: string) {
     const { tokenizers, config, decoding } = this.#engine;
     const ids = [...(await this.#ids("source", text)), tokenizers.source.eosId];
@@ -163,13 +164,13 @@ export class Sentences {
   }
 }
 
-/** Returns whether anything differs from the unchanged sentence. */
+/** Returns whether the reader has changed the sentence's input or the model. */
 export function isChanged({ sentence, changes }: Situation) {
   const { source = sentence, prefix } = changes;
   return !isUnchanged(changes) || Boolean(prefix) || source !== sentence;
 }
 
-/** Returns changes in the engine's format, with these patches, whose sentences are ids. */
+/** Returns changes in the engine's format; `patches` have ids already. */
 export function engineChanges(
   changes: ChangesWith<unknown> = NO_CHANGES,
   patches: Changes["patches"] = [],
@@ -178,7 +179,7 @@ export function engineChanges(
   return { ablated, masks, overrides, patches, positions, scale, mistakes, checkpoint };
 }
 
-/** Returns the tokens along a point's rows and columns, null for dimensions. */
+/** Returns the tokens of a point's rows and columns; null if an axis counts dimensions. */
 export function labelsOf({ sourceTokens, targetTokens, changes }: Translated, name: string): Labels {
   const tokens = { source: sourceTokens, target: targetTokens };
   const { crossKeyValue } = stepsUnder(changes);
@@ -196,7 +197,7 @@ export function maskOf(config: ModelConfig, translated: Translated, attention: s
   return attentionMask({ config, changes, steps: stepsUnder(changes) }, attention, translated);
 }
 
-/** Returns the sum of the log probabilities that a trace gives to the tokens of an output. */
+/** Returns the sum of the log probabilities of an output's tokens, from a trace. */
 export async function logProbOf(trace: Trace, ids: number[]) {
   if (trace.remote) return trace.remote.logProb(ids);
   const {
@@ -206,9 +207,12 @@ export async function logProbOf(trace: Trace, ids: number[]) {
   return ids.reduce((sum, id, position) => sum + data[position * width + id], 0);
 }
 
-/** Returns a typed text with each mark after a space joined to its word, where the vocabulary knows the mark only so. */
+/**
+ * Returns a typed text in which punctuation after a space is joined to the word before it, where the vocabulary only
+ * knows the joined form.
+ */
 export function joinMarks({ encode }: Tokenizer, text: string) {
-  if (/\p{Surrogate}/u.test(text)) return text; // half a character, which no tokenizer cuts
+  if (/\p{Surrogate}/u.test(text)) return text; // an unpaired surrogate, which the tokenizers reject
   return text.replace(/(\S)\s+(?=[\p{P}\p{S}]+(?:\s|$))/gu, (typed, before: string, at: number) => {
     const rest = text.slice(at + typed.length);
     const [kept, joined] = [typed + rest, before + rest].map(encode);
@@ -217,7 +221,7 @@ export function joinMarks({ encode }: Tokenizer, text: string) {
   });
 }
 
-/** Returns the parts of a text that the vocabulary lacks. `ids`: of the text, perhaps after <bos>. */
+/** Returns the parts of a text that the vocabulary lacks. `ids`: the ids of the text, which may begin with <bos>. */
 function unknownWords(tokenizer: Tokenizer, text: string, ids: number[]) {
   const parts = ids.includes(UNKNOWN_ID) ? tokenizer.split(text) : [];
   return parts.filter((_, at) => ids[ids.length - parts.length + at] === UNKNOWN_ID);

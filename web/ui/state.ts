@@ -1,11 +1,11 @@
-// What the state of a view contains, and how it begins.
+// The state of a view, and its initial value.
 import { NO_CHANGES } from "../engine/changes.ts";
 import { FAMILIES, layersOf } from "./heads.ts";
 
 import type { Engine, ModelConfig, Payload, TextChanges } from "../engine/types.ts";
 import type { FamilyId, HeadPlace, Looks, Result, Search } from "./types.ts";
 
-/** What the reader asks for; the result is computed from it. */
+/** What the reader asks for, from which the result is computed. */
 export interface Asked {
   sentence: string;
   changes: TextChanges;
@@ -13,13 +13,13 @@ export interface Asked {
 }
 
 export interface State extends Asked, Looks {
-  /** The last results; null before the first. */
+  /** The latest results; null before the first. */
   result: Result | null;
-  /** Whether the next result is being computed. */
+  /** Whether a result is being computed. */
   busy: boolean;
-  /** The message of the last action's error, or "". */
+  /** The error message of the last action, or "". */
   problem: string;
-  /** How many times the room for pictures has changed. */
+  /** A counter that increases when the space for pictures changes. */
   layout: number;
 }
 

@@ -1,6 +1,7 @@
-// The state of a view in one place. A drawing is a function of the state; it is redrawn when a part that it reads is set.
+// The state of a view, kept in one place. Each drawing is a function of the state, and is redrawn when a part that it
+// reads is set.
 
-/** Gets the state, and which of its parts have been set. */
+/** Receives the state, and the parts that were set. */
 export type Listener<State> = (state: Readonly<State>, changed: ReadonlySet<keyof State>) => void;
 
 export class Store<State extends object> {
@@ -16,8 +17,8 @@ export class Store<State extends object> {
   }
 
   /**
-   * Sets parts of the state, and then calls, once each and in the order in which they came, the listeners to any of these
-   * parts; also to a part that is set to the value that it had.
+   * Sets parts of the state, and then calls the listeners to any of these parts: each once, in the order in which they
+   * were added, even if the new value equals the old one.
    */
   set(parts: Partial<State>) {
     this.#state = { ...this.#state, ...parts };
@@ -26,7 +27,7 @@ export class Store<State extends object> {
       if (keys.some((key) => changed.has(key))) listener(this.#state, changed);
   }
 
-  /** Calls `listener` whenever one of these parts is set. Returns a function that stops this. */
+  /** Calls `listener` whenever one of these parts is set. Returns a function that removes the listener. */
   on(keys: readonly (keyof State)[], listener: Listener<State>) {
     const one = { keys, listener };
     this.#listeners.add(one);

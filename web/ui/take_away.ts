@@ -1,5 +1,5 @@
-// Takes a picture away: as an SVG or PNG file with its caption and the page's state, as a link, or as a frame for
-// another page.
+// Lets the reader take a picture away: as an SVG or PNG file with a caption and the page's state, as a link, or as HTML
+// that embeds the page in another one.
 import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
 import { brushOf, button, closeMenu, element, menu, refill } from "./dom.ts";
@@ -13,11 +13,12 @@ import type { Picture } from "./numbers/picture.ts";
 import type { Colours } from "./types.ts";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SHARPNESS = 2; // pixels of a PNG per pixel of the page
+const SHARPNESS = 2; // PNG pixels for each px of the page
 const FRAME_HEIGHT = 760;
-const [NARROWEST, ROOM, LINE] = [420, 900, 18]; // pixels: of a caption, of a picture of numbers, of a line of the caption
-const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // pixels, in a font of 12 pixels
-const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters are wider
+// px: least width of a caption, width of a picture of numbers, height of a line of the caption
+const [NARROWEST, ROOM, LINE] = [420, 900, 18];
+const [LETTER, WIDE_LETTER] = [6.5, 12.5]; // px: average widths, in a font of 12 px
+const WIDE_FROM = 0x2e80; // Chinese, Japanese and Korean letters begin at about this code point
 /** The colours of a picture of numbers. */
 const INKS = ["--paper", "--card", "--ink", "--ink2", "--ink3", "--hair", "--src", "--tgt", "--blocked"];
 /** Tells the reader what an action has done. */
@@ -40,8 +41,8 @@ const STYLES = [
 ];
 
 /**
- * Returns the menu of a picture; `svg` returns the picture as the text of an SVG file. `name`: the name of the file,
- * without its ending.
+ * Returns a menu for saving a picture; `svg` returns the picture as the text of an SVG file. `name`: the file name
+ * without its suffix.
  */
 export function saveMenu(app: App, name: string, svg: () => string) {
   const { element: details, summary, choices } = menu("gf-save");
@@ -54,7 +55,9 @@ export function saveMenu(app: App, name: string, svg: () => string) {
   return details;
 }
 
-/** Returns the choices of a picture's menu. `say` tells what a choice has done; without it, its button does. */
+/**
+ * Returns the items of a picture's menu. `say` reports what an item has done; without it, the item's own button does.
+ */
 export function savingButtons(app: App, name: string, svg: () => string, say?: Say) {
   const file = name.replace(/[^\w.-]+/g, "-");
   const saving = (kind: string, title: string, made: () => Blob | Promise<Blob>) => {
@@ -75,7 +78,7 @@ export function savingButtons(app: App, name: string, svg: () => string, say?: S
   ];
 }
 
-/** Returns a button that copies a text, or shows the text where copying is not allowed. */
+/** Returns a button that copies a text, or shows the text if the browser refuses to copy. */
 export function copyButton(app: App, title: string, text: () => string, say?: Say) {
   const field = element("input", { type: "text", readOnly: true, "aria-label": title });
   const shown = element("p", { class: "gf-copied", hidden: true }, app.t("save.copy"), field);
@@ -93,7 +96,10 @@ export function copyButton(app: App, title: string, text: () => string, say?: Sa
   return [copy, shown];
 }
 
-/** Shows on a button that its action is done, unless `say` does; after a while, its title again. */
+/**
+ * Reports through `say`, or else on the button itself, that an action is done; the button returns to its title after a
+ * while.
+ */
 function sayOn(button: HTMLElement, title: string, text: string, say?: Say) {
   if (say) return say(text);
   button.ariaLive = "polite";
@@ -102,8 +108,8 @@ function sayOn(button: HTMLElement, title: string, text: string, say?: Say) {
 }
 
 /**
- * Returns a line of HTML that shows this page in its present state. A page that was opened as a file is named without
- * its folder: both pages must be in one folder.
+ * Returns a line of HTML that embeds this page in its present state. A page that was opened as a local file is referred
+ * to by its bare file name, so both pages must be in the same folder.
  */
 function frameOf(app: App) {
   const link = linkOf(app) ?? "";
@@ -122,7 +128,8 @@ export function pictureSvg(app: App, picture: Picture, place: Element) {
   const { width, height } = sheet.whole;
   const wide = Math.ceil(Math.max(width, NARROWEST)) + 12;
   const [name, sentence, ...others] = captionOf(app, picture.label);
-  const said = [sentence, name, ...others].map((line) => wrapped(line, wide - 12)); // the sentence first, since the name of a tensor is no title
+  // the sentence comes first because the name of a tensor makes a poor title
+  const said = [sentence, name, ...others].map((line) => wrapped(line, wide - 12));
   said.flat().forEach((line, at) => {
     const bold = at < said[0].length;
     brush.words(6, height + LINE * (at + 1), line, colours(bold ? "--ink" : "--ink3"), { bold });
@@ -136,14 +143,14 @@ export function pictureSvg(app: App, picture: Picture, place: Element) {
 function lightColours(place: Element): Colours {
   const inner = element("div", { class: "gf-stage-root" });
   const probe = element("div", { class: "glassformer", hidden: true }, inner);
-  place.closest("[data-theme]")?.parentElement?.append(probe); // beside the view, whose theme may be dark
+  place.closest("[data-theme]")?.parentElement?.append(probe); // outside the view, whose theme may be dark
   const colours = coloursAt(inner);
   const inks = new Map(INKS.map((name) => [name, colours(name)]));
   probe.remove();
   return (name) => inks.get(name) ?? "";
 }
 
-/** Returns a text in lines of at most this width, where its words allow it. */
+/** Returns a text broken into lines of at most this width; a longer word stays whole. */
 function wrapped(words: string, width: number) {
   const lines = [""];
   for (const word of words.split(/(?<= )|(?=[\u2e80-\u9fff])/)) {
@@ -154,13 +161,13 @@ function wrapped(words: string, width: number) {
   return lines.map((line) => line.trimEnd());
 }
 
-/** Returns the width of a text, about. */
+/** Returns the approximate width of a text. */
 function widthOf(words: string) {
   const width = (one: string) => ((one.codePointAt(0) ?? 0) >= WIDE_FROM ? WIDE_LETTER : LETTER);
   return [...words].reduce((sum, one) => sum + width(one), 0);
 }
 
-/** Returns what a picture shows, in lines: the picture, the sentence, the changes, the model. */
+/** Returns the lines of a caption: the picture, the sentence, the changes, the model. */
 function captionOf(app: App, label: string) {
   const { text } = app.result.current;
   const changes = activeChanges(app).map((change) => change.text);
@@ -173,8 +180,8 @@ function captionOf(app: App, label: string) {
 }
 
 /**
- * Returns an element of the page as an SVG file: its boxes, texts, drawings and canvases where they stand. `parts`: the
- * children that belong to the picture.
+ * Returns an element of the page as an SVG file, with its boxes, texts, drawings and canvases at their positions.
+ * `parts`: the children to include.
  */
 export function elementSvg(
   app: App,
@@ -204,7 +211,7 @@ export function elementSvg(
   return new XMLSerializer().serializeToString(svg);
 }
 
-/** Adds a visible element and its content to a drawing. `whole`: the extent so far; it grows. */
+/** Adds a visible element and its content to a drawing. `whole`: the extent of the drawing, which is enlarged. */
 function place(
   one: Element,
   svg: SVGElement,
@@ -224,7 +231,7 @@ function place(
     return svg.append(made("image", { x, y, width, height, preserveAspectRatio: "none", ...looks }));
   }
   svg.append(...frameOfBox(style, { x, y, width, height }));
-  const isCut = style.overflowX === "hidden"; // an element that scrolls is drawn as a whole
+  const isCut = style.overflowX === "hidden"; // an element that scrolls is drawn in full
   const inside = isCut ? made("svg", { x, y, width, height }) : svg;
   if (isCut) svg.append(inside);
   const [from, extent] = isCut ? [box, { width: 0, height: 0 }] : [origin, whole];
@@ -234,7 +241,9 @@ function place(
   }
 }
 
-/** The sides of a box by their names, from and to which share of its width and height each runs. */
+/**
+ * The sides of a box by name; each runs from one point to another, given as fractions of the box's width and height.
+ */
 const SIDES = Object.entries({
   top: [0, 0, 1, 0],
   right: [1, 0, 1, 1],
@@ -249,7 +258,8 @@ function frameOfBox(
 ) {
   const fill = style.backgroundColor;
   const isFilled = !/^(transparent|rgba\(.*, 0\))$/.test(fill);
-  const isScrolled = /auto|scroll/.test(style.overflowX); // the frame of an element that scrolls does not belong to the picture
+  // a scrolling element's own frame is left out, because its content is drawn in full
+  const isScrolled = /auto|scroll/.test(style.overflowX);
   const borders = SIDES.map(([side, [x1, y1, x2, y2]]) => {
     const of = (part: string) => style.getPropertyValue(`border-${side}-${part}`);
     const width = isScrolled || of("style") === "none" ? 0 : parseFloat(of("width"));
@@ -276,7 +286,7 @@ function frameOfBox(
   ];
 }
 
-/** Returns the lines of a text, where they stand. */
+/** Returns the lines of a text, each with its position. */
 function wordsOf(node: Text, style: CSSStyleDeclaration, origin: { left: number; top: number }) {
   const range = document.createRange();
   const lines: { x: number; y: number; text: string }[] = [];
@@ -297,7 +307,7 @@ function wordsOf(node: Text, style: CSSStyleDeclaration, origin: { left: number;
   const scale = holder?.offsetWidth ? holder.getBoundingClientRect().width / holder.offsetWidth : 1;
   const looks = {
     "dominant-baseline": "central",
-    "xml:space": "preserve", // a text may begin with a space, after a word in another colour
+    "xml:space": "preserve", // a text may begin with a space that separates it from a word in a different colour
     fill: style.color,
     "font-family": style.fontFamily,
     "font-size": scale * parseFloat(style.fontSize),

@@ -1,4 +1,4 @@
-// The types that the modules of ui/ exchange.
+// The types that the modules of ui/ share. "Lit" means highlighted on the stage; a "row" is a position of the decoder.
 import type {
   Cell,
   Changes,
@@ -15,10 +15,10 @@ import type { HEAD_ORDERS } from "../engine/statistics.ts";
 
 // Elements
 
-/** A child of an element; false, null and undefined are left out. */
+/** A child of an element; false, null and undefined are skipped. */
 export type Child = Node | string | number | false | null | undefined | readonly Child[];
 
-/** Properties and attributes of an element, by name; `on…` are listeners. */
+/** Properties and attributes of an element, by name; those that begin with "on" are listeners. */
 export type Properties = Record<
   string,
   string | number | boolean | null | undefined | ((event: Event) => unknown)
@@ -28,15 +28,15 @@ export type Properties = Record<
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
-/** The page's faces: the stage, which is Figure 1, and all numbers. */
+/** The two main views of the page: the stage, which shows Figure 1, and the view of all numbers. */
 export type Face = "stage" | "numbers";
 export type PanelName = "numbers" | "why" | "changes" | "beam" | "positions" | "training" | "vocabulary";
-/** What an opened box can show in place of its calculation, besides panels. */
+/** What an opened box can show instead of its calculation, besides the panels. */
 export type SegmentName = "weights" | "rollout" | "guesses";
 export type FamilyId = "encoder" | "cross" | "decoder";
 export type HeadOrder = (typeof HEAD_ORDERS)[number];
 
-/** One of the three attentions of the model, in all of its layers. */
+/** One of the three kinds of attention in the model, in all layers. */
 export interface Family {
   id: FamilyId;
   stack: Stack;
@@ -51,7 +51,7 @@ export interface HeadPlace {
   head: number;
 }
 
-/** A head with its statistics; `effect` is the change of log p when it is ablated, once computed. */
+/** A head with its statistics. `effect`: by how much log p changes when the head is ablated, once measured. */
 export interface MeasuredHead extends HeadPlace {
   entropy: number;
   peak: number;
@@ -62,8 +62,8 @@ export interface MeasuredHead extends HeadPlace {
 }
 
 /**
- * A position in the source, in the target that the decoder reads, or in the output: the row of a target position
- * writes the output at the same position.
+ * A position in the source, in the target that the decoder reads, or in the output. Row t of the decoder reads target
+ * token t and writes output token t.
  */
 export interface Token {
   side: Side | "output";
@@ -75,40 +75,43 @@ export interface Looks {
   language: Language;
   theme: Theme;
   view: Face;
-  /** The place of the written word that the stage lights; null = the one with which it opens. */
+  /** The index of the output word that is lit on the stage; null = the one lit when the page opens. */
   row: number | null;
-  /** The place of the source word that the stage lights; null = the one that the lit head reads most. */
+  /** The index of the source word that is lit on the stage; null = the one that the lit head reads most. */
   sourceWord: number | null;
   /** The lit box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
   box: string;
-  /** The opened box and the position whose row is open (null = the one with the largest weight); null = the figure. */
+  /**
+   * The opened box, and the position whose row is open in it (null = the one with the largest weight); null = no box.
+   */
   zoom: { box: string; key: number | null } | null;
-  /** Whether the stage's sheet is open, with the panel. */
+  /** Whether the sheet over the stage is open; it shows `panel`. */
   sheet: boolean;
-  /** The chapter that is open, from 1; 0 = the figure, where everything is the reader's. */
+  /** The open chapter, from 1; 0 = the figure, which the reader explores freely. */
   chapter: number;
-  /** The act of the chapter. */
+  /** The index of the chapter's act. */
   act: number;
-  /** Whether the stage fills the screen, for a room of listeners. */
+  /** Whether the stage fills the screen, for a lecture. */
   lecture: boolean;
-  /** The task of a book's exercise that is shown; "" = none. */
+  /** The name of the shown exercise of the book; "" = none. */
   task: string;
-  /** The temperature that the reader tries in the chapter about choosing. */
+  /** The temperature that the reader tries in the chapter about choosing words. */
   temperature: number;
   heads: Record<FamilyId, HeadPlace>;
   order: HeadOrder;
   contrast: boolean;
-  /** The ids of the active changes that a new sentence keeps. */
+  /** The ids of the active changes that stay when the sentence is replaced. */
   pinned: readonly string[];
   /**
-   * The second translation on the figure: of this text, or if it is blank of the same sentence, with the weights of a step
-   * (null = those of the run, undefined = those of the first); null = none. With neither, the sentence before the changes.
+   * The second translation on the figure; null = none. `text`: its sentence, or "" for the same sentence. `step`: the
+   * training step of its weights; null = the run's final weights, undefined = the weights of the first translation. If
+   * it has neither a text nor a step, it is the sentence before the changes.
    */
   second: { text: string; step?: number | null } | null;
   panel: PanelName | SegmentName;
-  /** The place of the translation's word that the panel "why" explains; null = none. */
+  /** The index of the translated word that the panel "why" explains; null = none. */
   word: number | null;
-  /** The number whose arithmetic is shown; null = the one with which a view begins. */
+  /** The number whose arithmetic is shown; null = the view's default. */
   selected: Cell | null;
 }
 
@@ -118,7 +121,7 @@ export interface Search {
   lengthPenalty: number;
 }
 
-/** One sentence translated and traced under changes. */
+/** A sentence, translated and traced under changes. */
 export interface Translated extends Sentence {
   text: string;
   search: SearchResult;
@@ -129,17 +132,19 @@ export interface Translated extends Sentence {
   sourceTokens: string[];
   targetTokens: string[];
   outputTokens: string[];
-  /** The parts of the text and of the forced beginning that the vocabulary lacks: the model reads <unk>. */
+  /**
+   * The parts of the text and of the forced beginning that are not in the vocabulary, so that the model reads <unk>.
+   */
   unknown: string[];
-  /** The statistics of a family's heads, once computed. */
+  /** The statistics of each family's heads, once computed. */
   statistics: Partial<Record<FamilyId, Promise<MeasuredHead[]>>>;
 }
 
-/** The results: the sentence without and with the changes, and the first difference. */
+/** The results without and with the changes, and the first point at which they differ. */
 export interface Result {
   reference: Translated;
   current: Translated;
-  /** The first point that differs; null if none differs. */
+  /** The first point that differs, or null if none does. */
   firstDifference: string | null;
   logProbOfReference: number;
 }
@@ -150,14 +155,14 @@ export interface Situation {
   changes: TextChanges;
 }
 
-/** Some of the changes for a sentence. */
+/** The changes of a sentence that an action sets. */
 export type SomeChanges = Partial<TextChanges>;
 
 // The panel of changes
 
 export type SectionName = "words" | "heads" | "masks" | "hand" | "patch" | "parts" | "mistakes";
 
-/** The cell of an attention to which the sections "Mask" and "Attention by hand" apply. */
+/** The cell of an attention that the sections "Mask" and "Attention by hand" edit. */
 export interface At {
   attention: string;
   head: number;
@@ -165,7 +170,10 @@ export interface At {
   key: number;
 }
 
-/** An active change. `id` is the same in every sentence; `undo` returns the values that undo it among these changes. */
+/**
+ * An active change. `id` is the same for every sentence; `undo` returns the values that remove this change from the
+ * given ones.
+ */
 export interface ActiveChange {
   section: SectionName | "training";
   id: string;
@@ -173,41 +181,41 @@ export interface ActiveChange {
   undo(changes: TextChanges): SomeChanges;
 }
 
-/** The patch that the reader is editing: pairs of rows, and the next pair. */
+/** The patch that the reader is editing: the pairs of rows so far, and the pair to be added next. */
 export interface PatchDraft {
   sentence: string;
   point: string;
-  /** One head's number, or "" for all. */
+  /** The number of a head, or "" for all heads. */
   head: string;
-  /** The side of the pairs' tokens. */
+  /** Identifies the sides of the two tokens of a pair. */
   key: string;
   pairs: [here: number, there: number][];
   here: number;
   there: number;
-  /** The other sentence, translated; `key` identifies the sentence and the weights. */
+  /** The translation of the other sentence; `key` identifies the sentence and the weights. */
   donor: { key: string; made: Promise<Translated> } | null;
-  /** The effects on this translation of patches from another sentence, measured or being measured. */
+  /** The effects on this translation of single patches from another sentence, complete or still being measured. */
   sweep: { of: Translated; sentence: string; ending: AbortController; found: HTMLElement } | null;
 }
 
-/** The state that the sections share: choices that are not yet changes. */
+/** The state that the sections of the panel share: choices that have not become changes yet. */
 export interface ChangesPanel {
   app: App;
   at: At;
   history: { past: string[]; future: string[]; undo(): Promise<void>; redo(): Promise<void> };
   redraw(): Promise<void>;
-  /** The index of the source word that is edited. */
+  /** The index of the source word that is being edited. */
   word: number | null;
   /** The index of the output word whose rivals are shown. */
   rival: number | null;
-  /** The row of weights that the reader edits. */
+  /** The row of weights that is being edited. */
   row: { key: string; weights: number[] } | null;
   patch: PatchDraft | null;
 }
 
 // The environment of a view
 
-/** The console of a view, ready once `ready` is; docs/explorer.md describes it. */
+/** The console of a view, usable once `ready` resolves; docs/explorer.md describes it. */
 export interface View {
   ready: Promise<void>;
   app: App | null;
@@ -221,11 +229,11 @@ export interface View {
 export type Mounted = HTMLElement & { glassformer?: View };
 
 declare global {
-  /** The newest open view of the page. */
+  /** The newest open view on the page. */
   var glassformer: View | undefined;
 }
 
-/** A kernel's answer: the number of its question, and an error. */
+/** A kernel's answer: the number of the question, and perhaps an error. */
 export interface Message {
   id: string;
   error?: string;
@@ -244,5 +252,5 @@ export interface AnyModel {
   send(message: object): void;
 }
 
-/** Returns the value of a colour in styles.css by its name, such as "--paper". */
+/** Returns the value of a colour that styles.css defines, by its name, such as "--paper". */
 export type Colours = (name: string) => string;

@@ -1,4 +1,4 @@
-// One view: the page's frame, and the console for scripts and tests.
+// One view: the frame of the page, and the console for scripts and tests.
 import { createApp, messageOf } from "./app.ts";
 import { arithmetic } from "../engine/arithmetic.ts";
 import { element, refill } from "./dom.ts";
@@ -15,12 +15,12 @@ import type { Host, Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Mounted, SomeChanges, View } from "./types.ts";
 
-/** Returns the newest open view, from this one backwards. */
+/** Returns the newest view that is still open, starting from this one. */
 function stillOpen(view: View | undefined): View | undefined {
   return view?.closed ? stillOpen(view.earlier) : view;
 }
 
-/** Returns the console of the view in `el`; the view is ready when `ready` resolves. */
+/** Returns the console of the view in `el`; the view can be used once `ready` resolves. */
 export function createView(el: Mounted, payload: Payload, host: Host | null) {
   const closing = new AbortController(),
     earlier = globalThis.glassformer;
@@ -40,7 +40,7 @@ export function createView(el: Mounted, payload: Payload, host: Host | null) {
   ready.catch((error) => {
     refill(root, element("p", { class: "gf-error", role: "alert" }, messageOf(error)));
   });
-  /** Returns an action that waits until the view is ready. */
+  /** Returns a function that runs an action once the view is ready. */
   const after =
     <Given extends unknown[], Made>(action: (app: App, ...given: Given) => Made) =>
     async (...given: Given) => {
@@ -80,18 +80,21 @@ export function createView(el: Mounted, payload: Payload, host: Host | null) {
   };
 }
 
-/** Builds the page. Returns a function that begins to draw once the state is that of the address. */
+/**
+ * Builds the page. Returns a function that starts drawing, to be called once the address has been read into the state.
+ */
 function build(root: HTMLElement, app: App) {
   const print = matchMedia("print");
   const dress = () => {
     root.dataset.theme = print.matches ? "light" : app.state.theme;
     root.lang = app.state.language === "zh" ? "zh-CN" : "en";
     const page = document.documentElement;
-    if (page.hasAttribute("data-explorer")) page.lang = root.lang; // otherwise, the page belongs to another program
+    // a page without this attribute belongs to another program
+    if (page.hasAttribute("data-explorer")) page.lang = root.lang;
     root.dataset.view = app.state.view;
   };
   dress();
-  app.on(["theme", "language", "view"], dress); // before the pictures, which need the theme's colours
+  app.on(["theme", "language", "view"], dress); // before the pictures, which read the theme's colours
   const redress = () => {
     dress();
     app.layOut();
@@ -123,7 +126,7 @@ function build(root: HTMLElement, app: App) {
   };
 }
 
-/** Tells the views when the page's width changes, so that they redraw their pictures. */
+/** Redraws the pictures when the page's width changes. */
 function watchSize(root: HTMLElement, app: App) {
   let width = root.clientWidth;
   const observer = new ResizeObserver(() => {

@@ -1,17 +1,20 @@
-// The vocabulary: the words or pieces in which the model reads a text, with a search.
+// The vocabulary: the words or word pieces that a text is split into, with a search.
 import { UNKNOWN_ID } from "../engine/tokenizers.ts";
 import { element, note, refill } from "./dom.ts";
 
 import type { Payload } from "../engine/types.ts";
 import type { App } from "./app.ts";
 
-const SHOWN = 1000; // how many tokens are shown at once
+const SHOWN = 1000; // maximum number of tokens shown at once
 const known: WeakMap<Payload, string[]> = new WeakMap();
 
-/** Returns the tokens of the source's vocabulary as a reader types them, in its order; of a recording, those that occur. */
+/**
+ * Returns the tokens of the source vocabulary as a reader would type them, in the vocabulary's order; for a recording,
+ * only those that occur in it.
+ */
 export function knownTokens({ payload, engine }: App) {
   const all = known.get(payload);
-  if (all) return all; // computed once, because each typed letter asks for it
+  if (all) return all; // cached, because each typed letter asks for it
   const space = engine.tokenizers.source.kind === "words" ? "" : "␣";
   const named = Object.entries(payload.source.tokens).filter(([id]) => Number(id) > UNKNOWN_ID);
   const made = [...new Set(named.map(([, token]) => token.replaceAll("▁", space)))].filter(Boolean);

@@ -1,15 +1,15 @@
-// Brushes draw a picture of numbers: on a canvas of the page, or as the text of an SVG file.
+// Brushes draw pictures of numbers, either on a canvas of the page or into the text of an SVG file.
 import type { Colours } from "../types.ts";
 
 export interface Words {
   size?: number;
   align?: "left" | "center" | "right";
   bold?: boolean;
-  /** Whether the words run upwards. */
+  /** Whether the text runs upwards. */
   isTurned?: boolean;
 }
 
-/** Draws in px; a colour is one of CSS. */
+/** Lengths are in px, colours in CSS notation. */
 export interface Brush {
   box(x: number, y: number, width: number, height: number, fill: string): void;
   frame(x: number, y: number, width: number, height: number, stroke: string, line?: number): void;
@@ -77,7 +77,7 @@ export function svgBrush() {
   return { brush, parts };
 }
 
-/** Returns an SVG file of these parts. The first line of the caption is its title; `about`: its description. */
+/** Returns an SVG file made of these parts. The first line of the caption is its title, `about` its description. */
 export function svgFile(
   { width, height }: { width: number; height: number },
   parts: string[],
@@ -101,7 +101,7 @@ function escaped(words: string) {
   return plain.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Returns a colour between two colours of the style sheet, as "#rrggbb"; `share`: of the second, in [0, 1]. */
+/** Returns a mix of two colours of the style sheet, as "#rrggbb"; `share` of the second, in [0, 1]. */
 export function mixed(colours: Colours, from: string, to: string, share: number) {
   const [one, other] = [from, to].map((name) => partsOf(colours(name)));
   return `#${one.map((part, at) => byte(part + (other[at] - part) * share)).join("")}`;
@@ -109,13 +109,13 @@ export function mixed(colours: Colours, from: string, to: string, share: number)
 
 const byte = (value: number) => Math.round(value).toString(16).padStart(2, "0");
 
-/** Returns red, green and blue of a hexadecimal colour. */
+/** Returns the red, green and blue components of a hexadecimal colour. */
 function partsOf(colour: string) {
   const digits = colour.length < 7 ? colour.replace(/\w/g, "$&$&") : colour;
   return [1, 3, 5].map((at) => parseInt(digits.slice(at, at + 2), 16));
 }
 
-/** Returns black or white, whichever is readable on this colour. */
+/** Returns black or white, whichever is easier to read on this colour. */
 export function inkOn(colour: string) {
   const [red, green, blue] = partsOf(colour).map((part) => {
     const share = part / 255;

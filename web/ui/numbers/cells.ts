@@ -1,4 +1,5 @@
-// The chosen number of the page of all numbers: where a tensor is entered, and the same place in another tensor.
+// Chooses cells for the view of all numbers: the first cell when a tensor is opened, and the matching cell of another
+// tensor.
 import { hasHeads } from "../../engine/model.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { litRow } from "../stage/lighting.ts";
@@ -8,7 +9,7 @@ import { rowAt } from "../stage/zoom_parts.ts";
 import type { Cell, Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 
-/** Returns the largest number of the lit row of a tensor; by default of the lit head of cross-attention. */
+/** Returns the cell with the largest number in a tensor's lit row; by default, of the lit head of cross-attention. */
 export async function enteredCell(app: App, name?: string, head?: number): Promise<Cell> {
   const { cross } = app.state.heads;
   const point = name ?? `${attentionName(FAMILIES[1], cross.layer)}.weights`;
@@ -19,19 +20,19 @@ export async function enteredCell(app: App, name?: string, head?: number): Promi
   return { name: point, index: [...row, largestPlace(rowAt(tensor, row))] };
 }
 
-/** Shows a tensor with all its numbers. */
+/** Shows all numbers of a tensor. */
 export function openTensor(app: App, name: string) {
   return app.attempt(async () => app.show({ view: "numbers", selected: await enteredCell(app, name) }));
 }
 
-/** Returns an index with each of its places inside a shape. */
+/** Returns an index, with each entry clipped to the shape. */
 export function inside(index: number[], shape: number[]) {
   return index.map((at, axis) => Math.min(at, shape[axis] - 1));
 }
 
 /**
- * Returns the index of the same word and head in another point, as far as that point has them. `tensor`: of the other
- * point.
+ * Returns the index in the point `other` with the same word and head as in a cell, where `other` has these axes.
+ * `tensor` belongs to `other`.
  */
 export function indexIn(other: string, { shape }: Tensor, { name, index }: Cell) {
   const [t, c] = index.slice(-2);

@@ -1,5 +1,5 @@
-// A matrix of any size on the page: one canvas, and over it a grid for the keyboard and the screen reader, which contains
-// only the reader's cell.
+// A matrix of any size, drawn on one canvas. A grid element over it serves keyboard and screen reader; it contains only
+// the current cell.
 import { coloursAt } from "../colours.ts";
 import { brushOf, element } from "../dom.ts";
 import { FONT, LABEL, canvasBrush } from "./brush.ts";
@@ -10,7 +10,7 @@ import type { Picture, Sheet } from "./picture.ts";
 
 type Place = readonly [row: number, column: number];
 
-const SHARPEST = 12_000; // px of a canvas
+const SHARPEST = 12_000; // px; browsers limit the size of a canvas
 const STEPS_OF_KEYS: Record<string, Place> = {
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
@@ -25,7 +25,7 @@ const STEPS_OF_KEYS: Record<string, Place> = {
 let counted = 0;
 let ruler: CanvasRenderingContext2D | null = null;
 
-/** Returns the width of a label, in px; the bold one is the widest. */
+/** Returns the width of a label in px, measured in bold, the widest style. */
 export function measured(text: string) {
   ruler ??= element("canvas").getContext("2d");
   if (!ruler) return text.length * 7;
@@ -33,7 +33,10 @@ export function measured(text: string) {
   return ruler.measureText(text).width;
 }
 
-/** Returns the grid; `told` gets the cell under the pointer or the focus in words, `chosen` the one that is picked. */
+/**
+ * Returns the grid. `told` receives a text about the cell under the pointer or the focus, `chosen` the cell that is
+ * picked.
+ */
 export function createGrid(told: (words: string) => void, chosen: (row: number, column: number) => void) {
   const canvas = element("canvas", { "aria-hidden": "true" });
   const cells = element("canvas");
@@ -57,7 +60,7 @@ export function createGrid(told: (words: string) => void, chosen: (row: number, 
     return isInside ? [place[0], place[1]] : null;
   }
 
-  /** Shows one cell as lit, with its row and column; null = the chosen one. */
+  /** Highlights one cell with its row and column; null means the chosen cell. */
   function light(lit: Place | null) {
     if (!drawn) return;
     const { picture, sheet, colours } = drawn;
@@ -111,7 +114,7 @@ export function createGrid(told: (words: string) => void, chosen: (row: number, 
     event.preventDefault();
   });
 
-  /** Scrolls the grid's room, never the page, to the reader's cell. */
+  /** Scrolls the grid's container, never the page, to the current cell. */
   function showAt() {
     const room = holder.parentElement;
     if (!drawn || !room) return;

@@ -1,4 +1,4 @@
-// The heads of a tensor as a row of small pictures, of which one is chosen; in the reader's order.
+// The heads of a tensor as a row of small pictures, in the reader's order, for choosing one.
 import { HEAD_ORDERS } from "../../engine/statistics.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { brushOf, button, chooser, element, letArrowsMove, refill } from "../dom.ts";
@@ -11,10 +11,10 @@ import type { App } from "../app.ts";
 import type { MeasuredHead, Result } from "../types.ts";
 
 const SIDE = 44; // px
-/** The effects of the heads that were switched off, by result and head. */
+/** The measured effects of switching heads off, by result and head. */
 const effects: WeakMap<Result, Map<string, Promise<number>>> = new WeakMap();
 
-/** Returns the row, and what draws it for a cell's tensor. `choose`: gets a head. */
+/** Returns the row, and a function that draws it for a cell's tensor. `choose` receives the picked head. */
 export function createHeads(app: App, choose: (head: number) => void) {
   const title = element("span");
   const order = element("span");
@@ -54,7 +54,8 @@ export function createHeads(app: App, choose: (head: number) => void) {
     for (const [count, head] of heads.entries()) {
       told.textContent = app.t("map.measuring", count, heads.length);
       head.effect = await effectOf(app, attention, head.head);
-      if (!isLast() || app.state.order !== "ablation") return; // the reader has chosen a different order or tensor
+      // the reader has chosen a different order or tensor meanwhile
+      if (!isLast() || app.state.order !== "ablation") return;
     }
     told.textContent = "";
     fill(heads, tensor, index[0]);
@@ -94,7 +95,7 @@ export function createHeads(app: App, choose: (head: number) => void) {
   return { element: holder, draw };
 }
 
-/** Returns copies of the measured heads of one attention. */
+/** Returns copies of one attention's measured heads. */
 async function measuredIn(app: App, attention: string): Promise<MeasuredHead[]> {
   const { family, layer } = placeIn(attention);
   const heads = await measuredHeads(app.config, family, app.result.current);
@@ -119,7 +120,7 @@ function describe(app: App, { layer, head, entropy, peak, special, effect }: Mea
     : `${said}${app.t("word.comma")}${app.t("map.effect", numberText(effect, 2, true))}`;
 }
 
-/** Paints one head's matrix: the larger a number is among those of all heads, the darker. */
+/** Paints the matrix of one head; shades compare its numbers with those of all heads. */
 function paint(
   brush: CanvasRenderingContext2D,
   { shape: [, rows, columns], data }: Tensor,

@@ -1,11 +1,12 @@
-// All tensors of the model, grouped by its parts; typing leaves those whose name or meaning contains each typed word.
+// A list of all tensors of the model, grouped by part. Typing keeps the tensors whose name or meaning contains every
+// typed word.
 import { hasHeads } from "../../engine/model.ts";
 import { button, element, letArrowsMove, refill } from "../dom.ts";
 import { groupName, lastOf, meaningOf } from "./worked.ts";
 
 import type { App } from "../app.ts";
 
-/** Returns the list, and a function that fills it; `open` gets the name of the picked tensor. */
+/** Returns the list, and a function that fills it; `open` receives the name of the picked tensor. */
 export function createList(app: App, open: (name: string) => void) {
   const field = element("input", { type: "search", spellcheck: false, autocomplete: "off" });
   const rows = element("div", { class: "gfn-names" });
@@ -23,7 +24,7 @@ export function createList(app: App, open: (name: string) => void) {
   });
   let shown = "";
 
-  /** Fills the list; `name`: the tensor that is shown. */
+  /** Fills the list; `name`: the tensor that is open. */
   function draw(name: string) {
     const hadFocus = rows.contains(document.activeElement);
     const isNew = name !== shown;

@@ -1,4 +1,5 @@
-// All numbers: every tensor of the model, one of its matrices as a grid, and the arithmetic of the chosen number.
+// The view of all numbers: the list of tensors, one matrix of a tensor as a grid, and the arithmetic of the chosen
+// number.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { hasHeads } from "../../engine/model.ts";
 import { numberText, percentText } from "../../engine/number_text.ts";
@@ -25,7 +26,7 @@ import type { Walk } from "./worked.ts";
 interface Made {
   cell: Cell;
   tensor: Tensor;
-  /** The arithmetic, or why there is none. */
+  /** The arithmetic, or a text that says why there is none. */
   made: Explanation | string;
 }
 
@@ -40,10 +41,10 @@ const DRAWN: (keyof State)[] = [
   "contrast",
 ];
 const TABLE_CELLS = 1500;
-/** The state that opening a number changes and that returning to the figure restores. */
+/** The parts of the state that this view changes and that are restored when the reader returns to the figure. */
 const KEPT = ["selected", "heads", "panel"] as const;
 
-/** Returns the view, which is hidden while the figure is shown. */
+/** Returns the view; it is hidden while the figure is shown. */
 export function createNumbers(app: App) {
   const view = new NumbersView(app);
   return view.element;
@@ -53,7 +54,7 @@ class NumbersView {
   #app: App;
   #walk: Walk = { trail: [], all: false };
   #asTable = false;
-  /** The state of the page before the view was opened, and the element that had the focus. */
+  /** The page's state before this view was opened, and the element that had the focus. */
   #before: Partial<Looks> = {};
   #focus: Element | null = null;
   #drawn: Picture | null = null;
@@ -116,7 +117,8 @@ class NumbersView {
     app.on(["view"], ({ view }) => this.#enter(view === "numbers"));
     app.on(DRAWN, () => void this.#draw());
     const escape = (event: KeyboardEvent) => {
-      const isSearch = (event.target as Element).matches("input:not(:placeholder-shown)"); // Escape empties it
+      // in a search field with text, Escape only empties the field
+      const isSearch = (event.target as Element).matches("input:not(:placeholder-shown)");
       if (event.key !== "Escape" || event.defaultPrevented || isSearch || app.state.view !== "numbers")
         return;
       event.preventDefault();
@@ -135,12 +137,12 @@ class NumbersView {
     this.#title.focus({ preventScroll: true });
   }
 
-  /** Returns to what was shown before. */
+  /** Returns to the figure as it was before this view. */
   #leave() {
     this.#app.show({ view: "stage", ...this.#before });
   }
 
-  // What is shown
+  // Showing
 
   async #read(): Promise<Made | null> {
     const app = this.#app;
@@ -152,7 +154,8 @@ class NumbersView {
       ? { name: selected.name, index: inside(selected.index, tensor.shape) }
       : await enteredCell(app);
     if (!selected || cellCode(cell) !== cellCode(selected)) {
-      if (app.state.selected === selected) app.show({ selected: cell }); // a new sentence may be shorter
+      // the chosen cell may lie outside a new, shorter sentence
+      if (app.state.selected === selected) app.show({ selected: cell });
       return null;
     }
     const made = await arithmetic(app, cell.name, cell.index).catch(messageOf);
@@ -169,14 +172,15 @@ class NumbersView {
       this.#said,
       saidOf(app, (first) => void app.attempt(() => this.#openTensor(first))),
     );
-    this.#said.tabIndex = this.#said.scrollHeight > this.#said.clientHeight ? 0 : -1; // Tab reaches a text that scrolls
+    // lets Tab reach the text only if it scrolls
+    this.#said.tabIndex = this.#said.scrollHeight > this.#said.clientHeight ? 0 : -1;
     const words = name === "logits" || name === "log_probs" ? this.#words.shown(tensor, cell.index[1]) : null;
     this.#words.element.hidden = !words;
     refill(this.#title, element("code", {}, name), " ", element("span", {}, shapeOf(app, name).join(" × ")));
     this.#about.textContent = `${meaningOf(app, name)}${words ? recordedText(app) : ""}`;
     const picture = pictureOf(app, cell, tensor, words);
     this.#drawn = picture;
-    const isEmpty = picture.columns.length === 0; // no word matches the typed letters
+    const isEmpty = picture.columns.length === 0; // no word matches the search
     this.#grid.element.hidden = this.#asTable || isEmpty;
     this.#told.hidden = this.#grid.element.hidden;
     if (!this.#grid.element.hidden) this.#grid.draw(picture);
@@ -190,7 +194,8 @@ class NumbersView {
   #showSum(cell: Cell, made: Explanation | string) {
     const app = this.#app;
     const { trail } = this.#walk;
-    if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [cell]; // a cell that no operand led to begins a new trail
+    // a cell that was not reached through an operand begins a new trail
+    if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [cell];
     const hadFocus = this.#sum.contains(document.activeElement);
     const redraw = () => void this.#draw();
     this.#sum.ariaLabel = app.t("panel.numbers");
@@ -232,16 +237,16 @@ class NumbersView {
     if (hadFocus >= 0) stops[hadFocus]?.focus();
   }
 
-  // What the reader does
+  // The reader's actions
 
-  /** Opens an operand of the shown number, or a number on the way to it. */
+  /** Opens an operand of the shown number, or an earlier number of the trail. */
   #follow(cell: Cell) {
     const { trail } = this.#walk;
     if (!trail.some((one) => cellCode(one) === cellCode(cell))) this.#walk.trail = [...trail, cell];
     this.#select(cell);
   }
 
-  /** Chooses a number of the shown tensor by its last indices. */
+  /** Chooses a number of the shown tensor by its last two indices. */
   #choose(index: number[]) {
     const { selected } = this.#app.state;
     if (selected)
@@ -251,7 +256,7 @@ class NumbersView {
       });
   }
 
-  /** Opens a tensor at the same word and head. */
+  /** Opens a tensor at the current word and head. */
   async #openTensor(name: string) {
     const { selected } = this.#app.state;
     const tensor = await this.#app.value(name);
@@ -266,14 +271,17 @@ class NumbersView {
   }
 }
 
-/** Returns the sentence and its translation, before and after the changes, and the first tensor that differs. */
+/**
+ * Returns lines about the sentence and its translation, before and after the changes, and about the first tensor that
+ * differs.
+ */
 function saidOf(app: App, open: (name: string) => void): Child[] {
   const { reference, current, firstDifference, logProbOfReference } = app.result;
   const isNew = current.text !== reference.text;
   const [before, after] = [reference.hypothesis.logProb, logProbOfReference].map((one) => numberText(one, 2));
   const ids = [reference, current].map(({ hypothesis }) => String(hypothesis.ids));
-  // The probabilities while the output is written word by word, and when it is read as a whole; they differ under
-  // mistakes that let words see later words.
+  // The log probability of the output is computed twice: while it is written word by word, and when it is read as a
+  // whole. The two differ under mistakes that let words see later words.
   const readsAhead = ids[0] === ids[1] && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3;
   return [
     element("bdi", { class: "gfs-source" }, app.changes.source ?? app.state.sentence),
@@ -299,14 +307,15 @@ function saidOf(app: App, open: (name: string) => void): Child[] {
   ];
 }
 
-/** Returns these words, of many the first ones. */
+/** Returns a list of these words as text, cut after the first ones if there are many. */
 function listed(words: string[]) {
   const shown = [...new Set(words)].slice(0, 8).map((word) => word.slice(0, 40));
   return shown.join(" ") + (words.length > 8 ? " …" : "");
 }
 
 /**
- * Returns a sentence about the words that a recording leaves out, and where they are likeliest; "" if there are none.
+ * Returns a sentence about the total probability of the words that a recording leaves out, and where it is largest; ""
+ * if every word was recorded.
  */
 function recordedText(app: App) {
   const { trace, targetTokens } = app.result.current;
@@ -316,7 +325,7 @@ function recordedText(app: App) {
   return ` ${app.t("point.words", ids[0].length, percentText(rest[most]), targetTokens[most])}`;
 }
 
-/** Returns a picture as a table of numbers, with a limited number of columns. */
+/** Returns a picture's numbers as an HTML table with a limited number of columns. */
 function tableOf(app: App, picture: Picture): Child[] {
   const count = Math.max(1, Math.min(picture.columns.length, Math.floor(TABLE_CELLS / picture.rows.length)));
   const heading = (scope: string, label: string) => element("th", { scope }, element("bdi", {}, label));

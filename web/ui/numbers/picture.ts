@@ -1,4 +1,4 @@
-// A tensor as a picture: one matrix, with what each cell says, and how its numbers are drawn.
+// A tensor as a picture: one of its matrices, a text for each cell, and the layout of labels and cells.
 import { hasHeads } from "../../engine/model.ts";
 import { decimalsOf, fixedText, numberText, probabilityText } from "../../engine/number_text.ts";
 import { LABEL, inkOn, mixed } from "./brush.ts";
@@ -14,24 +14,24 @@ export interface Picture {
   label: string;
   rows: string[];
   columns: string[];
-  /** The dimensions or ids of the columns. */
+  /** The dimension or word id of each column. */
   ids: number[];
-  /** Whether the columns are some of many. */
+  /** Whether only some of the columns are included. */
   isWindow: boolean;
-  /** The colour of shares of 1; null for numbers of any size and sign. */
+  /** The colour of a share of 1; null if the numbers are not shares and may have any size and sign. */
   hue: "--src" | "--tgt" | null;
   chosen: readonly [row: number, column: number];
-  /** The number of a cell; NaN if it was not recorded. */
+  /** Returns the number of a cell; NaN if it was not recorded. */
   value(row: number, column: number): number;
-  /** How strongly a cell is drawn, from 0 to 1; below 0 for a number below 0. */
+  /** Returns how strongly a cell is coloured, from 0 to 1; negative for a negative number. */
   strength(row: number, column: number): number;
-  /** The number as it is written into a cell; "" for none. */
+  /** Returns the number as text for the cell; "" leaves the cell blank. */
   text(row: number, column: number): string;
   isBlocked(row: number, column: number): boolean;
   describe(row: number, column: number): string;
 }
 
-/** The place of a picture's parts, in px. */
+/** The layout of a picture, in px. */
 export interface Sheet {
   left: number;
   top: number;
@@ -46,10 +46,10 @@ const STEPS = 64; // shades of a colour
 const ROW = 24;
 const [LEAST, MOST, MOST_NUMBERED] = [5, 18, 64]; // px: the width of a cell
 const MOST_LEFT = 170;
-const SAMPLED = 40; // rows and columns whose numbers are measured
-const WIDEST = 12_000; // px: what a canvas can be
+const SAMPLED = 40; // rows and columns whose numbers are measured to find the width of a cell
+const WIDEST = 12_000; // px: browsers limit the size of a canvas
 
-/** Returns the picture of the matrix around a cell. `words`: the ids of the columns, if only some are shown. */
+/** Returns the picture of the matrix that contains a cell. `words`: the ids of the columns, if only some are shown. */
 export function pictureOf(app: App, { name, index }: Cell, tensor: Tensor, words: number[] | null): Picture {
   const { shape, data } = tensor;
   const [height, width] = shape.slice(-2);
@@ -109,14 +109,17 @@ export function pictureOf(app: App, { name, index }: Cell, tensor: Tensor, words
   };
 }
 
-/** Returns which cells the mask blocks, without those that a mistake gives a weight. */
+/** Returns a function that tells which cells the mask blocks, except cells to which a mistake gives weight. */
 function blockedIn(app: App, name: string, isScore: boolean, value: Picture["value"]) {
   const mask = app.mask(name.replace(/\.\w+$/, ""));
   return (row: number, column: number) =>
     mask.data[row * mask.columns + column] === 0 && (isScore || value(row, column) === 0);
 }
 
-/** Returns the labels of an attention's rows; one of the decoder has the word that it reads and the one that it writes. */
+/**
+ * Returns the labels of an attention's rows. A row of the decoder is labelled with the word that it reads and the word
+ * that it writes.
+ */
 function rowLabels(app: App, tokens: string[], side: string) {
   const { outputTokens } = app.result.current;
   return tokens.map((token, row) => {
@@ -127,7 +130,7 @@ function rowLabels(app: App, tokens: string[], side: string) {
   });
 }
 
-/** Returns the largest size among finite numbers. */
+/** Returns the largest absolute value among the finite numbers. */
 export function largestOf(numbers: ArrayLike<number>) {
   let largest = 1e-9;
   for (let at = 0; at < numbers.length; at++)
@@ -135,7 +138,7 @@ export function largestOf(numbers: ArrayLike<number>) {
   return largest;
 }
 
-/** Returns the places of a picture's parts in a room of this width. `measure`: the width of a text. */
+/** Returns the layout of a picture for this width. `measure` returns the width of a text. */
 export function sheetOf(picture: Picture, room: number, measure: (text: string) => number): Sheet {
   const { rows, columns, isWindow, text } = picture;
   const longest = (labels: string[]) => Math.max(8, ...labels.map(measure));
@@ -153,7 +156,7 @@ export function sheetOf(picture: Picture, room: number, measure: (text: string) 
   return { left, top, width, height: ROW, isNumbered, whole };
 }
 
-/** Returns whether the columns' labels have room beside each other: numbers, of which some are left out. */
+/** Returns whether the column labels fit side by side. They are numbers, some of which may be left out. */
 function isAcross(columns: string[], width: number, measure: (text: string) => number) {
   return columns.every((label) => /^\d+$/.test(label) || measure(label) < width - 4);
 }
@@ -187,7 +190,8 @@ export function paintCells(brush: Brush, picture: Picture, sheet: Sheet, colours
         if (text) brush.words(...middle, text, inkOn(shade(strength)), { align: "center" });
         return;
       }
-      const tall = Math.max(0.5, Math.abs(strength) * (height / 2 - 2)); // a bar from the row's middle: up = above 0
+      // a bar that starts in the middle of the row: upwards for positive numbers
+      const tall = Math.max(0.5, Math.abs(strength) * (height / 2 - 2));
       brush.box(x + 0.5, strength < 0 ? middle[1] : middle[1] - tall, Math.max(1, width - 1), tall, plain);
     });
     if (row) brush.line(left, y, left + width * picture.columns.length, y, hair);
@@ -201,7 +205,7 @@ export function paintCells(brush: Brush, picture: Picture, sheet: Sheet, colours
   );
 }
 
-/** Draws the labels, once each; those of a lit row and column are bold and always there. */
+/** Draws the labels. Those of the highlighted row and column are bold, and are never left out. */
 export function paintLabels(
   brush: Brush,
   { rows, columns }: Picture,

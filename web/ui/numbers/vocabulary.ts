@@ -1,4 +1,4 @@
-// The words of a vocabulary in windows, the likeliest first, and a search by letters.
+// Chooses which words of a vocabulary are shown: a window of the ranking, likeliest first, or the results of a search.
 import { button, element, named } from "../dom.ts";
 
 import type { Tensor } from "../../engine/types.ts";
@@ -7,7 +7,7 @@ import type { App } from "../app.ts";
 const WORDS_SHOWN = 16;
 const orders: WeakMap<Float32Array, number[]> = new WeakMap();
 
-/** Returns a row of controls, and the function that returns the ids of the words to show. */
+/** Returns a row of controls, and a function that returns the ids of the words to show. */
 export function createVocabulary(app: App, changed: () => void) {
   let first = 0;
   let chosen = -1;
@@ -23,7 +23,7 @@ export function createVocabulary(app: App, changed: () => void) {
     changed();
   });
 
-  /** `word`: the id of the chosen word; when it changes, the window goes to it. */
+  /** `word`: the id of the chosen word; when it changes, the window moves to it. */
   function shown(tensor: Tensor, word: number) {
     const typed = field.value.trim().toLowerCase();
     const order = bestFirst(tensor);
@@ -46,7 +46,10 @@ export function createVocabulary(app: App, changed: () => void) {
   return { element: element("p", { class: "gfn-tools", hidden: true }, field, back, place, on), shown };
 }
 
-/** Returns the ids of all words, in the order of their highest number at any position; without words that have none. */
+/**
+ * Returns the ids of all words, sorted by each word's highest number at any position; words without a number are left
+ * out.
+ */
 function bestFirst({ shape, data }: Tensor) {
   const width = shape[shape.length - 1];
   const known = orders.get(data);

@@ -1,4 +1,5 @@
-// The chosen number as one worked calculation: the way to it, its terms, each one click away, and its code.
+// The chosen number as a worked calculation: the trail that led to it, its terms as links to their own arithmetic, and
+// its code.
 import { snippet } from "../../engine/snippet.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { pointText } from "../../engine/model.ts";
@@ -15,16 +16,16 @@ const [MOST_TERMS, ALL] = [16, 600];
 
 /** Returns the last part of a point's name. */
 export const lastOf = (name: string) => name.replace(/^.*\./, "");
-/** Returns a cell as code writes it. */
+/** Returns a cell in the notation of code, such as encoder.output[0, 3]. */
 export const cellCode = ({ name, index }: Cell) => `${name}[${index.join(", ")}]`;
 
-/** The numbers on the way to the chosen one, and whether all terms are shown. */
+/** The trail of numbers that led to the chosen one, and whether all terms are shown. */
 export interface Walk {
   trail: Cell[];
   all: boolean;
 }
 
-/** Returns the calculation. `go`: opens a number on the way; `redraw`: after the reader wants all terms. */
+/** Returns the calculation. `go` opens a number of the trail; `redraw` is called when the reader asks for all terms. */
 export function workedNumber(
   app: App,
   made: Explanation,
@@ -67,7 +68,7 @@ export function workedNumber(
   ];
 }
 
-/** Returns the terms and the steps, in the order of the computation. */
+/** Returns the table of terms and the intermediate steps, in the order of the computation. */
 function receipt(
   app: App,
   { parts, columns, steps, stepsFirst, total }: Explanation,
@@ -90,13 +91,13 @@ function receipt(
   return stepsFirst ? [table(false, lines), table(true, sum)] : [table(parts.length > 0, [...sum, ...lines])];
 }
 
-/** Returns where a number stands: its part of the model, layer and head, in words. */
+/** Returns a text that locates a number: part of the model, layer and head. */
 function placeText(app: App, { name, index }: Cell) {
   const head = index.length > 2 ? `${app.t("word.comma")}${app.t("word.head")} ${index[0]}` : "";
   return groupName(app, name.slice(0, Math.max(0, name.lastIndexOf(".")))) + head;
 }
 
-/** Returns a part of the model in words; `part`: a point's name without its last word. */
+/** Returns the name of a part of the model; `part`: a point's name without its last component. */
 export function groupName(app: App, part: string) {
   const [, stack, layer, sublayer] = /^(\w+)\.layers\.(\d+)\.(\w+)$/.exec(part) ?? [];
   if (layer === undefined) return app.t(part ? `numbers.part.${part}` : "point.end");
@@ -105,7 +106,9 @@ export function groupName(app: App, part: string) {
   return `${app.t(named)}${app.t("word.comma")}${app.t("word.layer")} ${layer}`;
 }
 
-/** Returns what a number says, in words: "qu' reads street: 0.999", or a word's number of a dimension. */
+/**
+ * Returns a text that says what a number means: "qu' reads street: 0.999", or which word and dimension it belongs to.
+ */
 function told(app: App, { name, index, result }: Explanation): Child[] {
   const [t, c] = index.slice(-2);
   const { rows, columns, rowSide, columnSide = rowSide } = app.labels(name);
@@ -125,7 +128,7 @@ function told(app: App, { name, index, result }: Explanation): Child[] {
     .map((part, at) => (at % 2 ? values[Number(part)] : part));
 }
 
-/** Returns the numbers that the reader has gone through, in the order in which the model computes them. */
+/** Returns the numbers that the reader has visited, in the order in which the model computes them. */
 function trailOf(app: App, { name, index }: Cell, { trail }: Walk, go: (cell: Cell) => void) {
   const { names } = app.result.current.trace;
   const ordered = trail.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
@@ -139,7 +142,7 @@ function trailOf(app: App, { name, index }: Cell, { trail }: Walk, go: (cell: Ce
   );
 }
 
-/** Returns the buttons that copy the calculation as Python, or show it selected where copying is not allowed. */
+/** Returns buttons that copy the calculation as Python, or show it selected if the browser refuses to copy. */
 function copying(app: App, made: Parameters<typeof snippet>[0]) {
   const said = element("p", { class: "gfn-quiet", role: "status" });
   const area = element("textarea", { readOnly: true, rows: 8, hidden: true, "aria-label": "Python" });
@@ -163,7 +166,7 @@ function copying(app: App, made: Parameters<typeof snippet>[0]) {
   return element("div", { class: "gfn-copy" }, copy("numpy", "NumPy"), copy("torch", "PyTorch"), said, area);
 }
 
-/** Returns the sentence about a point. */
+/** Returns a sentence that explains a point. */
 export function meaningOf(app: App, name: string) {
   return app.t(pointText(app.config, name));
 }
