@@ -1,5 +1,5 @@
-// What an opened Add & norm shows: the rows of numbers from the vector that comes along the residual connection to the
-// norm's result, and how much the vector turned. With the norm before the sub-layer, Add and Norm are two boxes.
+// What an opened Add & norm shows: the rows of numbers from the vector that enters along the residual connection to the
+// norm's result, and the angle between the two. In a pre-norm model, Add and Norm are separate boxes.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { logitLens, readOutRun, sideOf, streamName } from "../../engine/lens.ts";
@@ -15,10 +15,10 @@ import type { Cell, Explanation, Side, Stack } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Lit, Sentence } from "./zoom_frame.ts";
 
-/** The rows from the bottom up: x, what is added, the sum, x̂, the gain, the bias, and the norm's result. */
+/** The rows from the bottom up: x, the sub-layer's output, their sum, x̂, the gain, the bias, and the norm's result. */
 export type Kind = "input" | "output" | "added" | "scaled" | "gain" | "bias" | "normed";
 
-/** A word that a vector stands for; of the decoder, with its probability. */
+/** A word that the logit lens reads from a vector; for the decoder, with its probability. */
 export interface Guess {
   word: string;
   probability: number;
@@ -28,35 +28,35 @@ export interface Reading {
   box: string;
   stack: Stack;
   layer: number;
-  /** The name of the box in its stack, such as "cross_attention.add". */
+  /** The box's name within its stack, such as "cross_attention.add". */
   id: string;
   row: number;
   rows: number;
   word: string;
   side: Side;
-  /** The side of what is added. */
+  /** The side of the words that the added vector comes from. */
   from: Side;
   lines: { kind: Kind; numbers: Float32Array }[];
-  /** The open column, and whether the reader has chosen it. */
+  /** The index of the open column, and whether the reader has chosen it. */
   at: number;
   isChosen: boolean;
   moments: { mean: number; variance: number; divisor: number } | null;
-  /** The name of what x is added as, and of what the norm divides by. */
+  /** The name of x, and the symbol of the norm's divisor. */
   symbols: { x: string; divisor: string };
-  /** The cosine of the first and the last row. */
+  /** The cosine between the first and the last row. */
   cosine: number;
-  /** What the first and the last row stand for; null where this is not known. */
+  /** The words that the logit lens reads from the first and the last row; null if unknown. */
   guesses: [before: Guess[], after: Guess[]] | null;
-  /** The arithmetic of the norm's result; null where nothing is normalised. */
+  /** The arithmetic of the norm's result; null if the box has no norm. */
   made: Explanation | null;
-  /** The number that is shown as the result. */
+  /** The cell of the number that is shown as the result. */
   cell: Cell;
   notes: string[];
 }
 
 const WORDS = 3;
 
-/** Returns the data of the box that `state.zoom` names; null if it names none. */
+/** Returns the data of the box that `state.zoom` names; null if it is not an Add & norm, Add or Norm. */
 export async function readAddNorm(app: App, lit: Lit | null): Promise<Reading | null> {
   const { zoom } = app.state;
   const { trace, changes } = app.result.current;
@@ -102,7 +102,7 @@ export async function readAddNorm(app: App, lit: Lit | null): Promise<Reading | 
   };
 }
 
-/** Returns the names of the points that a box shows, from the bottom up. */
+/** Returns the names of the points that a box shows, by kind, from the bottom up. */
 function pointsOf({ config, result }: App, box: string): Record<string, string> & { input: string } {
   const { changes } = result.current;
   const steps = stepsUnder(changes);
@@ -119,7 +119,7 @@ function pointsOf({ config, result }: App, box: string): Record<string, string> 
   return isPre ? sum : { ...sum, normed };
 }
 
-/** Returns the gain and the bias of a box's norm; none where the page or the model has none. */
+/** Returns the gain and the bias of a box's norm; neither if the page or the model lacks them. */
 async function weightsOf({ config, engine, result }: App, box: string) {
   const { changes } = result.current;
   const part = box.replace(/\.(add|norm)$/, "");
@@ -136,10 +136,10 @@ export function cosineOf(one: Float32Array, other: Float32Array) {
   return product / (Math.hypot(...one) * Math.hypot(...other)) || 0;
 }
 
-/** Returns the words that vectors stand for: what the model would say if they left its last layer. */
+/** Returns the words that the logit lens reads from vectors: the model's output if they came from its last layer. */
 async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32Array]) {
   const { engine } = app;
-  if (engine.live !== true) return null; // a recording has no output matrix, and a large model's is too large to fetch
+  if (engine.live !== true) return null; // recordings lack the output matrix, and a large model's is too large to fetch
   const run = await readOutRun(engine, stack, app.result.current.changes);
   const guess = (vector: Float32Array): Guess[] => {
     const logs = logitLens(run, stack, tensor([1, vector.length], vector)).data;
@@ -154,7 +154,7 @@ async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32
 export const degrees = (cosine: number) =>
   Math.round((Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI);
 
-/** Returns the sentence about the step, or about the open column: true under the reader's changes, too. */
+/** Returns the sentence about the box, or about the open column. It also holds under the reader's changes. */
 export function sentenceOf({ lines, at, isChosen, word, side, cosine, guesses, stack }: Reading): Sentence {
   const say = (name: string, ...values: Sentence["values"]): Sentence => {
     return { key: `zoom.add.${name}`, values, section: "3.1" };

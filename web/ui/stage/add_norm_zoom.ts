@@ -1,4 +1,4 @@
-// Add & norm opened where it stands: rows of numbers one above the other, each column a sum and its norm.
+// Add & norm opened in place: rows of numbers one above the other, in which each column is a sum and its norm.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";
@@ -30,23 +30,24 @@ import type { Line } from "./receipt.ts";
 import type { Tell } from "./strips.ts";
 import type { Lit, Opened } from "./zoom_frame.ts";
 
-/** The sign before the number of a row in its column. */
+/** The sign before a row's number in the open column. */
 const SIGNS: Partial<Record<Kind, string>> = { output: "+", added: "=", gain: "×", bias: "+", normed: "=" };
 const [SMALLEST, LABELS, FACTS] = [908, 154, 210];
 const PITCH = { least: 80, most: 118 }; // px from one row to the next
-const [NUMBER, LOW] = [30, 0.62]; // the line of the column's numbers, and the share of the pitch of learned numbers
+// px for the open column's number; the share of the pitch that rows of learned numbers get
+const [NUMBER, LOW] = [30, 0.62];
 const [TALLEST, ROOMY_FROM] = [68, 780];
 
 interface Frame {
   width: number;
   height: number;
-  /** The width of the rows of numbers. */
+  /** The width of a row of numbers. */
   strip: number;
   /** From the bottom up. */
   rows: Band[];
 }
 
-/** Returns the places of the rows in a room, which the panel exceeds if it is too low or too narrow. */
+/** Returns the layout of the rows in a room. The panel is larger than the room if the room is too low or too narrow. */
 export function frameOf(room: { width: number; height: number }, kinds: Kind[]): Frame {
   const [top, foot] = room.height < ROOMY_FROM ? [0, 50] : [4, 66];
   const width = Math.max(SMALLEST, room.width);
@@ -64,7 +65,7 @@ export function frameOf(room: { width: number; height: number }, kinds: Kind[]):
   return { width, height: bottom + foot, strip: width - LABELS - FACTS, rows };
 }
 
-/** Opens the Add & norm, the Add or the Norm of `state.zoom`. */
+/** Opens the Add & norm, the Add or the Norm that `state.zoom` names. */
 export async function addNormView(app: App, lit: Lit | null): Promise<Opened | null> {
   const reading = await readAddNorm(app, lit);
   if (!reading) return null;
@@ -116,7 +117,7 @@ function receipt(app: App, reading: Reading, most: number): Child {
   return receiptTable(app, parts, [...headings], rows, most);
 }
 
-/** Returns the name of a row: that of the sub-layer for what is added. */
+/** Returns the name of a row; the added row is named after its sub-layer. */
 function nameOf(app: App, { id, symbols }: Reading, kind: Kind) {
   if (kind === "input") return symbols.x;
   return app.t(kind === "output" ? `zoom.add.from.${id.split(".")[0]}` : `zoom.add.row.${kind}`);
@@ -199,12 +200,15 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
   };
 }
 
-/** Returns which rows are drawn to one scale: those of the sum, those of the norm, and the gain alone. */
+/**
+ * Returns a number for the scale of a row. Rows with the same number share one scale: those of the sum, those of the
+ * norm, and the gain alone.
+ */
 function scaleOf(kind: Kind) {
   return kind === "gain" ? 2 : Number(kind === "scaled" || kind === "bias" || kind === "normed");
 }
 
-/** Returns what is said beside a row. */
+/** Returns the facts that are shown beside a row. */
 function factsOf(app: App, reading: Reading, kind: Kind, place: number): Child[] {
   const { lines, moments, symbols, cosine, guesses, stack } = reading;
   const last = lines.length - 1;

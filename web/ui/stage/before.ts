@@ -1,4 +1,5 @@
-// What the figure showed before the reader's changes: the lit rows of attention, the word, and where turned rows looked.
+// What the figure showed before the reader's changes: the lit rows of attention, the written word, and where the turned
+// rows looked.
 import { FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
 import { largestPlace, rowOfHead } from "./numbers.ts";
@@ -6,28 +7,34 @@ import { largestPlace, rowOfHead } from "./numbers.ts";
 import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";
 
-/** A row of an attention: of one head and one word that reads. */
+/** A row of an attention: one head, and the position of the word that attends (the query). */
 export interface RowPlace {
   attention: string;
   head: number;
   query: number;
 }
 
-/** A row that the reader has turned: the word that it read most, null if that is not known, and the one that it reads now. */
+/**
+ * A row that the reader has turned: the word that it attended to most before (null if unknown), and the word that it
+ * attends to now.
+ */
 export interface TurnedLook extends RowPlace {
   from: string | null;
   to: string;
 }
 
 export interface Before {
-  /** The lit rows, where the reader's changes leave the words up to them as they were. */
+  /** The lit rows before the changes; missing where the changes altered the words up to that row. */
   rows: Partial<Record<FamilyId, Float32Array>>;
-  /** The word that stood in the lit place; null if it stands there still. */
+  /** The word that stood at the lit position before the changes; null if it is unchanged. */
   word: string | null;
   turned: TurnedLook[];
 }
 
-/** Returns what there was before the changes; `lit`: the lit row of each attention, `row`: the place of the lit word. */
+/**
+ * Returns what the figure showed before the changes. `lit` returns the lit row of each attention; `row`: the index of
+ * the lit word.
+ */
 export async function beforeChanges(app: App, row: number, lit: (id: FamilyId) => RowPlace): Promise<Before> {
   const { reference, current } = app.result;
   if (!app.changed) return { rows: {}, word: null, turned: [] };
@@ -38,7 +45,7 @@ export async function beforeChanges(app: App, row: number, lit: (id: FamilyId) =
     if (!isSameSource || (isOfTarget && read(reference) !== read(current))) return null;
     const name = `${attention}.weights`;
     const [one, other] = [reference, current].map((each) => labelsOf(each, name).columnSide);
-    if (one !== other) return null; // a mistake has it read other words
+    if (one !== other) return null; // a mistake makes it attend to other words
     const weights = await reference.trace.get(name);
     return query < weights.shape[1] ? rowOfHead(weights, head, query) : null;
   };

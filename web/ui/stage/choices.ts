@@ -1,4 +1,4 @@
-// Choices of the stage: which heads and waves to draw, the languages, and the direction of a script.
+// Choices that the stage makes: which heads and waves to draw, and the direction of a script.
 import { largestPlace, rowOfHead } from "./numbers.ts";
 
 import type { Tensor } from "../../engine/types.ts";
@@ -7,7 +7,7 @@ import type { FamilyId } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Act } from "./play.ts";
 
-const PICTURED = 8; // heads with a picture
+const PICTURED = 8; // maximum number of heads that get a picture
 
 export function clamp(at: number, count: number) {
   return Math.max(0, Math.min(count - 1, at));
@@ -18,7 +18,7 @@ export function familyOf(box: string): FamilyId {
   return box === "decoder.self_attention" ? "decoder" : "cross";
 }
 
-/** Returns whether words are of a script that runs from right to left. */
+/** Returns whether the words are in a script that runs from right to left. */
 export function isLeftwards(words: string[]) {
   const letters = words.join("").match(/\p{L}/gu) ?? [];
   const turned = letters.filter((one) =>
@@ -27,7 +27,10 @@ export function isLeftwards(words: string[]) {
   return turned.length * 2 > letters.length;
 }
 
-/** Returns the heads that have pictures: all of up to eight, of more those with the largest weights in the lit row. */
+/**
+ * Returns the heads that get a picture: all if there are up to eight, otherwise those with the largest weights in the
+ * lit row.
+ */
 export function picturedHeads(
   app: App,
   { weights, heads, row, source }: StageNumbers,
@@ -46,7 +49,7 @@ export function picturedHeads(
   return { encoder: shown("encoder"), cross: shown("cross"), decoder: shown("decoder") };
 }
 
-/** Returns the two dimensions of the positions that are drawn as waves; null without positions. */
+/** Returns the two dimensions of the position vectors that are drawn as waves; null if the model has no positions. */
 export function wavesOf(
   { config, changes }: Pick<App, "config" | "changes">,
   vector: Tensor | undefined,
@@ -75,8 +78,8 @@ export function variance(data: Float32Array, at: number, width: number) {
 }
 
 /**
- * Returns how many words are written in an act of Play or of a chapter; −1 before the decoder begins, null = all, if there
- * is no act.
+ * Returns how many words have been written in an act of Play or of a chapter; −1 before the decoder begins; null (all
+ * words) if there is no act.
  */
 export function writtenIn(act: Pick<Act, "row" | "risen"> | null) {
   if (act?.risen.decoder === "") return -1;

@@ -1,4 +1,5 @@
-// The panel of an opened embedding: a word's row of the table, scaled, plus a number of each position's wave.
+// The panel of an opened embedding: a word's row of the embedding table, scaled, plus one number from the wave of each
+// dimension.
 import { fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { drawing } from "../figure.ts";
@@ -29,14 +30,14 @@ interface Frame {
   height: number;
   sum: Band;
   position: Band;
-  /** The waves, from the top; `right`: where they end. */
+  /** The area of the waves; `right`: its right edge. */
   waves: { y: number; height: number; right: number };
   scaled: Band;
   entry: Band;
   word: Band;
 }
 
-/** The steps, and the point whose number each opens. */
+/** The steps, and the point whose number each step opens. */
 const STEPS = {
   word: null,
   entry: "embedding",
@@ -47,12 +48,12 @@ const STEPS = {
 } as const;
 type Step = keyof typeof STEPS;
 const SMALLEST = 908;
-const NEAREST = 230; // the width of the list of the nearest words
+const NEAREST = 230; // px: width of the list of nearest words
 const ROOMY = { top: 24, strip: 40, said: 34, rise: 44, waves: 3 * 68, words: 24, foot: 34 };
 const TIGHT = { top: 12, strip: 30, said: 28, rise: 30, waves: 3 * 50, words: 22, foot: 14 };
 const [ROOMY_FROM, HIGHEST] = [740, 3 * 140];
 
-/** Returns the places of the parts in a room. */
+/** Returns the layout of the parts in a room. */
 export function embeddingFrame(room: { width: number; height: number }): Frame {
   const gaps = room.height < ROOMY_FROM ? TIGHT : ROOMY;
   const fixed = gaps.top + 5 * gaps.strip - 4 + 3.5 * gaps.said + gaps.rise + gaps.words + gaps.foot;
@@ -71,12 +72,12 @@ export function embeddingFrame(room: { width: number; height: number }): Frame {
   return { width, height: word.y + word.height + gaps.foot, sum, position, waves, scaled, entry, word };
 }
 
-/** Returns the panel and, where it needs no scrolling, the lines that lead into it and out of it. */
+/** Returns the panel and, if it fits without scrolling, the lines that enter and leave it. */
 export function embeddingPanel(app: App, reading: EmbeddingReading, room: HTMLElement): Child[] {
   return panelIn(app, room, embeddingFrame, (frame, tell) => draw(app, reading, frame, tell));
 }
 
-/** Returns the parts of the panel, and the lines around it. */
+/** Returns the parts of the panel, and the lines outside it. */
 function draw(
   app: App,
   reading: EmbeddingReading,
@@ -111,7 +112,7 @@ function draw(
     return stepButton(at, name, step, kind === open.kind, () => openNumber(kind, open.at));
   }
 
-  /** Returns a vector of the sum, with its number in the open dimension. */
+  /** Returns one vector of the sum, with its number in the open dimension. */
   function drawBand(
     step: Exclude<Step, "word" | "waves">,
     band: Band,
@@ -122,7 +123,7 @@ function draw(
     const values = { sum: [], position: [row], scaled: [scale.symbol], entry: [id] }[step];
     const said = element("p", { class: "gfz-made" }, element("strong", {}, digitsText(numbers[open.at])));
     const x = stripX(width, numbers.length, open.at) - LABELS;
-    const isFar = x + 70 > frame.waves.right - LABELS; // too close to the list of the nearest words
+    const isFar = x + 70 > frame.waves.right - LABELS; // no room before the list of nearest words
     if (isFar) said.style.right = `${width - LABELS - MARGIN - x + 8}px`;
     else said.style.left = `${x + 8}px`;
     const strip = {
@@ -156,7 +157,7 @@ function draw(
 
   // The waves
 
-  /** Returns where a position stands, in px of the panel. */
+  /** Returns the x coordinate of a position, in px of the panel. */
   function positionX(at: number) {
     const { right } = frame.waves;
     const last = Math.max(1, reading.words.length - 1);
@@ -193,7 +194,7 @@ function draw(
     return [svg, heading(stepOf("waves"), { y: place.y - 30, height: 24 }), ...names];
   }
 
-  /** Returns the line of the chosen position. */
+  /** Returns the vertical line at the chosen position. */
   function drawChosen() {
     const { waves } = frame;
     const x = positionX(reading.row);
@@ -232,7 +233,7 @@ function draw(
     );
   }
 
-  /** Returns the words below the waves in two lines, as many as there is room for, and the chosen one. */
+  /** Returns the words below the waves in two lines: as many as fit, and always the chosen one. */
   function drawWords() {
     const { waves } = frame;
     const half = (at: number) => (words[at].length + 1) * 3.6;
@@ -276,7 +277,7 @@ function draw(
 
   // Lines
 
-  /** Returns how the open dimension's numbers come together. */
+  /** Returns lines that connect the open dimension's numbers with their sum. */
   function drawLines() {
     const { width, sum, position, waves, scaled, entry, word } = frame;
     const x = stripX(width, vectors.input.length, open.at);
@@ -303,7 +304,7 @@ function draw(
     ]);
   }
 
-  /** Returns the lines from below and to above. */
+  /** Returns the lines that enter from below and leave upwards. */
   function outside() {
     const { height, word, sum, width } = frame;
     const up = LABELS + (width - LABELS - MARGIN) / 2;

@@ -1,4 +1,4 @@
-// What an opened embedding shows: a word's row of the table, scaled, plus the vector of its position.
+// What an opened embedding shows: a word's row of the embedding table, scaled, plus the vector of its position.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { sinusoids } from "../../engine/forward.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
@@ -13,17 +13,20 @@ import type { App } from "../app.ts";
 export const SUMMED = ["embedding", "positions", "input"] as const;
 export type Summed = (typeof SUMMED)[number];
 
-/** A word whose row of the table points in a similar direction. */
+/** A word whose row of the embedding table points in a similar direction. */
 export interface Neighbour {
   id: number;
   word: string;
   cosine: number;
 }
 
-/** One dimension of the positions: its numbers at the sentence's positions, and between them if there is a formula. */
+/**
+ * One dimension of the position vectors: its numbers at the sentence's positions and, if a formula gives them, at
+ * points in between.
+ */
 export interface Wave {
   dimension: number;
-  /** At positions 0, 1/`steps`, 2/`steps` … */
+  /** The numbers at positions 0, 1/`steps`, 2/`steps` … */
   numbers: Float32Array;
   steps: number;
 }
@@ -34,26 +37,26 @@ export interface EmbeddingReading {
   row: number;
   words: string[];
   id: number;
-  /** The word's row of the table; null where the page has no matrices. */
+  /** The word's row of the embedding table; null if the page has no matrices. */
   entry: Float32Array | null;
-  /** The factor, such as √128, and its value; "" and 1 if the model or a mistake has none. */
+  /** The factor's symbol, such as √128, and its value; "" and 1 if nothing is scaled. */
   scale: { symbol: string; value: number };
   vectors: Record<Summed, Float32Array>;
-  /** "none" also if the reader has switched the positions off. */
+  /** The kind of positions; also "none" if the reader has switched them off. */
   positions: PositionKind;
   waves: Wave[];
-  /** The dimension whose arithmetic is open and its numbers' arithmetic. */
+  /** The dimension whose arithmetic is open, and the arithmetic of its numbers. */
   open: { at: number; kind: Summed; made: Record<Summed, Explanation> };
   notes: string[];
-  /** Most similar first; null where the page does not have the whole table. */
+  /** The most similar words, nearest first; null if the page lacks the whole table. */
   nearest: Neighbour[] | null;
 }
 
-const BETWEEN = 8; // points of a wave for each position
+const BETWEEN = 8; // points of a wave between neighbouring positions
 const NEIGHBOURS = 12;
 const SHOWN_WAVES = 3;
 
-/** Returns the data of the embedding that `state.zoom` names; `row`: the lit word. */
+/** Returns the data of the embedding that `state.zoom` names. `row`: the index of the lit word. */
 export async function readEmbedding(app: App, box: string, row: number): Promise<EmbeddingReading> {
   const side = box.startsWith("encoder") ? "source" : "target";
   const { current } = app.result;
@@ -71,7 +74,7 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
   const chosen = SUMMED.find((kind) => selected?.name === `${side}.${kind}` && selected.index[0] === at);
   const [largest] = largestAt(vectors.embedding.map(Math.abs), 1);
   const varied = wavesOf(app, points[1]) ?? [];
-  const usual = box.endsWith("positions") ? (varied[0] ?? largest) : largest; // a wave that can be seen
+  const usual = box.endsWith("positions") ? (varied[0] ?? largest) : largest; // a dimension whose wave is visible
   const open = chosen && selected ? selected.index[1] : usual;
   const made = await Promise.all(SUMMED.map((kind) => arithmetic(app, `${side}.${kind}`, [at, open])));
   const entry = await entryOf(app, `${side}.tokens.weight`, id);
@@ -102,14 +105,17 @@ export async function readEmbedding(app: App, box: string, row: number): Promise
   };
 }
 
-/** Returns a word's row of the table. */
+/** Returns a word's row of the embedding table. */
 async function entryOf(app: App, table: string, id: number) {
   const { engine } = app;
   if (engine.live === false) return null;
   return rowOf(await engine.rowsOf(table, [id], app.result.current.changes.checkpoint), 0);
 }
 
-/** Returns the words whose rows of the table are most similar to a word's; null where the table is not on the page. */
+/**
+ * Returns the words whose rows of the embedding table are most similar to a word's row; null if the page lacks the
+ * table.
+ */
 async function neighbours(app: App, table: string, side: Side, id: number): Promise<Neighbour[] | null> {
   const { engine } = app;
   if (engine.live !== true) return null;
@@ -122,7 +128,7 @@ async function neighbours(app: App, table: string, side: Side, id: number): Prom
   return found.map((one, at) => ({ ...one, word: tokenName(tokens[at], app.t) }));
 }
 
-/** Returns the rows of a table with the largest cosine with one of them, without this one. */
+/** Returns the rows of a table with the largest cosine to a given row, which is left out. */
 export function nearestRows(table: Tensor, id: number, count: number) {
   const [rows, width] = table.shape;
   const product = (row: number, other: number) =>
@@ -134,7 +140,7 @@ export function nearestRows(table: Tensor, id: number, count: number) {
   return largestAt(cosines, count, (row) => row !== id).map((row) => ({ id: row, cosine: cosines[row] }));
 }
 
-/** Returns the waves of the first of these dimensions, in order. */
+/** Returns the waves of the first few of these dimensions, in ascending order. */
 function wavesIn({ config, result }: App, table: Tensor, wanted: number[]): Wave[] {
   const [length, width] = table.shape;
   const { positions } = config;

@@ -1,4 +1,4 @@
-// An embedding with its positions opened where it stands.
+// The sum of embedding and position vector, opened in place.
 import { decimalsFor, decimalsOf, fixedText, digitsText } from "../../engine/number_text.ts";
 import { element } from "../dom.ts";
 import { embeddingPanel } from "./embedding_panel.ts";
@@ -13,7 +13,7 @@ import type { EmbeddingReading } from "./embedding_reading.ts";
 import type { Line } from "./receipt.ts";
 import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
 
-/** Opens the embedding or the positions of a stack, which show the same sum. */
+/** Opens the embedding or the positions of a stack; both boxes show the same sum. */
 export async function embeddingView(app: App, lit: Lit | null): Promise<Opened | null> {
   const { zoom } = app.state;
   if (!zoom) return null;
@@ -40,7 +40,7 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
   };
 }
 
-/** Returns the sentence about the open number: true for any kind of positions, and under the reader's changes. */
+/** Returns the sentence about the open number. It holds for any kind of positions and under the reader's changes. */
 export function sentenceOf({ open, words, row, side, vectors, positions, id }: EmbeddingReading): Sentence {
   const { kind, at } = open;
   const word = { word: words[row], side };
@@ -54,7 +54,7 @@ export function sentenceOf({ open, words, row, side, vectors, positions, id }: E
   return say(positions === "learned" ? "learned" : "waves", "3.5", row, at, number);
 }
 
-/** Returns the open number of the sum as one calculation. */
+/** Returns the open number of the sum as a calculation. */
 function receipt(app: App, { open, entry, id, scale, vectors }: EmbeddingReading): Child {
   const { made, at } = open;
   const terms = [entry?.[at] ?? 0, ...Object.values(vectors).map((vector) => vector[at])];

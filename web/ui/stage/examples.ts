@@ -1,31 +1,34 @@
-// The examples: two sentences that differ in one word are a pair, which one chip swaps.
+// The example sentences. Two that differ in one word form a pair, and share one chip that swaps them.
 import { button, element } from "../dom.ts";
 
 import type { Payload } from "../../engine/types.ts";
 import type { Child } from "../types.ts";
 
-const MOST = 4; // chips
-const LONGEST = 16; // letters that a chip has room for
+const MOST = 4; // maximum number of chips
+const LONGEST = 16; // letters that fit into a chip
 
-/** Returns the place of the one word in which two sentences differ, words cut by spaces; −1 if they differ otherwise. */
+/**
+ * Returns the index of the only word in which two sentences differ; −1 if they differ in any other way. Words are split
+ * at spaces.
+ */
 function differingPlace(one: string, other: string) {
   const [words, others] = [one, other].map((text) => text.split(" "));
   const places = [...words.keys()].filter((at) => words[at] !== others[at]);
   return words.length === others.length && places.length === 1 ? places[0] : -1;
 }
 
-/** Returns the sentence with which a sentence makes a pair; "" if the page has none. */
+/** Returns the example that forms a pair with a sentence; "" if the page has none. */
 export function partnerOf({ examples, story }: Payload, sentence: string) {
   return [...examples, ...story.pair].find((one) => differingPlace(sentence, one) >= 0) ?? "";
 }
 
-/** Returns the word of a sentence that another one replaces, without punctuation. */
+/** Returns the word of a sentence that is different in the other sentence, without punctuation. */
 export function differingWord(sentence: string, other: string) {
   const word = sentence.split(" ")[differingPlace(sentence, other)] ?? "";
   return word.replace(/^\p{P}+|\p{P}+$/gu, "");
 }
 
-/** Returns the examples as chips, of which one is a stop of the Tab key. */
+/** Returns the examples as chips, of which Tab reaches only one. */
 export function exampleChips(examples: string[], open: string, show: (sentence: string) => unknown) {
   const groups = groupsOf(examples).slice(0, MOST);
   const stop = Math.max(
@@ -41,7 +44,7 @@ export function exampleChips(examples: string[], open: string, show: (sentence: 
   });
 }
 
-/** Returns the examples in pairs, and alone. */
+/** Returns the examples grouped into pairs and single sentences. */
 function groupsOf(examples: string[]) {
   const groups: string[][] = [];
   for (const one of examples) {
@@ -52,7 +55,10 @@ function groupsOf(examples: string[]) {
   return groups;
 }
 
-/** Returns the end of a sentence, which tells examples apart; of a pair, its two words, that of the open sentence in bold. */
+/**
+ * Returns the label of a chip. For a single sentence, it is the sentence's end, which tells examples apart. For a pair,
+ * it is the two differing words, with that of the open sentence in bold.
+ */
 function labelOf([first, second]: string[], open: string): Child {
   if (!second) return shortened(first);
   const named = [differingWord(first, second), differingWord(second, first)].map((word, side) =>

@@ -1,34 +1,36 @@
-// Where the parts of an opened feed-forward network stand, in px from the top left of its panel.
+// The layout of an opened feed-forward network, in px from the top left of its panel.
 import type { Band } from "./zoom_parts.ts";
 
 export interface Frame {
   width: number;
   height: number;
-  /** The left edge and the width of the output and of the grid of all units. */
+  /** The left edge and the width that the output and the grid of all units share. */
   wide: { x: number; width: number };
   output: Band;
-  /** The grid: its top, its columns and rows, and the side of a cell. */
+  /** The grid of all units: its top, its numbers of columns and rows, and the side of a cell. */
   grid: { y: number; columns: number; rows: number; cell: number };
-  /** The top of the first unit's row; the height of a row, of which the open unit takes three. */
+  /** The top of the table's first row; the height of a row. The open unit's row is three times as high. */
   rows: number;
   row: number;
   read: Band;
   /** The widths of the table's columns: unit, row of W₁, sum, activation, column of W₂, score, words. */
   widths: number[];
-  /** The width of a unit's strips. */
+  /** The width of the strips in a unit's row. */
   strip: number;
 }
 
 const SMALLEST = 908;
 const [LABELS, MARGIN] = [126, 24];
 const [SUM, ACTIVATION, GAP, SCORE, WORDS] = [76, 140, 18, 84, 190];
-const ROWS = { least: 18, touched: 28, most: 30 }; // touched: where a row is hit by a finger
+const ROWS = { least: 18, touched: 28, most: 30 }; // px; touched: least height of a row on touch screens
 const LARGEST_CELL = 18;
 const ROOMY = { output: 26, thick: 40, fan: 64, grid: 74, below: 26, head: 40, gap: 18, read: 40, foot: 30 };
 const TIGHT = { output: 14, thick: 32, fan: 40, grid: 56, below: 24, head: 34, gap: 14, read: 34, foot: 14 };
 const ROOMY_FROM = 780;
 
-/** Returns the places of the parts in a room, which the panel exceeds if it is too low or too narrow. */
+/**
+ * Returns the layout of the parts in a room. The panel is larger than the room if the room is too low or too narrow.
+ */
 export function frameOf(
   room: { width: number; height: number },
   count: { units: number; listed: number; hasMatrices: boolean; hasScores: boolean },

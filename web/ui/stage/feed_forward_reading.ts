@@ -1,4 +1,4 @@
-// What an opened feed-forward network shows: its units at one word, the words for which they speak, and the arithmetic of
+// What an opened feed-forward network shows: its units at one word, the words that they promote, and the arithmetic of
 // the open number.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
@@ -15,7 +15,7 @@ import type { Cell, Explanation, Side, Stack, Tensor } from "../../engine/types.
 import type { App } from "../app.ts";
 import type { Lit, Sentence } from "./zoom_frame.ts";
 
-/** The points of a feed-forward network, in the order of its steps; `read` is its input. */
+/** The points of a feed-forward network, in the order of the computation; `read` is its input. */
 export const KINDS = ["read", "hidden", "activated", "output"] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -23,30 +23,30 @@ export interface Reading {
   box: string;
   stack: Stack;
   layer: number;
-  /** The position of the open word, of how many, and its token. */
+  /** The position of the open word, the number of words, and the word's token. */
   row: number;
   rows: number;
   word: string;
   side: Side;
   names: Record<Kind, string>;
   numbers: Record<Kind, Float32Array>;
-  /** The number of units above 0. */
+  /** How many units are above 0. */
   active: number;
-  /** The listed units, the most active first, and the open one of them. */
+  /** The listed units, most active first, and the one that is open. */
   units: number[];
   unit: number;
-  /** W₂; null where the page has no matrices. */
+  /** W₂; null if the page has no matrices. */
   contract: Tensor | null;
-  /** For each listed unit its row of W₁ and its column of W₂; null where the page has no matrices. */
+  /** The row of W₁ and the column of W₂ of each listed unit; null if the page has no matrices. */
   matrices: { rows: Float32Array[]; columns: Float32Array[] } | null;
-  /** For each listed unit the words for which it speaks; null where they are not known. */
+  /** The words that each listed unit promotes; null if unknown. */
   words: string[][] | null;
-  /** What each unit adds to logit(word) − logit(rival) directly, and the sum; null where this is not known. */
+  /** What each unit adds directly to logit(word) − logit(rival), and the sum; null if unknown. */
   direct: { word: string; rival: string; parts: Float64Array; sum: number } | null;
   open: { kind: Kind; at: number; made: Explanation; isChosen: boolean };
-  /** The arithmetic of the open unit before its activation. */
+  /** The arithmetic of the open unit's sum, before its activation. */
   hidden: Explanation;
-  /** The number of the output whose products are drawn, and these products; null without the matrix. */
+  /** The index of the output number whose products are drawn, and these products; null without the matrix. */
   output: number;
   products: number[] | null;
   notes: string[];
@@ -55,21 +55,21 @@ export interface Reading {
 export const MOST_UNITS = 12;
 const WORDS = 5;
 
-/** Pages of a server on which the reader has asked for the words of units: they need the whole output matrix. */
+/** Apps with Python behind the page whose reader has asked for the units' words. They need the whole output matrix. */
 const asked = new WeakSet<App>();
 
-/** Fetches the words of units from Python. */
+/** Makes the page fetch from Python what the units' words need. */
 export function askForWords(app: App) {
   asked.add(app);
   app.show({ zoom: app.state.zoom && { ...app.state.zoom } });
 }
 
-/** Returns whether the words of units can be had, but are not fetched yet. */
+/** Returns whether the units' words are available but have not been requested yet. */
 export const wordsWait = (app: App) => app.engine.live === "remote" && !asked.has(app);
 
 /**
- * Returns the data of the network that `state.zoom` names; null if it names none. `first`: the point whose number is open
- * until the reader chooses one.
+ * Returns the data of the network that `state.zoom` names; null if it names none. `first`: the point whose number is
+ * open until the reader chooses one.
  */
 export async function readFeedForward(
   app: App,
@@ -122,7 +122,7 @@ export async function readFeedForward(
 
 export const largestOf = (numbers: Float32Array) => largestAt(numbers.map(Math.abs), 1)[0] ?? 0;
 
-/** Returns the number that the reader has chosen, if it belongs to what is shown, or else that of the open unit. */
+/** Returns the number that the reader has chosen if this box shows it; otherwise that of the open unit. */
 function openCell(
   { state: { selected } }: App,
   names: Reading["names"],
@@ -133,14 +133,15 @@ function openCell(
 ) {
   const [chosenRow, at] = selected?.index ?? [];
   const kind = KINDS.find((one) => names[one] === selected?.name);
-  const isMade = first === "activated" || kind === "hidden" || kind === "output"; // whether a matrix product made the number
+  // whether the number comes from a matrix product
+  const isMade = first === "activated" || kind === "hidden" || kind === "output";
   const isOfUnit = kind === "hidden" || kind === "activated";
   if (!kind || !isMade || chosenRow !== row || (isOfUnit ? at !== unit : !(at in numbers[kind])))
     return { kind: first, at: unit, isChosen: first !== "activated" };
   return { kind, at, isChosen: true };
 }
 
-// What needs matrices
+// Parts that need matrices
 
 async function contractOf({ engine, result }: App, box: string) {
   if (engine.live === false) return null;
@@ -168,7 +169,10 @@ async function wordsOf(app: App, stack: Stack, units: number[], contract: Tensor
   });
 }
 
-/** Returns what the units add to the word that this row of the decoder writes; an encoder adds only through attention. */
+/**
+ * Returns what the units directly contribute to the word that this row of the decoder writes. An encoder has no direct
+ * contributions.
+ */
 async function directOf(app: App, box: string, row: number, contract: Tensor, activated: Float32Array) {
   const { engine } = app;
   const { current } = app.result;
@@ -191,7 +195,7 @@ async function directOf(app: App, box: string, row: number, contract: Tensor, ac
 
 // Sentences
 
-/** Returns the sentence about the open number: true under the reader's changes, too. */
+/** Returns the sentence about the open number. It also holds under the reader's changes. */
 export function sentenceOf(
   { open, numbers, active, unit, units, words, word, side }: Reading,
   comma: string,

@@ -1,4 +1,4 @@
-// A feed-forward network opened where it stands: its units at one word, beside what they say in words.
+// A feed-forward network opened in place: its units at one word, with an explanation.
 import { fixedText, decimalsOf, numberText } from "../../engine/number_text.ts";
 import { button, element } from "../dom.ts";
 import { drawing } from "../figure.ts";
@@ -40,7 +40,7 @@ import type { Strip, Tell } from "./strips.ts";
 import type { Weights } from "./weights_panel.ts";
 import type { Lit, Opened } from "./zoom_frame.ts";
 
-/** Opens the feed-forward network of `state.zoom`. */
+/** Opens the feed-forward network that `state.zoom` names. */
 export async function feedForwardView(app: App, lit: Lit | null): Promise<Opened | null> {
   const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
   const expand = segment && (await expandOf(app));
@@ -90,7 +90,7 @@ async function expandOf({ engine, state, result }: App) {
   return (await engine.modelWith(names, result.current.changes.checkpoint)).weight(names[0]);
 }
 
-/** Returns both matrices, and the open number. */
+/** Returns both matrices, and the place of the open number in them. */
 function weightsOf(app: App, reading: Reading, [expand, contract]: Tensor[]): Weights<Kind> {
   const { box, open, numbers, names, row, unit, word } = reading;
   const { kind, at, made } = open;
@@ -119,7 +119,7 @@ function weightsOf(app: App, reading: Reading, [expand, contract]: Tensor[]): We
   };
 }
 
-/** Returns the open number's arithmetic; of a unit, from the products with its row of W₁ to its activation. */
+/** Returns the open number's arithmetic; for a unit, from the products with its row of W₁ to its activation. */
 function receipt(app: App, { open, hidden, unit, numbers }: Reading, most: number): Child {
   if (open.kind === "read" || open.kind === "output") return explanationReceipt(app, open.made, most);
   const headings = hidden.columns.map((text): Heading => [text]);
@@ -141,7 +141,7 @@ function activationName({ config }: App) {
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${fixedText(value)}`;
 
-/** Returns the parts of the panel, and the lines around it. */
+/** Returns the parts of the panel, and the lines outside it. */
 function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Child[]; outside: Child[] } {
   const { box, names, numbers, open, output, word, unit, products, units, active, direct, words, matrices } =
     reading;
@@ -242,7 +242,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return sumBox(app, strip, { ...wide, ...output }, { numbers: numbers.output, at, products });
   }
 
-  /** Returns all units as rows of squares. */
+  /** Returns all units as a grid of squares. */
   function drawGrid() {
     const { grid, wide } = frame;
     const all = numbers.activated;
@@ -342,7 +342,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return tableRow(name, cells, isOpen);
   }
 
-  /** Returns the sizes that fill a cell of the rows of W₁ and of the columns of W₂, and the bar of a unit. */
+  /** Returns the sizes that fill a cell in the rows of W₁ and the columns of W₂, and a unit's bar. */
   function largestSizes() {
     const columns = units.map((unit, at) =>
       (matrices?.columns[at] ?? []).map((one) => one * numbers.activated[unit]),
@@ -354,7 +354,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     };
   }
 
-  /** Returns a unit's row of W₁; of the open unit, below x and above their products, number by number. */
+  /** Returns a unit's row of W₁. For the open unit, it is drawn below x, and their products above both. */
   function drawReads(
     unit: number,
     at: number,
@@ -383,7 +383,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return [pointStrip("read", { ...size, className: ASKED, stop: "read above" }), row, products];
   }
 
-  // Below the table, and around the panel
+  // Below the table, and outside the panel
 
   function drawBelow() {
     const { read, wide, strip } = frame;

@@ -1,4 +1,4 @@
-// The sentence as a text field: it completes the word at the cursor, and marks what the vocabulary lacks.
+// The sentence as a text field, which completes the word at the cursor and marks words that the vocabulary lacks.
 import { SPACE_MARK, UNKNOWN_ID } from "../../engine/tokenizers.ts";
 import { element, refill } from "../dom.ts";
 import { joinMarks } from "../sentences.ts";
@@ -6,16 +6,16 @@ import { knownTokens } from "../vocabulary_panel.ts";
 
 import type { App } from "../app.ts";
 
-const OFFERED = 6; // words
+const OFFERED = 6; // maximum number of completions
 const LISTED = "gfs-completions";
 
-/** The actions of the field. */
+/** The callbacks of the field. */
 interface Typed {
   enter(text: string): unknown;
   leave(byKey: boolean): void;
 }
 
-/** Returns the field, between the marks under it and what stands above it. */
+/** Returns the field with its marks below and its completions above. */
 export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   const field = element("input", {
     type: "text",
@@ -50,7 +50,7 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
             id: `${LISTED}-${place}`,
             role: "option",
             "aria-selected": String(place === at),
-            onmousedown: (event) => event.preventDefault(), // the field keeps the focus
+            onmousedown: (event) => event.preventDefault(), // leaves the focus in the field
             onclick: () => accept(word),
           },
           word,
@@ -101,9 +101,9 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
   });
   field.addEventListener("scroll", () => (marks.scrollLeft = field.scrollLeft));
   field.addEventListener("blur", () => {
-    if (!document.hasFocus()) return; // only the window lost the focus
+    if (!document.hasFocus()) return; // the whole window lost the focus, not just the field
     leave(false);
-    const isSentence = field.value !== text && field.value.trim().length > 1; // a single letter may be a slip
+    const isSentence = field.value !== text && field.value.trim().length > 1; // a single letter may be typed by mistake
     if (isSentence && !isDone) enter(field.value);
   });
   offer([], 0);
@@ -113,7 +113,7 @@ export function sentenceField(app: App, text: string, { enter, leave }: Typed) {
 
 const LETTERS = /[\p{L}\p{M}\p{N}'’-]+$/u;
 
-/** Returns the beginning of the word that the cursor follows; "" inside a word and between words. */
+/** Returns the part of a word before the cursor; "" if the cursor is not at the end of a word. */
 function wordAt({ value, selectionStart, selectionEnd }: HTMLInputElement) {
   const at = selectionStart ?? 0;
   const isInside = at !== selectionEnd || /^[\p{L}\p{M}\p{N}]/u.test(value.slice(at));
@@ -126,7 +126,9 @@ function aroundWord(field: HTMLInputElement) {
   return [field.value.slice(0, at - wordAt(field).length), field.value.slice(at)];
 }
 
-/** Returns the most frequent words that begin so; none of a vocabulary of pieces, which are not words. */
+/**
+ * Returns the most frequent words that begin with the typed letters; none if the vocabulary consists of word pieces.
+ */
 function completions(app: App, typed: string) {
   if (!typed || !app.engine.tokenizers.source.suggestsTokens) return [];
   const begins = typed.toLowerCase();
@@ -135,13 +137,14 @@ function completions(app: App, typed: string) {
 }
 
 /**
- * Returns a text in parts, with those that the model would read as <unk>. The word at the cursor is not one of them while a
- * word of the vocabulary begins with it.
+ * Returns a text in parts, and which of them the model would read as <unk>. The word at the cursor does not count as
+ * unknown while the vocabulary has a word that begins with it.
  */
 function partsOf(app: App, text: string, typed: string) {
   const { source } = app.engine.tokenizers;
   const isBegun = completions(app, typed).length > 0;
-  if (/\p{Surrogate}/u.test(text)) return [{ text, isUnknown: false }]; // half a character, which no tokenizer cuts
+  // an unpaired surrogate, which the tokenizers reject
+  if (/\p{Surrogate}/u.test(text)) return [{ text, isUnknown: false }];
   const read = joinMarks(source, text);
   const pieces = source.split(read).map((piece) => piece.replaceAll(SPACE_MARK, ""));
   const ids = source.encode(read).slice(-pieces.length);
@@ -149,7 +152,7 @@ function partsOf(app: App, text: string, typed: string) {
   let [shown, at] = [0, 0];
   for (const [place, piece] of pieces.entries()) {
     const from = text.indexOf(piece, at);
-    if (from < 0) continue; // the tokenizer has normalised it
+    if (from < 0) continue; // not found in the text, because the tokenizer has normalised it
     at = from + piece.length;
     if (ids[place] !== UNKNOWN_ID || (isBegun && piece === typed)) continue;
     parts.push({ text: text.slice(shown, from), isUnknown: false }, { text: piece, isUnknown: true });

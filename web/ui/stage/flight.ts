@@ -1,5 +1,5 @@
-// What moves while Play computes: words that are read run to the word that reads, what a sub-layer found drops onto the
-// strand and is added, and a written word flies back to be read. Each piece is drawn once and moved by the browser.
+// The animation of Play: a dot runs from each word that is attended to; the output of a sub-layer drops onto the strand
+// and is added; and a written word flies to the decoder's input. Each shape is drawn once, and the browser animates it.
 import { drawing } from "../figure.ts";
 import { wantsStillness } from "./glide.ts";
 import { boxOf, middle, ribbonPath } from "./geometry.ts";
@@ -14,15 +14,15 @@ import type { StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 import type { Act } from "./play.ts";
 
-/** Milliseconds of a movement, and of the pause before it. */
+/** The delay before a movement, and its duration, in milliseconds. */
 interface Timing {
   delay: number;
   duration: number;
 }
 
-const FAINT = 0.06; // a smaller weight sends nothing
+const FAINT = 0.06; // smaller weights send no dot
 
-/** Draws and moves what the act moves; `layer` is emptied first. */
+/** Draws and animates what happens in an act, after emptying `layer`. */
 export function fly(layer: SVGElement, pen: Pen, { box, row }: Act, isFirst: boolean) {
   layer.replaceChildren();
   if (wantsStillness()) return;
@@ -38,13 +38,13 @@ export function fly(layer: SVGElement, pen: Pen, { box, row }: Act, isFirst: boo
   write(layer, pen, row, isFirst ? 200 : 1300);
 }
 
-/** Sends the words that a sub-layer reads, and then drops what it found. */
+/** Sends dots from the words that a sub-layer reads, and then drops its output. */
 function flySublayer(layer: SVGElement, pen: Pen, stack: Stack, id: string, { delay, duration }: Timing) {
   if (id.endsWith("attention")) read(layer, pen, stack, id, { delay, duration });
   dropFrom(layer, pen, stack, id, { delay: delay + (id.endsWith("attention") ? duration : 0), duration });
 }
 
-/** Lets the words' vectors rise from the words to the positions. */
+/** Animates the word vectors, which rise from the words to the positions. */
 function riseFrom(layer: SVGElement, pen: Pen) {
   const place = pen.geometry.encoder;
   const vector = pen.numbers.vectors.get("source.embedding");
@@ -53,7 +53,7 @@ function riseFrom(layer: SVGElement, pen: Pen) {
   tiles(layer, pen, place, vector, from, to, { delay: 200, duration: 900 });
 }
 
-/** Sends a dot from each word that is read to the word that reads, as large as the weight. */
+/** Sends a dot from each word that is attended to; its size is the weight. */
 function read(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing: Timing) {
   const { geometry, numbers } = pen;
   const place = geometry[stack];
@@ -74,7 +74,7 @@ function read(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing: Tim
   });
 }
 
-/** Drops what a sub-layer found from its box to the sum, while the rest comes by the residual line. */
+/** Drops a sub-layer's output from its box to the sum, while a dot runs along the residual connection. */
 function dropFrom(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing: Timing) {
   const { geometry, numbers } = pen;
   const place = geometry[stack];
@@ -101,7 +101,7 @@ function dropFrom(layer: SVGElement, pen: Pen, stack: Stack, id: string, timing:
   });
 }
 
-/** Moves the tiles of a vector upwards: those of all words of the encoder, of the decoder that of the lit row. */
+/** Moves the tiles of vectors upwards: in the encoder those of all words, in the decoder that of the lit row. */
 function tiles(
   layer: SVGElement,
   pen: Pen,
@@ -142,7 +142,10 @@ function tiles(
   }
 }
 
-/** Lets the bar of the word grow, the word rise to the written ones, and fly around the decoder to be read next. */
+/**
+ * Animates the writing of a word: its bar grows; then the word rises to the written words and flies around the decoder
+ * to be read next.
+ */
 function write(layer: SVGElement, pen: Pen, row: number, begin: number) {
   const { geometry, numbers } = pen;
   const { decoder, written, narrow } = geometry;
@@ -172,7 +175,7 @@ function write(layer: SVGElement, pen: Pen, row: number, begin: number) {
   });
 }
 
-/** Moves a piece along a way, and removes it; the promise is that it has arrived. */
+/** Moves a shape along a path, and then removes it. The promise resolves when it has arrived. */
 export function along(layer: SVGElement, piece: SVGElement, way: string, { delay, duration }: Timing) {
   piece.style.offsetPath = `path("${way}")`;
   piece.style.offsetRotate = "0deg";

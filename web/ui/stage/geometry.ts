@@ -1,15 +1,15 @@
-// Where everything of the stage stands: the boxes of Figure 1, a column for each word, and the ribbons of the memory.
-// Lengths are in px of the stage's own plane, which is scaled as a whole.
+// The layout of the stage: the boxes of Figure 1, a column for each word, and the ribbons of the memory. Lengths are in
+// px of the stage's own plane, which is scaled as a whole.
 
 import type { Stack } from "../../engine/types.ts";
 
-/** Top and bottom, or left and right. */
+/** An interval: top and bottom, or left and right. */
 export type Span = [from: number, to: number];
 
-/** The kinds of boxes, as the paper tints them. */
+/** The kinds of boxes, which the paper distinguishes by colour. */
 export type Kind = "emb" | "att" | "add" | "ffn" | "lin" | "sof";
 
-/** A box of a stack. `id` is the sub-layer, with ".add" or ".norm" for what stands beside it. */
+/** A box of a stack. `id` is the sub-layer, with ".add" or ".norm" for the boxes around it. */
 export interface Box {
   id: string;
   kind: Kind;
@@ -17,8 +17,8 @@ export interface Box {
 }
 
 /**
- * The columns of a side's words: their middles and widths, whether there is room for the word itself, and by how much it
- * stands outside its line: words too wide for one line take turns on two.
+ * The columns of a side's words: their middles, their widths, whether a word is shown or only a thread, and its
+ * vertical offset. Words that are too wide for one line alternate between two.
  */
 export interface Columns {
   at: number[];
@@ -29,20 +29,20 @@ export interface Columns {
 
 export interface StackPlace {
   stack: Stack;
-  /** The boxes' left and right. */
+  /** The left and right edges of the boxes. */
   x: Span;
-  /** The part of the boxes in which the words' columns stand. */
+  /** The part of the boxes that contains the words' columns. */
   room: Span;
-  /** Where the names of the boxes begin. */
+  /** The left edge of the boxes' names. */
   names: number;
-  /** On which side the residual connections run: −1 = left, 1 = right. */
+  /** The side on which the residual connections run: −1 = left, 1 = right. */
   side: -1 | 1;
   boxes: Box[];
-  /** The card of the open layer. */
+  /** Top and bottom of the open layer's card. */
   card: Span;
-  /** The edges of the closed layers. */
+  /** The closed layers, of which only edges are visible. */
   edges: { layer: number; y: Span }[];
-  /** The line of the words that the stack reads. */
+  /** Top and bottom of the line with the words that the stack reads. */
   words: Span;
   columns: Columns;
 }
@@ -53,9 +53,9 @@ export interface Geometry {
   narrow: boolean;
   encoder: StackPlace;
   decoder: StackPlace;
-  /** The line of the words that the decoder writes. */
+  /** Top and bottom of the line with the words that the decoder writes. */
   written: Span;
-  /** The number of candidates in the box of softmax. */
+  /** The number of candidates that the softmax box shows. */
   candidates: number;
 }
 
@@ -67,17 +67,17 @@ export interface Plan {
   layers: Record<Stack, number>;
   /** The open layer of each stack. */
   open: Record<Stack, number>;
-  /** The lit box, which gets the free height. */
+  /** The lit box, which gets the height that remains. */
   lit: string;
-  /** Whether a second translation stands under the written words. */
+  /** Whether a second translation is shown under the written words. */
   second: boolean;
-  /** On how many lines words may take turns. */
+  /** The maximum number of lines between which words alternate. */
   lines: 1 | 2;
   /** The width of the longest name of a stack's boxes. */
   names: Record<Stack, number>;
-  /** Whether the encoder stands alone, as wide as the figure: the decoder has not begun, and is out of sight. */
+  /** Whether only the encoder is visible, as wide as the figure, because the decoder has not begun. */
   alone: boolean;
-  /** The labels of each column, one above the other, and which columns must keep their words. */
+  /** For each column, its labels, one above the other, and whether it must show its word. */
   columns: Record<
     Stack,
     { labels: string[][]; keep(column: number): boolean; lit: number; leftwards: boolean }
@@ -86,7 +86,7 @@ export interface Plan {
   measure(text: string, isLit?: boolean): number;
 }
 
-/** A box's usual and smallest height. */
+/** The heights of a box: usual, and least. */
 interface Row {
   id: string;
   kind: Kind;
@@ -95,17 +95,20 @@ interface Row {
 }
 
 export const NARROW = 1280;
-const LEAST_ROOM = 200; // a frame may be smaller for a moment, while a page is laid out
+const LEAST_ROOM = 200; // the room may be smaller for a moment while the page is laid out
 const WIDE = { width: 1440, height: 900, largest: 1.25, lowest: 720 };
-const [THREAD, LEAST] = [12, 16]; // the widths of a column without its word, and of the least one with its word
+const [THREAD, LEAST] = [12, 16]; // least width of a column: without its word, and with it
 const GAP = 8;
-const LINE = 26; // between two lines of words
-const HEAD = 22; // the line of a card with the layer's number
+const LINE = 26; // distance between two lines of words
+const HEAD = 22; // the line of a card that shows the layer's number
 const SLIM = 26;
-const TALL = { add: 52, emb: 84 }; // heights of lit boxes that are slim at rest
+const TALL = { add: 52, emb: 84 }; // heights when lit; otherwise these boxes are SLIM
 const EDGE = { usual: 16, slim: 8 };
 
-/** Returns the size of the figure's plane in this room, its scale, and the style that places it; `whole`: on a screen. */
+/**
+ * Returns the size of the figure's plane in a room, its scale, and the style that places it. `whole`: the stage fills
+ * the screen.
+ */
 export function planeOf(room: number, whole = false, tall = window.innerHeight) {
   if (room < NARROW) return { width: Math.max(room, LEAST_ROOM), height: tall, scale: 1, css: "" };
   const isSmall = room < WIDE.width || tall < WIDE.height;
@@ -119,7 +122,7 @@ export function planeOf(room: number, whole = false, tall = window.innerHeight) 
   return { width, height, scale, css };
 }
 
-/** Returns the place of everything. */
+/** Returns the layout of the figure. */
 export function geometryOf(plan: Plan): Geometry {
   return plan.width < NARROW ? narrow(plan) : wide(plan);
 }
@@ -135,7 +138,7 @@ export function middle([from, to]: Span) {
   return (from + to) / 2;
 }
 
-/** Returns the boxes of a layer from the bottom up, as the norm orders them. */
+/** Returns the boxes of a layer from the bottom up, in the order of post-norm or pre-norm. */
 function layerRows(stack: Stack, { norm, lit, second, lines }: Plan, scale = 1): Row[] {
   const kinds =
     stack === "encoder"
@@ -150,13 +153,14 @@ function layerRows(stack: Stack, { norm, lit, second, lines }: Plan, scale = 1):
     const isTall = stack === "encoder" ? lit === `encoder.${id}` : id === tall;
     const [usual, least] = id === "feed_forward" ? [48, 32] : isTall ? [178, 120] : [84, 56];
     const kind = id === "feed_forward" ? "ffn" : "att";
-    const low = second || lines > 1 ? scale * 0.9 : scale; // second lines of words take the height in a low window
+    // in a low window, second lines of words take height from the attentions
+    const low = second || lines > 1 ? scale * 0.9 : scale;
     const own = { id, kind, usual: usual * scale, least: least * low } as const;
     return norm === "pre" ? [beside(`${id}.norm`), own, beside(`${id}.add`)] : [own, beside(`${id}.add`)];
   });
 }
 
-/** Returns the heights of rows that together have at most `room`; those that can give up height do, in proportion. */
+/** Returns heights that add up to at most `room`, if possible; rows shrink in proportion to what they can spare. */
 function fitted(rows: Row[], room: number) {
   const spare = rows.reduce((sum, { usual, least }) => sum + usual - least, 0);
   const over = rows.reduce((sum, { usual }) => sum + usual, 0) - room;
@@ -164,7 +168,7 @@ function fitted(rows: Row[], room: number) {
   return rows.map(({ usual, least }) => Math.round(usual - share * (usual - least)));
 }
 
-/** Places boxes from `bottom` upwards; returns them with the top of the last one. */
+/** Stacks boxes upwards from `bottom`. Returns the boxes, and the top of the last one. */
 function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   let y = bottom;
   const boxes = rows.map(({ id, kind }, at): Box => {
@@ -175,7 +179,7 @@ function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   return { boxes, top: y + gap };
 }
 
-/** Returns the middles of words that stand as close as they can, and where they end; words take turns on the lines. */
+/** Returns the middles of words packed as tightly as possible, and the right end. Words alternate between the lines. */
 function closest(sizes: number[][], least: number, lines: number) {
   const at: number[] = [];
   let end = 0;
@@ -189,7 +193,7 @@ function closest(sizes: number[][], least: number, lines: number) {
   return { at, end };
 }
 
-/** Returns the columns of words in this room; if the words do not all fit, those that must be kept do. */
+/** Returns the columns of words in this room. If not all words fit, those for which `keep` is true are shown. */
 export function columnsOf(
   labels: string[][],
   [from, to]: Span,
@@ -233,45 +237,47 @@ export function columnsOf(
   const wide = full.reduce((sum, width, at) => sum + (shown[at] ? width : 0), 0);
   const closed = shown.filter((one) => !one).length;
   const thin = closed ? Math.max(1, (room - wide) / closed) : 0;
-  const squeeze = Math.min(1, room / (wide + thin * closed)); // even the kept words may be too many
+  const squeeze = Math.min(1, room / (wide + thin * closed)); // even the words that must be shown may be too many
   const width = full.map((one, at) => (shown[at] ? one : thin) * squeeze);
   let x = 0;
   const at = width.map((one) => (x += one) - one / 2);
   return { at: round(at), width, shown, out: at.map(() => 0) };
 }
 
-/** Returns the edges of the closed layers below and above the open one, from the lowest up, with their heights. */
+/** Returns the height of a closed layer's edge, and the total heights below and above the open layer. */
 function edgeHeights(layers: number, open: number, isTight = false) {
   const height = layers > 2 || isTight ? EDGE.slim : EDGE.usual;
   const span = (count: number) => count * height + (count ? 5 : 0);
   return { height, below: span(open), above: span(layers - 1 - open) };
 }
 
-/** Returns where the decoder begins on a plane of this width: at 686 of 1440. */
+/** Returns the x coordinate at which the decoder begins, in proportion to 686 of 1440. */
 export function splitOf(width: number) {
   return Math.round(width * 0.4765);
 }
 
-/** Encoder at the left and decoder at the right, as in the paper. */
+/** The layout with the encoder at the left and the decoder at the right, as in the paper. */
 function wide(plan: Plan): Geometry {
   const { width, height, layers, open } = plan;
   const edge = plan.alone ? width - 38 : splitOf(width) - 64;
-  const split = plan.alone ? width + 200 : splitOf(width); // beyond the right edge, out of sight
+  // if the encoder is alone, the decoder is out of sight, beyond the right edge
+  const split = plan.alone ? width + 200 : splitOf(width);
   const right = split + width - 38 - splitOf(width);
   const names = right - 6 - Math.max(66, plan.names.decoder);
-  const first = 58 + Math.max(66, plan.names.encoder); // where the encoder's columns begin
+  const first = 58 + Math.max(66, plan.names.encoder); // the left edge of the encoder's columns
   const columns = {
     encoder: columnsFor("encoder", plan, [first, edge - 4]),
     decoder: columnsFor("decoder", plan, [split + 4, names - 6]),
   };
-  const bottom = height - (plan.lines > 1 ? 72 : 76); // the examples and the foot are below
+  const bottom = height - (plan.lines > 1 ? 72 : 76); // leaves room for the examples and the foot
   const words: Span = [bottom - 32, bottom];
   const candidates = height < 900 ? 3 : 5;
   const embeddings = ["embedding", "positions"].map((id): Row => {
     const isLit = plan.lit.endsWith(`coder.${id}`);
     return { id, kind: "emb", usual: isLit ? TALL.emb : SLIM, least: SLIM };
   });
-  const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1; // layers are hidden below and above
+  // closed layers below the encoder's open one and above the decoder's
+  const isTight = height < 800 && open.encoder > 0 && open.decoder < layers.decoder - 1;
   const edges = {
     encoder: edgeHeights(layers.encoder, open.encoder, isTight),
     decoder: edgeHeights(layers.decoder, open.decoder, isTight),
@@ -283,11 +289,11 @@ function wide(plan: Plan): Geometry {
   if (lit) {
     const taken = [...own, ...embeddings].reduce((sum, { usual }) => sum + usual + GAP, 0);
     const around = below + edges.encoder.above + norms.length * 34 + HEAD + GAP + 21;
-    lit.usual += words[0] - taken - around - (height < 800 ? 205 : 290); // above: the sentence
+    lit.usual += words[0] - taken - around - (height < 800 ? 205 : 290); // leaves room for the sentence above
   }
   const heightsBelow = fitted(embeddings, height < 800 && !plan.alone ? 2 * SLIM : Infinity);
   const inputs = stacked(embeddings, heightsBelow, words[0] - 10);
-  const floor = inputs.top - 11 - below - GAP; // where the open layers begin: level on both sides
+  const floor = inputs.top - 11 - below - GAP; // where the open layers begin, at the same height in both stacks
   const rows = layerRows("decoder", plan);
   const softmax = candidates * 16.2 + 11;
   const under = plan.second ? 26 : 0;
@@ -312,7 +318,7 @@ function wide(plan: Plan): Geometry {
 
   const level = own.map(({ id, usual }) => {
     if (plan.alone) return usual;
-    const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights on both sides, unless a box is lit
+    const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights in both stacks, unless a box is lit
     return `encoder.${id}` === plan.lit
       ? usual
       : `decoder.${id}` === plan.lit
@@ -349,7 +355,7 @@ function wide(plan: Plan): Geometry {
   return { width, height, narrow: false, encoder, decoder, written, candidates };
 }
 
-/** Decoder above encoder; the memory climbs at the left edge. */
+/** The layout with the decoder above the encoder; the memory rises at the left edge. */
 function narrow(plan: Plan): Geometry {
   const { width, layers, open } = plan;
   const scale = width < 700 ? 0.62 : 0.8;
@@ -413,15 +419,15 @@ function edgesOf(layers: number, open: number, card: Span, height: number) {
 
 // Ribbons
 
-/** Returns a source word's rank among the nested ribbons: the outermost is that of the leftmost word. */
+/** Returns the rank of a source word's ribbon in the nest of ribbons; the leftmost word has the outermost ribbon. */
 function rankOf({ encoder }: Geometry, source: number, count: number) {
   const { at } = encoder.columns;
   return at[at.length - 1] < at[0] ? count - 1 - source : source;
 }
 
 /**
- * Returns the height at which a ribbon of the memory crosses the box of cross-attention: the first word on top; the last
- * one if the words run from right to left, so that ribbons do not cross each other.
+ * Returns the height at which a ribbon of the memory crosses the box of cross-attention: the first word's on top or, in
+ * a right-to-left script, the last word's, so that ribbons do not cross.
  */
 export function ribbonHeight(geometry: Geometry, source: number, count: number) {
   const { decoder } = geometry;
@@ -435,7 +441,9 @@ export function ribbonHeight(geometry: Geometry, source: number, count: number) 
   );
 }
 
-/** Returns the way of a ribbon from the encoder's last word vector to the left edge of the box of cross-attention. */
+/**
+ * Returns the path of a ribbon, from the encoder's last vector of a word to the left edge of the cross-attention box.
+ */
 export function ribbonPath(geometry: Geometry, source: number, count: number) {
   const { encoder, decoder } = geometry;
   const x = encoder.columns.at[source];
@@ -456,12 +464,12 @@ export function ribbonPath(geometry: Geometry, source: number, count: number) {
   return `M${x} ${start}V${bus + r}Q${x} ${bus} ${x + r} ${bus}H${turn}C${encoder.x[1] + 24} ${bus} ${to - 34} ${y} ${to} ${y}`;
 }
 
-/** Returns the top of a stack's boxes and layers. */
+/** Returns the top edge of a stack's boxes and layers. */
 export function topOf({ card, boxes, edges }: StackPlace) {
   return Math.min(card[0], ...[...boxes, ...edges].map(({ y }) => y[0]));
 }
 
-/** Returns the top of the nested ribbons, under which "Memory" stands. */
+/** Returns the top edge of the nested ribbons, below the label "Memory". */
 export function memoryTop({ encoder }: Geometry, count: number) {
   return topOf(encoder) - 8 - Math.min(80, 8 * count);
 }

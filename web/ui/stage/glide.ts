@@ -1,10 +1,10 @@
-// Boxes that change their places glide there, with their names; what is in them comes after.
+// Animates boxes, with their names, when the layout changes; their content fades in afterwards.
 import type { Area } from "./outline.ts";
 
-/** Returns whether the reader wants no motion. */
+/** Returns whether the reader has asked for reduced motion. */
 export const wantsStillness = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Returns the places of the drawn boxes, by their names. */
+/** Returns the areas of the drawn boxes, by name. */
 export function areasIn(svg: SVGElement) {
   const found = new Map<string, Area>();
   for (const box of svg.querySelectorAll<SVGElement>(".gfs-box")) {
@@ -16,7 +16,7 @@ export function areasIn(svg: SVGElement) {
   return found;
 }
 
-/** Lets the boxes, and their names, glide from where they were to where they are; `content` fades in meanwhile. */
+/** Animates the boxes and their names from their old areas to their new ones, while `content` fades in. */
 export function glide(svg: SVGElement, before: Map<string, Area>, content: SVGElement[], duration: number) {
   if (wantsStillness()) return;
   const timing = { duration, easing: "ease-out" };

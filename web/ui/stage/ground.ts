@@ -1,4 +1,4 @@
-// The ground of the figure: the cards of the layers, the boxes and their names, and the residual connections.
+// The background of the figure: the cards of the layers, the boxes and their names, and the residual connections.
 import { drawing } from "../figure.ts";
 import { boxOf, memoryTop, middle, topOf } from "./geometry.ts";
 import { HUES, lines, path, rectangle, text } from "./pen.ts";
@@ -81,14 +81,14 @@ function boxes(pen: Pen, place: StackPlace) {
   });
 }
 
-/** Returns the key of a box's name; with the norm before the sub-layer, the box behind it only adds. */
+/** Returns the key of a box's name. In a pre-norm model, the box after the sub-layer only adds. */
 function nameKey({ stack, boxes: all }: StackPlace, { id }: Box) {
   if (id.endsWith(".add") && all.some((one) => one.id === id.replace(".add", ".norm")))
     return "stage.box.add";
   return `stage.box.${stack}.${id}`;
 }
 
-/** Returns a box's whole name, such as "Decoder: Add & norm". */
+/** Returns a box's full name, such as "Decoder: Add & norm". */
 function nameOf(pen: Pen, place: StackPlace, box: Box) {
   return `${pen.t(`stage.${place.stack}`)}: ${pen.t(nameKey(place, box)).replaceAll("|", " ")}`;
 }
@@ -104,7 +104,7 @@ export function drawNames(pen: Pen) {
       const style = isLit ? { fill: "var(--ink)", weight: 650 } : {};
       const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / 15));
       const pictured = isLit && box.kind === "att" && !narrow;
-      const up = box.kind === "sof" ? 12 : 0; // below: why the word is written
+      const up = box.kind === "sof" ? 12 : 0; // leaves room for the button "Why?" below
       const y = pictured ? box.y[0] + 8 + 7.5 * shown.length : middle(box.y) - up;
       const named = lines(place.names, y, shown.slice(0, fits), style);
       return drawing("g", { class: "gfs-box-name", "data-box": `${place.stack}.${box.id}` }, named);
@@ -140,7 +140,7 @@ export function drawNames(pen: Pen) {
   ];
 }
 
-/** Draws the residual connections, outside the boxes as in the paper. */
+/** Draws the residual connections, which run outside the boxes as in the paper. */
 export function drawLoops(pen: Pen) {
   const { geometry, box } = pen;
   const { normed } = pen.numbers.steps.shortcut;
@@ -189,6 +189,6 @@ function loop(
         "rect",
         { x: end - 5, y: (from + to) / 2 - 9, width: 10, height: 18, rx: 2, class: "gfs-loop-norm" },
         drawing("title", {}, norm),
-      ), // a mistake has the residual normalised, too
+      ), // the mark of a mistake that also normalises the residual
   ];
 }

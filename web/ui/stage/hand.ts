@@ -1,5 +1,5 @@
-// The reader's hand on rows of attention: while it holds them, the model is computed again at each move; where it lets
-// them rest, they are a change of the page like any other.
+// Turning rows of attention by hand. While the reader holds the rows, the model is recomputed at each move; when the
+// reader releases them, they become one of the page's changes.
 import { rowOf } from "../../engine/tensor.ts";
 import { splitWeights, withRows } from "../../engine/turning.ts";
 
@@ -12,13 +12,13 @@ import type { Translated } from "../types.ts";
 export interface Written {
   /** Log p of every word in the watched row. */
   logProbs: Float32Array;
-  /** The whole output with eos; null while the words after the row are not computed yet. */
+  /** The whole output with eos; null until the words after the row have been computed. */
   ids: number[] | null;
 }
 
 /**
- * Turns rows of one position together. `width`: the number of words that they can look at; `at`: the place of the written
- * word that is watched, that of the rows if they are the decoder's.
+ * Turns the same query's rows in one or more heads together. `width`: the number of words that they can attend to.
+ * `at`: the index of the output word that is watched; by default, the rows' own query.
  */
 export class Hand {
   #app: App;
@@ -29,7 +29,7 @@ export class Hand {
   #turning: Promise<Turning> | null = null;
   #row: Promise<Float32Array | null> = Promise.resolve(null);
   #moves = 0;
-  /** The number of moves when the rows last came to rest. */
+  /** The value of `#moves` when the rows were last released. */
   #rested = 0;
 
   constructor(
@@ -46,14 +46,14 @@ export class Hand {
     this.#at = at;
   }
 
-  /** The position at which the rows rest, as the state has it; null if they are not turned. */
+  /** The position that the released rows attend to, from the page's changes; null if they are not turned. */
   get position() {
     const [{ attention, head, query }] = this.#places;
     const row = this.#app.changes.overrides[attention]?.find((one) => one[0] === head && one[1] === query);
     return row ? row[2].reduce((sum, weight, place) => sum + weight * place, 0) : null;
   }
 
-  /** Returns the rows that look at a position between two neighbouring words. */
+  /** Returns the rows' weights for a position, which may lie between two neighbouring words. */
   rows(position: number): TurnedRow[] {
     const place = Math.round(100 * position) / 100;
     const weights = splitWeights(this.#width, place).map((weight) => Math.round(100 * weight) / 100);
@@ -61,8 +61,9 @@ export class Hand {
   }
 
   /**
-   * Computes what the model writes with the rows at a position, and shows it: the row, then the words after it. Of the
-   * moves that come meanwhile only the last one is computed. Does nothing unless the page computes by itself.
+   * Computes what the model writes with the rows at a position, and shows it: first the watched word, then the words
+   * after it. If moves arrive faster than they are computed, only the last one is. Does nothing unless the page itself
+   * can compute.
    */
   async hold(position: number, show: (written: Written) => void) {
     const { engine } = this.#app;
@@ -87,23 +88,23 @@ export class Hand {
       const { ids } = await turning.after(rows, this.#at);
       if (move === this.#moves) show({ logProbs, ids: [...hypothesis.ids.slice(0, this.#at), ...ids] });
     } catch (error) {
-      if (move === this.#moves) throw error; // an error of an earlier move does not matter
+      if (move === this.#moves) throw error; // errors of outdated moves are ignored
     }
   }
 
-  /** Lets the rows rest at a position: the page searches with them. */
+  /** Releases the rows at a position; the page then translates with them. */
   async keep(position: number) {
     this.#rested = ++this.#moves;
     await this.#app.set({ overrides: withRows(this.#app.changes.overrides, this.rows(position)) });
   }
 
-  /** Gives the rows back to the model, with all other changes. */
+  /** Undoes the turned rows, and all other changes. */
   async letGo() {
     this.#rested = ++this.#moves;
     await this.#app.reset();
   }
 
-  /** Returns the model's output before any row is turned, from the page's own search. */
+  /** Returns the output as it was before the rows were moved, from the page's own translation. */
   async rested(): Promise<Written> {
     const trace = await this.trace();
     return {
@@ -112,7 +113,7 @@ export class Hand {
     };
   }
 
-  /** Returns the forward pass before any row is turned, of the page's own output if that reaches the rows. */
+  /** Returns the forward pass as it was before the rows were moved; the page's own, if its output is long enough. */
   async trace(): Promise<Trace> {
     const { current } = this.#app.result;
     const { sourceIds, targetIds } = this.#translated;

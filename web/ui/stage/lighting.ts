@@ -1,4 +1,4 @@
-// Lights the word and the heads of the sentence's opening, until the reader chooses others.
+// Highlights the word and the heads with which a sentence opens, until the reader chooses others.
 import { closestCall } from "../../engine/contest.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { begin, isAsOpened } from "../link.ts";
@@ -8,13 +8,13 @@ import type { App } from "../app.ts";
 import type { Translated } from "../types.ts";
 
 /**
- * Lights what a translation is opened with: the word with the most interesting rival, and in each attention the head
- * whose loss costs it most. What Python measured is known at once; otherwise the page measures after the paint.
- * `signal` ends the measuring.
+ * Lights the opening of a translation: the word with the most interesting rival and, in each attention, the head whose
+ * removal costs the word most. What Python has measured is available at once; otherwise the page measures after
+ * painting. `signal` aborts the measuring.
  */
 export async function lightOpening(app: App, translated: Translated, signal: AbortSignal) {
   const isKnown = app.state.sentence in app.payload.openings;
-  if (app.engine.live !== true && !isKnown) return; // measuring would ask Python for each head
+  if (app.engine.live !== true && !isKnown) return; // measuring would send one request to Python for each head
   const opening = await openingOf(app, translated, undefined, signal);
   const { state } = app;
   const isChosen = !isAsOpened(app, "heads") || (state.row ?? opening?.row) !== opening?.row;
@@ -36,8 +36,8 @@ export async function lightOpening(app: App, translated: Translated, signal: Abo
 }
 
 /**
- * Returns the place of the word that the stage lights: the reader's; or the one that Python has measured for the unchanged
- * sentence, or else its closest call.
+ * Returns the index of the word that is lit on the stage: the one that the reader has chosen; or the one that Python
+ * has measured, if nothing is changed; or else the translation's closest call.
  */
 export async function litRow(app: App) {
   const { reference, current } = app.result;

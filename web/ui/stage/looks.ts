@@ -1,4 +1,5 @@
-// The lit row of an attention on the figure: where the words stand that it can read, and so where its handle moves.
+// The geometry of an attention's lit row: where the words that it can attend to are drawn, and thus where its handle
+// can move.
 import { FAMILIES, attentionName } from "../heads.ts";
 import { boxOf, ribbonHeight } from "./geometry.ts";
 import { SIDES } from "./pen.ts";
@@ -11,11 +12,11 @@ import type { Pen } from "./pen.ts";
 export interface Look extends RowPlace {
   family: Family;
   place: StackPlace;
-  /** The words that it can read. */
+  /** The words that the row can attend to. */
   tokens: string[];
-  /** Where these words stand: from the left, or from the top. */
+  /** The coordinates of these words, from the left for arcs and from the top for ribbons. */
   stops: number[];
-  /** Whether arcs lead to them, from the left to the right; otherwise ribbons, one above the other. */
+  /** Whether the row is drawn as arcs to words side by side, and not as ribbons one above the other. */
   isArc: boolean;
 }
 
@@ -40,7 +41,7 @@ export function lookOf({ geometry, numbers }: Pen, id: FamilyId): Look {
   };
 }
 
-/** Returns where the handle stands that looks at a position: that of a word, or between two neighbouring words. */
+/** Returns the coordinates of the handle for a position, which may lie between two neighbouring words. */
 export function pointOf({ place, family, query, stops, isArc }: Look, position: number) {
   const low = Math.floor(position);
   const stop = stops[low] + (position - low) * ((stops[low + 1] ?? stops[low]) - stops[low]);
@@ -48,7 +49,7 @@ export function pointOf({ place, family, query, stops, isArc }: Look, position: 
   return isArc ? { x: stop, y: boxOf(place, family.sublayer).y[1] - 7 } : { x, y: stop };
 }
 
-/** Returns the position that is nearest to a point. */
+/** Returns the position nearest to a point. */
 export function positionAt({ stops, isArc }: Look, { x, y }: { x: number; y: number }) {
   const wanted = isArc ? x : y;
   const sign = stops[stops.length - 1] < stops[0] ? -1 : 1;

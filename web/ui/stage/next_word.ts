@@ -1,4 +1,4 @@
-// The next word: its score among all words, its probability, and what the model would write at each box.
+// The next word: its logit among those of all words, its probability, and what the model would write at each box.
 import { drawing } from "../figure.ts";
 import { boxOf, middle } from "./geometry.ts";
 import { path, rectangle, text } from "./pen.ts";
@@ -9,7 +9,7 @@ import type { Child } from "../types.ts";
 import type { Span, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 
-/** Draws one tick for each word of the vocabulary; of many words, the largest at each px. */
+/** Draws one tick for each logit; for a large vocabulary, the largest logit at each px. */
 export function drawLinear(pen: Pen) {
   const { geometry, numbers } = pen;
   const { decoder, narrow } = geometry;
@@ -30,7 +30,7 @@ export function drawLinear(pen: Pen) {
   return [path(d, "var(--ink3)", 0.75), path(`M${linearX(pen)} ${base}v${-tall}`, "var(--tgt)", 2.5)];
 }
 
-/** Returns where the tick of the written word stands. */
+/** Returns the x coordinate of the written word's tick. */
 function linearX({ geometry: { decoder, narrow }, numbers }: Pen) {
   const id = numbers.translated.hypothesis.ids[numbers.row] ?? 0;
   return Math.round(
@@ -38,7 +38,7 @@ function linearX({ geometry: { decoder, narrow }, numbers }: Pen) {
   );
 }
 
-/** Draws the likeliest next words as bars from the lit strand. */
+/** Draws the likeliest next words as bars that start at the lit strand. */
 export function drawSoftmax(pen: Pen) {
   const { geometry, numbers, measure } = pen;
   const { decoder, narrow } = geometry;
@@ -48,7 +48,7 @@ export function drawSoftmax(pen: Pen) {
   const last = Math.max(
     count - 1,
     all.findIndex(({ id }) => id === written),
-  ); // the sentence names the written word, likely or not
+  ); // the written word is always drawn, likely or not, because the sentence names it
   const shown = [...all.slice(0, count - 1), ...all.slice(last, last + 1)].map((one) => ({
     ...one,
     name: tokenName(one.token, pen.t),
@@ -119,7 +119,10 @@ export function drawSoftmax(pen: Pen) {
   return made;
 }
 
-/** Draws what the model would write now, beside the lit strand at each box of the decoder where something is added. */
+/**
+ * Draws the logit lens: beside the lit strand, at each decoder box that adds something, the word that the model would
+ * write there.
+ */
 export function drawGuesses(pen: Pen) {
   const { geometry, numbers } = pen;
   const { decoder, narrow } = geometry;
@@ -138,7 +141,7 @@ export function drawGuesses(pen: Pen) {
   });
 }
 
-/** Draws the button that says why the lit word is written, under the name of the box of its probability. */
+/** Draws the button that explains why the lit word was written, under the name of the softmax box. */
 export function drawWhy(pen: Pen) {
   const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
   const why = t("why.title", tokenName(numbers.translated.outputTokens[numbers.row] ?? "", t));
@@ -147,7 +150,7 @@ export function drawWhy(pen: Pen) {
   return chip(pen, "why", fits ? why : t("panel.why"), why, [decoder.names - 6, y], true);
 }
 
-/** Draws a small button on the figure: a guess, or the question why the lit word is written. */
+/** Draws a small button on the figure: a guess of the logit lens, or "Why?". */
 function chip(
   pen: Pen,
   at: string,

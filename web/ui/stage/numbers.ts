@@ -19,37 +19,43 @@ export interface Candidate {
   probability: number;
 }
 
-/** What the model would write if a point of the decoder were its last. */
+/** The word that the model would write if a point of the decoder were its last. */
 export interface Guess extends Candidate {
-  /** The box beside which it stands, such as "cross_attention.add", or "layer.0" for a closed layer. */
+  /** The box beside which the guess is drawn, such as "cross_attention.add", or "layer.0" for a closed layer. */
   at: string;
 }
 
 export interface StageNumbers {
   translated: Translated;
-  /** The place of the written word; the row of the decoder that writes it. */
+  /** The index of the lit output word, which is also the decoder's row that writes it. */
   row: number;
   /** The open layer of each stack. */
   open: Record<Stack, number>;
-  /** The shown head of each attention. */
+  /** The index of the head that is shown, for each family of attention. */
   heads: Record<FamilyId, number>;
-  /** The weights of each attention in the open layers, [H, T, S]. */
+  /** The weights of each family's attention in the open layer, [H, T, S]. */
   weights: Record<FamilyId, Tensor>;
-  /** The lit row of the shown head of each attention. */
+  /** The lit row of the head that is shown, for each family. */
   rows: Record<FamilyId, Float32Array>;
-  /** Where the handle of each lit row stands: at a word that is read, or between two while the reader's hand holds it. */
+  /**
+   * The position of each lit row's handle: at the word that is attended to most, or between two words while the reader
+   * drags it.
+   */
   at: Record<FamilyId, number>;
-  /** The numbers before the reader's changes. */
+  /** What the figure showed before the reader's changes. */
   before: Before;
-  /** The steps of the forward pass, some of which a planted mistake replaces. */
+  /** The steps of the forward pass; a planted mistake replaces some of them. */
   steps: Steps;
-  /** The source words' weights in the lit row of cross-attention; all 0 if a mistake has it read the decoder's own words. */
+  /**
+   * The weights of the source words in the lit row of cross-attention; all 0 if a mistake makes it attend to the
+   * decoder's own words.
+   */
   read: Float32Array;
-  /** The source word that is lit. */
+  /** The index of the lit source word. */
   source: number;
-  /** The vectors that boxes show, such as "decoder.feed_forward": [T, D]. */
+  /** The vectors that boxes show, [T, D], by name, such as "decoder.feed_forward". */
   vectors: Map<string, Tensor>;
-  /** For each box in which something is added: the new part's share of the two norms, by column. */
+  /** For each box that adds something, and each column: ‖new‖ / (‖old‖ + ‖new‖). */
   shares: Map<string, Float32Array>;
   logits: Float32Array;
   /** The model's probability of the written word. */
@@ -66,14 +72,14 @@ export function rowOfHead({ shape: [, rows, columns], data }: Tensor, head: numb
   return data.subarray(start, start + columns);
 }
 
-/** Returns the place of the largest number, the first one among equals. */
+/** Returns the index of the largest number; in a tie, the first one. */
 export function largestPlace(numbers: ArrayLike<number>) {
   let best = 0;
   for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
   return best;
 }
 
-/** Returns what the figure shows; `count` candidates of the next word. */
+/** Returns what the figure shows; `count`: the number of candidates for the next word. */
 export async function stageNumbers(app: App, row: number, count: number): Promise<StageNumbers> {
   const { current: translated } = app.result;
   const { heads: places } = app.state;
@@ -153,8 +159,8 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
 }
 
 /**
- * Returns the scores of all words in a row, and the likeliest words, with the written one. A large model's scores stay with Python: then only the
- * words that the search has weighed at this place are known.
+ * Returns the logits of all words in a row, and the likeliest words plus the written one. A large model's logits stay
+ * with Python; then only the words that the search considered at this position are known.
  */
 export async function nextWords(
   app: App,
@@ -184,7 +190,7 @@ export async function nextWords(
   };
 }
 
-/** Returns the words that the search has weighed for a place of the translation, likeliest first. */
+/** Returns the words that the search considered at a position of the translation, likeliest first. */
 export function weighedWords(app: App, row: number) {
   const { search, hypothesis } = app.result.current;
   const next = (parent: number) => search.tree.filter((node) => node.parent === parent);
@@ -194,7 +200,9 @@ export function weighedWords(app: App, row: number) {
   return next(parent).sort((a, b) => b.tokenLogProb - a.tokenLogProb);
 }
 
-/** Returns the likeliest words of a row of log probabilities, and after them this word if it is not one of them. */
+/**
+ * Returns the likeliest words of a row of log probabilities, and after them the word `also` if it is not among them.
+ */
 export function candidatesIn(
   app: App,
   logProbs: Float32Array,
@@ -208,7 +216,7 @@ export function candidatesIn(
   return ids.map((id, at) => ({ id, token: tokens[at], probability: Math.exp(logProbs[id]) }));
 }
 
-/** Returns ‖new‖ / (‖old‖ + ‖new‖) of each row. */
+/** Returns ‖added‖ / (‖kept‖ + ‖added‖) for each row. */
 function shareOf(added: Tensor, kept: Tensor) {
   const norm = (x: Tensor, row: number) => Math.hypot(...rowOf(x, row));
   return Float32Array.from({ length: added.shape[0] }, (_, row) => {
@@ -217,7 +225,7 @@ function shareOf(added: Tensor, kept: Tensor) {
   });
 }
 
-/** Returns what the model would write at each box of the decoder where something is added, from the bottom up. */
+/** Returns the word that the model would write at each decoder box that adds something, from the bottom up. */
 async function guesses(
   app: App,
   { trace, changes }: Translated,
@@ -225,7 +233,7 @@ async function guesses(
   row: number,
 ): Promise<Guess[]> {
   const { engine, config } = app;
-  if (engine.live !== true) return []; // a recording has no output matrix, and a large model's is too large to fetch
+  if (engine.live !== true) return []; // recordings lack the output matrix, and a large model's is too large to fetch
   const run = await readOutRun(engine, "decoder", changes);
   const point = run.preNorm ? "added" : "normed";
   const places = Array.from({ length: config.decoder_layers }, (_, layer) =>
@@ -246,7 +254,10 @@ async function guesses(
   );
 }
 
-/** Returns the numbers with the candidates' probabilities at the temperature that the reader tries in a chapter. */
+/**
+ * Returns the numbers with the candidates' probabilities at the temperature that the reader tries in the chapter about
+ * choosing words.
+ */
 export function warmed(app: App, numbers: StageNumbers): StageNumbers {
   const { temperature } = app.state;
   if (actOf(app)?.id !== "temperature" || numbers.logits.length === 0) return numbers;
@@ -266,7 +277,10 @@ export function warmed(app: App, numbers: StageNumbers): StageNumbers {
   };
 }
 
-/** Returns whether the reader has switched off a head of the open layer: its weights stand, but it adds nothing. */
+/**
+ * Returns whether the reader has switched off a head of the open layer. Its weights are still shown, but it adds
+ * nothing.
+ */
 export function isHeadOff({ translated, open }: StageNumbers, id: FamilyId, head: number) {
   const family = FAMILIES.find((one) => one.id === id) as Family;
   return translated.changes.ablated[attentionName(family, open[family.stack])]?.includes(head) ?? false;

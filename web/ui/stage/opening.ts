@@ -1,4 +1,5 @@
-// Chooses the word and the heads that the stage lights first, by the rules of Python's watch/explorer/opening.py.
+// Chooses the word and the heads that are lit when a sentence opens, by the same rules as Python's
+// watch/explorer/opening.py.
 import { isUnchanged } from "../../engine/changes.ts";
 import { closestCall, contestOf, oddsOf, tokenRank } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
@@ -17,17 +18,17 @@ import type { Translated } from "../types.ts";
 type Progress = (done: number, all: number) => void;
 type HeadPlace = Pick<HeadEffect, "attention" | "head">;
 
-/** The number of heads of cross-attention whose row is turned to each source word. */
+/** For how many heads of cross-attention each turn to another source word is tried. */
 const TURNED = 3;
-/** The number of milliseconds that Python behind the page may measure, and after which this is estimated. */
+/** Milliseconds that measuring through Python may take in all, and after which this time is estimated. */
 const [PATIENCE, ESTIMATED] = [4000, 500];
 
 const known: WeakMap<Translated, Promise<Opening | null>> = new WeakMap();
 
 /**
- * Returns what the stage lights in a translation: what Python measured if nothing is changed, or else what the page
- * measures. Returns null if this needs the model and there is none, or takes long because Python is behind the page.
- * Rejects when `signal` is aborted.
+ * Returns the opening of a translation: what Python has measured if nothing is changed, otherwise what the page
+ * measures. Returns null if there is no model, or if measuring through Python would take too long. Rejects when
+ * `signal` is aborted.
  */
 export async function openingOf(
   app: App,
@@ -42,8 +43,8 @@ export async function openingOf(
 }
 
 /**
- * Returns whether the loss of no other head leaves a written word less than this probability; false where this has not
- * been measured.
+ * Returns whether removing any other head leaves the written word more probable than `probability`; false if this was
+ * not measured.
  */
 export async function costsMost(
   translated: Translated,
@@ -58,7 +59,7 @@ export async function costsMost(
   );
 }
 
-/** Returns the head of an attention whose loss lowers the margin most. */
+/** Returns the head of an attention whose removal lowers the margin most. */
 export function strongestHead({ without }: Opening, attention: string) {
   return largestAt(
     without[attention].map(({ margin }) => -margin),
@@ -66,7 +67,10 @@ export function strongestHead({ without }: Opening, attention: string) {
   )[0];
 }
 
-/** The source words on which the choice of a word over a rival depends, and what the word has without each. */
+/**
+ * The source words on which the choice between a word and its rival depends, and the word's probability without each of
+ * them.
+ */
 export interface Needs {
   rival: number;
   words: { position: number; probability: number }[];
@@ -76,7 +80,7 @@ const needs: WeakMap<Translated, Map<number, Promise<Needs | null>>> = new WeakM
 
 /**
  * Returns the source words on which a written word depends; null if this is not measured. Each source word takes a
- * pass, so only the short examples are measured.
+ * forward pass, so only the page's short examples are measured.
  */
 export function needsOf(app: App, translated: Translated, row: number) {
   const known = needs.get(translated) ?? new Map<number, Promise<Needs | null>>();
@@ -101,8 +105,8 @@ async function measuredNeeds(app: App, translated: Translated, row: number): Pro
 }
 
 /**
- * Returns a written word and its rivals, strongest first. Of an example's lit word, the rival with which the page opens
- * comes first, so that all of the page speaks of one choice.
+ * Returns a written word and its rivals, strongest first. For the word that is lit when an example opens, the rival of
+ * the opening comes first, so that the whole page compares the same two words.
  */
 export async function rivalsAt(
   { payload, state }: App,
@@ -151,7 +155,7 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   return { ids, row: call.row, rival: call.rival, without, turn };
 }
 
-/** Returns the contest of two translated sentences; null if their translations do not differ. */
+/** Returns the contest between the translations of two sentences; null if they do not differ. */
 function contestBetween(one: Translated, other: Translated) {
   const [first, second] = [one, other].map(({ sourceIds, hypothesis }) => ({
     sourceIds,
@@ -160,7 +164,7 @@ function contestBetween(one: Translated, other: Translated) {
   return contestOf(first, second);
 }
 
-/** Returns the text, among these, that the model reads as these ids; "" if there is none. */
+/** Returns the first of these texts that has the given source ids; "" if none has. */
 async function textOf(engine: Engine, sourceIds: number[], texts: string[]) {
   for (const text of texts) {
     const { ids } = await engine.encode("source", text);
@@ -169,7 +173,7 @@ async function textOf(engine: Engine, sourceIds: number[], texts: string[]) {
   return "";
 }
 
-/** Returns the translation of the sentence with which a sentence makes a pair; null if the page has none. */
+/** Returns the translation of the sentence that forms a pair with this one; null if the page has none. */
 async function otherOfPair(app: App, sourceIds: number[]) {
   const { payload, engine } = app;
   const sentence = await textOf(engine, sourceIds, [...payload.examples, ...payload.story.pair]);
@@ -177,7 +181,10 @@ async function otherOfPair(app: App, sourceIds: number[]) {
   return other ? app.translated(other, "", engineChanges()) : null;
 }
 
-/** Returns what each head is worth to a word, or null if Python behind the page would take long for `all` passes. */
+/**
+ * Returns a word's probability and margin without each head, or null if `all` forward passes through Python would take
+ * too long.
+ */
 async function withoutHeads(
   engine: Engine,
   { sourceIds, hypothesis: { ids }, changes }: Translated,
@@ -192,7 +199,7 @@ async function withoutHeads(
     AbortSignal.any([signal, hurry.signal]),
     (count) => {
       const passed = performance.now() - began;
-      const whole = (passed / (count + 1)) * all; // count + 1, because one pass had all heads
+      const whole = (passed / (count + 1)) * all; // count + 1, because one more pass ran with all heads
       if (engine.live === "remote" && passed > ESTIMATED && whole > PATIENCE) hurry.abort();
       onProgress(count, all);
     },
@@ -204,7 +211,7 @@ async function withoutHeads(
   const without: Opening["without"] = {};
   for (const { attention, head } of allHeads(engine.config)) {
     const one = found.find((effect) => effect.attention === attention && effect.head === head);
-    const [logProb, margin] = one // a head that is off already is not tried
+    const [logProb, margin] = one // heads that are already off were skipped
       ? [one.logProbs[0], one.margins[0]]
       : [unchanged.logProb, unchanged.margin];
     (without[attention] ??= []).push({ probability: Math.exp(logProb), margin });
@@ -212,7 +219,7 @@ async function withoutHeads(
   return without;
 }
 
-/** Returns the turn of one of these heads that Python's `openings` describes, or null. */
+/** Returns the best turn of one of these heads, as defined by Python's `openings`, or null. */
 async function turnOf(
   engine: Engine,
   { sourceIds, hypothesis: { ids }, changes, trace }: Translated,
@@ -238,7 +245,8 @@ async function turnOf(
       signal.throwIfAborted();
       progress(++count);
       const chances = { word: Math.exp(logProb), rival: Math.exp(logProb - margin) };
-      const score = chances.rival + Number(there.includes(to)); // prefer the word that the head reads in the other sentence
+      // prefers the word that the head attends to in the pair's other sentence
+      const score = chances.rival + Number(there.includes(to));
       if (margin >= 0 || score <= most) continue;
       if ((await likeliest(engine, sourceIds, contest.prefixIds, under)) !== rival) continue;
       [best, most] = [{ attention, head, from: here[at], to, ...chances }, score];
@@ -247,7 +255,7 @@ async function turnOf(
   return best;
 }
 
-/** Returns the likeliest next word under changes, of those that searches write. */
+/** Returns the likeliest next word under changes, among those that a search may write. */
 async function likeliest(engine: Engine, sourceIds: number[], prefixIds: number[], changes: Changes) {
   const { bos_id: bos, pad_id: pad } = engine.config;
   const trace = await engine.trace({ sourceIds, targetIds: [bos, ...prefixIds], changes });
@@ -255,7 +263,7 @@ async function likeliest(engine: Engine, sourceIds: number[], prefixIds: number[
   return largestAt(row, 1, (id) => id !== bos && id !== pad)[0];
 }
 
-/** Returns the source position that a head reads most in a row of cross-attention. */
+/** Returns the source position with the largest weight in a head's row of cross-attention. */
 async function readBy(trace: Trace, attention: string, head: number, row: number) {
   return largestPlace(rowOfHead(await trace.get(`${attention}.weights`), head, row));
 }

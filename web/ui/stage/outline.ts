@@ -1,5 +1,5 @@
-// The outline: Figure 1 as the paper draws it, with the names in the middle. Its button lets the same boxes widen into
-// the stage.
+// The outline: Figure 1 as the paper draws it, with names inside the boxes. Its button expands the boxes into the
+// stage.
 import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { along } from "./flight.ts";
@@ -15,7 +15,7 @@ import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Kind, Span } from "./geometry.ts";
 
-/** A rectangle of the figure's plane. */
+/** A rectangle on the figure's plane. */
 export interface Area {
   x: Span;
   y: Span;
@@ -38,7 +38,7 @@ interface OutlinePlan {
 
 const HEIGHTS: Record<Kind, number> = { emb: 33, att: 54, add: 26, ffn: 40, lin: 34, sof: 34 };
 
-/** Returns the boxes of the outline: each stack once, as the norm orders it. */
+/** Returns the layout of the outline, with one layer for each stack, in the order of post-norm or pre-norm. */
 export function outlinePlan({ norm }: ModelConfig, width: number, height: number): OutlinePlan {
   const narrow = width < NARROW;
   const wide = Math.min(228, (width - 110) / 2);
@@ -87,7 +87,7 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
   };
 }
 
-/** Returns the outline as an element, empty while another act is shown. */
+/** Returns the outline as an element, which is empty while another act is shown. */
 export function createOutline(app: App) {
   const title = element("h2");
   const lead = element("p", { class: "gfs-outline-lead" });
@@ -110,9 +110,9 @@ export function createOutline(app: App) {
     const { view, chapter, act } = app.state;
     return view === "stage" && chapter === 1 && act > 0;
   };
-  /** Lets a dot run from the sentence to the word that the model writes first. */
+  /** Animates a dot from the sentence to the first word that the model writes. */
   async function write() {
-    isWritten = true; // a second click goes on
+    isWritten = true; // a second click moves on to the next act
     const [way, svg] = [wayOf(plan), picture.firstElementChild as SVGElement];
     const dot = drawing("circle", { r: 8, fill: "var(--tgt)" });
     if (!wantsStillness()) await along(svg, dot, way, { delay: 0, duration: 2000 });
@@ -186,7 +186,9 @@ function boxOf(boxes: OutlineBox[], stack: Stack, id: string) {
   return boxes.find((box) => box.stack === stack && box.id === id) as OutlineBox;
 }
 
-/** Draws the card of a stack's layer, with a second one behind it if there are more, and their number. */
+/**
+ * Draws the card of a stack's layer and the number of layers, with a second card behind it if there are more than one.
+ */
 function cardOf(app: App, { x, card, narrow }: OutlinePlan, stack: Stack, layers: number): Child[] {
   const out = narrow ? 14 : 30;
   const span: Span = [x[stack][0] - out, x[stack][1] + out];
@@ -225,7 +227,7 @@ function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean)
   );
 }
 
-/** Draws the arrows of a stack: from box to box, into each attention three times, and around each sub-layer. */
+/** Draws the arrows of a stack: from box to box, three into each attention, and one around each sub-layer. */
 function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   const own = boxes.filter((box) => box.stack === stack);
   const centre = middle(x[stack]);
@@ -238,7 +240,7 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   own.forEach((box, at) => {
     const below = own[at - 1];
     const from = below ? below.y[0] : box.y[1] + 28;
-    const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // drawn with the memory
+    const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // drawn together with the memory
     if (from - box.y[1] > 8 && !isAsked)
       made.push(line(`M${centre} ${from}V${box.y[1]}`), head(centre, box.y[1]));
     if (!box.id.endsWith("attention") && box.id !== "feed_forward") return;
@@ -270,7 +272,7 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   return made;
 }
 
-/** Draws the memory: from the encoder's last box into cross-attention, where it is read. */
+/** Draws the memory's arrows, from the encoder's last box into cross-attention. */
 function memoryOf({ boxes, x, card }: OutlinePlan) {
   const [top, cross] = [
     boxOf(boxes, "encoder", "feed_forward.add"),
@@ -327,14 +329,14 @@ function sentenceOf(app: App, { boxes, x, width, narrow }: OutlinePlan): Child[]
   ];
 }
 
-/** Returns the way from the sentence through the encoder, its memory and the decoder to the word that is written. */
+/** Returns the path from the sentence through the encoder, the memory and the decoder to the written word. */
 function wayOf({ boxes, x, card }: OutlinePlan) {
   const from = boxOf(boxes, "encoder", "embedding").y[1] + 28;
   const [reads, writes] = ["cross_attention", "softmax"].map((id) => boxOf(boxes, "decoder", id).y);
   return `M${middle(x.encoder)} ${from}V${card.encoder[0] - 28}H${(x.encoder[1] + x.decoder[0]) / 2}V${reads[1] + 9}H${middle(x.decoder)}V${writes[0] - 52}`;
 }
 
-/** Returns the boxes of the outline by their names on the stage. */
+/** Returns the areas of the outline's boxes, by the names that the boxes have on the stage. */
 export function outlineAreas(app: App, width: number, height: number): Map<string, Area> {
   const { boxes, narrow } = outlinePlan(app.config, width, height);
   if (narrow) return new Map();

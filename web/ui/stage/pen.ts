@@ -1,4 +1,4 @@
-// What every part of the figure is drawn with: the pen, and the simplest shapes.
+// The pen, which every part of the figure is drawn with, and the simplest shapes.
 import { drawing } from "../figure.ts";
 
 import type { Stack } from "../../engine/types.ts";
@@ -6,7 +6,7 @@ import type { Child, Colours, FamilyId } from "../types.ts";
 import type { Geometry, Span, StackPlace } from "./geometry.ts";
 import type { StageNumbers } from "./numbers.ts";
 
-/** What a drawing needs besides the numbers. */
+/** What drawing functions need: the layout, the numbers, and the settings of the stage. */
 export interface Pen {
   geometry: Geometry;
   numbers: StageNumbers;
@@ -17,15 +17,18 @@ export interface Pen {
   t(key: string, ...values: (string | number)[]): string;
   /** The names of the two languages. */
   languages: { source: string; target: string };
-  /** The heads that have pictures, in order. */
+  /** The heads that have pictures, in ascending order, by family. */
   pictured: Record<FamilyId, number[]>;
-  /** How many dimensions the positions' waves have, and which two are drawn; null without positions. */
+  /** The two dimensions of the position vectors that are drawn as waves; null without positions. */
   waves: [number, number] | null;
-  /** The size of the words, in px of the plane. */
+  /** The font size of the words, in px of the plane. */
   wordSize: number;
-  /** Whether the memory is not there yet. */
+  /** Whether the encoder has not produced the memory yet. */
   isEarly: boolean;
-  /** How many words are written while Play or a chapter shows how; −1 = not begun, null = all. */
+  /**
+   * How many words have been written at this point of Play or of a chapter; −1 = none, the decoder has not begun; null
+   * = all.
+   */
   written: number | null;
 }
 
@@ -34,14 +37,14 @@ export interface TextStyle {
   size?: number;
   fill?: string;
   weight?: number;
-  /** The class of its element. */
+  /** The class of the text element. */
   kind?: string;
 }
 
 export const SIDES = { encoder: "source", decoder: "target" } as const;
 export const HUES = { encoder: "--src", decoder: "--tgt" } as const;
 
-/** Returns a line of text whose middle is at `y`. */
+/** Returns a line of text, centred vertically at `y`. */
 export function text(x: number, y: number, content: Child, style: TextStyle = {}) {
   const { anchor = "start", size = 12, fill = "var(--ink2)", weight = 400, kind = "" } = style;
   return drawing(
@@ -57,7 +60,7 @@ export function text(x: number, y: number, content: Child, style: TextStyle = {}
   );
 }
 
-/** Returns lines of text around a middle. */
+/** Returns lines of text, centred vertically as a group. */
 export function lines(x: number, y: number, all: string[], style: TextStyle = {}) {
   return all.map((one, at) => text(x, y + (at - (all.length - 1) / 2) * 15, one, style));
 }
@@ -81,12 +84,12 @@ export function path(
   return drawing("path", { d, fill: "none", stroke, "stroke-width": width, ...attributes });
 }
 
-/** Returns the columns that a stack has reached: all of the encoder's, of the decoder's those up to the lit row. */
+/** Returns how many columns of a stack are reached: all of the encoder's, and the decoder's up to the lit row. */
 export function reached({ stack }: StackPlace, { row }: StageNumbers) {
   return stack === "encoder" ? Infinity : row + 1;
 }
 
-/** Returns how much a column is lit, from 0 to 1. */
+/** Returns how strongly a column is lit, from 0 to 1. */
 export function light(stack: Stack, { read, row, source }: StageNumbers, column: number) {
   if (stack === "decoder") return Number(column === row);
   return column === source ? Math.max(read[column] ?? 0, 0.3) : (read[column] ?? 0);

@@ -6,21 +6,21 @@ import type { Tensor } from "../../engine/types.ts";
 import type { Tell } from "./strips.ts";
 
 interface Pixels {
-  /** The numbers with the strongest and the weakest colour; by default, `least` is −`largest`. */
+  /** The numbers that get the strongest and the weakest colour; by default, `least` is −`largest`. */
   largest: number;
   least?: number;
-  /** The width and the height of a number, in px. */
+  /** The width and height of a number's cell, in px. */
   cell: number[];
   label: string;
-  /** The framed row or, if it `isColumn`, column; null for none. */
+  /** The row that gets a frame or, if it `isColumn`, the column; null for none. */
   marked: number | null;
   isColumn?: boolean;
-  /** Returns a number in words, by its row and column. */
+  /** Returns a text about a number, by its row and column. */
   textOf(row: number, column: number): string;
   open(row: number, column: number): unknown;
 }
 
-/** Returns the picture of a matrix. `room`: the panel's, whose theme has the colours. */
+/** Returns the picture of a matrix. `room`: the panel, whose theme defines the colours. */
 export function createPixels(
   room: Element,
   { shape: [rows, columns], data }: Tensor,

@@ -1,19 +1,19 @@
-// Play: the figure computes act by act. The encoder rises once, for all words together; then the decoder writes word by
-// word: the first word in six acts, every later word in one.
+// Play: the figure computes act by act. The encoder is computed once, for all words together; then the decoder writes
+// word by word: the first word in several acts, every later word in one.
 import { boxOf, middle } from "./geometry.ts";
 import { wantsStillness } from "./glide.ts";
 
 import type { App } from "../app.ts";
 import type { Geometry, StackPlace } from "./geometry.ts";
 
-/** One act: the word that is written, the lit box, and up to which box each stack has risen ("" = not begun). */
+/** One act: the index of the written word, the lit box, and up to which box each stack is shown ("" = not begun). */
 export interface Act {
   row: number;
   box: string;
   risen: { encoder: string; decoder: string };
 }
 
-const LONG = 2500; // ms an act
+const LONG = 2500; // ms for each act
 const FIRST: [box: string, encoder: string, decoder: string][] = [
   ["encoder.embedding", "positions", ""],
   ["encoder.self_attention", "self_attention.add", ""],
@@ -34,7 +34,7 @@ function actsOf(words: number): Act[] {
   return [...first, ...later];
 }
 
-/** Returns the clip that shows the figure up to the boxes to which both stacks have risen, as a polygon of the plane. */
+/** Returns a clip path, a polygon of the plane, that shows each stack up to the box that it has reached. */
 export function clipOf(geometry: Geometry, { encoder, decoder }: Act["risen"]) {
   const { width, height, narrow } = geometry;
   const [left, right] = [
@@ -43,7 +43,7 @@ export function clipOf(geometry: Geometry, { encoder, decoder }: Act["risen"]) {
   ];
   const split = geometry.decoder.x[0] - 26;
   if (narrow) {
-    const between = geometry.decoder.words[1] + 4; // the decoder stands above the encoder
+    const between = geometry.decoder.words[1] + 4; // the decoder is above the encoder
     const top = encoder === "all" ? between : Math.max(between, left);
     return `polygon(0 ${right}px, ${width}px ${right}px, ${width}px ${between}px, 0 ${between}px, 0 ${top}px, ${width}px ${top}px, ${width}px ${height}px, 0 ${height}px)`;
   }
@@ -56,7 +56,7 @@ function heightOf(place: StackPlace, id: string, narrow: boolean) {
   return wanted ? boxOf(place, wanted).y[0] - 4 : middle(place.words) - 14;
 }
 
-/** What a player moves. */
+/** What a player controls. */
 interface Played {
   /** Shows an act; null = the whole figure. */
   show(act: Act | null): void;
@@ -65,7 +65,7 @@ interface Played {
 
 export class Player {
   acts: Act[] = [];
-  /** The act that is shown; −1 = none: the whole figure. */
+  /** The index of the act that is shown; −1 = none, the whole figure is shown. */
   at = -1;
   playing = false;
   #app: App;
@@ -87,7 +87,7 @@ export class Player {
     return this.at < FIRST.length;
   }
 
-  /** Plays on from the shown act; with reduced motion, goes one act further. */
+  /** Starts playing from the act that is shown, or stops. With reduced motion, moves on by one act only. */
   play() {
     if (this.playing) return this.stop();
     this.#prepare();
@@ -95,7 +95,7 @@ export class Player {
     this.go(1);
   }
 
-  /** Goes an act on or back, and waits there. */
+  /** Moves by this many acts, and pauses there. */
   step(by: number) {
     this.stop();
     this.#prepare();
@@ -111,10 +111,11 @@ export class Player {
   #prepare() {
     if (this.at >= 0) return;
     this.acts = actsOf(this.#app.result.current.outputTokens.length);
-    if (this.#app.state.sourceWord !== null) this.#app.show({ sourceWord: null }); // during Play, each word reads its own source word
+    // during Play, each word shows its own source word
+    if (this.#app.state.sourceWord !== null) this.#app.show({ sourceWord: null });
   }
 
-  /** Goes this many acts on or back; after the last act, the whole figure stands. */
+  /** Moves by this many acts; after the last act, the whole figure is shown. */
   go(by: number) {
     clearTimeout(this.#timer);
     this.at = Math.max(0, this.at + by);
@@ -124,7 +125,7 @@ export class Player {
     if (this.playing) this.#timer = setTimeout(() => this.go(1), LONG);
   }
 
-  /** Ends: the whole figure stands. */
+  /** Ends Play, and shows the whole figure. */
   leave() {
     clearTimeout(this.#timer);
     const wasShown = this.at >= 0;

@@ -1,4 +1,4 @@
-// The receipt of one number: the terms that it is the sum of, and the steps after the sum.
+// The receipt of a number: the terms that sum to it, and the steps after the sum.
 import { decimalsOf, fixedText, numberText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { button, element } from "../dom.ts";
@@ -8,9 +8,9 @@ import type { Cell, Explanation, Part } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 
-/** A heading of the table, and the class of its colour. */
+/** A heading of the table, and the class that colours it. */
 export type Heading = readonly [text: string, className?: string];
-/** A line below the table: its name, its number as text, the class of its colour, and the cell of the number. */
+/** A line below the table: its label, its number as text, the class that colours it, and the number's cell. */
 export type Line = readonly [label: string, text: string, className?: string, cell?: Cell];
 /** Opens the arithmetic of a number. */
 type Go = (cell: Cell) => void;
@@ -19,9 +19,9 @@ export const SIDES = ["left", "right", "value"] as const;
 const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
 
 /**
- * Returns a number's terms as a table: the largest ones in their order, the sum of the others, and lines below them.
- * `headings`: of the numbers, preceded by that of the labels if they are shown. `most`: the number of terms. `go`: makes
- * each number that has a cell a button.
+ * Returns a number's terms as a table: the largest ones in their original order, the sum of the others, and lines
+ * below. `headings`: of the columns of numbers, preceded by that of the labels if there is one more. `most`: the
+ * maximum number of terms. `go`: makes each number that has a cell a button.
  */
 export function receiptTable(
   app: App,
@@ -31,7 +31,7 @@ export function receiptTable(
   most: number,
   go?: Go,
 ) {
-  const count = parts.length > most + 1 ? most : parts.length; // avoids a line "the other 1"
+  const count = parts.length > most + 1 ? most : parts.length; // avoids a line for "the other 1"
   const shown = new Set([...largestAt(parts.map(sizeOf), count), parts.findIndex(({ own }) => own)]);
   const sides = SIDES.filter((side) => parts.some((part) => part[side] !== undefined));
   const labelled = headings.length > sides.length;
@@ -81,20 +81,23 @@ export function receiptTable(
   );
 }
 
-/** Returns the cell of one of a term's numbers. */
+/** Returns the cell of one factor, or of the value, of a term. */
 function cellOf({ left, from = [] }: Part, side: (typeof SIDES)[number]) {
   const linked = left === undefined ? ["value"] : SIDES;
   return from[linked.indexOf(side)];
 }
 
-/** Returns a number; if it has a cell, as a button that opens its own arithmetic. */
+/** Returns a number; if it has a cell, as a button that opens the cell's arithmetic. */
 function linked(text: string, cell: Cell | undefined, go: Go | undefined) {
   if (!cell || !go) return text;
   const title = `${cell.name}[${cell.index.join(", ")}]`;
   return button(text, () => go(cell), { className: "gfz-link", title });
 }
 
-/** Returns a number's formula, its terms, and the lines to its result. `exact`: with as many digits as it needs. */
+/**
+ * Returns a number's formula, its terms, and the lines that lead to its result. `exact`: show as many digits as each
+ * number needs.
+ */
 export function explanationReceipt(app: App, made: Explanation, most: number, exact = false): Child[] {
   const headings = made.columns.filter((text) => text !== "").map((text): Heading => [text]);
   const decimals = decimalsOf([made.result]);

@@ -1,4 +1,4 @@
-// Attention through all layers: what a word draws from each word that it reads, and the same of all words as a picture.
+// Attention through all layers (rollout): how much one word draws from each word, and a picture of this for all words.
 import { crossRollout, rollout } from "../../engine/lens.ts";
 import { attentionNames } from "../../engine/model.ts";
 import { element } from "../dom.ts";
@@ -17,7 +17,7 @@ import type { Sentence } from "./zoom_frame.ts";
 
 const [SMALLEST, HEAD, GAP, LARGEST_CELL] = [720, 50, 40, 28];
 
-/** Returns the rollout of an attention's kind, [T, S]. */
+/** Returns the rollout of a family of attention, [T, S]. */
 export async function readRollout({ config, result }: App, { family, keySide }: Reading) {
   const weights = (kind: RegExp) => {
     const names = attentionNames(config).filter((name) => kind.test(name));
@@ -38,7 +38,7 @@ export function rolloutSentence(all: Tensor, { row, query, querySide, keys, keyS
   return { key: "zoom.rollout", values: [...words, probabilityWords(shares[best])], section: "" };
 }
 
-/** Returns the panel; `turn` chooses the word of a row of the picture. */
+/** Returns the panel; `turn` chooses the word of a row. */
 export function rolloutPanel(
   app: App,
   all: Tensor,

@@ -1,5 +1,6 @@
-// A second translation on the same figure: of another sentence, with the weights of another step of the training, or the
-// sentence before the changes. Its words stand under the first's, its lines are dashed, and weights that differ are outlined.
+// A second translation on the same figure: of another sentence, with the weights of another training step, or of the
+// sentence before the changes. Its words are shown under those of the first translation, its lines are dashed, and
+// weights that differ are outlined.
 import {
   alignment,
   largestChanges,
@@ -32,35 +33,35 @@ import type { Pen } from "./pen.ts";
 
 type Pair = [one: number, other: number];
 
-/** A word of the second translation in a column of the first. */
+/** A word of the second translation, and the column of the first in which it is shown. */
 export interface Seat {
   column: number;
   token: string;
-  /** Whether only the second translation has it. */
+  /** Whether only the second translation has this word. */
   isOwn: boolean;
-  /** Its probability minus that of the first's word; 0 for a word that only one of them has, and for source words. */
+  /** Its probability minus that in the first translation; 0 for words of only one translation, and for source words. */
   change: number;
 }
 
 export interface Second {
   translated: Translated;
-  /** Whether it is the sentence before the changes. */
+  /** Whether this is the sentence before the changes. */
   isBefore: boolean;
   source: Seat[];
   written: Seat[];
-  /** The words that both decoders read, by their places. */
+  /** The words that both decoders read, as pairs of positions. */
   rows: Pair[];
-  /** The second's lit rows, in the columns of the first's words. */
+  /** The second translation's lit rows, arranged by the first's columns. */
   lit: Partial<Record<FamilyId, Float32Array>>;
-  /** The second's weights minus the first's, at the words that both have, by point. */
+  /** For each point with weights: second minus first, at the words that both translations have. */
   changes: Map<string, Tensor>;
 }
 
 const MOST_WEIGHTS = 3;
-/** The last comparison, which serves every word that the reader lights. */
+/** The last comparison, which is reused for every word that the reader lights. */
 const last: WeakMap<App, { key: unknown[]; made: Promise<Second> }> = new WeakMap();
 
-/** Returns the second translation that the reader has asked for; null if there is none. */
+/** Returns the second translation that the reader has asked for, or null. */
 async function secondOf(app: App): Promise<Second | null> {
   const { second, chapter } = app.state;
   const { reference, current } = app.result;
@@ -118,32 +119,35 @@ async function compared(
   };
 }
 
-/** Returns the second translation: under the same changes, with the weights of another step if one is chosen. */
+/** Returns the second translation, under the same changes but with the weights of `step` if one is chosen. */
 function otherOf(app: App, { changes }: Translated, own: string, step: number | null | undefined) {
   const checkpoint = step === undefined ? changes.checkpoint : step;
   const text = own || (app.changes.source ?? app.state.sentence);
   return app.translated(text, app.changes.prefix ?? "", { ...changes, checkpoint });
 }
 
-/** Returns tokens in the columns of the first's: a shared one under its like, the others in order between these. */
+/**
+ * Returns tokens with their columns of the first translation: shared words below their counterparts, the others between
+ * them, in order.
+ */
 function seats(tokens: string[], columns: number, pairs: Pair[], changes: number[] = []): Seat[] {
   let [column, at] = [-1, 0];
   return tokens.map((token, place) => {
     while (at < pairs.length && pairs[at][1] < place) at++;
     const isOwn = pairs[at]?.[1] !== place;
-    const next = pairs[at]?.[0] ?? columns; // where the next shared word stands
+    const next = pairs[at]?.[0] ?? columns; // the column of the next shared word
     column = isOwn ? Math.max(0, Math.min(column + 1, next - 1)) : next;
     return { column, token, isOwn, change: isOwn ? 0 : (changes[at] ?? 0) };
   });
 }
 
-/** Returns the text of the second translation in a column, "" if it has no word there. */
+/** Returns the second translation's text in a column; "" if it has none there. */
 export function seated(all: Seat[], column: number, t: App["t"]) {
   const here = all.filter((one) => one.column === column);
   return here.map(({ token }) => tokenName(token, t)).join(" ");
 }
 
-/** Adds the second translation's lit rows to what the figure shows. */
+/** Adds the second translation's lit rows to the numbers of the figure. */
 export async function withSecond(app: App, numbers: StageNumbers): Promise<StageNumbers> {
   const second = await secondOf(app);
   if (!second) return numbers;
@@ -156,7 +160,9 @@ export async function withSecond(app: App, numbers: StageNumbers): Promise<Stage
   return { ...numbers, second: { ...second, lit }, before: { ...numbers.before, rows: {}, word: null } };
 }
 
-/** Returns the second's row of an attention where the first's is lit: weights in the first's columns. */
+/**
+ * Returns the second translation's row that corresponds to the lit row of the first, arranged by the first's columns.
+ */
 function rowIn(numbers: StageNumbers, id: FamilyId, { rows, source }: Second, weights: Tensor) {
   const own =
     id === "encoder"
@@ -174,7 +180,10 @@ function rowIn(numbers: StageNumbers, id: FamilyId, { rows, source }: Second, we
 
 // Drawing
 
-/** Draws the second translation: its words under the first's, its lit rows dashed, and outlines of weights that differ. */
+/**
+ * Draws the second translation: its words under the first's, its lit rows as dashed lines, and outlines where weights
+ * differ.
+ */
 export function drawSecond(pen: Pen): Child[] {
   const { geometry, numbers } = pen;
   const { second } = numbers;
@@ -198,7 +207,7 @@ function label(x: number, y: number, content: Child, colour = "var(--ink3)") {
   return text(x, y, content, { anchor: "middle", fill: colour, kind: "gfs-second-word" });
 }
 
-/** Draws words under those of a stack; those that only the second translation has are in colour and underlined. */
+/** Draws words under those of a stack; words that only the second translation has are coloured and underlined. */
 function words(pen: Pen, { columns }: StackPlace, seats: Seat[], y: number, colour: string) {
   return columns.at.flatMap((x, column) => {
     const here = columns.shown[column] ? seats.filter((one) => one.column === column) : [];
@@ -226,7 +235,9 @@ function dashed(pen: Pen, { lit }: Second, id: FamilyId) {
     });
 }
 
-/** Draws an outline around each weight of the shown head that differs much, with what it is in the second translation. */
+/**
+ * Draws an outline around each weight of the shown head that differs much, with its value in the second translation.
+ */
 function outlines(pen: Pen, { changes }: Second, id: FamilyId) {
   const { geometry, numbers } = pen;
   const { isArc, place, query, attention, head, tokens, family } = lookOf(pen, id);
@@ -244,7 +255,7 @@ function outlines(pen: Pen, { changes }: Second, id: FamilyId) {
       const values = [here, here + more].map(probabilityWords);
       const way = arcPath(place, key, row, family.sublayer);
       const centre = { cx: place.columns.at[row], cy: ribbonHeight(geometry, key, numbers.read.length) };
-      const isHeld = row === query && key === Math.round(at[id]); // the handle, which can be dragged, stands there
+      const isHeld = row === query && key === Math.round(at[id]); // the draggable handle is there
       made.push(
         drawing(
           "g",
@@ -261,7 +272,7 @@ function outlines(pen: Pen, { changes }: Second, id: FamilyId) {
 
 // The panel
 
-/** Returns the panel in which the reader chooses the second translation, and which says what differs. */
+/** Returns the panel in which the reader chooses the second translation, and which lists the differences. */
 export function createSecond(app: App, numbers: () => StageNumbers | null) {
   const { source } = app.engine.tokenizers;
   const field = element("input", { type: "text", dir: "auto", autocomplete: "off", spellcheck: false });
@@ -290,7 +301,7 @@ export function createSecond(app: App, numbers: () => StageNumbers | null) {
     if (app.payload.checkpoints?.length > 0) refill(steps, stepChooser(app, second));
   }
 
-  /** Says what the figure shows of the second translation. */
+  /** Updates the note that names the second translation. */
   function tell() {
     const second = numbers()?.second;
     made.toggleAttribute("data-told", Boolean(second));
@@ -301,7 +312,7 @@ export function createSecond(app: App, numbers: () => StageNumbers | null) {
   return { element: made, tell, focus: () => field.focus() };
 }
 
-/** Returns the drop-down of the second side's weights. */
+/** Returns the drop-down for the training step of the second translation. */
 function stepChooser(app: App, second: NonNullable<Looks["second"]>) {
   const steps = [undefined, ...checkpointSteps(app.payload)];
   const name = (one: number | null | undefined) =>
@@ -312,7 +323,7 @@ function stepChooser(app: App, second: NonNullable<Looks["second"]>) {
   );
 }
 
-/** Returns the second translation in words, and buttons that light the weights that differ most. */
+/** Returns the second translation's words, and buttons that light the weights that differ most. */
 function told(app: App, numbers: StageNumbers, second: Second): Child[] {
   const { t } = app;
   const row = second.lit.cross;
@@ -347,7 +358,7 @@ function told(app: App, numbers: StageNumbers, second: Second): Child[] {
   ];
 }
 
-/** Returns the second translation's words; those that only it has are marked. */
+/** Returns the second translation's words; words that only it has are marked. */
 function marked({ written }: Second, t: App["t"]) {
   return written.map(({ token, isOwn }) => [
     element(isOwn ? "mark" : "span", { title: isOwn ? t("second.only") : "" }, tokenName(token, t)),
@@ -355,7 +366,7 @@ function marked({ written }: Second, t: App["t"]) {
   ]);
 }
 
-/** Returns buttons that light the attention weights that differ most, at words that both translations have. */
+/** Returns buttons that light the attention weights that differ most, among words that both translations have. */
 function mostChanged(app: App, { translated }: StageNumbers, { changes }: Second) {
   const most = [...changes]
     .flatMap(([name, one]) => largestChanges(one).map((cell) => ({ name, ...cell })))

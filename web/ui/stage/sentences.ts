@@ -1,5 +1,5 @@
-// The sentence about the lit word, row or box. Each claim is a number of the trace or of a measurement; nothing unknown
-// is claimed. `python -m benchmarks.truth` checks each against PyTorch.
+// The sentence about the lit word, row or box. It only claims what a number of the trace or a measurement shows;
+// `python -m benchmarks.truth` checks its claims against PyTorch.
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";
@@ -15,28 +15,31 @@ import type { Child, Family, FamilyId, Translated } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Needs } from "./opening.ts";
 
-/** The text of the stage: a large sentence with coloured words, a smaller sentence, and the section of the paper. */
+/**
+ * The text of the stage: a line above, a large sentence with coloured words, a smaller sentence, and the section of the
+ * paper.
+ */
 export interface Said {
   kicker: string;
-  /** Texts, and words of the source and the target. */
+  /** Pieces of text; those with a side are words of the source or the target. */
   sentence: { text: string; side?: Side }[];
   more: string;
   paper: string;
 }
 
-/** A head's worth for the lit word: its probability with all heads, and without this one. */
+/** What a head contributes to the lit word: the word's probability with all heads, and without this head. */
 export interface Worth {
   before: number;
   after: number;
-  /** Whether it is known that no other head's loss costs the word more. */
+  /** Whether it is known that removing any other head costs the word less. */
   isMost: boolean;
-  /** The source words on which it depends most, if they are known. */
+  /** The source words on which the lit word depends most; null if unknown. */
   needs: Needs | null;
 }
 
-/** The number of turned rows that a sentence names. */
+/** The maximum number of turned rows that a sentence names. */
 const MOST_TURNED = 2;
-/** The number of unknown words that a sentence names. */
+/** The maximum number of unknown words that a sentence names. */
 const MOST_UNKNOWN = 4;
 
 const PAPER: Record<string, string> = {
@@ -49,7 +52,7 @@ const PAPER: Record<string, string> = {
   softmax: "§3.4",
 };
 
-/** The numbers and words that sentences about a box name, and the side whose colour each word has. */
+/** The numbers and words that sentences about a box may contain, and the side whose colour each word gets. */
 function namedIn(app: App, box: string, numbers: StageNumbers) {
   const { translated, row, source, open, heads } = numbers;
   const { t } = app;
@@ -97,8 +100,9 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
 }
 
 /**
- * Returns a text of the page as texts and coloured words; `more` are numbers and words that it also names, and `read` is
- * the side of those that are looked at, if the box does not say it. "" = the stage's own sentence about the box.
+ * Returns a text of the page as plain and coloured pieces. `key`: its key, or "" for the stage's own sentence about the
+ * box. `more`: further numbers and words that it contains. `read`: the side of the words that are attended to, if the
+ * box does not determine it.
  */
 export function saidWith(
   app: App,
@@ -113,12 +117,12 @@ export function saidWith(
   return parts(app.t(key || own), { ...values, ...more }, { ...sides, ...given });
 }
 
-/** Returns texts and words as they are drawn: words in the colours of their sides. */
+/** Returns pieces of text as elements; words get the colours of their sides. */
 export function spoken(sentence: Said["sentence"]): Child[] {
   return sentence.map(({ text, side }) => (side ? element("bdi", { class: `gfs-${side}` }, text) : text));
 }
 
-/** Returns what the stage says about its lit box. */
+/** Returns the stage's text about its lit box. */
 export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
   const { translated } = numbers;
   const { t } = app;
@@ -142,7 +146,7 @@ export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Wort
   };
 }
 
-/** Returns a worth whose words take as much room as any; null where nothing is measured. */
+/** Returns a made-up worth whose text is as long as any; null if nothing can be measured. */
 export function longestWorth({ engine, payload, state }: App, numbers: StageNumbers): Worth | null {
   if (engine.live !== true) return null;
   const { candidates, translated } = numbers;
@@ -153,20 +157,21 @@ export function longestWorth({ engine, payload, state }: App, numbers: StageNumb
   return { before: 0.999, after: 0.001, isMost: true, needs };
 }
 
-/** Returns the place of the lit word among those that are written. */
+/** Returns a text with the position of the lit word in the output, such as "word 3 of 9". */
 export function placeOfWord({ t }: App, { row, translated }: StageNumbers) {
   return t("stage.word.of", row + 1, translated.outputTokens.length);
 }
 
-/** Returns which words the vocabulary lacks, of many the first ones; "" if it has all. */
+/** Returns a text that names the first few words that the vocabulary lacks; "" if it lacks none. */
 export function unknownWords({ t }: App, { unknown }: Translated) {
   const named = [...new Set(unknown)].slice(0, MOST_UNKNOWN).map((token) => `“${tokenName(token, t)}”`);
   return named.length > 0 ? t("stage.more.unknown", named.join(", ")) : "";
 }
 
 /**
- * Returns the key of the sentence about a row of weights: "…" if one word has half of it, "….shared" if none has, "….tied"
- * if two words have most. `own`: the place of the reading word among the words that it reads; −1 if it is not there.
+ * Returns the key of the sentence about a row of weights: with ".shared" if no word has half of the weight, with
+ * ".tied" if two words have the same largest weight, with ".self" if the word attends most to itself. `own`: the index
+ * of the attending word among the keys, or −1.
  */
 function lookKey(box: string, weights: Float32Array, words: string[], own: number) {
   const at = largestPlace(weights);
@@ -176,7 +181,7 @@ function lookKey(box: string, weights: Float32Array, words: string[], own: numbe
   return `stage.said.${box}${at === own ? ".self" : ""}${weights[at] < 0.5 ? ".shared" : ""}`;
 }
 
-/** Returns the key of the sentence about a box that is no attention. */
+/** Returns the key of the sentence about a box that is not an attention. */
 function keyOf({ config, changes }: App, box: string, { logits }: StageNumbers) {
   const [, , id, beside] = /^(\w+)\.(\w+)\.?(\w*)$/.exec(box) ?? [];
   if (beside === "norm") return `stage.said.${id === "feed_forward" ? id : "attention"}.norm`;
@@ -185,10 +190,10 @@ function keyOf({ config, changes }: App, box: string, { logits }: StageNumbers) 
   return `stage.said.${box}${id === "linear" && logits.length === 0 ? ".unseen" : ""}`;
 }
 
-/** Returns how a word was chosen that is not simply the likeliest; "" if it is. */
+/** Returns a text that says how a word was chosen if it is not simply the likeliest; otherwise "". */
 function choice(app: App, { translated, row, candidates, probability }: StageNumbers, target: string) {
   const { bos_id: bos, pad_id: pad } = app.config;
-  const best = candidates.find(({ id }) => id !== bos && id !== pad); // searches never write these
+  const best = candidates.find(({ id }) => id !== bos && id !== pad); // searches never write <bos> and <pad>
   const isForced = row < translated.prefixIds.length;
   const isBest = best?.id === translated.hypothesis.ids[row];
   if (!best || (isBest && !isForced)) return "";
@@ -196,7 +201,7 @@ function choice(app: App, { translated, row, candidates, probability }: StageNum
   return app.t(`stage.more.${key}`, target, probabilityWords(probability));
 }
 
-/** Returns which rows the reader has turned, and from where to where. */
+/** Returns a text that says which rows the reader has turned, from which word to which. */
 function turnedWords(app: App, { translated, before, row, source }: StageNumbers) {
   const { t } = app;
   const rows = before.turned.map((one) => {
@@ -212,7 +217,7 @@ function turnedWords(app: App, { translated, before, row, source }: StageNumbers
   return t("stage.more.turned", [...rows.slice(0, MOST_TURNED), more].filter(Boolean).join("; "));
 }
 
-/** Returns whether the weights of a lit row sum to 1: a mistake of the softmax may have changed that. */
+/** Returns whether the weights of a lit row sum to 1; a mistake in the softmax may change that. */
 export function areShares({ rows }: StageNumbers, id: FamilyId) {
   return Math.abs(rows[id].reduce((sum, weight) => sum + weight, -1)) < 0.01;
 }
@@ -239,7 +244,10 @@ function moreOf(
   return says(app.t("stage.more.falls", target, was, is), most);
 }
 
-/** Returns the source words on which a word depends most, if it falls to a half or less without the first of them. */
+/**
+ * Returns a text about the source words on which a word depends most, if the word's probability at least halves without
+ * the first of them.
+ */
 export function needsText(
   app: App,
   { sourceTokens, outputTokens, hypothesis }: Translated,
@@ -258,7 +266,7 @@ export function needsText(
   return app.t(key, name(outputTokens[row]), name(rival), probabilityWords(before), ...said);
 }
 
-/** Returns whether the decoder's lit row reads no later word in any head. */
+/** Returns whether no head of the decoder's lit row attends to a later word. */
 export function hidesLater(app: App, { weights, open, row }: StageNumbers) {
   const [count] = weights.decoder.shape;
   const mask = app.mask(attentionName(FAMILIES[2], open.decoder));
@@ -273,7 +281,7 @@ function filled(template: string, values: Record<string, string>) {
   return template.replace(/\{(\w+)\}/g, (whole, name: string) => values[name] ?? whole);
 }
 
-/** Returns a template as texts and words, which have the colours of their sides. */
+/** Returns a template, filled in, as plain and coloured pieces. */
 function parts(
   template: string,
   values: Record<string, string>,

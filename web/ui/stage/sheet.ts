@@ -1,4 +1,4 @@
-// The sheet: a panel over the free space of the stage, so that the figure shows what it changes.
+// The sheet: a panel over the free part of the stage, so that the figure stays visible while the reader changes it.
 import { button, element, named, refill } from "../dom.ts";
 import { openTensor } from "../numbers/cells.ts";
 import { isPanel, panelOf } from "../panels.ts";
@@ -6,7 +6,9 @@ import { boxOfPanel } from "./zoom_segments.ts";
 
 import type { App } from "../app.ts";
 
-/** Returns the sheet, which is empty while it is closed. `said`: the stage's sentence, which the sheet covers. */
+/**
+ * Returns the sheet, which is empty while closed. `said`: the stage's sentence, repeated because the sheet covers it.
+ */
 export function createSheet(app: App, said: HTMLElement) {
   const title = element("h2", { tabindex: "-1" });
   const names = element("div", { class: "gfs-sheet-names", role: "group" });

@@ -1,5 +1,5 @@
-// The stage: Figure 1 with the reader's sentence running through it, and around it what is said about it. The view is a
-// function of the state; each part of the figure is redrawn when the state that it shows has changed.
+// The stage: Figure 1 with the reader's sentence running through it, and texts around it. The view is a function of the
+// state; each part of the figure is redrawn when the state that it shows changes.
 import { messageOf } from "../app.ts";
 import { coloursAt } from "../colours.ts";
 import { openNew } from "../changes/new_sentence.ts";
@@ -66,7 +66,7 @@ import type { Seat } from "./second.ts";
 import type { Worth } from "./sentences.ts";
 
 const FONT = '-apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif';
-/** The groups that rise in Play: what is computed. */
+/** The groups that appear step by step in Play, because they show what is computed. */
 const RISING = [
   "strands",
   "ribbons",
@@ -79,11 +79,11 @@ const RISING = [
   "guesses",
   "look",
 ];
-const GROWS = 260; // ms in which the lit box takes its height
-const WIDENS = 700; // ms in which the outline becomes the stage
+const GROWS = 260; // ms for resizing the lit box
+const WIDENS = 700; // ms for expanding the outline into the stage
 const WIDEST = 1440;
-const REST = 800; // ms after which a new sentence's opening is measured
-/** The groups of the figure, from the lowest to the highest, and what draws each. */
+const REST = 800; // ms before the opening of a new sentence is measured
+/** The groups of the figure from the lowest to the highest, each with the function that draws it. */
 const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
   ["ground", drawGround],
   ["strands", drawStrands],
@@ -116,18 +116,21 @@ const BOXES_UP = [
   "softmax",
 ];
 
-/** Returns the full name of a box in the open layer. */
+/** Returns the full name, with the open layer, of a box. */
 function fullName(box: string, { open }: StageNumbers) {
   const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
   return boxName(stack, id, open[stack]);
 }
 
-/** Returns the attention whose handle an element is, or is a part of. */
+/** Returns the family of attention whose handle contains an element. */
 function handleOf(one: Element | null) {
   return one?.closest<SVGElement>(".gfs-handle")?.dataset.family as FamilyId | undefined;
 }
 
-/** Returns the stage: its element, and what begins to draw once the state is that of the address. */
+/**
+ * Returns the stage: its element, and a function that starts drawing, to be called once the address has been read into
+ * the state.
+ */
 export function createStage(app: App) {
   const view = new StageView(app);
   return { element: view.element, begin: () => view.begin() };
@@ -138,7 +141,7 @@ class StageView {
   #app: App;
   #plane = element("div", { class: "gfs-plane" });
   #said = element("div", { "aria-live": "polite" });
-  /** The sentence once more, for the sheet that covers it. */
+  /** A copy of the sentence for the sheet, which covers the original. */
   #short = element("p", { class: "gfs-sheet-said" });
   #hero = element("div", { class: "gfs-said-box" });
   #svg = drawing("svg", { role: "group", tabindex: 0, class: "gfs-figure-svg" });
@@ -148,7 +151,9 @@ class StageView {
   #tools = element("div", { class: "gfs-stage-tools" });
   #buttons = element("div", { class: "gfs-stage-buttons" });
   #foot = element("p", { class: "gfs-foot" });
-  /** What the reader's last action has done, if that is not seen elsewhere; it covers the foot until the next action. */
+  /**
+   * The result of the reader's last action, if it is not visible elsewhere. It covers the foot until the next action.
+   */
   #notice = element("p", { class: "gfs-notice", role: "status" });
   #line = element("p", { class: "gfs-written-line", dir: "auto" });
   #pen: Pen | null = null;
@@ -161,16 +166,16 @@ class StageView {
   #second: ReturnType<typeof createSecond>;
   #play = pill("", () => this.#player.play(), true);
   #open = pill("", () => this.#openBox(this.#app.state.box));
-  /** What rises in Play. */
+  /** The groups that appear step by step in Play. */
   #risen = drawing("g", { class: "gfs-risen" });
   #veil = drawing("g", { class: "gfs-veil" });
-  /** The areas from which the boxes glide; null: from where they were drawn last. */
+  /** The areas from which the boxes glide; null means from where they were last drawn. */
   #from: Map<string, Area> | null = null;
   #strip: HTMLElement;
   #wasOutline = false;
-  /** The act whose sentence is shown. */
+  /** The id of the act whose sentence is shown. */
   #told = "";
-  /** What Play moves. */
+  /** The layer for the animations of Play. */
   #flying = drawing("g", { class: "gfs-flying" });
   #hasBegun = false;
   #lighting = new AbortController();
@@ -212,7 +217,7 @@ class StageView {
   }
 
   begin() {
-    panelOf(this.#app, "changes"); // its undo history begins with the page
+    panelOf(this.#app, "changes"); // its undo history starts with the page
     this.#hasBegun = true;
     this.#fill();
     this.#redraw();
@@ -250,10 +255,10 @@ class StageView {
     app.on(["zoom"], () => this.#openZoom());
     const escape = (event: KeyboardEvent) => {
       const { zoom, sheet, second } = app.state;
-      const isInDialog = (event.target as Element).closest("dialog"); // Escape closes that alone
+      const isInDialog = (event.target as Element).closest("dialog"); // Escape closes the dialog only
       const isOpen = (zoom || sheet || second) && !isInDialog;
       if (event.key !== "Escape" || event.defaultPrevented || !isOpen || this.element.hidden) return;
-      event.preventDefault(); // keeps lecture mode and Play as they are
+      event.preventDefault(); // Escape must not end lecture mode or Play as well
       app.show(zoom ? { zoom: null } : sheet ? { sheet: false } : { second: null });
       this.#svg.focus();
     };
@@ -261,13 +266,14 @@ class StageView {
     const go = (event: KeyboardEvent) => {
       const isField = (event.target as Element).matches("input, select, textarea");
       if (this.#typesOn(event))
-        this.edit(); // the field gets the focus, and the letter
+        this.edit(); // the field gets the focus, and then the typed letter
       else if (isField || !this.#playsOn(event)) chapterKey(app, event);
       else if (this.#playKey(event)) event.preventDefault();
     };
     window.addEventListener("keydown", go, { signal: app.signal });
     const act = ({ target, key = "" }: Event & { key?: string }) => {
-      const leads = key === "Tab" || key === "Shift" || this.#notice.contains(target as Node); // on the way to the button of the notice
+      // the focus may be moving to the notice's button
+      const leads = key === "Tab" || key === "Shift" || this.#notice.contains(target as Node);
       if (!leads) refill(this.#notice);
     };
     for (const type of ["click", "keydown"])
@@ -290,21 +296,21 @@ class StageView {
     window.addEventListener("resize", () => this.#redraw(), { signal: app.signal });
   }
 
-  /** Measures the opening of a sentence (its word and heads), once for each translation. */
+  /** Lights the word and heads with which a sentence opens, once for each translation. */
   #light() {
     const { current } = this.#app.result;
     if (this.#app.changed || this.#opened === current) return;
     this.#opened = current;
-    this.#lighting.abort(); // its sentence has been replaced
+    this.#lighting.abort(); // that sentence has been replaced
     this.#lighting = new AbortController();
     const { signal } = this.#lighting;
     const light = () => void (signal.aborted || lightOpening(this.#app, current, signal).catch(() => {}));
     if (this.#app.state.sentence in this.#app.payload.openings) return light();
     const timer = setTimeout(light, REST); // measuring takes seconds
-    signal.addEventListener("abort", () => clearTimeout(timer)); // a waiting timer would keep the sentence's trace in memory
+    signal.addEventListener("abort", () => clearTimeout(timer)); // a waiting timer would keep the trace in memory
   }
 
-  /** Returns where the boxes of the outline stand on the plane. */
+  /** Returns the areas of the outline's boxes on the plane. */
   #outline() {
     const { width, height } = planeOf(
       this.element.parentElement?.clientWidth || WIDEST,
@@ -361,7 +367,7 @@ class StageView {
     this.#openZoom();
   }
 
-  /** Opens the box that the state names, over the figure, and makes the rest of the figure inert. */
+  /** Opens the box that the state names over the figure, and makes the rest of the figure inert. */
   #openZoom() {
     const { zoom } = this.#app.state;
     this.element.toggleAttribute("data-zoomed", zoom !== null);
@@ -377,7 +383,7 @@ class StageView {
     this.#play.textContent = this.#player.playing ? `❚❚ ${app.t("stage.stop")}` : `▶ ${app.t("stage.play")}`;
   }
 
-  /** Shows how far the figure has risen, and moves what an act of Play moves. */
+  /** Clips the figure to what has been computed so far, and runs the animation of an act of Play. */
   #move(geometry: Geometry) {
     const { act } = this.#player;
     const chapter = this.#act;
@@ -388,12 +394,12 @@ class StageView {
     fly(this.#flying, this.#pen as Pen, act, this.#player.isFirst);
   }
 
-  /** The lit box: that of the act that plays, or the reader's. */
+  /** The lit box: that of the act of Play or of the chapter, or else the one that the reader has chosen. */
   get #box() {
     return this.#player.act?.box ?? this.#act?.box ?? this.#app.state.box;
   }
 
-  /** Whether the chapter's act is about the encoder alone. */
+  /** Whether the chapter's act shows the encoder alone. */
   get #isAlone() {
     return this.#act?.risen.decoder === "";
   }
@@ -402,18 +408,18 @@ class StageView {
     return this.#app.state.lecture ? 20 : this.#isAlone ? 16 : 13;
   }
 
-  /** The act of the chapter that is open; null on the figure. */
+  /** The open act of a chapter; null if no chapter is open. */
   get #act() {
     return actOf(this.#app);
   }
 
-  /** Returns where the pointer is on the figure's plane. */
+  /** Returns the pointer's coordinates on the figure's plane. */
   #placeOf({ clientX, clientY }: MouseEvent) {
     const { left, top } = this.#svg.getBoundingClientRect();
     return { x: (clientX - left) / this.#scale, y: (clientY - top) / this.#scale };
   }
 
-  /** Draws these parts of the figure anew, by default all. */
+  /** Redraws these parts of the figure, by default all. */
   #drawParts(names: string[] | null = null) {
     const pen = this.#pen;
     if (!pen) return;
@@ -470,7 +476,7 @@ class StageView {
     });
   }
 
-  /** Returns the width of the longest name beside a stack's boxes, were its box lit. */
+  /** Returns the width of the widest name of a stack's boxes, measured as if each box were lit. */
   #widestName(stack: Stack) {
     const {
       payload,
@@ -504,7 +510,7 @@ class StageView {
     };
   }
 
-  /** Puts the parts that are not drawn in their places. */
+  /** Positions the elements that are not part of the drawing. */
   #place(geometry: Geometry) {
     const { encoder, narrow, width, height } = geometry;
     const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
@@ -522,7 +528,7 @@ class StageView {
     this.#plane.classList.toggle("gfs-alone", !narrow && this.#isAlone);
   }
 
-  // What stands around the figure
+  // Around the figure
 
   #fill() {
     const app = this.#app;
@@ -579,7 +585,8 @@ class StageView {
         app.attempt(() => this.#openSentence(sentence)),
       ),
     );
-    if (chosen >= 0) (this.#chips.children[chosen] as HTMLElement).focus(); // the chip keeps the focus, so that Enter swaps again
+    // keeps the focus on the chip, so that Enter swaps again
+    if (chosen >= 0) (this.#chips.children[chosen] as HTMLElement).focus();
     this.#fillField();
     const { encoder_layers: encoder, decoder_layers: decoder, heads, d_model: width } = app.config;
     const about = app.t(
@@ -594,7 +601,7 @@ class StageView {
     refill(this.#foot, about, " · ", parityText(app));
   }
 
-  /** Returns the figure as the text of an SVG file, with the sentence over it and the words below. */
+  /** Returns the figure as the text of an SVG file, with the stage's sentence above it and the words below. */
   #picture() {
     const parts = [this.#said, this.#line, this.#svg, this.#field];
     return elementSvg(this.#app, this.#plane, this.#said.querySelector("h2")?.textContent ?? "", parts);
@@ -616,7 +623,7 @@ class StageView {
     );
   }
 
-  /** Turns the words into a text field. */
+  /** Turns the sentence into a text field. */
   edit() {
     const app = this.#app;
     if (app.engine.live === false) return;
@@ -651,7 +658,8 @@ class StageView {
     const { of, key: measured, value: known } = this.#worth;
     const isKnown = of === numbers.translated && measured === key;
     if (pen.geometry.narrow && box.endsWith("attention")) {
-      this.#write(longestWorth(this.#app, numbers)); // reserve room for the longest sentence, so that the figure does not move
+      // reserves room for the longest possible sentence, so that the figure does not move
+      this.#write(longestWorth(this.#app, numbers));
       this.#said.style.minHeight = `${this.#said.offsetHeight}px`;
     }
     this.#write(isKnown ? known : null);
@@ -666,7 +674,7 @@ class StageView {
     this.#measureWorth(numbers, box).then(told, () => told(null));
   }
 
-  /** Says what an act of Play does. */
+  /** Shows the text about an act of Play. */
   #tellPlay(pen: Pen, { act, isFirst }: Player) {
     const { numbers, box } = pen;
     const key = isFirst ? act?.box : "next";
@@ -682,7 +690,7 @@ class StageView {
     this.#tellLine(pen);
   }
 
-  /** Says what the act of a chapter shows. */
+  /** Shows the text of a chapter's act. */
   #tellAct(pen: Pen, act: Act) {
     const said = guided(this.#app, act, pen.numbers, () => this.edit());
     said.then(
@@ -707,7 +715,7 @@ class StageView {
     box?.scrollIntoView({ block: "center" });
   }
 
-  /** Leaves out what does not fit between the top and the figure. */
+  /** Hides parts of the text that do not fit above the figure. */
   #fit({ geometry, isEarly }: Pen) {
     const { encoder, narrow } = geometry;
     const top = memoryTop(geometry, encoder.columns.at.length);
@@ -718,7 +726,7 @@ class StageView {
     }
   }
 
-  /** Says what a turned row makes the model write; null = nothing is turned any more. */
+  /** Shows what the model writes with a turned row; null restores the usual text. */
   #tellTurned(look: Look | null, words: string[]) {
     const numbers = this.#pen?.numbers;
     if (!look || !numbers) return this.#tell();
@@ -772,7 +780,9 @@ class StageView {
     this.#tellLine(this.#pen as Pen);
   }
 
-  /** Writes the whole translation where the figure has no room for all words: on a phone, and in lecture mode. */
+  /**
+   * Writes the whole translation as a line where the figure has no room for all words: on a phone, and in lecture mode.
+   */
   #tellLine(pen: Pen) {
     const { geometry, numbers } = pen;
     const { lecture } = this.#app.state;
@@ -792,7 +802,7 @@ class StageView {
     this.#fit(pen);
   }
 
-  /** Returns the probability of the lit word with and without the lit head; null where nothing computes. */
+  /** Returns the probability of the lit word with and without the lit head; null if the page cannot compute. */
   async #measureWorth({ translated, row, heads, open }: StageNumbers, box: string): Promise<Worth | null> {
     const app = this.#app;
     if (app.engine.live !== true) return null;
@@ -819,7 +829,7 @@ class StageView {
   // The reader's actions
 
   #click(event: MouseEvent) {
-    this.#svg.focus({ preventScroll: true }); // the clicked element may be redrawn, and lose the focus
+    this.#svg.focus({ preventScroll: true }); // the clicked element may be redrawn and lose the focus
     const target = event.target as Element;
     const at = (selector: string) => (target.closest(selector) as SVGElement | null)?.dataset;
     const [word, head, edge, box] = [at(".gfs-word"), at(".gfs-head"), at(".gfs-edge"), at(".gfs-box")];
@@ -834,17 +844,17 @@ class StageView {
     else if (this.#isOnSentence(event)) this.edit();
   }
 
-  /** Whether the pointer is on the line of the source words. */
+  /** Returns whether the pointer is on the line of the source words. */
   #isOnSentence(event: MouseEvent) {
     const { x, y } = this.#placeOf(event);
     const { words, x: across } = (this.#pen as Pen).geometry.encoder;
     return y > words[0] && y < words[1] && x > across[0] && x < across[1];
   }
 
-  /** Lights a word: one that is written or read above a step of the decoder, or a source word. Play ends. */
+  /** Lights a word: a source word, or an output word that was clicked where it is written or read. Ends Play. */
   #choose(kind: string, column: number) {
     this.#player.leave();
-    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // keep the written word
+    if (kind === "encoder") return this.#app.show({ sourceWord: column }); // keeps the lit output word
     this.#app.show({
       row: column,
       sourceWord: null,
@@ -865,7 +875,10 @@ class StageView {
     this.#app.show({ heads: moved, sourceWord: null });
   }
 
-  /** Opens the guesses at the box beside which one stands, or above a closed layer; "why" = what speaks for the word. */
+  /**
+   * Opens the panel of guesses at the clicked guess's box, or at a closed layer's last box; "why" opens the panel
+   * "Why?".
+   */
   #openGuess(at: string) {
     const numbers = this.#pen?.numbers;
     if (!numbers) return;
@@ -876,12 +889,12 @@ class StageView {
     this.#app.show({ zoom: { box, key: null }, panel: "guesses", row: numbers.row });
   }
 
-  /** Lights a box; a lit box opens. */
+  /** Lights a box; if the box is already lit, opens it. */
   #openBox(box: string) {
     if (box !== this.#app.state.box && !this.#act) return this.#app.show({ box });
     const numbers = this.#pen?.numbers;
     const name = numbers && fullName(box, numbers);
-    if (!name || !viewOf(name)) return; // an address may name any box
+    if (!name || !viewOf(name)) return; // addresses may name boxes that cannot be opened
     this.#app.show({
       zoom: { box: name, key: null },
       panel: "numbers",
@@ -890,9 +903,9 @@ class StageView {
     });
   }
 
-  /** Takes the handle of a lit row into the reader's hand. */
+  /** Starts dragging the handle of a lit row. */
   #take(event: PointerEvent) {
-    this.#svg.blur(); // no outline for the mouse
+    this.#svg.blur(); // avoids a focus outline when the mouse is used
     const family = handleOf(event.target as Element);
     if (!family || event.button !== 0 || !this.#turner.hold(family)) return;
     this.#svg.setPointerCapture(event.pointerId);
@@ -908,7 +921,7 @@ class StageView {
     }
     const { state } = this.#app;
     const numbers = this.#pen?.numbers;
-    const isKept = !this.#act || /^(\d|Enter|F2)$/.test(event.key); // the other keys lead through the chapters
+    const isKept = !this.#act || /^(\d|Enter|F2)$/.test(event.key); // other keys move through the chapters
     if (!isKept) return;
     if (!this.#act && this.#playKey(event)) return event.preventDefault();
     if (!numbers || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -933,7 +946,10 @@ class StageView {
     event.preventDefault();
   }
 
-  /** Whether a letter begins a sentence, as in the cell of a spreadsheet: no field has the focus, and nothing is open. */
+  /**
+   * Returns whether a letter starts a new sentence, as in a spreadsheet's cell: only if no field has the focus and
+   * nothing is open.
+   */
   #typesOn(event: KeyboardEvent) {
     const { chapter, lecture, view, zoom, sheet } = this.#app.state;
     const { key, target } = event;
@@ -942,7 +958,7 @@ class StageView {
     return isFree && isHere && isForPage(event) && key !== "f" && /^\p{L}$/u.test(key);
   }
 
-  /** Whether keys outside the figure lead through the acts of Play: while it plays, and in lecture mode. */
+  /** Returns whether keys outside the figure control Play: while it plays, and in lecture mode. */
   #playsOn({ key, target, defaultPrevented }: KeyboardEvent) {
     const { chapter, lecture, view, zoom, sheet } = this.#app.state;
     if (chapter || view !== "stage" || zoom || sheet || defaultPrevented) return false;
@@ -950,7 +966,7 @@ class StageView {
     return !isButton && (lecture || (this.#player.act !== null && key !== " "));
   }
 
-  /** Plays, stops and goes from act to act; returns whether the key meant something. */
+  /** Handles the keys of Play; returns whether the key had a meaning. */
   #playKey({ key }: KeyboardEvent) {
     const player = this.#player;
     const { lecture } = this.#app.state;
@@ -983,7 +999,7 @@ class StageView {
     });
   }
 
-  /** Lights the strand and the arcs of a column under the pointer, and dims the others. */
+  /** Highlights the strand and arcs of the column under the pointer, and dims the others. */
   #lightColumn(place: { stack: Stack; column: number } | null) {
     for (const one of this.#svg.querySelectorAll<SVGElement>(".gfs-hovered"))
       one.classList.remove("gfs-hovered");

@@ -1,4 +1,4 @@
-// Words and their strands, which rise through the boxes.
+// Words and their strands: each strand is a line that rises from a word through the boxes.
 import { drawing } from "../figure.ts";
 import { boxOf, middle, topOf } from "./geometry.ts";
 import { lookOf, pointOf } from "./looks.ts";
@@ -12,7 +12,7 @@ import type { StageNumbers } from "./numbers.ts";
 import type { Pen, TextStyle } from "./pen.ts";
 import type { Seat } from "./second.ts";
 
-/** Draws the faint strands of all words, without the parts in which attention takes over. */
+/** Draws the faint strands of all words, with gaps where arcs of attention take their place. */
 export function drawStrands(pen: Pen) {
   const { geometry, numbers } = pen;
   return [geometry.encoder, geometry.decoder].map((place) => {
@@ -31,7 +31,9 @@ export function drawStrands(pen: Pen) {
   });
 }
 
-/** Returns the parts of a strand from the words upwards, as pairs of heights; without boxes of arcs, which bend it. */
+/**
+ * Returns the vertical parts of a strand, from the words upwards, as pairs of heights. They leave out boxes with arcs.
+ */
 function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
   const bent = arcBoxes(place, numbers).map(({ y }) => y);
   const top =
@@ -44,7 +46,7 @@ function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
   return Array.from({ length: ends.length / 2 }, (_, at) => [ends[2 * at], ends[2 * at + 1]]);
 }
 
-/** Draws the lit strands: the source words that are read, and the word that is written. */
+/** Draws the lit strands: those of the source words that are attended to, and that of the written word. */
 export function drawLitStrands(pen: Pen) {
   const { geometry, numbers } = pen;
   const { encoder, decoder } = geometry;
@@ -80,7 +82,7 @@ export function drawLitStrands(pen: Pen) {
   return made;
 }
 
-/** Returns the parts of a lit strand between the boxes whose tiles stand in its way, from the bottom up. */
+/** Returns the vertical parts of a lit strand, from the bottom up. They leave out boxes with tiles. */
 function between(
   place: StackPlace,
   geometry: Geometry,
@@ -102,18 +104,22 @@ function between(
   return [...parts, [from, top]];
 }
 
-/** Returns the parts below a height and those above it. */
+/** Returns the parts that begin below a height, and those that end above it. */
 function split(parts: Span[], at: number): [Span[], Span[]] {
   return [parts.filter(([, to]) => to >= at), parts.filter(([from]) => from < at)];
 }
 
-/** Returns the boxes of a stack in which words of one side read each other, from the bottom up. */
+/**
+ * Returns the boxes of a stack that attend to words of the stack itself, and are drawn with arcs, from the bottom up.
+ */
 function arcBoxes({ stack, boxes }: StackPlace, { steps }: StageNumbers) {
   const isOwn = steps.crossKeyValue.side === stack.replace("decoder", "target");
   return boxes.filter(({ id }) => id === "self_attention" || (isOwn && id === "cross_attention"));
 }
 
-/** Returns the way from a word that is read to the word that reads, through a box of attention. */
+/**
+ * Returns the path of an arc through a box of attention, from the word that is attended to up to the word that attends.
+ */
 export function arcPath(place: StackPlace, from: number, to: number, id = "self_attention") {
   const [top, bottom] = boxOf(place, id).y;
   const { at } = place.columns;
@@ -121,7 +127,7 @@ export function arcPath(place: StackPlace, from: number, to: number, id = "self_
   return `M${at[from]} ${bottom - 1}C${at[from]} ${y} ${at[to]} ${y} ${at[to]} ${top + 1}`;
 }
 
-/** Returns the height at which the lit ribbon crosses the lit strand. */
+/** Returns the height at which the lit ribbon meets the lit strand. */
 export function crossing(pen: Pen) {
   return pointOf(lookOf(pen, "cross"), pen.numbers.at.cross).y;
 }

@@ -1,37 +1,38 @@
-// A row of numbers that can be read one by one: squares whose area is the size, filled above 0 and hollow below, or bars.
+// A strip: a row of numbers that can be read one by one, as squares whose area is the number's size (filled if
+// positive, hollow if negative), or as bars.
 import { numberText } from "../../engine/number_text.ts";
 import { drawing } from "../figure.ts";
 
 export interface Strip {
-  /** The same in every drawing, so that the focus is found again. */
+  /** A key that stays the same across redraws, so that the focus can be restored. */
   stop: string;
-  /** What the numbers are, in words. */
+  /** A name for the numbers, for screen readers. */
   name: string;
   numbers: ArrayLike<number>;
-  /** The size of a number that fills its cell. */
+  /** The absolute value that fills a cell. */
   largest: number;
-  /** The same of the numbers below 0, if the space is not divided equally. */
+  /** The same for negative numbers, if they have their own scale. */
   low?: number;
   width: number;
   height: number;
   bars?: boolean;
-  /** The number whose arithmetic is open. */
+  /** The index of the number whose arithmetic is open. */
   chosen?: number | null;
   className?: string;
-  /** Returns a number in words; by default, its place and the number. */
+  /** Returns a text about a number; by default, its index and value. */
   textOf?(at: number): string;
   /** Opens a number's arithmetic. */
   open(at: number): unknown;
 }
 
-/** Gets the text of the number under the pointer, and where it is; null when the pointer leaves. */
+/** Receives the text and the area of the number under the pointer; null when the pointer leaves. */
 export type Tell = (text: string | null, at: DOMRect) => void;
 
-/** The largest count of numbers that is drawn as squares. */
+/** Longer strips are drawn as bars instead of squares. */
 export const MOST_SQUARES = 32;
 const BORDER = 1.5;
 
-/** Returns the paths of the numbers above 0 and of those below 0; `size`: the width of a cell and the height. */
+/** Returns the SVG paths of the positive and of the negative numbers. [cell, height]: the size of a cell in px. */
 export function squarePaths(numbers: ArrayLike<number>, largest: number, [cell, height]: [number, number]) {
   const paths = { above: "", below: "" };
   const most = Math.min(cell, height) - 2;
@@ -47,7 +48,10 @@ export function squarePaths(numbers: ArrayLike<number>, largest: number, [cell, 
   return paths;
 }
 
-/** Returns the path of bars above and below 0; `low`: the size of a number below 0 that fills the space there. */
+/**
+ * Returns the SVG path of bars above and below zero. `low`: the absolute value of a negative number that fills the
+ * space below.
+ */
 export function barPath(
   numbers: ArrayLike<number>,
   largest: number,
@@ -67,7 +71,7 @@ export function barPath(
 
 const short = (value: number) => String(Math.round(value * 100) / 100);
 
-/** Returns the number with the largest size in a list, at least a very small one. */
+/** Returns the largest absolute value in some lists; at least a very small number, so that it can be a divisor. */
 export function largestSize(...lists: ArrayLike<number>[]) {
   let most = 1e-30;
   for (const list of lists) for (let i = 0; i < list.length; i++) most = Math.max(most, Math.abs(list[i]));
@@ -75,8 +79,8 @@ export function largestSize(...lists: ArrayLike<number>[]) {
 }
 
 /**
- * Returns a strip as a slider over its numbers: the arrow keys and the pointer move along it, and Enter, the space bar or
- * a click opens a number.
+ * Returns a strip as a slider over its numbers: arrow keys and the pointer move along it; Enter, the space bar or a
+ * click opens a number.
  */
 export function createStrip(strip: Strip, tell: Tell) {
   const { numbers, largest, width, height, chosen = null } = strip;
@@ -139,7 +143,7 @@ export function createStrip(strip: Strip, tell: Tell) {
     const to = ways[event.key];
     if (event.key === "Enter" || event.key === " ") strip.open(at);
     else if (to >= 0 && to <= last) place(to);
-    else return; // at an end, the arrow leads to the next strip
+    else return; // at either end, the arrow keys move on to the next strip
     event.preventDefault();
     event.stopPropagation();
   });

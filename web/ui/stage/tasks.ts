@@ -1,5 +1,5 @@
-// Tasks of the book's exercises: an address with `task=NAME` shows one below the page, which says when it is done.
-// Their texts are the strings `task.NAME`.
+// Tasks from the book's exercises. An address with `task=NAME` shows a task below the page, with a mark once it is
+// done. The texts are the strings `task.NAME`.
 import { logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
 import { messageOf } from "../app.ts";
 import { button, element, named } from "../dom.ts";
@@ -27,7 +27,7 @@ const READ: (keyof State)[] = [
   "language",
 ];
 
-/** By name: returns whether the present state, with its result, is what the task asks for. */
+/** For each task, a function that returns whether the present state and result fulfil it. */
 export const TASKS: Record<string, (app: App) => boolean | Promise<boolean>> = {
   turn: (app) => isAny(app.changes.overrides) && writes(app, "elle"),
   head: async (app) =>
@@ -95,7 +95,10 @@ const isAny = (byAttention: object) => Object.keys(byAttention).length > 0;
 const isOpen = ({ state: { zoom } }: App, box: RegExp) => box.test(zoom?.box ?? "");
 const writes = ({ result }: App, word: string) => result.current.outputTokens.includes(word);
 
-/** Returns log p of a word of the unchanged translation, as the model now has it; −∞ if it does not come so far. */
+/**
+ * Returns log p, in the present model, of a word of the unchanged translation. It is −∞ if the output differs before
+ * the word, and NaN if the unchanged translation lacks the word.
+ */
 async function logChance(app: App, word: string, temperature = 1) {
   const { reference, current } = app.result;
   const row = reference.outputTokens.indexOf(word);
@@ -105,19 +108,19 @@ async function logChance(app: App, word: string, temperature = 1) {
   return logSoftmax(tensor([1, logits.length], logits)).data[reference.hypothesis.ids[row]];
 }
 
-/** Returns the place of the source word that the stage lights. */
+/** Returns the index of the lit source word. */
 async function litSource(app: App) {
   const { layer, head } = app.state.heads.cross;
   const read = weightsIn(app, `decoder.layers.${layer}.cross_attention`, head, await litRow(app));
   return app.state.sourceWord ?? largestPlace(await read);
 }
 
-/** Returns a row of weights of an attention's head. */
+/** Returns one row of weights of a head. */
 async function weightsIn(app: App, attention: string, head: number, row: number) {
   return rowOfHead(await app.value(`${attention}.weights`), head, row);
 }
 
-/** Returns the number that the reader has opened, if its point fits; false if it does not. */
+/** Returns the number that the reader has opened if its point matches, otherwise false. */
 async function chosen(app: App, point: RegExp) {
   const { selected } = app.state;
   if (!selected || !point.test(selected.name)) return false;
@@ -125,7 +128,7 @@ async function chosen(app: App, point: RegExp) {
   return rowOf(await app.value(selected.name), row)[at];
 }
 
-/** Returns the line with the task of the address; it is hidden while there is none. */
+/** Returns the line that shows the task; it is hidden if the address names none. */
 export function createTask(app: App) {
   const [name, said, found] = [element("strong"), element("span"), element("span", { role: "status" })];
   const leave = button("×", () => app.show({ task: "" }));

@@ -1,12 +1,12 @@
-// The tiles: a vector as a small texture, a cell for each number. Darker = larger; the cells of numbers at the low end,
-// and those of a feed-forward network's silent units, are blank.
+// The tiles: each vector as a small texture with one cell for each number. Darker cells are larger numbers. Cells of
+// the smallest numbers, and of a feed-forward network's inactive units, are blank.
 import { rowOf, widthOf } from "../../engine/tensor.ts";
 import { element, brushOf } from "../dom.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { Columns } from "./geometry.ts";
 
-/** The cells of a tile: how many stand side by side, their size in px, and how many numbers each stands for. */
+/** The cells of a tile: columns and rows, the size of a cell in px, and how many numbers share one cell. */
 export interface Cells {
   across: number;
   down: number;
@@ -14,11 +14,14 @@ export interface Cells {
   group: number;
 }
 
-const SIZES = [8, 6, 4, 3, 2, 1]; // px of a cell
-const WIDEST = 14; // cells of 2 px side by side
-const MOST = 528; // numbers of a vector with a cell for each
+const SIZES = [8, 6, 4, 3, 2, 1]; // sizes of a cell in px
+const WIDEST = 14; // maximum number of columns, unless cells are 1 px
+const MOST = 528; // in longer vectors, several numbers share one cell
 
-/** Returns the cells of a tile for vectors of this width in a column and a box of these sizes; `largest` in px. */
+/**
+ * Returns the cells of a tile for vectors of `width` numbers in an area of room × height px. `largest`: the maximum
+ * size of a cell in px.
+ */
 export function cellsOf(width: number, room: number, height: number, largest = 2): Cells {
   const usual = width > MOST ? Math.ceil(width / MOST) : 1;
   for (const size of SIZES.filter((one) => one <= (room < 27 || height < 20 ? 1 : largest))) {
@@ -46,7 +49,7 @@ export function shades(x: Tensor, row: number, group: number, positive: boolean)
   });
 }
 
-/** A picture of tiles, and where it stands. */
+/** A picture of tiles, and its position. */
 export interface Strip {
   href: string;
   x: number;
@@ -54,7 +57,10 @@ export interface Strip {
   height: number;
 }
 
-/** Returns the tiles of these columns, of cells of at most `largest` px, as one picture in one colour; null if there are none. */
+/**
+ * Returns the tiles of these columns as one picture in one colour; null if there are none. `largest`: the maximum size
+ * of a cell in px.
+ */
 export function strip(
   x: Tensor,
   columns: Columns,

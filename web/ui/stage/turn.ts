@@ -1,5 +1,5 @@
-// Turning the attention on the figure: the reader drags the handle of a lit row of attention to another word, and the model is
-// computed again while the finger moves. At rest, the turned row is one of the page's changes.
+// Turning attention on the figure: the reader drags the handle of a lit row of attention to another word, and the model
+// is recomputed at each move. On release, the turned row becomes one of the page's changes.
 import { splitWeights } from "../../engine/turning.ts";
 import { messageOf } from "../app.ts";
 import { Hand } from "./hand.ts";
@@ -13,27 +13,27 @@ import type { Look } from "./looks.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
 
-const SNAP = 0.2; // how near to a word a row comes to rest on it
+const SNAP = 0.2; // a row released this close to a word snaps to it
 const FINE = 0.1;
 const PARTS = ["look", "lit", "softmax", "words"];
 
-/** The stage's part of turning: what is shown now, and the drawing of parts. */
+/** What turning needs from the stage. */
 export interface Turnable {
   pen(): Pen | null;
   drawParts(names: string[]): void;
-  /** The point of the figure's plane under the pointer. */
+  /** Returns the pointer's coordinates on the figure's plane. */
   place(event: PointerEvent): { x: number; y: number };
-  /** Says what a turned row makes the model write; null = nothing is turned any more. */
+  /** Shows what the model writes with a turned row; null restores the usual text. */
   tell(look: Look | null, words: string[]): void;
 }
 
-/** A row in the reader's hand: where it looks, and what the figure showed before. */
+/** A row that the reader is dragging, its position, and the numbers that the figure showed before. */
 interface Held {
   hand: Hand;
   look: Look;
   row: number;
   at: number;
-  /** Whether the mask lets the row read a word. */
+  /** Returns whether the mask lets the row attend to a word. */
   reads(key: number): boolean;
   kept: StageNumbers;
 }
@@ -52,7 +52,7 @@ export class Turner {
     return this.#held !== null;
   }
 
-  /** Takes hold of the lit row of an attention; returns whether it can be turned: a recording cannot change. */
+  /** Starts turning the lit row of an attention. Returns whether it can be turned; in a recording it cannot. */
   hold(family: FamilyId) {
     const pen = this.#stage.pen();
     if (!pen || this.#app.engine.live === false) return false;
@@ -67,27 +67,28 @@ export class Turner {
     return true;
   }
 
-  /** Follows the pointer. */
+  /** Moves the row to the pointer. */
   drag(event: PointerEvent) {
     if (this.#held) this.#turn(positionAt(this.#held.look, this.#stage.place(event)));
   }
 
-  /** Moves the handle of an attention by keys; returns whether the key meant something. */
+  /** Moves the handle of an attention with the keyboard; returns whether the key had a meaning. */
   key({ key, shiftKey }: KeyboardEvent, family: FamilyId) {
     const isEnd = key === "Escape" || key === "Enter";
     if (isEnd && this.#held) return (this.release(key === "Enter"), true);
     const onwards = Number(/^Arrow(Right|Down)$/.test(key)) - Number(/^Arrow(Left|Up)$/.test(key));
     if (!onwards || !(this.#held || this.hold(family)) || !this.#held) return false;
     const { at, look, reads } = this.#held;
-    const step = look.stops[look.stops.length - 1] < look.stops[0] ? -onwards : onwards; // a script from right to left
+    // in a right-to-left script, the words are in reverse order
+    const step = look.stops[look.stops.length - 1] < look.stops[0] ? -onwards : onwards;
     if (shiftKey) return (this.#turn(at + FINE * step), true);
     let to = Math.round(at) + step;
-    while (to in look.tokens && !reads(to)) to += step; // skip words that the mask hides
+    while (to in look.tokens && !reads(to)) to += step; // skips words that the mask hides
     if (to in look.tokens) this.#turn(to);
     return true;
   }
 
-  /** Lets go of the row: it stays turned, or goes back to where it was. */
+  /** Releases the row, which stays turned if `keep`, and otherwise returns to its old position. */
   release(keep: boolean) {
     const [held, pen] = [this.#held, this.#stage.pen()];
     if (!held || !pen) return;
@@ -123,14 +124,16 @@ export class Turner {
       .catch((error) => this.#app.complain(messageOf(error)));
   }
 
-  /** Shows what a turned row makes the model write: the next word at once, and the words after it. */
+  /**
+   * Shows what the model writes with a turned row: the next word at once, the words after it when they are computed.
+   */
   #show(held: Held, pen: Pen, { logProbs, ids }: Written) {
     if (this.#held !== held || this.#stage.pen() !== pen) return;
     const { numbers } = pen;
     const { translated, before } = held.kept;
     numbers.candidates = candidatesIn(this.#app, logProbs, 5);
     const all = ids ?? [...translated.hypothesis.ids.slice(0, held.row), numbers.candidates[0].id];
-    const shown = all.slice(0, translated.outputTokens.length); // the figure has no columns for further words
+    const shown = all.slice(0, translated.outputTokens.length); // the figure has no columns for more words
     const outputTokens = this.#app.engine.tokens("target", shown);
     const was = before.word ?? translated.outputTokens[held.row];
     numbers.before = { ...numbers.before, word: was === outputTokens[held.row] ? null : was };
@@ -144,7 +147,10 @@ export class Turner {
   }
 }
 
-/** Returns a position among words, or the nearest word that the row can read if the mask hides one of the position's two. */
+/**
+ * Returns a position between words; if the mask hides one of its two neighbours, the nearest word that the row may
+ * attend to.
+ */
 function readable(wanted: number, count: number, reads: (key: number) => boolean) {
   const at = Math.max(0, Math.min(count - 1, wanted));
   if (reads(Math.floor(at)) && reads(Math.ceil(at))) return at;

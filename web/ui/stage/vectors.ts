@@ -1,4 +1,4 @@
-// The vectors in their boxes: a tile for each word, and the waves of the positions.
+// Vectors inside the boxes: a tile for each word, and the waves of the positions.
 import { widthOf } from "../../engine/tensor.ts";
 import { drawing } from "../figure.ts";
 import { middle } from "./geometry.ts";
@@ -11,7 +11,7 @@ import type { Box, StackPlace } from "./geometry.ts";
 import type { Pen } from "./pen.ts";
 import type { Cells } from "./tiles.ts";
 
-/** Draws the vectors in their boxes: grey, and those of the lit words in colour. */
+/** Draws the vectors in their boxes: grey tiles, and coloured ones for the lit words. */
 export function drawTiles(pen: Pen) {
   const { geometry, numbers, colours } = pen;
   return [geometry.encoder, geometry.decoder].flatMap((place) =>
@@ -73,7 +73,7 @@ function tilesOf(pen: Pen, place: StackPlace, box: Box, vector: Tensor, colours:
   ];
 }
 
-/** Returns the ground under a tile, which hides the strand; a lit tile has a frame. */
+/** Returns the background of a tile, which hides the strand; a lit tile has a frame. */
 function ground(
   { numbers }: Pen,
   { stack, columns }: StackPlace,
@@ -96,7 +96,9 @@ function ground(
   });
 }
 
-/** Returns a bar beside a tile: the part of the sum that is new is solid, the rest came by the residual connection. */
+/**
+ * Returns a bar beside a tile that divides the sum: the solid part is new, the rest came along the residual connection.
+ */
 function shareBar(
   { stack, columns }: StackPlace,
   { id, y: [top, bottom] }: Box,
@@ -157,7 +159,7 @@ function peak({ shape: [, width], data }: Tensor, dimension: number, count: numb
   return best;
 }
 
-/** Returns a smooth curve through points. */
+/** Returns the SVG path of a smooth curve through points. */
 function smooth(points: [number, number][]) {
   return points
     .map(([x, y], at) => {

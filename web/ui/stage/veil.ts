@@ -1,13 +1,16 @@
-// The veil: what an act is not about becomes quiet.
+// The veil, which fades the parts of the figure that an act is not about.
 import { drawing } from "../figure.ts";
 import { boxOf } from "./geometry.ts";
 
 import type { Stack } from "../../engine/types.ts";
 import type { Geometry } from "./geometry.ts";
 
-const AROUND = 3; // px of a lit box that stay clear around it
+const AROUND = 3; // px that stay clear around a lit box
 
-/** Returns a veil over the figure with a window for each of these boxes; null if none is named: all is lit. */
+/**
+ * Returns a veil over the figure with a window for each of these boxes; null if the list is empty, which means that all
+ * are lit.
+ */
 export function veilOf(geometry: Geometry, lit: string[]) {
   if (lit.length === 0) return null;
   const { width, height, decoder, encoder } = geometry;

@@ -1,4 +1,5 @@
-// The weights of an opened box as pictures, one pixel for each, and one number worked out with a row of them.
+// The weights of an opened box as pictures with one pixel for each weight, and one number worked out from a row or
+// column of weights.
 import { numberText } from "../../engine/number_text.ts";
 import { tensor } from "../../engine/tensor.ts";
 import { element } from "../dom.ts";
@@ -27,25 +28,25 @@ import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
 import type { Tell } from "./strips.ts";
 
-/** A matrix of a box, or one head's part of it. */
+/** A weight matrix of a box, or one head's part of it. */
 export interface Matrix<Kind> {
-  /** The point whose numbers are sums of products with it. */
+  /** The point whose numbers are computed with this matrix. */
   kind: Kind;
-  /** What stands below its W. */
+  /** The subscript of its symbol W. */
   sub: string;
-  /** A row for each number of the point; of a matrix that `isTurned`, a column. */
+  /** The weights: a row for each number of the point or, if it `isTurned`, a column. */
   weights: Tensor;
   isTurned: boolean;
 }
 
-/** The matrices of a box, and a number that one of them makes. */
+/** The matrices of a box, and a number that is computed with one of them. */
 export interface Weights<Kind> {
   box: string;
   matrices: Matrix<Kind>[];
   kind: Kind;
-  /** The number's row, or column, in the picture; null where no row or column of this matrix yields the number. */
+  /** The index of the row or column that yields the number; null if none does. */
   at: number | null;
-  /** The names of the vector that is multiplied, and of the result; whether the open word's vector makes it. */
+  /** The names of the vector that is multiplied and of the result, and whether the vector is that of the open word. */
   names: { x: string; result: string };
   isAsked: boolean;
   result: { numbers: Float32Array; at: number };
@@ -58,7 +59,7 @@ const ROOMY = { top: 26, thick: 40, fan: 64, gap: 14, foot: 18 };
 const TIGHT = { top: 14, thick: 32, fan: 42, gap: 10, foot: 14 };
 const [ROOMY_FROM, NAME, BETWEEN, LARGEST_CELL] = [780, 26, 24, 12];
 
-/** Returns some rows of a matrix or, turned, some columns as rows. */
+/** Returns some rows of a matrix or, if it `isTurned`, some columns as rows. */
 export function partOf({ shape, data }: Tensor, from: number, count: number, isTurned = false) {
   const [across, down] = isTurned ? [shape[1], 1] : [1, shape[1]];
   const width = shape[Number(!isTurned)];
@@ -69,13 +70,13 @@ export function partOf({ shape, data }: Tensor, from: number, count: number, isT
   return part;
 }
 
-/** Returns the size of a cell of a picture: whole px where there are enough. */
+/** Returns the size of a picture's cell, in whole px if there is enough room. */
 function cellSize(room: number, count: number) {
   const size = Math.min(LARGEST_CELL, room / count);
   return size < 1 ? size : Math.floor(size);
 }
 
-/** Returns the panel of the weights. */
+/** Returns the panel with the weights. */
 export function weightsPanel<Kind extends string>(app: App, made: Weights<Kind>, room: HTMLElement): Child[] {
   const { matrices } = made;
   const frameFor = (inner: { width: number; height: number }) => {
@@ -205,7 +206,7 @@ function draw<Kind extends string>(
   };
 }
 
-/** Returns a matrix as a picture below its name; a click opens the number that the row, or column, makes. */
+/** Returns a matrix as a picture below its name. A click opens the number that the clicked row or column yields. */
 function pictureOf<Kind extends string>(
   app: App,
   { kind, sub, weights, isTurned }: Matrix<Kind>,

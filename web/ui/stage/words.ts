@@ -1,4 +1,4 @@
-// Tokens and numbers as the stage writes them.
+// How the stage writes tokens and numbers.
 import { digitsText } from "../../engine/number_text.ts";
 import { placeIn } from "../heads.ts";
 
@@ -6,22 +6,23 @@ import type { App } from "../app.ts";
 
 type Texts = (key: string, ...values: (string | number)[]) => string;
 
-/** Returns a token as a reader's word: the marks of the sentence's ends by name, and spaces as spaces. */
+/** Returns a token as a word for readers: names for <bos> and <eos>, and spaces for "▁". */
 export function tokenName(token: string, t: Texts) {
   if (token === "<bos>") return t("stage.start");
   if (token === "<eos>") return t("stage.end");
   return token.replaceAll("▁", "").trim() || "␣";
 }
 
-/** Returns a probability: 0.884, and a smaller one than 0.001 with four decimals. */
+/** Returns a probability with three decimals, such as 0.884, or with four below 0.001. */
 export function probabilityWords(value: number) {
   if (value > 0 && value < 0.00005) return "< 0.0001";
   return value.toFixed(value > 0 && value < 0.001 ? 4 : 3);
 }
 
 /**
- * Returns how many times as probable a word is as its rival: e^|margin| with two digits. `shown`: their probabilities,
- * where the page shows them; if the rounded ones leave the second digit open, one digit, or else a bound.
+ * Returns how many times as probable as its rival a word is: e^|margin|, with two digits. `shown`: the two
+ * probabilities, if the page shows them. If their rounded values do not determine the second digit, the text has one
+ * digit, or else only a bound.
  */
 export function timesText(margin: number, ...shown: number[]) {
   const times = Math.exp(Math.abs(margin));
@@ -40,16 +41,16 @@ export function groupedText(value: number) {
   return Math.round(value).toLocaleString("en").replaceAll(",", "\u202f");
 }
 
-/** Returns e to the power of x, or a sum of such powers; "" if it is not known. */
+/** Returns e to a power, or a sum of such powers, as text; "" if unknown. */
 export function powerText(value: number) {
   if (!Number.isFinite(value)) return "";
   return value < 1000 ? digitsText(value) : groupedText(value);
 }
 
-/** Returns e to the power of the difference of two numbers, as text. */
+/** Returns e^(x − shift) as text. */
 export const differenceText = (x: number, shift = 0) => powerText(Math.exp(x - shift));
 
-/** Returns "head 5 of layer 1", with the kind of attention unless it is cross-attention. */
+/** Returns "head 5 of layer 1"; attentions other than cross-attention are named as well. */
 export function headName({ t }: App, { attention, head }: { attention: string; head: number }) {
   const { family, layer } = placeIn(attention);
   return t(`stage.head.${family.id}`, head, layer);

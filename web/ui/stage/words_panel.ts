@@ -1,5 +1,5 @@
 // The panel of an opened Linear or Softmax: the last vector times a word's row of the output matrix, the logits of all
-// words, and the words that compete, from logit to probability.
+// words, and the competing words, from logit to probability.
 import { decimalsFor, fixedText, numberText } from "../../engine/number_text.ts";
 import { largestAt } from "../../engine/tensor.ts";
 import { element, refill } from "../dom.ts";
@@ -43,7 +43,7 @@ interface Frame {
   vector: Band;
 }
 
-/** The steps, from the first to the last. */
+/** The steps, in the order of the computation. */
 const STEPS = [
   "vector",
   "matrix",
@@ -56,7 +56,7 @@ const STEPS = [
 ] as const;
 type Step = (typeof STEPS)[number];
 const SMALLEST = 908;
-/** The right edges of the numbers, and the left edges of the bars and of the last column. */
+/** The right edges of the columns of numbers, and the left edge of the bars, in px. */
 const COLUMNS = { logit: 214, scaled: 350, power: 480, bars: 520 };
 const DRAWN = 170;
 const ROOMY = { top: 24, result: 38, gap: 12, head: 34, rise: 46, logits: 64, fan: 62, strip: 30, foot: 34 };
@@ -64,10 +64,12 @@ const TIGHT = { top: 12, result: 34, gap: 6, head: 30, rise: 32, logits: 44, fan
 const [ROOMY_FROM, LEAST, MOST, FLAT] = [740, 18, 28, 20];
 const HIGHEST_TOP_K = 50;
 
-/** The reader's settings. The address does not contain them, because they change no translation. */
+/**
+ * The reader's settings for sampling. The address does not contain them, because they do not change the translation.
+ */
 const settings: WeakMap<App, Sampling> = new WeakMap();
 
-/** Returns the places of the parts in a room; `flat`: with low rows, so that the logits are high. */
+/** Returns the layout of the parts in a room. `flat`: use low rows, so that there is more height for the logits. */
 export function wordsFrame(room: { width: number; height: number }, rows: number, flat: boolean): Frame {
   const gaps = room.height < ROOMY_FROM ? TIGHT : ROOMY;
   const fixed =
@@ -96,7 +98,7 @@ export function wordsFrame(room: { width: number; height: number }, rows: number
   };
 }
 
-/** Returns the panel and, where it needs no scrolling, the lines that lead into it and out of it. */
+/** Returns the panel and, if it fits without scrolling, the lines that enter and leave it. */
 export function wordsPanel(app: App, reading: WordsReading, room: HTMLElement): Child[] {
   const isFlat = reading.box.endsWith("linear");
   return panelIn(
@@ -107,7 +109,7 @@ export function wordsPanel(app: App, reading: WordsReading, room: HTMLElement): 
   );
 }
 
-/** Returns the parts of the panel, and the lines around it. */
+/** Returns the parts of the panel, and the lines outside it. */
 function draw(
   app: App,
   reading: WordsReading,
@@ -117,10 +119,11 @@ function draw(
   const { box, open, part, rivals, written, isForced, isLikeliest, logits, vector, made, products } = reading;
   const [head, body] = [element("thead"), element("tbody")];
   const { words } = app.result.current.trace;
-  const sampling = settings.get(app) ?? { ...PLAIN, topK: words ? HIGHEST_TOP_K : 0 }; // a recording cannot draw all words
+  // a recording knows only some words
+  const sampling = settings.get(app) ?? { ...PLAIN, topK: words ? HIGHEST_TOP_K : 0 };
   settings.set(app, sampling);
   let sampled = sampledWords(reading, sampling);
-  /** The word with the largest logit of each tick. */
+  /** For each tick, the word with the largest logit in its part of the vocabulary. */
   const ticks = largestOfParts(reading.logits, Math.floor(frame.width - LABELS - MARGIN - 8));
 
   function parts() {
@@ -133,7 +136,7 @@ function draw(
     app.show({ zoom: { box, key: id }, selected: name ? { name, index: [row, id] } : null });
   }
 
-  /** Returns a step's number and name, as a button that opens the open word's number of this step. */
+  /** Returns a step's number and name, as a button that opens the open word's number at this step. */
   function stepOf(step: Step, name: Child = app.t(`zoom.words.${step}`)) {
     const at = STEPS.indexOf(step) + 1;
     const { selected } = app.state;
@@ -169,7 +172,7 @@ function draw(
     return put(box, { x: COLUMNS.bars, y: result.y, height: result.height });
   }
 
-  /** Returns the sliders of sampling: they show what would be drawn, and translate nothing. */
+  /** Returns the sliders for sampling. They show what could be drawn, but do not translate. */
   function drawSliders() {
     const { result } = frame;
     const { trace } = app.result.current;
@@ -213,7 +216,7 @@ function draw(
     return put(table, { x: 0, y: rows - 34, width });
   }
 
-  /** Fills the table: at first, and when the reader moves a slider. */
+  /** Fills the table, at first and whenever the reader moves a slider. */
   function fill() {
     const { shift } = sampled;
     const exponent = shift ? app.t("zoom.words.shifted") : "x";
@@ -283,7 +286,7 @@ function draw(
     return chance === undefined ? app.t("zoom.words.out") : `✓ ${probabilityWords(chance)}`;
   }
 
-  /** Returns the words that are not listed, in one row, and the sum by which each power is divided. */
+  /** Returns a row for all words that are not listed, and the sum by which each power is divided. */
   function drawSums() {
     const { sum, power, share, drawn } = sampled;
     const total = (of: (id: number) => number) => rivals.reduce((all, { id }) => all + of(id), 0);
@@ -352,7 +355,7 @@ function draw(
     ];
   }
 
-  /** Returns the tick in which a word's logit stands. */
+  /** Returns the index of the tick that stands for a word. */
   function tickOf(id: number) {
     return Math.floor((id * ticks.length) / reading.logits.length);
   }
@@ -361,7 +364,7 @@ function draw(
     return tokenName(app.engine.tokens("target", [id])[0], app.t);
   }
 
-  /** Returns the field that finds a word of the vocabulary, and opens it. */
+  /** Returns a field that finds a word of the vocabulary and opens it. */
   function drawSearch() {
     const name = app.t("zoom.words.find");
     const find = () => {
@@ -448,7 +451,7 @@ function draw(
     ]);
   }
 
-  /** Returns the lines from below and to above. */
+  /** Returns the lines that enter from below and leave upwards. */
   function outside() {
     const { height, vector, result } = frame;
     const { norm, final_norm: final } = app.config;

@@ -1,4 +1,5 @@
-// What an opened Linear or Softmax shows: the words that compete for one place, from the last vector to a probability.
+// What an opened Linear or Softmax shows: the words that compete at one position, from the last vector to their
+// probabilities.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { drawable } from "../../engine/sampling.ts";
@@ -11,29 +12,29 @@ import type { Explanation, Part } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { Candidate } from "./numbers.ts";
 
-/** A word that competes for the place. */
+/** A word that competes at the position. */
 export interface Rival {
   id: number;
   word: string;
-  /** NaN where the page does not know it. */
+  /** The logit; NaN if the page does not know it. */
   logit: number;
-  /** The model's probability of the word, and the word's rank by it, from 1. */
+  /** The model's probability of the word, and the word's rank by probability, from 1. */
   probability: number;
   rank: number;
-  /** Its row of the output matrix; null where the page has no matrices. */
+  /** The word's row of the output matrix; null if the page has no matrices. */
   matrix: Float32Array | null;
 }
 
-/** The known logits and probabilities of the next word in one row of the decoder; an unknown number is NaN. */
+/** The logits and probabilities of the next word in one row of the decoder; NaN if unknown. */
 export interface NextWord {
-  /** One logit per word. */
+  /** One logit for each word. */
   logits: Float32Array;
   logProbs: Float32Array;
-  /** The probability of all words that are not known. */
+  /** The total probability of the words that are not known. */
   rest: number;
 }
 
-/** A step of the translation, with its two likeliest words. */
+/** A position of the translation, with its two likeliest words. */
 export interface Step {
   row: number;
   words: Candidate[];
@@ -45,49 +46,54 @@ export interface WordsReading extends NextWord {
   rows: number;
   /** The word that the decoder reads in this row. */
   read: string;
-  /** The id of the word that was written, and whether the reader has forced it. */
+  /** The id of the word that was written, and whether the reader forced it. */
   written: number;
   isForced: boolean;
-  /** Whether no word that searches write is likelier than the written one. */
+  /** Whether the written word is the likeliest of those that a search may write. */
   isLikeliest: boolean;
-  /** Likeliest first; the written word and the open word are among them. */
+  /** The competing words, likeliest first, including the written and the open one. */
   rivals: Rival[];
   open: Rival;
-  /** The decoder's last vector, and its products with the open word's row of the output matrix; null without matrices. */
+  /**
+   * The decoder's last vector, and its products with the open word's row of the output matrix; null without matrices.
+   */
   vector: Float32Array;
   products: Float32Array | null;
-  /** The open number of the last vector, if the reader has chosen one. */
+  /** The open number of the last vector; null if the reader has chosen none. */
   part: { at: number; made: Explanation } | null;
-  /** The products and the bias whose sum is the open word's logit, and what the reader's changes do to it. */
+  /** The products and the bias that sum to the open word's logit, and notes on the reader's changes. */
   made: Pick<Explanation, "parts" | "notes">;
-  /** The scores that the softmax takes: the logits, if no mistake is planted there; and their symbol. */
+  /** The inputs of the softmax, which are the logits unless a mistake changes them; and their symbol. */
   scores: Float32Array;
   symbol: string;
-  /** The step at which words compete most, if they hardly do here. */
+  /** The position with the closest competition, if there is hardly any at this one; otherwise null. */
   closest: Step | null;
 }
 
-/** Sampling among the known words: e^(score ÷ temperature − shift), its sum, and the words that may be drawn. */
+/**
+ * Sampling among the known words: the powers e^(score ÷ temperature − shift), their sum, and the words that may be
+ * drawn.
+ */
 export interface Sampled {
   shift: number;
   scaled(id: number): number;
   power(id: number): number;
   sum: number;
-  /** The probability at this temperature, before words are left out. */
+  /** Returns the probability at this temperature, before any words are left out. */
   share(id: number): number;
-  /** The probability with which a word is drawn, by id; words that are left out are missing. */
+  /** The probability of drawing each word, by id; words that are left out are missing. */
   drawn: Map<number, number>;
 }
 
 /** The settings at which sampling draws from the model's own probabilities. */
 export const PLAIN: Readonly<Sampling> = { temperature: 1, topK: 0, topP: 1 };
-/** A larger score has a power of e that is too long to be read. */
+/** The power of e for a larger score is too long to read. */
 const LARGEST_EXPONENT = 12;
 const TINY = 2 ** -126; // as in engine/sampling.ts
-/** A word with this probability has no rival worth a look. */
+/** A word with at least this probability has no rival of interest. */
 const SURE = 0.9;
 
-/** Returns the data of the Linear or Softmax that `state.zoom` names, with about `count` words; `row`: the lit one. */
+/** Returns the data of the Linear or Softmax that `state.zoom` names, with about `count` words. `row`: the lit row. */
 export async function readWords(app: App, box: string, row: number, count: number): Promise<WordsReading> {
   const { current } = app.result;
   const { hypothesis, outputTokens, targetTokens, prefixIds, trace, changes } = current;
@@ -136,7 +142,10 @@ export async function readWords(app: App, box: string, row: number, count: numbe
   };
 }
 
-/** Returns what is known of the next word. A large model's scores stay with Python, but not those that its search has weighed. */
+/**
+ * Returns what is known about the next word. A large model's scores stay with Python, except those of the words that
+ * the search considered.
+ */
 async function nextWord(app: App, row: number): Promise<NextWord> {
   const { trace } = app.result.current;
   if (app.engine.live !== "remote") {
@@ -156,7 +165,7 @@ async function nextWord(app: App, row: number): Promise<NextWord> {
   return { logits, logProbs, rest: Math.max(0, 1 - known) };
 }
 
-/** Returns the words' rows of the output matrix and their logits, with one request; null without matrices. */
+/** Returns the words' rows of the output matrix, and their logits, in one request; null without matrices. */
 async function matrixRows(app: App, ids: number[], vector: Float32Array) {
   const { engine, config } = app;
   if (engine.live === false) return { matrix: null, logits: [] };
@@ -172,7 +181,7 @@ async function matrixRows(app: App, ids: number[], vector: Float32Array) {
   return { matrix, logits };
 }
 
-/** Returns the terms of the open word's logit. */
+/** Returns the terms that sum to the open word's logit. */
 async function madeOf(app: App, row: number, { id, logit, matrix }: Rival, vector: Float32Array) {
   if (app.engine.live !== "remote" || !matrix) {
     const [made, after] = await Promise.all(
@@ -191,28 +200,28 @@ async function madeOf(app: App, row: number, { id, logit, matrix }: Rival, vecto
   return { parts, notes: [app.t("zoom.words.searched")] };
 }
 
-/** Returns the number of the last vector that the reader has chosen. */
+/** Returns the number of the last vector that the reader has chosen, if any. */
 async function openPart(app: App, row: number) {
   const { selected } = app.state;
   if (selected?.name !== "decoder.output" || selected.index[0] !== row) return null;
   return { at: selected.index[1], made: await arithmetic(app, selected.name, selected.index) };
 }
 
-/** Returns the step, other than `row`, at which the two likeliest words come closest; null if there is none. */
+/** Returns the position, other than `row`, at which the two likeliest words are closest; null if there is none. */
 async function closestStep(app: App, row: number) {
   const others = [...app.result.current.outputTokens.keys()].filter((at) => at !== row);
   const steps = others.map(async (at) => ({ row: at, words: (await nextWords(app, at, 2)).candidates }));
   return closestOf(await Promise.all(steps));
 }
 
-/** Returns the step whose two words have the most similar probabilities; of equal steps, the first. */
+/** Returns the step whose two words have the most similar probabilities; in a tie, the first one. */
 export function closestOf(steps: Step[]): Step | null {
   const lead = ({ words: [first, second] }: Step) => first.probability - second.probability;
   const contested = steps.filter(({ words }) => words.length > 1);
   return contested.reduce<Step | null>((best, one) => (best && lead(best) <= lead(one) ? best : one), null);
 }
 
-/** Returns the likeliest words and `these` words, likeliest first. */
+/** Returns the likeliest words plus `these` words, likeliest first. */
 export function listed(logProbs: Float32Array, count: number, these: number[]) {
   const others = new Set(these);
   const best = largestAt(logProbs, count).filter((id) => !others.has(id));
@@ -220,7 +229,7 @@ export function listed(logProbs: Float32Array, count: number, these: number[]) {
   return [...best.slice(0, room), ...others].sort((a, b) => logProbs[b] - logProbs[a]);
 }
 
-/** Returns the place of a word among all known ones, from 1; words with the same number share one. */
+/** Returns the rank of a word among all known ones, from 1; words with equal numbers share a rank. */
 export function rankOf(numbers: ArrayLike<number>, id: number) {
   let rank = 1;
   for (let at = 0; at < numbers.length; at++) rank += Number(numbers[at] > numbers[id]);
@@ -228,8 +237,8 @@ export function rankOf(numbers: ArrayLike<number>, id: number) {
 }
 
 /**
- * Returns the largest number, and its place, of each of `count` equal parts of a list; all numbers, if they are not more.
- * A part without a number has −1.
+ * Returns the largest number and its index in each of `count` equal parts of a list, or all numbers if there are no
+ * more than `count`. The index is −1 for a part without a number.
  */
 export function largestOfParts(numbers: ArrayLike<number>, count: number) {
   const parts = new Int32Array(Math.min(count, numbers.length)).fill(-1);
@@ -240,7 +249,7 @@ export function largestOfParts(numbers: ArrayLike<number>, count: number) {
   return parts;
 }
 
-/** Returns what sampling makes of the words of a reading. */
+/** Returns the result of sampling's settings for the words of a reading. */
 export function sampledWords(
   { scores, logProbs, rest }: Pick<WordsReading, "scores" | "logProbs" | "rest">,
   sampling: Sampling,

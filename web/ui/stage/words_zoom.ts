@@ -1,4 +1,4 @@
-// Linear and Softmax opened where they stand: the words that compete, why the written one won, and the beam.
+// Linear and Softmax opened in place: the competing words, why the written one won, and the beam.
 import { decimalsFor, fixedText, digitsText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
@@ -16,7 +16,7 @@ import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
 
 const LISTED = 12;
 
-/** Opens Linear or Softmax, which show the same words; Linear opens at the logits. */
+/** Opens Linear or Softmax. Both show the same words; Linear starts at the logits. */
 export async function wordsView(app: App, lit: Lit | null): Promise<Opened | null> {
   const { zoom, selected } = app.state;
   if (!zoom) return null;
@@ -47,7 +47,7 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
   };
 }
 
-/** Returns the sentence about the open number: true for any model, word and change. */
+/** Returns the sentence about the open number. It holds for any model, word and change. */
 export function sentenceOf({ open, part, logits, vector }: WordsReading, isLogit: boolean): Sentence {
   const word = { word: open.word, side: "target" } as const;
   const say = (key: string, ...values: Sentence["values"]) => ({
@@ -82,7 +82,7 @@ function remarksOn(app: App, reading: WordsReading, word: string): Child[] {
   ];
 }
 
-/** Returns the way from the products to the probability, or the arithmetic of a number of the last vector. */
+/** Returns the steps from the products to the probability, or the arithmetic of a number of the last vector. */
 function receipt(app: App, reading: WordsReading, most: number): Child {
   const { made, part, open, symbol, scores } = reading;
   if (part) return explanationReceipt(app, part.made, most);

@@ -1,4 +1,4 @@
-// A box opened in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
+// Opens a box in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
 import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { boxOf, middle, topOf } from "./geometry.ts";
@@ -13,13 +13,13 @@ import type { Lit } from "./zoom_frame.ts";
 
 const MAP = { width: 268, opens: 320 };
 
-/** Returns the layer over the figure in which boxes open, and a function that draws its map. */
+/** Returns the layer over the figure in which boxes open, and a function that updates it. */
 export function createZoom(app: App, lit: () => Lit | null) {
   const map = element("div", { class: "gfs-map" });
   const inside = createZoomFrame(app, lit);
   const made = element("div", { class: "gfs-zoom" }, map, inside);
   made.hidden = app.state.zoom === null;
-  /** Opens from the box's rectangle, in px of the plane. */
+  /** Updates the layer. A newly opened box grows from its rectangle, in px of the plane. */
   function open(pen: Pen) {
     const wasHidden = made.hidden;
     made.hidden = app.state.zoom === null;
@@ -42,7 +42,9 @@ export function createZoom(app: App, lit: () => Lit | null) {
   return { element: made, open };
 }
 
-/** Returns the figure as a map: its boxes, and the way of the lit word. A click leads to a box, or back to the figure. */
+/**
+ * Returns the figure as a map: its boxes, and the path of the lit word. A click opens a box, or returns to the figure.
+ */
 function mapOf(app: App, { geometry, numbers }: Pen) {
   const { width, height, encoder, decoder } = geometry;
   const opened = app.state.zoom ? placeOfBox(app.state.zoom.box) : null;

@@ -1,4 +1,4 @@
-// A vector in an opened box: its step's name at the left, and its numbers as a strip over the whole width.
+// A vector in an opened box: the name of its step at the left, and its numbers as a strip across the whole width.
 import { element } from "../dom.ts";
 import { createStrip } from "./strips.ts";
 import { heading, put } from "./zoom_parts.ts";
@@ -7,16 +7,16 @@ import type { Child } from "../types.ts";
 import type { Strip, Tell } from "./strips.ts";
 import type { Band } from "./zoom_parts.ts";
 
-/** The left edge of the strips, and the space right of them. */
+/** The left edge of the strips, and the margin to their right, in px. */
 export const [LABELS, MARGIN] = [126, 36];
-const INSET = 4; // px between a strip and its box
+const INSET = 4; // px between a strip and the box around it
 
-/** Returns the middle of a strip's number at a place, in px of the panel. */
+/** Returns the x coordinate of the middle of a strip's number, in px of the panel. */
 export function stripX(width: number, count: number, at: number) {
   return LABELS + INSET + ((at + 0.5) * (width - LABELS - MARGIN - 2 * INSET)) / count;
 }
 
-/** Returns a vector's step and strip. `width`: of the panel. `more`: what else stands in the strip's box. */
+/** Returns a vector's step and strip. `width`: of the panel. `more`: further elements inside the strip's box. */
 export function vectorBand(
   step: HTMLElement,
   strip: Omit<Strip, "width" | "height">,

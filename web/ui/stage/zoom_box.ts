@@ -1,7 +1,8 @@
-// The names of the figure's boxes in addresses: "decoder.layers.1.cross_attention.add" in a layer, "decoder.softmax" outside.
+// The names of the figure's boxes in addresses, such as "decoder.layers.1.cross_attention.add" inside a layer and
+// "decoder.softmax" outside the layers.
 import type { ModelConfig, Stack } from "../../engine/types.ts";
 
-/** `id`: of the box in its stack, as geometry.ts has it. `layer`: null outside the layers. */
+/** `id`: the box's name within its stack, as in geometry.ts. `layer`: null outside the layers. */
 export interface BoxPlace {
   stack: Stack;
   layer: number | null;
@@ -14,12 +15,12 @@ const OUTER = {
   decoder: ["embedding", "positions", "linear", "softmax"],
 };
 
-/** Returns the full name of a box; `layer` counts only for a box that stands in a layer. */
+/** Returns the full name of a box; `layer` only matters for boxes inside a layer. */
 export function boxName(stack: Stack, id: string, layer: number) {
   return SUBLAYER.test(id) ? `${stack}.layers.${layer}.${id}` : `${stack}.${id}`;
 }
 
-/** Returns the place of a box by its full name. */
+/** Returns the stack, layer and id that a full name denotes. */
 export function placeOfBox(name: string): BoxPlace {
   const [, stack, layer, id = ""] = /^(encoder|decoder)\.(?:layers\.(\d+)\.)?(.+)$/.exec(name) ?? [];
   return { stack: stack as Stack, layer: layer === undefined ? null : Number(layer), id };

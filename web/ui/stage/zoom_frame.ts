@@ -1,4 +1,4 @@
-// The frame of an opened box: its column of explanation, and the room of its panel. What they show is the view's.
+// The frame of an opened box: the column with its explanation, and the room for its panel. Each view fills both.
 import { button, element, refill } from "../dom.ts";
 import { latestOnly } from "../latest.ts";
 import { viewOf } from "./zoom_views.ts";
@@ -9,42 +9,42 @@ import type { State } from "../state.ts";
 import type { Child } from "../types.ts";
 import type { Kind } from "./geometry.ts";
 
-/** The places of the words that the stage lights where the reader has chosen none. */
+/** The indices of the words that are lit on the stage if the reader has chosen none. */
 export interface Lit {
   row: number;
   source: number;
 }
 
-/** The key of a sentence in strings.json, and the values that are filled in. */
+/** The key of a sentence in strings.json, and the values to fill in. */
 export interface Sentence {
   key: string;
   values: Value[];
-  /** The section of the paper; "" for a part that the paper does not have. */
+  /** The section of the paper; "" if the paper lacks this part. */
   section: string;
 }
-/** A number or a word; a word has the side of its colour. */
+/** A number, or a word with the side whose colour it gets. */
 export type Value = string | number | { word: string; side: Side };
 
-/** An opened box: one worked calculation, with its explanation. */
+/** An opened box: a worked calculation with its explanation. */
 export interface Opened {
   kind: Kind;
-  /** A short key of the shown part; when it changes, the panel's open row is scrolled into view. */
+  /** Identifies the shown part. When it changes, the panel's open row is scrolled into view. */
   place: string;
-  /** The name of the place, such as "Cross-attention, layer 1, head 5". */
+  /** The title, such as "Cross-attention, layer 1, head 5". */
   name: string;
-  /** The colours: of what is read ("keyed"), and of what asks ("asked"). */
+  /** The sides whose colours are used for keys (what is attended to) and for queries (what attends). */
   sides: { keys: Side; query: Side };
   sentence: Sentence;
   /** Notes and links below the sentence. */
   remarks: Child[];
-  /** Returns the open number's arithmetic with at most so many terms. */
+  /** Returns the open number's arithmetic, with at most `most` terms. */
   receipt(most: number): Child;
-  /** The number that "all numbers" opens. */
+  /** The cell that the button "all numbers" opens. */
   cell: Cell;
   panel(room: HTMLElement): Child[];
 }
 
-/** Reads what `state.zoom` names from the trace; null if there is nothing of this kind and name. */
+/** Reads the box that `state.zoom` names from the trace; null if it is not a box of this kind. */
 export type ZoomView = (app: App, lit: Lit | null) => Promise<Opened | null>;
 
 const DRAWN: (keyof State)[] = [
@@ -64,12 +64,12 @@ const ARROWS: Record<string, [right: number, down: number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
 };
-/** The terms of a receipt: the largest and the smallest number of those that are listed, and their height in px. */
+/** The terms of a receipt: maximum and minimum number listed, and height of a term in px. */
 const [MOST_TERMS, LEAST_TERMS, TERM] = [16, 5, 18];
 
 /**
- * Returns the element that shows the box of `state.zoom`; it is empty when none is opened. `lit`: returns the words that
- * the stage lights where the reader has chosen none.
+ * Returns the element that shows the box of `state.zoom`; it is empty if none is opened. `lit` returns the words that
+ * are lit on the stage if the reader has chosen none.
  */
 export function createZoomFrame(app: App, lit: () => Lit | null = () => null): HTMLElement {
   const about = element("div", { class: "gfz-about" });
@@ -97,7 +97,8 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     zoom.ariaLabel = made.name;
     explain(app, made, about, sentence, MOST_TERMS);
     const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
-    if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, MOST_TERMS - over - 1)); // 1 = the others
+    // − 1 for the line "the others"
+    if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, MOST_TERMS - over - 1));
     drawPanel(made);
     if (made.place !== shown) showRow(room);
     shown = made.place;
@@ -113,7 +114,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     if (hadFocus) found?.focus({ preventScroll: true });
   }
 
-  /** Makes one number or button the panel's only stop of the Tab key, and returns it. */
+  /** Makes one number or button the only one in the panel that Tab reaches, and returns it. */
   function enter(wanted: string) {
     const stops = stopsIn(room);
     const found =
@@ -132,7 +133,7 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   room.addEventListener("keydown", (event) => moveFocus(room, event));
   app.on(DRAWN, latestOnly(app.signal, read, show));
   const observer = new ResizeObserver(() => {
-    const size = `${room.clientWidth} ${innerHeight}`; // not the height, which the panel itself changes on a phone
+    const size = `${room.clientWidth} ${innerHeight}`; // without the height, which the panel itself changes on a phone
     if (opened && size !== drawn) show(opened);
   });
   observer.observe(room);
@@ -158,7 +159,7 @@ function showRow(room: HTMLElement) {
     scroll.scrollLeft += column.left - frame.left - frame.width / 2;
 }
 
-/** Moves the focus to the nearest stop in the direction of an arrow. */
+/** Moves the focus to the nearest focusable element in the direction of an arrow key. */
 function moveFocus(room: HTMLElement, event: KeyboardEvent) {
   const way = ARROWS[event.key];
   const from = event.target instanceof Element && event.target.closest("[data-stop]");
@@ -180,10 +181,14 @@ function moveFocus(room: HTMLElement, event: KeyboardEvent) {
   if (nearest.far < Infinity) nearest.one.focus();
 }
 
-/** Fills the column of the explanation; its sentence stays one element, so that its changes are announced. */
+/**
+ * Fills the column with the explanation. Its sentence remains the same element, so that screen readers announce
+ * changes.
+ */
 function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement, most: number) {
   const words = element("span", {}, fillIn(app, made.sentence));
-  if (sentence.textContent !== words.textContent) refill(sentence, words); // otherwise, it would be announced again
+  // setting the same text would announce it again
+  if (sentence.textContent !== words.textContent) refill(sentence, words);
   refill(
     about,
     button(app.t("stage.back"), () => app.show({ zoom: null }), { className: "gfz-back" }),
@@ -207,7 +212,7 @@ function fillIn(app: App, { key, values }: Sentence): Child[] {
   });
 }
 
-/** Shows the whole tensor of the open number, with the number's arithmetic. */
+/** Opens the view of all numbers at the open number, with its arithmetic. */
 function showAll(app: App, selected: Cell) {
   app.show({ view: "numbers", selected });
 }

@@ -1,4 +1,4 @@
-// The parts that panels of opened boxes share: the scrolling panel, its numbered steps, and what stands below its rows.
+// Parts that the panels of opened boxes share: the scrolling panel, its numbered steps, and the legends.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
@@ -14,10 +14,10 @@ import type { Child } from "../types.ts";
 import type { Tell } from "./strips.ts";
 import type { Lit } from "./zoom_frame.ts";
 
-/** Products below this share of the largest one are not drawn as lines. */
+/** Products smaller than this share of the largest one get no line. */
 const FAINTEST = 0.04;
 
-/** Where a part stands in its panel, from top to bottom. */
+/** The vertical position of a part in its panel. */
 export interface Band {
   y: number;
   height: number;
@@ -28,23 +28,25 @@ interface Size {
   height: number;
 }
 
-/** The class of what is read, and of what asks. */
+/** The classes for keys (what is attended to), for queries (what attends), and for hidden parts. */
 export const [KEYED, ASKED, HIDDEN] = ["gfz-keyed", "gfz-asked", "gfz-hidden"];
 
-/** Returns the numbers of the last axis at these leading indices. */
+/** Returns the last axis of a tensor at these leading indices. */
 export function rowAt({ shape, data }: Tensor, lead: number[]) {
   const width = shape[shape.length - 1];
   const start = lead.reduce((place, at, axis) => place * shape[axis] + at, 0) * width;
   return data.subarray(start, start + width);
 }
 
-/** Returns the position that is open in a stack: the reader's, or the one that the stage lights. */
+/**
+ * Returns the open position of a stack: the one that the reader has chosen, or else the one that is lit on the stage.
+ */
 export function openRow({ state }: App, stack: Stack, lit: Lit | null, count: number) {
   const chosen = stack === "encoder" ? (state.sourceWord ?? lit?.source) : (state.row ?? lit?.row);
   return Math.min(chosen ?? 0, count - 1);
 }
 
-/** Returns the open word of a box: its position, of how many, and its token. `point`: one of the box. */
+/** Returns the open word of a box: its position, the number of words, and its token. `point`: any point of the box. */
 export function openWord(app: App, box: string, point: string, lit: Lit | null) {
   const { stack, layer, id } = placeOfBox(box);
   const { rows: tokens, rowSide: side } = app.labels(point);
@@ -53,7 +55,10 @@ export function openWord(app: App, box: string, point: string, lit: Lit | null) 
   return { stack, layer: layer ?? 0, id, row, rows: tokens.length, word, side };
 }
 
-/** Returns what stands below a box of a layer, or the norm of a stack, and what stands above it, in words. */
+/**
+ * Returns two labels for a box of a layer, or for the norm of a stack: what enters it from below, and where its result
+ * goes.
+ */
 export function neighbours(app: App, box: string) {
   const { stack, layer, id } = placeOfBox(box);
   const { config } = app;
@@ -66,7 +71,7 @@ export function neighbours(app: App, box: string) {
     app.t(isPre && one.endsWith(".add") ? "stage.box.add" : `stage.box.${stack}.${one}`).replaceAll("|", " ");
   const at = layer === null ? -1 : order.indexOf(id);
   const before = layer === null ? last : layer - 1;
-  const isSum = id.endsWith(".add"); // its line goes past the sub-layer, whose result is added
+  const isSum = id.endsWith(".add"); // the line of an Add comes along the residual connection, past the sub-layer
   const from = isSum ? order.slice(0, at).findLastIndex((one) => one.endsWith(".add")) : at - 1;
   const below =
     from >= 0 ? named(order[from]) : before < 0 ? app.t("zoom.input") : app.t("stage.layer", before);
@@ -81,32 +86,35 @@ export function neighbours(app: App, box: string) {
   return [app.t("zoom.enters", below), app.t("zoom.leaves", above)];
 }
 
-/** Returns what the reader's changes do to these numbers, each once. */
+/** Returns the notes on how the reader's changes affect these numbers, without duplicates. */
 export async function notesOn(app: App, cells: Cell[]) {
   const notes = new Set<string>();
   for (const { name, index } of cells)
     for (const note of (await arithmetic(app, name, index)).notes) notes.add(note);
-  for (const key of ["numbers.noWeights", "numbers.needsModel"]) notes.delete(app.t(key)); // no change
+  // these notes are not about changes
+  for (const key of ["numbers.noWeights", "numbers.needsModel"]) notes.delete(app.t(key));
   return [...notes];
 }
 
-/** Returns the size of what a room holds inside its padding, and where this begins. */
+/** Returns the size of a room inside its padding, and the left and top padding. */
 function insideOf(room: HTMLElement) {
   const style = getComputedStyle(room);
   const [left, right, top, bottom] = ["left", "right", "top", "bottom"].map((side) =>
     parseFloat(style.getPropertyValue(`padding-${side}`)),
   );
-  const height = top > 0 ? room.clientHeight - top - bottom : Infinity; // on a phone, the panel is as high as it needs
+  // on a phone, the panel grows as high as it needs
+  const height = top > 0 ? room.clientHeight - top - bottom : Infinity;
   return { left, top, width: room.clientWidth - left - right, height };
 }
 
-/** Returns a note at its place in a panel. */
+/** Returns a note at a position in a panel. */
 export const noteAt = (text: string, place: Parameters<typeof put>[1]) =>
   put(element("p", { class: "gfz-note" }, text), place);
 
 /**
- * Returns a panel in its room and, where it needs no scrolling, the lines that lead into it and out of it. `frameFor`:
- * returns the panel's places for the size of the room; `parts` gets what tells the number under the pointer.
+ * Returns a panel in its room and, if it fits without scrolling, the lines that enter and leave it. `frameFor` returns
+ * the panel's layout for a room of this size. `draw` receives the layout, and a function that shows a text about the
+ * number under the pointer.
  */
 export function panelIn<Frame extends Size>(
   app: App,
@@ -135,7 +143,10 @@ export function panelIn<Frame extends Size>(
   return [fits && put(svg, { x: inner.left, y: inner.top }), scroll];
 }
 
-/** Returns a row of sums at its place, and beneath the open one how many products it has; null = they are not known. */
+/**
+ * Returns the sums of a row at their position and, beneath the open one, how many products it has; null if that is
+ * unknown.
+ */
 export function sumBox(
   app: App,
   strip: SVGSVGElement,
@@ -153,7 +164,7 @@ export function sumBox(
   return put(element("div", { class: "gfz-box" }, strip, said), place);
 }
 
-/** Returns the table of a panel's rows at its place. `widths`: of its columns, in px. */
+/** Returns the table of a panel's rows at its position. `widths`: of its columns, in px. */
 export function rowsTable(
   caption: string,
   { widths, row, y }: { widths: number[]; row: number; y: number },
@@ -187,13 +198,13 @@ export function tableRow(name: Child, cells: Child[], isOpen: boolean, className
   );
 }
 
-/** Returns a line from below a panel of a height up to `end`, with its label. */
+/** Returns a line from below the panel, of this height, up to `end`, with its label. */
 export function enteringLine(className: string, x: number, height: number, end: Band, label: string) {
   const d = `M${x} ${height + 48}V${end.y + end.height}`;
   return [drawing("path", { class: className, d }), drawing("text", { x: x + 14, y: height + 30 }, label)];
 }
 
-/** Returns a line from a part up to above the panel, with its label. */
+/** Returns a line from a part to above the panel, with its label. */
 export function leavingLine(className: string, x: number, { y }: { y: number }, label: string) {
   return [
     drawing("path", { class: className, d: `M${x} -48V${y}` }),
@@ -201,17 +212,17 @@ export function leavingLine(className: string, x: number, { y }: { y: number }, 
   ];
 }
 
-/** Returns lines between the parts of a panel; the parts lie on them. */
+/** Returns lines between the parts of a panel; the parts are drawn over them. */
 export function innerLines({ width, height }: Size, children: Parameters<typeof drawing>[2], className = "") {
   return drawing("svg", { class: `gfz-lines ${className}`, width, height, "aria-hidden": "true" }, children);
 }
 
-/** Returns a step's name beside a part of the panel. */
+/** Returns a step's name at the left of a part of the panel. */
 export function heading(step: HTMLElement, { y, height }: Band, x = 18) {
   return put(element("div", { class: "gfz-heading" }, step), { x, y: y + height / 2 - 12 });
 }
 
-/** Returns a button that the arrow keys reach; `stop`: the same in every drawing. */
+/** Returns a button that the arrow keys reach. `stop`: a key that stays the same across redraws. */
 export function stopButton(
   stop: string,
   content: Child,
@@ -223,14 +234,14 @@ export function stopButton(
   return made;
 }
 
-/** Returns a horizontal bar of this width in px, at least a thin one. */
+/** Returns a horizontal bar of this width, and of at least 1 px. */
 export function barOf(width: number) {
   return element("i", { style: `width: ${Math.max(1, width)}px` });
 }
 
 /**
- * Returns a line from each product to the number that is their sum; `to`: its place. `from`: the place of a product's
- * factor and the line's class.
+ * Returns a line from each product to their sum at `to`. `from` returns the coordinates of a product's factor, and the
+ * line's class.
  */
 export function fanOf(
   products: number[],
@@ -259,13 +270,13 @@ export function stepButton(at: number, name: Child, kind: string, isOpen: boolea
   return made;
 }
 
-/** Opens another word of a stack in the same box. */
+/** Opens another word of the same stack in the same box. */
 export function turnTo(app: App, stack: Stack, to: number) {
   const zoom = app.state.zoom && { ...app.state.zoom, key: null };
   app.show({ [stack === "encoder" ? "sourceWord" : "row"]: to, selected: null, zoom });
 }
 
-/** Returns the open word between the buttons that choose the word before and after it. */
+/** Returns the open word between two buttons that go to the word before and after it. */
 export function turner(
   app: App,
   stack: Stack,
@@ -286,13 +297,13 @@ export function turner(
   return element("div", { class: "gfz-turner" }, buttons);
 }
 
-/** Returns how numbers above and below 0 are drawn, in words. */
+/** Returns an explanation of how positive and negative numbers are drawn. */
 export function signsOf(app: App): Child[][] {
   const sign = (key: string, className: string) => [element("i", { className }), app.t(key)];
   return [sign("zoom.above", "gfz-filled"), sign("zoom.below", "gfz-hollow")];
 }
 
-/** Returns how a row of so many numbers is read. */
+/** Returns the legend of a row of `count` numbers. */
 export function legend(app: App, count = 0) {
   const text = count > MOST_SQUARES ? [app.t("zoom.bars")] : [...signsOf(app), app.t("zoom.area")];
   return element(
@@ -302,7 +313,7 @@ export function legend(app: App, count = 0) {
   );
 }
 
-/** Places an element in the panel. */
+/** Positions an element in the panel. */
 export function put<One extends HTMLElement | SVGElement>(
   one: One,
   { x, y, width, height }: { x?: number; y: number; width?: number; height?: number },

@@ -1,4 +1,5 @@
-// What stands above the panel of an opened box: its segments, such as the calculation, "Why?" and "Weights", and its word.
+// The bar above the panel of an opened box: its segments, such as the calculation, "Why?" and "Weights", and the open
+// word.
 import { element } from "../dom.ts";
 import { isPanel, panelOf } from "../panels.ts";
 import { boxName, placeOfBox } from "./zoom_box.ts";
@@ -9,7 +10,7 @@ import type { App } from "../app.ts";
 import type { Child, PanelName, SegmentName } from "../types.ts";
 
 const WORDS = /^(softmax|linear)$/;
-/** The segments, the boxes that have them, by their names in a stack, and the box in which an address opens each. */
+/** For each segment: the boxes that have it, and the box in which an address with this panel opens it. */
 const SEGMENTS = {
   why: [WORDS, "decoder", "softmax"],
   beam: [WORDS, "decoder", "softmax"],
@@ -21,7 +22,7 @@ const SEGMENTS = {
 type Segment = keyof typeof SEGMENTS;
 const NAMES = Object.keys(SEGMENTS) as Segment[];
 
-/** Returns the box in which a segment is opened; null for a panel that is none. */
+/** Returns the box in which a segment opens; null for a panel that is not a segment. */
 export function boxOfPanel(config: ModelConfig, panel: PanelName | SegmentName) {
   const name = NAMES.find((one) => one === panel);
   if (!name) return null;
@@ -29,19 +30,19 @@ export function boxOfPanel(config: ModelConfig, panel: PanelName | SegmentName) 
   return { box: boxName(stack, id, config.decoder_layers - 1), key: null };
 }
 
-/** Returns the segments of a box of this name, besides its calculation. */
+/** Returns the segments of a box, in addition to its calculation. */
 function segmentsOf(box: string) {
   return NAMES.filter((name) => SEGMENTS[name][0].test(placeOfBox(box).id));
 }
 
-/** Returns the segment that is open in a box of this name; null for the box's own calculation. */
+/** Returns the open segment of a box; null means the box's own calculation. */
 export function segmentOf({ state }: App, box: string): Segment | null {
   return segmentsOf(box).find((name) => name === state.panel) ?? null;
 }
 
 /**
- * Returns what a box shows below the names of its segments and `beside`: the open segment, which is `own`, the box's
- * calculation by default, or one of the panels.
+ * Returns the content of an opened box: the bar with the segments' names and `beside`, and below it the open segment.
+ * That is a panel, or `own()`, which is the calculation by default.
  */
 export function withSegments(
   app: App,
@@ -62,11 +63,11 @@ export function withSegments(
   const bar = element("div", { class: "gfz-bar" }, segments, beside);
   if (!open || !isPanel(open)) return [bar, own()];
   const content = panelOf(app, open);
-  if (!content.isConnected) queueMicrotask(() => app.layOut()); // some panels are drawn once they have a width
+  if (!content.isConnected) queueMicrotask(() => app.layOut()); // some panels can only be drawn once they have a width
   return [bar, element("div", { class: `gfz-scroll gfs-sheet-body gfz-panel gfz-${open}` }, content)];
 }
 
-/** Returns why a segment shows nothing. */
+/** Returns a segment that only says why it is empty. */
 export function emptyPanel(text: string): Child[] {
   return [element("div", { class: "gfz-scroll gfz-panel" }, element("p", {}, text))];
 }

@@ -1,4 +1,4 @@
-// The view of each kind of box: what it shows when it is opened.
+// The view that opens each kind of box.
 import { addNormView } from "./add_norm_zoom.ts";
 import { attentionView } from "./attention_zoom.ts";
 import { embeddingView } from "./embedding_zoom.ts";
@@ -16,7 +16,7 @@ const VIEWS: [id: RegExp, view: ZoomView][] = [
   [/(^|\.)(add|norm)$/, addNormView],
 ];
 
-/** Returns the view that opens a box; null if its kind has none. */
+/** Returns the view that opens a box, or null if boxes of its kind cannot be opened. */
 export function viewOf(box: string): ZoomView | null {
   const { id } = placeOfBox(box);
   return VIEWS.find(([pattern]) => pattern.test(id))?.[1] ?? null;
