@@ -441,17 +441,18 @@ pictures.player([clock_frame(position) for position in range(HOURS)], seconds=0.
 # ## The same from the library
 #
 # [The explorer](../runs/demo/explorer.html) shows such paths number by number: open an attention, and it names the word
-# that adds most. The library has no function for the map of the nouns, because three lines suffice. `torch.pca_lowrank` finds the same plane, up to signs, by a random method that also works for
-# a large vocabulary:
+# that adds most. The library has no function for the map of the nouns, because three lines suffice.
+# `torch.pca_lowrank` finds the same plane, up to signs, by a random method that also works for a large vocabulary. It
+# searches among a few more directions (`q`) than we need, so that it tells close ones apart:
 
 # %%
 torch.manual_seed(1)
-other = torch.pca_lowrank(centred, q=2, center=False, niter=20)[2]
+other = torch.pca_lowrank(centred, q=10, center=False, niter=20)[2][:, :2]
 alike = (other.T @ directions[:2].T).abs()
 print([[round(value, 3) for value in row] for row in alike.tolist()])
 
 # %% tags=["hide-input", "check"]
-torch.testing.assert_close(alike, torch.eye(2, dtype=torch.float64), atol=1e-2, rtol=0)
+torch.testing.assert_close(alike, torch.eye(2, dtype=torch.float64), atol=1e-3, rtol=0)
 
 # %% [markdown]
 # ## What goes wrong
@@ -460,19 +461,22 @@ torch.testing.assert_close(alike, torch.eye(2, dtype=torch.float64), atol=1e-2, 
 #
 # Pick any half of the nouns at random, call them one group, and take the direction between the two middles. Seen from that
 # window, the groups come apart, although there is nothing to find. We colour the nouns by a coin, and ask first with the
-# noun itself in its group, then without it:
+# noun itself in its group, then without it; these are the means of 20 such colourings:
 
 # %%
 torch.manual_seed(0)
-coin = torch.rand(len(nouns)) < 0.5
-inside, outside = points[coin].mean(0), points[~coin].mean(0)
-fooled = (((points - inside).norm(dim=1) < (points - outside).norm(dim=1)) == coin).double().mean().item()
-honest = told(points, coin)
+shares = []
+for coin in torch.rand(20, len(nouns)) < 0.5:
+    inside, outside = points[coin].mean(0), points[~coin].mean(0)
+    nearer = (points - inside).norm(dim=1) < (points - outside).norm(dim=1)
+    shares.append([(nearer == coin).double().mean().item(), told(points, coin)])
+
+fooled, honest = torch.tensor(shares).mean(0).tolist()
 print(f"told with the noun in its own group: {fooled:.0%}; without it: {honest:.0%}")
 
 # %% tags=["hide-input", "check"]
-assert fooled > 0.75
-assert honest < 0.7
+assert fooled > 0.7
+assert 0.4 < honest < 0.6
 
 # %% [markdown]
 # That is why every share on this page leaves out what it asks about. Many pictures of "the direction of gender" or "the

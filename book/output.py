@@ -463,7 +463,7 @@ demo_log_p = demo(source, target_input)[0].log_softmax(-1)  # (T, V)
 tuple(demo_log_p.shape), translation.text
 
 # %% tags=["hide-input", "check"]
-assert demo_log_p.shape == (len(output), 849)
+assert demo_log_p.shape == (len(output), demo.config.target_vocab_size)
 
 # %% tags=["hide-input"]
 frames, captions, written = [], [], ["<bos>"]
