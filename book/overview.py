@@ -30,86 +30,11 @@
 # |---|---|---|
 # | an hour | you want the idea, and a first look at the code | [the tour](tour.py), [why attention at all](why_attention.py), [attention](attention.py) |
 # | a day | you want to know how all of it works | the tour, [why attention at all](why_attention.py), then every chapter from [words and embeddings](embeddings.py) to [decoding](decoding.py) |
-# | everything | you want to build it, test it and teach it | all pages in the order of the table below |
+# | everything | you want to build it, test it and teach it | all pages, in the order of [the table](#the-chapters) |
 #
 # You need no mathematics for the tour. For the chapters, you need basic Python and a little linear algebra: what a vector
 # is, and how two matrices are multiplied. [Training](training.py) and [backwards by hand](by_hand_backward.py) also use
 # derivatives. At the end of each page, *Next* leads to the page after it.
-
-# %% [markdown]
-# ## The chapters
-#
-# | page | its question | minutes | read before |
-# |---|---|---|---|
-# | [The tour](tour.py) | How can numbers translate a sentence? | 11 | nothing |
-# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 20 | the tour |
-# | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
-# | [Positions](positions.py) | How does the model know which word comes first? | 40 | embeddings |
-# | [Attention](attention.py) | How does a word gather what it needs from the other words? | 45 | embeddings |
-# | [Several heads](heads.py) | Why look several times at once? | 40 | attention |
-# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 35 | attention |
-# | [Add & norm](residual.py) | How does a deep stack stay trainable? | 40 | attention |
-# | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | 30 | attention |
-# | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | 45 | all parts above |
-# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 20 | the encoder |
-# | [The decoder](decoder.py) | How does the output look back at the input? | 40 | the encoder |
-# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 35 | embeddings |
-# | [Training](training.py) | How does the model learn, starting from nothing? | 50 | output and loss, derivatives |
-# | [Grow it](grow_it.py) | What does each part of the model buy? | 20 | training |
-# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 35 | output and loss |
-# | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 40 | attention, the decoder |
-# | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
-# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 15 | embeddings |
-# | [Real corpora](corpora.py) | What changes with a corpus of your own? | 45 | training |
-# | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
-# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 20 | all chapters; writing takes hours |
-# | [Which head decides "it"?](experiments/pronoun.py) | Does one head know what *it* means? | 25 | the decoder |
-# | [Hiding the key of "street"](experiments/hidden_key.py) | Which words are needed, and where? | 20 | the first experiment |
-# | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | 20 | the first experiment |
-# | [What tells "bank" which bank it is?](experiments/bank.py) | Which word makes the meaning clear? | 30 | the first experiment |
-# | [Is cross-attention an alignment?](experiments/alignment.py) | Do the weights show which word is being translated? | 20 | the decoder |
-# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | 25 | alignment |
-# | [What does each part do?](experiments/parts.py) | What does a model lose without one of its parts? | 20 | training |
-# | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | 15 | several heads |
-# | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | 20 | add & norm, training |
-# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 20 | decoding |
-# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 70 | the chapter of each mistake |
-#
-# The pages under *experiments* test popular explanations (such as "the head that knows what *it* means") on hundreds of
-# sentences and several models, and report the result whatever it is. Reading maps lead you from a text that you know to
-# the matching chapters:
-#
-# - [the paper](maps/paper.toml)
-# - a notebook that builds [the encoder line by line](maps/encoder_notebook.toml)
-# - a tour of [the whole model with pictures](maps/whole_model.toml)
-# - code with [a class per step](maps/step_by_step.toml)
-# - [short posts](maps/posts.toml) about single steps
-# - [the intuitions](maps/intuitions.toml) behind the model
-#
-# The last five are maps of the tutorials from which this book grew: *The annotated "annotated Transformers"*,
-# *Transformers explained*, *Transformer code: Step-by-step Understanding*, *The Annotated The Annotated Transformer* and
-# *The Intuited Transformer*. They in turn thank *The Annotated Transformer* (Harvard NLP), *The Illustrated Transformer*
-# (Jay Alammar) and *Solving Transformer by Hand*. Read them: each explains something better than the others.
-
-# %% [markdown]
-# ## Words used throughout
-#
-# The *encoder* reads a sentence in *tokens*: words, pieces of words, punctuation marks. The *decoder* writes the
-# translation. The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True
-# for each position that may be looked at. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are
-# called *scores*, its outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1
-# are sections of the paper.
-#
-# | symbol | meaning | the paper's base model |
-# |---|---|---|
-# | $B$ | batch size: the number of sentences computed at once | |
-# | $S$, $T$ | length of the source and of the target, in tokens | |
-# | $V$ | size of the vocabulary | about 37 000 |
-# | $d_{\mathrm{model}}$ | width of the vector that represents one token | 512 |
-# | $h$ | number of attention heads | 8 |
-# | $d_k$, $d_v$ | width of a head's query and key, and of its value | 64, 64 |
-# | $d_{ff}$ | inner width of the feed-forward network | 2048 |
-# | $N$ | number of layers in the encoder, and in the decoder | 6 |
 
 # %% [markdown]
 # ## The whole architecture
@@ -209,9 +134,90 @@ pictures.flow(
 )
 
 # %% [markdown]
+# ## Words used throughout
+#
+# The *encoder* reads a sentence in *tokens*: words, pieces of words, punctuation marks. The *decoder* writes the
+# translation. The *source* goes in, the *target* comes out, and the *memory* is the encoder's output. A *mask* is True
+# for each position that may be looked at. A *softmax* turns numbers into positive numbers that sum to 1: its inputs are
+# called *scores*, its outputs *weights*. *Logits* are scores for the words of the vocabulary. Sections such as §3.2.1
+# are sections of the paper.
+#
+# | symbol | meaning | the paper's base model |
+# |---|---|---|
+# | $B$ | batch size: the number of sentences computed at once | |
+# | $S$, $T$ | length of the source and of the target, in tokens | |
+# | $V$ | size of the vocabulary | about 37 000 |
+# | $d_{\mathrm{model}}$ | width of the vector that represents one token | 512 |
+# | $h$ | number of attention heads | 8 |
+# | $d_k$, $d_v$ | width of a head's query and key, and of its value | 64, 64 |
+# | $d_{ff}$ | inner width of the feed-forward network | 2048 |
+# | $N$ | number of layers in the encoder, and in the decoder | 6 |
+
+# %% [markdown]
+# ## The chapters
+#
+# | page | its question | minutes | read before |
+# |---|---|---|---|
+# | [The tour](tour.py) | How can numbers translate a sentence? | 11 | nothing |
+# | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 20 | the tour |
+# | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
+# | [Positions](positions.py) | How does the model know which word comes first? | 40 | embeddings |
+# | [Attention](attention.py) | How does a word gather what it needs from the other words? | 45 | embeddings |
+# | [Several heads](heads.py) | Why look several times at once? | 40 | attention |
+# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 35 | attention |
+# | [Add & norm](residual.py) | How does a deep stack stay trainable? | 40 | attention |
+# | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | 30 | attention |
+# | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | 45 | all parts above |
+# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 20 | the encoder |
+# | [The decoder](decoder.py) | How does the output look back at the input? | 40 | the encoder |
+# | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 35 | embeddings |
+# | [Training](training.py) | How does the model learn, starting from nothing? | 50 | output and loss, derivatives |
+# | [Grow it](grow_it.py) | What does each part of the model buy? | 20 | training |
+# | [Decoding](decoding.py) | How is a sentence chosen, word by word? | 35 | output and loss |
+# | [By hand](by_hand.py) | Can you follow every number of a whole Transformer with a pencil? | 40 | attention, the decoder |
+# | [Backwards by hand](by_hand_backward.py) | Which way should each weight move? | 30 | by hand, derivatives |
+# | [Byte pairs by hand](byte_pairs.py) | Who decides where a word is cut into pieces? | 15 | embeddings |
+# | [Real corpora](corpora.py) | What changes with a corpus of your own? | 45 | training |
+# | [What came after](what_came_after.py) | What have BERT, GPT and their successors changed? | 25 | the decoder |
+# | [Write it yourself](write_it_yourself.py) | Can you write all of it, starting from an empty file? | 20 | all chapters; writing takes hours |
+# | [Which head decides "it"?](experiments/pronoun.py) | Does one head know what *it* means? | 25 | the decoder |
+# | [Hiding the key of "street"](experiments/hidden_key.py) | Which words are needed, and where? | 20 | the first experiment |
+# | [Patching "tired" into "wide"](experiments/patching.py) | Through which layers does the decisive word travel? | 20 | the first experiment |
+# | [What tells "bank" which bank it is?](experiments/bank.py) | Which word makes the meaning clear? | 30 | the first experiment |
+# | [Is cross-attention an alignment?](experiments/alignment.py) | Do the weights show which word is being translated? | 20 | the decoder |
+# | [Does attention equal importance?](experiments/importance.py) | Do the weights show which words matter? | 25 | alignment |
+# | [What does each part do?](experiments/parts.py) | What does a model lose without one of its parts? | 20 | training |
+# | [One head or eight?](experiments/one_head.py) | Are several heads better than a wide one? | 15 | several heads |
+# | [Norm before or after](experiments/norms.py) | Which placement needs a warm-up? | 20 | add & norm, training |
+# | [What does a larger beam find?](experiments/beam.py) | Are likelier translations better translations? | 20 | decoding |
+# | [Errata](errata.py) | Which mistakes do many tutorials make, and what do they cost? | 70 | the chapter of each mistake |
+#
+# The pages under *experiments* test popular explanations (such as "the head that knows what *it* means") on hundreds of
+# sentences and several models, and report the result whatever it is.
+
+# %% [markdown]
+# ## What else to read
+#
+# This book grew from five tutorials. Each explains something better than the others, and for each there is a *map*, which
+# leads from its steps to the chapters here. The tutorials in turn thank the last three texts of the table.
+#
+# | text | read it for | map |
+# |---|---|---|
+# | [*Attention Is All You Need*](https://arxiv.org/abs/1706.03762) | the original, which is short and readable | [the paper](maps/paper.toml) |
+# | *The annotated "annotated Transformers"* | the encoder in a notebook, one line at a time | [the encoder, line by line](maps/encoder_notebook.toml) |
+# | *Transformers explained* | the whole model in pictures, and one example in numbers | [the whole model](maps/whole_model.toml) |
+# | *Transformer code: Step-by-step Understanding* | a class for each step, in Chinese and English | [a class per step](maps/step_by_step.toml) |
+# | *The Annotated The Annotated Transformer* | short answers to what the Annotated Transformer leaves open | [short posts](maps/posts.toml) |
+# | *The Intuited Transformer* | the reasons: why a dot product, why keys and values, why heads | [the intuitions](maps/intuitions.toml) |
+# | [*The Annotated Transformer*](https://nlp.seas.harvard.edu/annotated-transformer/) (Harvard NLP) | the paper's text with working code beside it | |
+# | [*The Illustrated Transformer*](https://jalammar.github.io/illustrated-transformer/) (Jay Alammar) | one sentence, drawn through the whole model | |
+# | *Solving Transformer by Hand* | every number of a tiny model, as in [by hand](by_hand.py) | |
+
+# %% [markdown]
 # ## How to read it
 #
-# On the site, read and click. Below its title, each chapter offers a notebook (`.ipynb`), which lies beside the wheel
+# On the site, read and click. Each page is there in English and in Chinese, and a link leads from one to the other.
+# (`glassformer learn`, or `glassformer learn --zh`, opens them without a network.) Below its title, each chapter offers a notebook (`.ipynb`), which lies beside the wheel
 # that its first cell installs. Each chapter is also a plain Python file in the folder `book/`, a notebook in Jupytext's
 # percent format. Open it in Jupyter (with the `jupytext` package, "Open With → Notebook") or in VS Code, or paste its
 # cells one after the other into a Python interpreter. Chapters look into the model of `make demo` if you have trained
