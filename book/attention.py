@@ -364,7 +364,9 @@ assert ((keys @ query_tired).softmax(0) @ gender_mouse)[1] > 0.99
 # | $QK^\top$ | every query with every key: the scores | $S \times S$ |
 #
 # $d_k$ is the *width* (number of coordinates) of a query. A key must have the same width, because otherwise the dot
-# product of query and key is not defined. $d_v$ is the width of a value and may be different. Put together, this is
+# product of query and key is not defined. (A single coordinate means nothing: turn all queries and keys by the same
+# angle, and [every score stays the same](geometry.py#the-axes-of-queries-and-keys-mean-nothing).) $d_v$ is the width of a
+# value and may be different. Put together, this is
 # equation 1 of the paper (§3.2.1):
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$

@@ -103,8 +103,8 @@ import torch  # tensors, and the gradients of what is computed with them
 from torch import nn  # modules: layers that own their weights
 from torch.nn import functional as F  # the same operations as functions, without weights
 
-import glassformer as gf
-from glassformer.watch import pictures
+import glassformer as gf  # this book's library: the same model, to compare with
+from glassformer.watch import pictures  # drawings of numbers
 
 torch.set_default_dtype(torch.float64)
 torch.set_printoptions(precision=3, sci_mode=False, linewidth=88)
@@ -654,6 +654,18 @@ torch.testing.assert_close(trace["encoder.layers.0.feed_forward.added"], after_l
 torch.testing.assert_close(trace["encoder.output"], memory)
 
 # %% [markdown]
+# The library's source says the same in each function: `Float[Tensor, "... T K"]` is a tensor of floating-point numbers
+# whose last two axes are T and K. The letters are explained at the top of each file
+# ([attention.py](../src/glassformer/model/attention.py#attention_scores)); dots stand for any leading axes.
+
+# %%
+import inspect
+
+from glassformer.model.attention import attention_scores
+
+print("\n".join(inspect.getsource(attention_scores).splitlines()[:2]))  # its first two lines
+
+# %% [markdown]
 # The explorer shows the same points of a trained model, such as
 # [`encoder.layers.0.self_attention.weights`](../runs/demo/explorer.html#text=The+cat+slept+on+the+rug.&point=%7B%22name%22:%22encoder.layers.0.self_attention.weights%22,%22head%22:0%7D);
 # click a cell to see the arithmetic that made it.
@@ -841,9 +853,8 @@ assert torch.equal(table[5], list(table)[6 - 1])
 #
 # Somebody else's model is a different class, which `gf.check` does not take. `gf.import_module` first returns a
 # `gf.Transformer` with copies of its weights, if the module has the names of a tutorial. Here is such a stranger:
-# `nn.Transformer` with `batch_first`, and positions as several tutorials have them. (`register_buffer` gives a module a
-# tensor that is not learned: it moves to the GPU with the weights and is saved with them, but the optimiser does not see
-# it. Older code wraps tensors in `Variable`, which has done nothing since PyTorch 0.4: leave it out.)
+# `nn.Transformer` with `batch_first`, and positions as several tutorials have them, in a
+# [buffer](positions.py#a-table-that-is-not-learned).
 
 
 # %% tags=["hide-input"]

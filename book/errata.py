@@ -727,17 +727,11 @@ for part in (one, eight):
 
 print(f"weights {sizes[0]} and {sizes[1]}, scores {maps[0]} and {maps[1]}")
 
-z = torch.randn(1, 8, 10, 64)  # n = 10 words, h = 8 heads, d_v = 64
-
 # %% tags=["hide-input", "check"]
 assert sizes[0] == sizes[1] == 4 * (512 * 512 + 512)
 assert maps == [1 * 10 * 10, 8 * 10 * 10]
-assert join_heads(z).shape == (1, 10, 8 * 64)
-torch.testing.assert_close(join_heads(z), torch.cat([z[:, head] for head in range(8)], dim=-1))
 
 # %% [markdown]
-# Note the shape at the end: the joined output is n × h·d_v. It has one row for each word, with all heads side by side.
-#
 # More in [heads](heads.py#the-intuition).
 #
 # <details>
@@ -1132,7 +1126,8 @@ assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
 # ## Shape of a head
 #
 # "The output of a head, Z_i, has shape (512, 64)." In fact it has a row for each *word*, so its shape is (length, 64).
-# The head's matrices $W_Q$, $W_K$ and $W_V$ have the shape (512, 64).
+# The head's matrices $W_Q$, $W_K$ and $W_V$ have the shape (512, 64). Side by side, the outputs of all $h$ heads have the
+# shape (length, $h \cdot d_v$): still a row for each word.
 
 # %%
 attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0)
@@ -1141,11 +1136,13 @@ with gf.record(attend, "heads") as trace, torch.no_grad():
     attend(x)
 
 w_v = attend.input_projection.weight.split(attend.widths)[2].T[:, :64]  # W_V of head 0
-tuple(w_v.shape), tuple(trace["heads"][0, 0].shape)
+z = trace["heads"][0]  # (heads, length, 64)
+tuple(w_v.shape), tuple(z[0].shape), tuple(torch.cat([*z], dim=-1).shape)
 
 # %% tags=["hide-input", "check"]
 assert w_v.shape == (512, 64)
-assert trace["heads"][0, 0].shape == (10, 64)
+assert z[0].shape == (10, 64)
+torch.testing.assert_close(join_heads(trace["heads"])[0], torch.cat([*z], dim=-1))
 
 # %% [markdown]
 # More in [heads](heads.py#line-by-line).

@@ -284,7 +284,8 @@ pictures.flow(
 #
 # The formula has 8 small matrices, the code one big one. Both give the same result, because each column of $W_Q$ makes
 # one coordinate of the query, independently of the other columns. Columns 0 to 63 are the matrix of head 0, and so on.
-# Let us check this with 8 separate matrices of shape (512, 64), one head after the other:
+# Let us check this with 8 separate matrices of shape (512, 64), one head after the other. Their outputs are
+# concatenated and multiplied by $W_O$:
 
 # %%
 outputs = []
@@ -294,11 +295,15 @@ for i in range(heads):
     z_i = gf.attention(x @ own_q, x @ own_k, x @ own_v).weighted_values
     outputs.append(z_i)
 
+concatenated = torch.cat(outputs, dim=-1)  # Concat(Z_1, …, Z_8): (30, 10, 512)
+print(f"largest difference from the heads of the split: {(concatenated - joined).abs().max():.0e}")
+print(f"and after W_O: {(concatenated @ Wo - output).abs().max():.0e}")
+
 # %% tags=["hide-input", "check"]
 assert own_q.shape == (512, 64)
 assert z_i.shape == (30, 10, 64)
 torch.testing.assert_close(torch.stack(outputs, dim=1), z, atol=1e-12, rtol=0)
-torch.testing.assert_close(torch.cat(outputs, dim=-1), joined, atol=1e-12, rtol=0)
+torch.testing.assert_close(concatenated, joined, atol=1e-12, rtol=0)
 
 # %% [markdown]
 # ### What W_O does

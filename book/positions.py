@@ -251,6 +251,41 @@ torch.testing.assert_close(trace["source.positions"], gf.sinusoids(9, 128))
 torch.testing.assert_close(trace["source.input"].double(), x, rtol=1e-6, atol=1e-6)
 
 # %% [markdown]
+# ### A table that is not learned
+#
+# Where does a module keep such a table? As a plain attribute it would be left behind when the module moves. As an
+# `nn.Parameter` it would be trained. Most tutorials use `register_buffer`, which makes it a *buffer*: a tensor that moves
+# with the module and is saved with it, but that the optimiser never gets. `half()`, which makes every number 16 bits
+# wide, moves a module in the same way as `to("cuda")`:
+
+
+# %%
+class Table(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.plain = gf.sinusoids(10, 8)
+        self.register_buffer("buffer", gf.sinusoids(10, 8))
+        self.learned = torch.nn.Parameter(gf.sinusoids(10, 8))
+
+
+module = Table().half()
+print("for the optimiser:", [name for name, _ in module.named_parameters()])
+print("in the saved file:", sorted(module.state_dict()))
+for name in ("plain", "buffer", "learned"):
+    print(f"{name:<8} {getattr(module, name).dtype}")
+
+# %% tags=["hide-input", "check"]
+assert module.plain.dtype == torch.float32 != module.buffer.dtype == module.learned.dtype
+assert [name for name, _ in module.named_parameters()] == ["learned"]
+assert sorted(module.state_dict()) == ["buffer", "learned"]
+assert type(torch.autograd.Variable(torch.ones(1))) is torch.Tensor
+
+# %% [markdown]
+# (Older code also writes `Variable(table, requires_grad=False)`. Until PyTorch 0.4, only a `Variable` could have a
+# gradient. Since then every tensor can, and `Variable(table)` returns a plain tensor: leave it out.) The library's
+# sinusoids are not a buffer: `Positions` computes them when they are needed and keeps the last few tables, so no saved
+# file contains them.
+#
 # The explorer draws the patterns of any sentence, with sliders for the position and the shift: [positions of our
 # sentence](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&view=stage&zoom=%7B%22box%22:%22encoder.positions%22,%22key%22:null%7D&panel=positions).
 

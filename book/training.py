@@ -161,7 +161,8 @@ source.shape, target_input.shape, target_output.shape
 
 # %% [markdown]
 # Read the last two rows as columns: having read the 1, say the next symbol; having read that symbol, say the one
-# after it. The model itself makes the mask that keeps the decoder from reading ahead (the [causal mask](masks.py))
+# after it. The symbols are random, so the ones already written say nothing about the next one. The model has to look
+# it up in the source, at the right position: that is what the task asks of it. The model itself makes the mask that keeps the decoder from reading ahead (the [causal mask](masks.py))
 # and the padding mask. For this batch they have these shapes:
 
 # %%
@@ -169,6 +170,19 @@ padding_mask = (source != 0)[:, None]  # (30, 1, 10): True = may attend
 target_mask = (target_input != 0)[:, None] & torch.ones(9, 9, dtype=torch.bool).tril()
 real_tokens = (target_output != 0).sum()
 padding_mask.shape, target_mask.shape, real_tokens
+
+# %% [markdown]
+# A *generator* hands out batch after batch, each drawn when it is asked for. An *epoch*, a round of training, has 20
+# of them:
+
+
+# %%
+def rounds(epochs):
+    for _ in range(epochs * 20):  # 20 batches in each epoch
+        yield draw(30)
+
+
+sum(len(batch) for batch in rounds(1))  # sequences in an epoch
 
 # %% [markdown]
 # ### The model
@@ -276,7 +290,7 @@ assert (moved.abs() - 1).abs().median() < 1e-3
 #
 # ### The loop
 #
-# Now everything in one cell: 40 *epochs* (rounds) of 20 batches of 30 sequences, all freshly drawn. The function
+# Now everything in one cell: 40 epochs of 20 batches of 30 sequences, all freshly drawn. The function
 # `accuracy` uses greedy decoding, which feeds each predicted symbol back (see [the next chapter](decoding.py)). It
 # takes sequences that the model was not trained on, and returns the share of symbols that come out right.
 
@@ -298,12 +312,12 @@ def copying(batch):
     return batch, batch[:, :-1], batch[:, 1:]
 
 
-def train(model, batch_count, make=copying, after=lambda _: None):
+def train(model, epochs, make=copying, after=lambda _: None):
     losses = []
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     model.train()
-    for step in range(1, batch_count + 1):
-        source, target_input, target_output = make(draw(30))
+    for step, batch in enumerate(rounds(epochs), start=1):
+        source, target_input, target_output = make(batch)
         logits = model(source, target_input)
         loss = F.cross_entropy(logits.flatten(0, 1), target_output.flatten(), label_smoothing=0.1)
         optimiser.zero_grad()
@@ -342,7 +356,7 @@ def look(step):
 torch.manual_seed(1)
 model = gf.Transformer(config)
 look(0)
-losses = train(model, 40 * 20, after=look)
+losses = train(model, 40, after=look)
 solved
 
 # %% [markdown]
@@ -512,8 +526,19 @@ assert summary.steps == len(losses_of_run) == 12
 assert losses_of_run[-1] < losses_of_run[0]
 
 # %% [markdown]
-# The library's copy task reserves ids 0 to 3 for the special tokens, so its symbols "1" to "10" have the ids after
-# them. The raw ids used above are customary in tutorials; the lesson is the same.
+# The library's copy task is the same task with different batches:
+#
+# | | above, as in many notebooks | the library's copy task |
+# |---|---|---|
+# | ids | 0 is padding, 1 to 10 are the symbols themselves | 0 to 3 are `<pad>`, `<bos>`, `<eos>` and `<unk>`; the symbols are text, such as "7", and have the ids after them |
+# | first symbol | always 1, with which the decoder begins | any symbol; the decoder begins with `<bos>` |
+# | end | after ten symbols | `<eos>`, which the model has to write, so the lengths may differ |
+# | size of a batch | 30 sequences | as many sequences as fit into 1024 tokens |
+# | masks | part of the notebook's batch | not part of a `Batch`: the model makes them from the ids, because padding always has the id 0 |
+#
+# The reason is the same for each row: the library's batches are those of a corpus of sentences. So the copy task also
+# tests the vocabulary, the special tokens and the end of a sentence. The raw ids above need none of these and leave
+# less to explain.
 #
 # ## English–French: the log of a run
 #
@@ -848,7 +873,7 @@ assert looks["encoder without gradient"][2]["encoder"] == 0 < 0.5 < looks["right
 # %%
 torch.manual_seed(1)
 unshifted = gf.Transformer(config)
-wrong_losses = train(unshifted, 200, make=lambda batch: (batch, batch[:, 1:], batch[:, 1:]))
+wrong_losses = train(unshifted, 10, make=lambda batch: (batch, batch[:, 1:], batch[:, 1:]))
 wrong = np.mean(wrong_losses[-20:])
 right = np.mean(losses[180:200])  # of the right training, at the same step
 share = accuracy(unshifted, draw(200))
@@ -1036,7 +1061,7 @@ def reversed_batch(source):
     return source, target[:, :-1], target[:, 1:]
 
 
-train(reverser, 400, make=reversed_batch)
+train(reverser, 20, make=reversed_batch)
 reverser.eval()
 source, target_input, target_output = reversed_batch(draw(200))
 with torch.no_grad(), gf.record(reverser, "decoder.layers.0.cross_attention.weights") as trace:

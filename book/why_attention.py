@@ -270,6 +270,10 @@ assert additive(q, k).shape == dot_product(q, k).shape == (200, 200)
 torch.testing.assert_close(dot_product(q, k).softmax(-1) @ v, gf.attention(q, k, v).weighted_values)
 
 # %% [markdown]
+# Dot products have one drawback. The paper reports (§3.2.1) that the two forms are about equally good for narrow queries,
+# but that the additive form is better for wide ones, unless the dot products are divided by $\sqrt{d_k}$. [Attention](attention.py#why-the-scores-are-divided)
+# measures why.
+#
 # ### Cross-attention is self-attention with another memory
 #
 # The attention between the two recurrent networks was cross-attention. Self-attention is the same function. Only the
