@@ -180,12 +180,13 @@ for n, d in ((10, 16), (16, 16), (24, 16)):  # from 64 words on, a fused functio
 # - The **update gate** says how much of each old number stays. Where it is 1, the old number stays as it was, so the unit
 #   can remember a word for a long time. Where it is 0, the proposal takes its place.
 #
-# The two gates and the proposal each have a matrix for the word and one for the state: six matrices, hence $6nd^2$. The
-# first two lines multiply by three of them at once. Each step needs the state of the step before, so no two positions can
-# be computed at the same time:
+# The two gates and the proposal each have a matrix for the word and one for the state: six matrices, hence $6nd^2$. Each
+# step needs the state of the step before, so no two positions can be computed at the same time. (The folded cell has the
+# same as formulas.)
 
-# %%
+# %% tags=["hide-input"]
 cell, word, state = nn.GRUCell(8, 8), torch.randn(1, 8), torch.randn(1, 8)
+# Each of these two lines multiplies by three matrices at once:
 word_parts = nn.functional.linear(word, cell.weight_ih, cell.bias_ih).chunk(3, dim=-1)
 state_parts = nn.functional.linear(state, cell.weight_hh, cell.bias_hh).chunk(3, dim=-1)
 reset = (word_parts[0] + state_parts[0]).sigmoid()
