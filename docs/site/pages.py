@@ -26,6 +26,10 @@ MEASURES = BOOK / "experiments" / "measure"
 CAPSTONE = BOOK / "capstone"
 CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
 """The line that replaces a folded cell of assertions, by language."""
+SOLUTION = {"en": ("Solution", "Hide the solution"), "zh": ("答案", "隐藏答案")}
+"""The button that shows the solution of an exercise, and the one that hides it, by language."""
+_HINT = re.compile("<summary>(?:Hint|提示)</summary>")
+"""What each exercise has. The folded cells below it, up to the next text, are its solution."""
 
 _LINK = re.compile(
     r"^```.*?^```|(?<!!)\[((?:`[^`]*`|[^\[\]`]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)|`[^`]*`", flags=re.MULTILINE | re.DOTALL
@@ -109,15 +113,25 @@ def notebook_page(
     path = next(chapter.path for chapter in CHAPTERS if chapter.name == name)
     files: set[str] = set()
     address = addresses(path.parent, name, names, language, files)
+    exercise = False
     for cell in notebook.cells:
+        tags = cell.metadata.get("tags", ())
         if cell.cell_type == "markdown":
+            exercise = bool(_HINT.search(cell.source))
             cell.source = with_links(cell.source, address)
-        if "check" in cell.metadata.get("tags", ()):
-            cell.metadata["mystnb"] = {"code_prompt_show": CHECKED[language], "code_prompt_hide": CHECKED[language]}
+        if "check" in tags:
+            _name_button(cell, CHECKED[language], CHECKED[language])
+        elif exercise and "hide-cell" in tags:
+            _name_button(cell, *SOLUTION[language])
         for output in cell.get("outputs", ()):
             if html := output.get("data", {}).get("text/html"):
                 output.data["text/html"] = _ADDRESS.sub(lambda m: f'{m[1]}="{address(m[2])}"', html)
     return notebook, files
+
+
+def _name_button(cell: nbformat.NotebookNode, show: str, hide: str) -> None:
+    """Set the words of the button that unfolds a cell; without them, it says "Code"."""
+    cell.metadata["mystnb"] = {"code_prompt_show": show, "code_prompt_hide": hide}
 
 
 @cache

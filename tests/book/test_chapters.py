@@ -18,6 +18,7 @@ from navigation import reading_minutes
 from pages import (
     CHECKED,
     ROOT,
+    SOLUTION,
     addresses,
     definitions,
     key,
@@ -136,6 +137,23 @@ def test_a_folded_cell_of_assertions_says_what_it_is(language):
     page, _ = notebook_page("attention", notebook, {"attention"}, language)
     assert page.cells[0].metadata["mystnb"]["code_prompt_show"] == CHECKED[language]
     assert "mystnb" not in page.cells[1].metadata
+
+
+@pytest.mark.parametrize(("language", "hint"), [("en", "Hint"), ("zh", "提示")])
+def test_the_button_of_a_solution_says_what_it_is(language, hint):
+    cells = [
+        nbformat.v4.new_code_cell("an = 'example'", metadata={"tags": ["hide-cell"]}),
+        nbformat.v4.new_markdown_cell(
+            f"**1.** How many?\n\n<details><summary>{hint}</summary>\n\nCount.\n\n</details>"
+        ),
+        nbformat.v4.new_code_cell("answer = None"),
+        nbformat.v4.new_code_cell("answer = 1", metadata={"tags": ["hide-cell"]}),
+    ]
+    page, _ = notebook_page("attention", nbformat.v4.new_notebook(cells=cells), {"attention"}, language)
+    assert [cell.metadata.get("mystnb", {}).get("code_prompt_show") for cell in page.cells] == [
+        *(None, None, None),
+        SOLUTION[language][0],
+    ]
 
 
 @pytest.mark.parametrize("chapter", PARTS, ids=name_of)
