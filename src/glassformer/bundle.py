@@ -143,7 +143,7 @@ class Bundle:
         """
         path = self.folder / WEIGHTS
         with _opened(path, "pt") as file:
-            _check_header(path, file, self.model_config)  # refuses a wrong size before the model takes memory
+            _check_header(path, file, self.model_config)  # rejects a wrong size before the model is allocated
             model = _without_weights(self.model_config)
             for name, parameter in model.named_parameters():
                 parameter.data.copy_(file.get_tensor(name))
@@ -156,7 +156,7 @@ class Bundle:
             CheckpointError: the shortlist is missing, damaged, or of a run with other vocabularies.
             ConfigError: the run is the model in the package.
         """
-        # imports NumPy, which loading without a shortlist does not need
+        # Imported here because it needs NumPy, and loading without a shortlist does not.
         from glassformer.corpus.shortlist import Shortlist
 
         refuse_built_in(self.folder, "decoding.shortlist")
@@ -200,7 +200,7 @@ def _without_weights(config: ModelConfig) -> "Transformer":
                 return args[0]
             return function(*args, **(kwargs or {}))
 
-    with Undrawn():  # the device "meta" would avoid this class, but makes PyTorch import modules for two seconds
+    with Undrawn():  # the device "meta" would also do, but using it makes PyTorch import modules for two seconds
         return Transformer(config)
 
 
@@ -229,7 +229,7 @@ def write_tensors(tensors: "dict[str, Tensor]", path: Path) -> None:
         save_file(tensors, path)
     except SafetensorError as error:
         raise _os_error(error) from error
-    path.chmod(mode)  # safetensors 0.8 lets only the owner read the file, whatever the umask
+    path.chmod(mode)  # safetensors 0.8 makes the file readable by its owner only, regardless of the umask
     sync(path)
 
 
@@ -266,7 +266,7 @@ def _opened(path: Path, framework: str) -> Iterator[Any]:
 
 def _check_header(path: Path, file: Any, config: ModelConfig) -> None:
     """Raise an error for a weight whose name, shape or type is not the model's."""
-    weights = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # a file is not a mapping
+    weights = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # the file is not iterable
     for name, weight in weights.items():
         if (kind := str(weight.get_dtype())) not in _FLOATS:
             raise CheckpointError(
@@ -289,7 +289,7 @@ def read_weights(path: Path) -> "dict[str, Tensor]":
     check_regular(path)
     try:
         return dict(load_file(path))
-    except (SafetensorError, OSError, KeyError, MemoryError) as error:  # KeyError: a type that PyTorch does not have
+    except (SafetensorError, OSError, KeyError, MemoryError) as error:  # KeyError: a dtype that PyTorch lacks
         raise _unreadable(path, error) from error
 
 

@@ -181,7 +181,7 @@ def _choices(annotation: Any) -> list[str]:
 def _is_storable(text: str) -> bool:
     try:
         return b"\0" not in text.encode()
-    except UnicodeEncodeError:  # the command line had bytes that are not UTF-8
+    except UnicodeEncodeError:  # the command line contained bytes that are not UTF-8
         return False
 
 

@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake ends it with one line on stderr and status 1."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), "")
-    flags: dict[str, bool] = {}  # filled by `--debug`
+    flags: dict[str, bool] = {}  # set by `--debug`
     share_cores()
     try:
         prepare_streams()
@@ -145,13 +145,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if end.code == INTERRUPTED:
                 end_at_once()
             raise
-    except BrokenPipeError:  # the reader of our output has closed the pipe
+    except BrokenPipeError:  # the program that reads our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (GlassformerError, OSError) as error:
         if flags.get("debug"):
             raise
-        # Before the processes of torchrun know each other, each meets the same error: the first of a machine prints it.
+        # Before the ranks that torchrun starts are connected, each of them fails with the same error; only the first
+        # rank of a machine prints it.
         if isinstance(error, RankError) or os.environ.get("LOCAL_RANK", "0") == "0":
             print(f"error: {' '.join(_sentence(error).split())}", file=sys.stderr)
         sys.exit(1)

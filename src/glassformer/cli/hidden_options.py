@@ -20,7 +20,7 @@ def show_traceback(context: Any, wanted: bool) -> bool:
 def log_details(context: Any, wanted: bool) -> bool:
     """Write the library's log to stderr while the command runs, if wanted."""
     flags = context.ensure_object(dict)
-    if wanted and not flags.get("verbose"):  # the option may come before and after the command
+    if wanted and not flags.get("verbose"):  # the option may be given both before and after the command
         flags["verbose"] = True
         context.find_root().with_resource(_log_on_stderr())
     return wanted

@@ -29,7 +29,7 @@ __all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "Tes
 def as_command(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command as Typer reads it: it takes the fields of its groups one by one, and the hidden options."""
     own = inspect.signature(command).parameters
-    # the groups of options are named tuples
+    # Groups of options are the parameters whose types are named tuples.
     groups = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}
     fields = {name: inspect.signature(group).parameters for name, group in groups.items()}
     parameters = [field for name, one in own.items() for field in fields.get(name, {name: one}).values()]

@@ -69,7 +69,9 @@ class TrainingProgress:
 
     def __call__(self, report: RunReport) -> None:
         """Show one report."""
-        if self.ending:  # raised here again, because an exception that the signal raised in a destructor is lost
+        # `ending` is raised here again because Python discards exceptions that a signal handler raises inside a
+        # destructor
+        if self.ending:
             raise KeyboardInterrupt
         match report:
             case ProgressReport():
@@ -134,7 +136,7 @@ class TrainingProgress:
             self._line(f"resuming from step {report.resumed_step:,} of {report.folder}")
 
     def _step(self, report: StepReport) -> None:
-        # Losses of single batches vary widely: show their moving average.
+        # The losses of single batches vary widely, so their moving average is shown.
         self.loss = report.loss if self.loss is None else 0.95 * self.loss + 0.05 * report.loss
         self.stepped = True
         done = report.seconds / max(report.seconds + report.seconds_left, 1e-9)
@@ -168,10 +170,11 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
         if show.stopping or not show.training:
             show.ending = True
             raise KeyboardInterrupt
-        show.stopping = True  # set before the event: a signal during `set` would wait for its lock for ever
+        # must precede `set`: a signal handler that ran during it would wait for the event's lock for ever
+        show.stopping = True
         stop.set()
         if number == signal.SIGTERM and "TORCHELASTIC_RUN_ID" in os.environ:
-            return  # torchrun also ends the ranks in this way after one of them was killed
+            return  # torchrun also sends SIGTERM to the other ranks after one of them was killed
         show.console.print("Stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one.")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -179,7 +182,8 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
         yield stop
     except KeyboardInterrupt:
         show.console.print("Stopped. Run the same command to resume from what is saved.")
-        before = dict.fromkeys(before, signal.SIG_DFL)  # Python prints a traceback when it is interrupted at exit
+        # with its own handler, Python prints a traceback if a signal arrives while it exits
+        before = dict.fromkeys(before, signal.SIG_DFL)
         raise typer.Exit(INTERRUPTED) from None
     finally:
         for number, handler in before.items():

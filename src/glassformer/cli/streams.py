@@ -39,7 +39,8 @@ def prepare_streams() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
     if not os.environ.get("COLUMNS", "80").isdecimal() or os.environ.get("COLUMNS") == "0":
-        del os.environ["COLUMNS"]  # some terminals report 0 for an unknown width, which would leave no room for text
+        # some terminals report 0 columns if the width is unknown, which would leave no room for text
+        del os.environ["COLUMNS"]
 
 
 def _is_open(number: int) -> bool:
@@ -95,7 +96,8 @@ def flush_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (what is left is not tried again at the end)
+        # prevents a second attempt to write the remaining text at exit
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         raise
 
 

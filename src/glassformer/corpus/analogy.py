@@ -73,7 +73,7 @@ class Lexicon:
         self._tokenizer = forward_of(tokenizer)
         known: dict[str, dict[Symbols, None]] = defaultdict(dict)
         for word, target in pairs:
-            # interned symbols compare faster
+            # Comparing interned symbols is faster.
             known[normalise(word)][tuple(map(intern, self._tokenizer.split(target)))] = None
         self.words: KnownWords = {word: tuple(targets) for word, targets in known.items()}
         """The targets of each known word, in the order of the corpus."""
@@ -137,12 +137,14 @@ class _Endings:
 
     def __init__(self, words: KnownWords) -> None:
         self._words = words
-        # All endings are in one string, because Python's garbage collector would visit 500 000 lists again and again.
+        # All endings are kept in one string, because Python's garbage collector would traverse 500 000 lists
+        # repeatedly.
         self._endings: dict[str, str] = defaultdict(str)
         """The endings of the words with each stem, each after a tab."""
         self._stems: dict[str, set[str]] = defaultdict(set)
         """The stems of the words with each ending."""
-        same: dict[str, str] = {}  # equal stems share one string: their sets intersect faster and take less memory
+        # equal stems share one string object, so that their sets intersect faster and take less memory
+        same: dict[str, str] = {}
         for word in words:
             for stem, ending in _cuts(word):
                 self._endings[stem] += f"\t{ending}"
@@ -157,7 +159,7 @@ class _Endings:
                 continue
             for known in self._endings.get(stem, "").split("\t")[1:]:
                 if known[:1] == ending[:1]:
-                    continue  # the two share a longer stem, or are the same word
+                    continue  # the two words share a longer stem, or are the same word
                 if len(known) > longest:
                     continue
                 if changes := self._changes(known, ending):
@@ -176,7 +178,7 @@ class _Endings:
             for target in self._words[stem + known]
         )
         seen: dict[Symbols, dict[tuple[Symbols, Symbols], int]] = defaultdict(lambda: defaultdict(int))
-        # only a few changes, so counting each in all contexts is cheap
+        # There are few changes, so each can be counted in all contexts.
         for (end, before, after), count in found.items():
             for length in CONTEXT_LENGTHS:
                 seen[end[-length:] if length else ()][before, after] += count
@@ -229,6 +231,7 @@ def _change(target: Symbols, others: Sequence[Symbols]) -> tuple[Symbols, Symbol
 def _shared(one: Symbols, other: Symbols) -> int:
     """Return the number of symbols with which both targets begin."""
     shared = min(len(one), len(other))
-    while one[:shared] != other[:shared]:  # downwards, because endings are short
+    # shortens the common beginning step by step, which is quick because endings are short
+    while one[:shared] != other[:shared]:
         shared -= 1
     return shared

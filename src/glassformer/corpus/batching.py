@@ -69,7 +69,7 @@ class Examples:
     def __len__(self) -> int:
         return len(self.source)
 
-    def of_epoch(self, seed: int, epoch: int) -> "Examples":  # noqa: ARG002  # for classes whose epochs differ
+    def of_epoch(self, seed: int, epoch: int) -> "Examples":  # noqa: ARG002  # subclasses use the parameters
         """Return the pairs of an epoch."""
         return self
 

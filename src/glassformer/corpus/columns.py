@@ -110,5 +110,5 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # Bytes that were not UTF-8, or an escaped half of a surrogate pair: later checks report both as invalid UTF-8.
+        # Bytes that are not UTF-8 and unpaired surrogates are passed on: later checks report both as invalid UTF-8.
         return text.encode(errors="surrogatepass")

@@ -116,7 +116,7 @@ def _exists(path: str) -> bool:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError as error:  # such as a loop of symbolic links
+    except OSError as error:  # for example, a loop of symbolic links
         raise DataError(f"{quoted(path)} cannot be read: {error.strerror}; correct the path") from error
     return True
 

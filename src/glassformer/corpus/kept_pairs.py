@@ -46,7 +46,7 @@ class KeptBlock:
 
     def texts(self) -> tuple[list[str], list[str]]:
         """Return the kept pairs: sources and targets."""
-        # Invalid bytes occur only in lines that are not kept.
+        # Only dropped lines can contain invalid bytes.
         sides = (text.decode(errors="surrogateescape").split("\n") for text in (self.block.source, self.block.target))
         source, target = (list(compress(side, self.kept)) for side in sides)
         return source, target

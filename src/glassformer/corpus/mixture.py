@@ -38,7 +38,7 @@ def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
     if not wanted:
         return np.zeros(0, np.int64)
     whole, rest = divmod(wanted, count)
-    # The last numbers keep this stream of random numbers apart from the one that orders the batches.
+    # The trailing 0 and 1 make this random stream independent of the one that orders the batches.
     some = np.random.default_rng([seed, epoch, 0, 1]).choice(count, rest, replace=False)
     return np.sort(np.concatenate([np.repeat(np.arange(count), whole), some]))
 

@@ -109,7 +109,7 @@ def _checked_path(file: str, column: str, schema: Any) -> list[str]:
 def _texts(array: Any, path: list[str]) -> list[str]:
     from pyarrow import compute, large_binary
 
-    # mypy does not see functions that pyarrow makes when it is imported.
+    # pyarrow creates these functions when it is imported, so mypy cannot see them.
     inner = compute.struct_field(array, path) if path else array  # type: ignore[attr-defined]
     values: list[bytes | None] = inner.cast(large_binary()).to_pylist()
     return [one_line((value or b"").decode("utf-8", "surrogateescape")) for value in values]

@@ -216,7 +216,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         CheckpointError: the file is missing or damaged.
     """
     try:
-        # A plain view of the map, because slicing np.memmap itself takes several times as long.
+        # A plain array view of the memory map: slicing np.memmap itself takes several times as long.
         return np.asarray(np.load(path, mmap_mode="r"))
     except (OSError, ValueError, EOFError) as error:
         raise CheckpointError(f"{path} is missing or damaged: {error}; run `glassformer prepare` again") from error

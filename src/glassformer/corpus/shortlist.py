@@ -57,7 +57,7 @@ class Shortlist:
         sizes = np.diff(self.ends, prepend=0)
         inside = np.arange(sizes.max(initial=0)) < sizes[:, None]
         rows = np.full(inside.shape, self.frequent[0] if len(self.frequent) else 0, np.int32)
-        if len(self.candidates) == inside.sum():  # otherwise the file is damaged, which `load` reports
+        if len(self.candidates) == inside.sum():  # otherwise the file is damaged; `load` reports that
             rows[inside] = self.candidates
         object.__setattr__(self, "_rows", rows)
 
@@ -74,7 +74,7 @@ class Shortlist:
         chances = np.concatenate([np.full(len(own[0]), np.inf), chances])
         order = np.lexsort((suggested, -chances, suggesting))
         keys = suggesting[order] * len(target) + suggested[order]
-        # keeps one of two equal rows: a token may also be aligned to itself
+        # Drops duplicates: a token may be aligned to itself and be listed already.
         order = order[np.sort(np.unique(keys, return_index=True)[1])]
         sizes = np.bincount(suggesting[order], minlength=len(source))
         ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

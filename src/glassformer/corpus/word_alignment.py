@@ -54,12 +54,12 @@ def _certain(
 
 def _generators(pairs: Sequence[tuple[Words, Words]]) -> list[list[int | None]]:
     """Return for each pair the index of the source word that most probably generates each target word."""
-    kinds: dict[tuple[str, str], int] = {}  # numbers all pairs of words that occur in one pair of sentences
+    kinds: dict[tuple[str, str], int] = {}  # an index for each pair of words that occurs in some pair of sentences
     cells, priors, starts = list[int](), list["NDArray[np.float64]"](), list[int]()
     for source, target in pairs:
         for place, word in enumerate(target):
             starts.append(len(cells))
-            # "" is the source of words without a counterpart
+            # "" stands for no source word: target words without a counterpart are aligned to it.
             cells += [kinds.setdefault((one, word), len(kinds)) for one in ("", *source)]
             priors.append(_prior(len(source), place / len(target)))
     if not cells:

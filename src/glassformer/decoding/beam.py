@@ -150,12 +150,12 @@ def _search(
         if ends[:, :beam_size].any():
             ending, lasting = _split(best, ends, beam_size)
             finished = _merge(finished, living.extended(ending), penalty)
-        else:  # the usual case: the same result, in a third of the operations
+        else:  # the usual case, computed with a third of the operations and the same result
             lasting = best.first(beam_size)
         living = living.extended(lasting)
 
-        # A sentence continues while its best living hypothesis beats its N-th best finished hypothesis (−inf if there
-        # are fewer than N).
+        # The search for a sentence continues while its best living hypothesis scores higher than its N-th best finished
+        # one (−inf if there are fewer than N).
         goes_on = score_of(living.sort_keys[:, 0], penalty[:, 0]) > finished.sort_keys[:, -1]
         going, rows = goes_on.nonzero().squeeze(1), lasting.rows
         if len(going) < len(goes_on):

@@ -49,12 +49,13 @@ def best_continuations(log_probs: Float[Tensor, "R V"], so_far: Float[Tensor, "B
 
     peaks = _nan_to_impossible(blocks.amax(-1).view(B, K, G) + so_far[..., None]).flatten(1)
     first = torch.arange(0, len(blocks), K * G, device=log_probs.device)[:, None]  # the first block of each sentence
-    highest = first + peaks.topk(min(count, K * G)).indices  # (B, C), counted over all blocks: row · G + block
+    highest = first + peaks.topk(min(count, K * G)).indices  # (B, C): indices over all blocks, row · G + block
     sums = _nan_to_impossible(blocks[highest] + so_far.take(highest // G)[..., None]).flatten(1)  # (B, C · size)
     best_sums, best = sums.topk(min(count, K * V))
     block = highest.gather(1, best // size)
     rows = block // G
-    tokens = (block % G * size + best % size).clamp(max=V - 1)  # entries beyond V are impossible anyway
+    # entries beyond V are impossible, and only need a valid index
+    tokens = (block % G * size + best % size).clamp(max=V - 1)
     return Continuations(best_sums, rows, tokens, log_probs[rows, tokens])
 
 

@@ -58,8 +58,8 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
         return []
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
-    # These tensors are allocated once: small tensors allocated at each step would fragment the memory that the growing
-    # state frees, which cost gigabytes for outputs of a thousand tokens.
+    # Allocated once: allocating small tensors at each step would fragment the memory that the growing state frees,
+    # which took gigabytes for outputs of a thousand tokens.
     tokens = torch.full_like(constraints.forced, step.pad_id)
     token_log_probs = torch.zeros_like(constraints.forced, dtype=widest(step.device))
     while len(newest):

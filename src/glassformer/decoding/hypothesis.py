@@ -79,7 +79,7 @@ def penalty_of(length: int, settings: DecodingConfig) -> float:
 
 def score_of(log_prob: T, penalty: T) -> T:
     """Return the score of outputs, unfinished or finished, from their log probability and length penalty."""
-    score: T = log_prob / penalty  # type: ignore[operator]  # floats or tensors, and this module needs no torch
+    score: T = log_prob / penalty  # type: ignore[operator]  # T is float or Tensor; this module must not import torch
     return score
 
 

@@ -28,7 +28,8 @@ class QueuedStep:
     def __init__(self, step_of: Callable[[range], JoinableStep[Any]], sizes: Sequence[int], budget: int) -> None:
         self._step_of, self._sizes, self._budget = step_of, sizes, budget
         self._step = step_of(range(1))
-        self.advance, self.select = self._step.advance, self._step.select  # the same functions serve all sentences
+        # these functions do not depend on the sentence
+        self.advance, self.select = self._step.advance, self._step.select
         self.vocab_size, self.device = self._step.vocab_size, self._step.device
         self.bos_id, self.eos_id, self.pad_id = self._step.bos_id, self._step.eos_id, self._step.pad_id
 

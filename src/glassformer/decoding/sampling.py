@@ -19,7 +19,7 @@ from glassformer.recipes.configuration import DecodingConfig
 
 __all__ = ["draw", "sample"]
 
-SEEDS = 2**32  # torch's CPU generator uses no more bits of its seed
+SEEDS = 2**32  # torch's CPU generator only uses this many bits of its seed
 
 
 def sample(
@@ -77,7 +77,7 @@ def draw(
     cumulative = weights.cumsum(1)
     last = torch.searchsorted(cumulative, top_p * cumulative[:, -1:])  # the last token of the nucleus
     share = cumulative.gather(1, last)
-    # The cumulative probability rises at the drawn token, so this token is possible and lies in the nucleus.
+    # The cumulative probability increases at the drawn token, so the token is possible and belongs to the nucleus.
     drawn = torch.searchsorted(cumulative, heights[:, None].to(share) * share)
     return (drawn if tokens is None else tokens.gather(1, drawn)).squeeze(1)
 

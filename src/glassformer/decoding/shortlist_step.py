@@ -65,7 +65,7 @@ class ShortlistStep:
         config = model.config
         self._model, self._source, self._candidates = model, source, candidates
         self.vocab_size, self.device = config.target_vocab_size, source.device
-        first = candidates[0]  # the numbers of these tokens are the same for all sentences
+        first = candidates[0]  # the same in every sentence
         self.pad_id, self.bos_id, self.eos_id = map(first.index, (config.pad_id, config.bos_id, config.eos_id))
 
     def start(self) -> ShortlistState:

@@ -142,7 +142,7 @@ def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tu
     names = list(values[0])
     table = np.array([[one[name] for name in names] for one in values])
     ordered = np.sort(table, axis=0)
-    low, high = 0, len(values) - 1  # ranks of the thresholds; the highest rank flags nothing
+    low, high = 0, len(values) - 1  # ranks of the thresholds; at the highest rank, nothing is flagged
     while low < high:
         middle = (low + high) // 2
         at = table == ordered[middle]

@@ -235,8 +235,8 @@ def _count_by_sacrebleu(
     from sacrebleu import metrics
 
     metric: Any = getattr(metrics, name)(**options)
-    # sacrebleu expects the first references of all lines, then the second ones, …, with None where a line has fewer.
-    # The methods below are also used by sacrebleu's own significance tests.
+    # sacrebleu expects one list with the first reference of every line, one with the second, and so on, with None where
+    # a line has fewer. sacrebleu's own significance tests also use the two private methods below.
     counts = metric._extract_corpus_statistics(hypotheses, list(zip_longest(*choices)))
 
     def values(sums: Counts) -> NDArray[np.float64]:

@@ -75,7 +75,7 @@ def longest_repetition(tokens: Sequence[Hashable]) -> int:
 
     It is 0 if no phrase follows itself, 1 for "very very", and 6 for a phrase of three tokens that occurs three times.
     """
-    if len(set(tokens)) == len(tokens):  # most outputs repeat no token and need no search
+    if len(set(tokens)) == len(tokens):  # most outputs repeat no token, so the search can be skipped
         return 0
     places: dict[Hashable, list[int]] = {}
     periods: set[int] = set()
@@ -134,7 +134,7 @@ def _short(output: ModelOutput, usual: Usual | None) -> float | None:
 def _copy(output: ModelOutput, _: Usual | None) -> float:
     """Share of the words of both sides that occur on both sides; protected spans do not count."""
     source, target = (_WORD.findall(text.casefold()) for text in (output.source, output.target))
-    if set(source).isdisjoint(target):  # a quick first check: the rest takes longer
+    if set(source).isdisjoint(target):  # a quick check first, because the rest takes longer
         return 0.0
     source, target = (_WORD.findall(without_spans(text).casefold()) for text in (output.source, output.target))
     if not source or not target:

@@ -91,7 +91,7 @@ def _from_run(bundle: Bundle, request: EngineRequest) -> Engine:
     folder = converted(bundle, quantization)
     try:
         return _engine(bundle, folder, request)
-    except CheckpointError as error:  # a damaged conversion is only a copy of the run's weights: convert them again
+    except CheckpointError as error:  # a conversion is only a copy of the run's weights, so a damaged one is replaced
         _log.warning("%s", error)
         remove(folder)
         return _engine(bundle, converted(bundle, quantization), request)

@@ -134,7 +134,7 @@ def import_run(
         for place, state in read_state_dicts(source).items()
     }
     family, state = recognised(state_dicts, prefix)
-    # The special tokens have these ids only once the tokens are reordered.
+    # OUR_IDS hold after the tokens have been reordered.
     model = import_state_dict(state, family=family, heads=heads, **OUR_IDS, **(settings or {})).float()
     orders = []
     for (name, side), own in zip(_sides(tokens), ids, strict=True):

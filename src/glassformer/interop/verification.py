@@ -232,7 +232,7 @@ def _check(found: Verification, quantization: Quantization) -> None:
 
 
 def _saturates(quantization: Quantization) -> bool:
-    # on AMD processors, CTranslate2 computes int16 in 8 bits
+    # On AMD processors, CTranslate2 computes int16 with 8 bits.
     return quantization.startswith("int") and saturates_int8()
 
 

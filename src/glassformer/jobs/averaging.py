@@ -71,6 +71,6 @@ def average_if_better(
     if kept:
         forget_guards(bundle.folder)
         save_weights(mean, bundle.folder / WEIGHTS)
-    # An earlier call may have been killed right after it saved the mean: the best weights are then the mean.
+    # An earlier call may have been killed after it had saved the mean; then the best weights are the mean already.
     kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))
     return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

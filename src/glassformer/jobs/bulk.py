@@ -231,7 +231,7 @@ class BulkJob:
             **rescored_by(combination),
             **settings_of_outputs(decoding),
             "candidates": [hash_of_file(listed)] if decoding.shortlist and listed.exists() else None,
-            # with retry, guards change outputs
+            # Guards only change outputs if suspicious ones are searched again.
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,
             "engine": self.engine,
             "quantization": self.quantization,
@@ -291,7 +291,7 @@ def bulk(job: BulkJob, share: int = 1, shares: int = 1, *, on_progress: _OnProgr
 
 def _translated(job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
     if not parts:
-        return  # so that no model is loaded
+        return  # avoids loading the model
     translator = job.translator()
     for part in parts:
         try:

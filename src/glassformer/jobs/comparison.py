@@ -63,7 +63,7 @@ def compare_runs(
     Raises:
         ConfigError: a metric is unknown.
     """
-    metrics_named(metrics)  # fails before hours of translating
+    metrics_named(metrics)  # reports an unknown metric before hours of translating
     a, b = ([one.text for one in run.translate(items.sources, guards=False, **options)] for run in (first, second))
     language = first.bundle.configuration.data.target_language
     return compare_outputs(a, b, items, metrics, language=language, name=name, examples=examples, seed=seed)

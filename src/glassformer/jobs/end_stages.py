@@ -93,7 +93,7 @@ def _calibrate(ended: Ended) -> Iterator[RunReport]:
     try:
         with ended.change(model):
             guards = calibrate(Translator(ended.bundle, model), items, stop=stop)
-    except DataError:  # too little time, or too few texts that can be translated
+    except DataError:  # there is too little time, or there are too few translatable texts
         yield CalibrationReport(guards=None)
         return
     guards.save(ended.bundle.folder)
@@ -101,7 +101,7 @@ def _calibrate(ended: Ended) -> Iterator[RunReport]:
 
 
 END_STAGES: tuple[Callable[[Ended], Iterator[RunReport]], ...] = (
-    _average,  # first, since it chooses the weights that the other stages use
+    _average,  # comes first because it chooses the weights that the other stages use
     _align,
     _calibrate,
 )

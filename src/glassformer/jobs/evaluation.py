@@ -138,7 +138,7 @@ def evaluate(
         ConfigError: a metric is unknown.
         DataError: the number of references differs from the number of sources.
     """
-    metrics_named(metrics)  # fails before hours of translating
+    metrics_named(metrics)  # reports an unknown metric before hours of translating
     translations = translator.translate(sources, guards=False, **options)
     outputs, language = [one.text for one in translations], translator.bundle.configuration.data.target_language
     return score_outputs(outputs, references, metrics, language=language, intervals=intervals), translations

@@ -15,7 +15,8 @@ def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]
     """Return the first difference between a folder's settings and a command's, in words; "" if none."""
     for name, value in settings.items():
         if there.get(name) != value:
-            if list in map(type, (value, there.get(name))):  # hashes and sizes would tell the reader nothing
+            # lists hold hashes and sizes, which mean nothing to the reader
+            if list in map(type, (value, there.get(name))):
                 return f"different {name}"
             return f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
     return ""

@@ -77,7 +77,8 @@ def load_run(configuration: Configuration, ranks: Ranks, on_report: Callable[[Ru
     _check_validation(bundle.configuration.training, prepared.valid)
     if ranks.leads and configuration.training.start_from:
         keep_start(bundle)
-    model = initial_model(bundle).to(device)  # drawn on the CPU, for the same weights on every device
+    # initialised on the CPU, so that the weights are the same for every device
+    model = initial_model(bundle).to(device)
     if ranks.leads:
         keep_bundle(bundle)
         keep_shortlist(bundle, prepared.train, on_report)

@@ -83,7 +83,7 @@ class RayNodes:
         unread = (ActorTask(number, "the same texts", item) for number, item in enumerate(items))
         try:
             while True:
-                # Reading ahead keeps all actors busy; the limit bounds the memory.
+                # Reading ahead keeps all actors busy; the limit bounds the memory that this takes.
                 pool.add(islice(unread, 2 * pool.places - pool.unfinished - len(found)))
                 if not pool.unfinished:
                     return

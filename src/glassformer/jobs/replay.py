@@ -62,7 +62,8 @@ def _translated(prepared: Prepared, folder: Path, on_progress: OnProgress) -> di
             f"data.replay_source: expected one file without data.replay_target, got {quoted(data.replay_source)}; join "
             "the files, or name their translations"
         )
-    if not (folder / PREPARED / MANIFEST).exists():  # only once: later, the starting run may have been deleted
+    # only in the first attempt, because the starting run may be deleted later
+    if not (folder / PREPARED / MANIFEST).exists():
         distil([prepared.configuration.training.start_from], place, source=names[0], on_progress=on_progress)
     return {
         "directory": "",

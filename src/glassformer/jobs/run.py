@@ -103,7 +103,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
     reports = steps(
         model,
         prepared.train,
-        # Local ranks have their own copies of the model, which the change does not reach.
+        # `change` only affects this process's model, and local ranks have copies of their own.
         settings if change is nullcontext else replace(settings, workers=1),
         seed=bundle.configuration.run.seed,
         optimiser=optimiser,

@@ -25,7 +25,7 @@ def bundle_of(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     there = Bundle.load(folder) if (folder / CONFIG).exists() else None
     settings = prepared.configuration.training
-    if there and settings.precision == "auto":  # a resumed run keeps its first precision
+    if there and settings.precision == "auto":  # a resumed run keeps the precision that it was started with
         settings = replace(settings, precision=there.configuration.training.precision)
     configuration = replace(prepared.configuration, training=decided(settings, device))
     bundle = Bundle(

@@ -92,7 +92,7 @@ def check_place(folder: Path) -> None:
     Raises:
         ConfigError: the folder is a run.
     """
-    # A folder with DISTILLATION is a distilled corpus, in which a student may have been trained.
+    # A folder with a DISTILLATION file is a distilled corpus, even if a student was trained in it.
     if (folder / WEIGHTS).exists() and not (folder / DISTILLATION).exists():
         raise ConfigError(f"{folder} is a run: choose a different folder for the distilled corpus")
 
@@ -153,7 +153,7 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     def write(temporary: Path) -> None:
-        # Surrogates cannot be written as UTF-8; the lines that hold them have no translation anyway.
+        # Unpaired surrogates cannot be written as UTF-8; lines that contain them have no translation anyway.
         with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.writelines(lines)
 

@@ -66,7 +66,7 @@ def attention_weights(
     if mask is None:
         return scores.softmax(-1, dtype=precise)
     weights = scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=precise)
-    return weights.masked_fill(~mask, 0.0)  # only changes rows without any allowed key, whose softmax is 0/0
+    return weights.masked_fill(~mask, 0.0)  # only changes rows that may attend to no key, whose softmax is 0/0
 
 
 def attention(
@@ -123,7 +123,7 @@ class MultiHeadAttention(nn.Module):
         self.output_projection = Linear(heads * d_v, d_model)
         self.tap = Tap()
         for weight in (*self.input_projection.weight.split(self.widths), self.output_projection.weight):
-            nn.init.xavier_uniform_(weight)  # W_Q, W_K, W_V and W_O, each as a matrix of its own shape
+            nn.init.xavier_uniform_(weight)  # W_Q, W_K, W_V and W_O are initialised as separate matrices
         nn.init.zeros_(self.input_projection.bias)
         nn.init.zeros_(self.output_projection.bias)
 
@@ -140,7 +140,7 @@ class MultiHeadAttention(nn.Module):
         With a cache, x contains only the newest positions. Their keys and values are appended to the cache, and x
         attends to all cached positions.
         """
-        if memory is not None:  # cross-attention: x asks, the encoder's output answers
+        if memory is not None:  # cross-attention: queries come from x, keys and values from the encoder's output
             return self.attend(self.query(x), memory.key, memory.value, mask)
         query, key, value = self.query_key_value(x)
         if cache is not None:
@@ -192,7 +192,8 @@ class MultiHeadAttention(nn.Module):
             heads = self._explained(query, key, value, mask, p)
         else:
             heads = weighted_values(query, key, value, mask, p)
-        joined = join_heads(heads).view(rows, positions, -1)  # gathered rows apart again: (B, N·T, H·W) -> (R, T, H·W)
+        # separates the rows that were gathered by sentence: (B, N·T, H·W) -> (R, T, H·W)
+        joined = join_heads(heads).view(rows, positions, -1)
         return self.tap("output", self.output_projection(self.tap("joined", joined)))  # -> (R, T, D)
 
     def _explained(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> Tensor:

@@ -15,9 +15,9 @@ Activation = Literal["relu", "gelu", "silu"]
 NormPlace = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
-# The default of the fields that __post_init__ fills in if the caller leaves them out. Their types exclude None, because
-# after construction they always have a value; with `int | None`, all code that reads them would have to rule out None.
-# A descriptor with different types for reading and writing is not possible, because the slots would replace it.
+# The default of fields that __post_init__ fills in if the caller omits them. Their types exclude None, because they
+# always have a value after construction; with `int | None`, all code that reads them would have to rule out None. A
+# descriptor with different types for reading and writing is not possible, because the slots would replace it.
 _DERIVED: Any = None
 
 
@@ -198,7 +198,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "small": {"d_model": 256, "heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
     "base": {},
     "big": {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
-    # Table 3: each row's changes to the base model. The rows on label smoothing change only its training.
+    # Table 3: what each row changes in the base model. Label smoothing only affects training, so those rows change
+    # nothing here.
     "table3-base": {},
     "table3-A-h1": {"heads": 1, "d_k": 512, "d_v": 512},
     "table3-A-h4": {"heads": 4, "d_k": 128, "d_v": 128},

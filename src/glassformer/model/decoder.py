@@ -33,7 +33,7 @@ class Decoder(nn.Module):
 
     def start(self, memory: Float[Tensor, "B S D"]) -> tuple[LayerCache, ...]:
         """Return an empty cache for each layer, with the layer's keys and values of the memory."""
-        # Once per source: the memory does not change while the target grows.
+        # Computed once for each source: the memory does not change while the target grows.
         return tuple(
             LayerCache(layer.cross_attention.key_value(memory)) for layer in cast("Iterable[DecoderLayer]", self.layers)
         )

@@ -35,7 +35,7 @@ class Encoder(nn.Module):
     def forward(self, x: Float[Tensor, "B S D"], mask: Bool[Tensor, "B 1 1 S"]) -> Float[Tensor, "B S D"]:
         """Return the memory of a source: one vector per position."""
         for layer in self.layers:
-            x = layer(x, mask)  # (B, S, D) throughout, so that every layer can add to the same stream
+            x = layer(x, mask)  # (B, S, D) everywhere, so that every layer can add to the same residual stream
         return self.tap("output", self.norm(x))
 
     if TYPE_CHECKING:

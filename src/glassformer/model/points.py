@@ -261,7 +261,8 @@ def _all_points(config: ModelConfig) -> Iterator[Point]:
     yield from _at("target", "target embedding", EMBEDDING, "T")
     of_memory = tuple(point for point in attention if point.name in ("key", "value"))
     of_target = tuple(point for point in attention if point not in of_memory)
-    for layer, path in enumerate(decoder):  # the memory's keys and values are computed once, before the first layer
+    # the keys and values of the memory are computed once, before the first layer
+    for layer, path in enumerate(decoder):
         yield from _at(f"{path}.cross_attention", f"decoder layer {layer}, cross-attention", of_memory, "T", "S")
     for layer, path in enumerate(decoder):
         place = f"decoder layer {layer}"

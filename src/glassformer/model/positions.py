@@ -70,7 +70,7 @@ class Positions(nn.Module):
             return like.new_zeros(length, self.d_model)
         if isinstance(start, int):
             patterns = self.patterns(start + length, like)[start : start + length]
-            return patterns.clone()  # so that an edit of the result cannot change the cached table
+            return patterns.clone()  # a copy, so that changing the result cannot change the cached table
         return self.patterns(int(start.max()) + length, like)[start + torch.arange(length, device=like.device)]
 
     def patterns(self, end: int, like: Tensor) -> Float[Tensor, "P D"]:
@@ -80,7 +80,8 @@ class Positions(nn.Module):
             ShapeError: a learned table has fewer positions.
         """
         if self.kind != "learned":
-            length = max(256, 1 << (end - 1).bit_length())  # a power of two, so that few tables are computed and kept
+            # rounded up to a power of two, so that few tables are computed and cached
+            length = max(256, 1 << (end - 1).bit_length())
             return _sinusoid_table(length, self.d_model, self.kind, like.dtype, like.device)
         if end > self.max_length:
             raise ShapeError(
@@ -101,6 +102,7 @@ def _sinusoid_table(
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    # The table outlives the call, so it must be neither an inference tensor nor on the caller's default device.
+    # The table is cached beyond this call, so it must not become an inference tensor or be created on the caller's
+    # default device.
     with torch.inference_mode(False), torch.device("cpu"):
         return sinusoids(length, d_model, layout, dtype=torch.float64).to(dtype).to(device)

@@ -27,12 +27,12 @@ class Residual(nn.Module):
         self.pre = place == "pre"
         self.norm = norm
         self.dropout = Dropout(dropout)
-        self.tap = tap  # the sub-layer's tap, which puts the sub-layer's path before the names of these points
+        self.tap = tap  # the sub-layer's tap, so the names of these points begin with the sub-layer's path
 
     def forward(self, x: Float[Tensor, "B T D"], sublayer: Callable[[Tensor], Tensor]) -> Float[Tensor, "B T D"]:
         """Return the residual stream after this sub-layer."""
         x = self.tap("input", x)
-        if self.pre:  # no norm rescales the stream itself, so its gradient reaches every layer unscaled
+        if self.pre:  # pre-norm: no norm rescales the stream itself, so gradients reach every layer unscaled
             normed = self.tap("normed", self.norm(x))
             return self.tap("added", self.add(x, sublayer(normed)))
         added = self.tap("added", self.add(x, sublayer(x)))

@@ -53,7 +53,8 @@ class Transformer(nn.Module):
         nn.init.xavier_uniform_(self.output.weight)
         if config.output_bias:
             nn.init.zeros_(self.output.bias)
-        # One matrix for up to three uses (3.4): a token's row is its vector, and its direction among the outputs.
+        # One matrix with up to three uses (3.4): its rows are the vectors of source tokens, those of target tokens, and
+        # the output weights.
         if config.tie_embeddings:
             self.target.tokens.weight = self.source.tokens.weight
         if config.tie_output:
@@ -101,7 +102,7 @@ class Transformer(nn.Module):
     def logits(self, decoder_output: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """Return the projection of the decoder's output onto the vocabulary, before the softmax. Paper: §3.4."""
         logits = self.tap("logits", self.output(decoder_output))  # (…, D) -> (…, V)
-        if not self.tap.heard():  # the softmax is for listeners only: the loss and the search compute their own
+        if not self.tap.heard():  # only listeners need the softmax here: the loss and the search compute their own
             return logits
         log_probs = logits.log_softmax(-1)
         edited = self.tap("log_probs", log_probs)

@@ -177,7 +177,7 @@ def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes) -> TokenizerC
         config = replace(config, sampling=sizes.sampling if config.has_subwords else 0.0)
     if config.vocab_size:
         return config
-    # A script with thousands of characters needs entries for them, and for combinations of them.
+    # A script with thousands of characters needs an entry for each of them, and more for their combinations.
     return replace(config, vocab_size=max(sizes.vocab_size, min(4 * kind.characters, 32_000)))
 
 

@@ -96,7 +96,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}; correct the path") from error
     except RecursionError as error:
         raise ConfigError(f"{path} cannot be read: its values are nested too deeply; correct the file") from error
-    except ValueError as error:  # TOML's own error; or the file is not UTF-8, or has a number of thousands of digits
+    except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits
         raise ConfigError(f"{path} is not TOML: {shortened(str(error))}; correct the file") from error
 
 

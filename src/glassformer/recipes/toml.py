@@ -74,7 +74,7 @@ def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Con
         values: dict[str, Any] = {"data": {}, **tomllib.loads(content.decode("utf-8-sig"))}
     except RecursionError as error:
         raise ConfigError("its values are nested too deeply") from error
-    except ValueError as error:  # TOML's own error; or the file is not UTF-8, or has a number of thousands of digits
+    except ValueError as error:  # invalid TOML, a file that is not UTF-8, or a number with thousands of digits
         raise ConfigError(f"it is not TOML: {shortened(str(error))}") from error
     _check_version(values.pop("format_version", CONFIG_VERSION))
     _check_sections(values)
@@ -109,7 +109,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
         configuration = replace(configuration, training=training)
-    model_config(configuration, 8, 8)  # refuses sizes that no vocabulary could make valid, before data is read
+    model_config(configuration, 8, 8)  # rejects model sizes that are wrong for any vocabulary before the corpus is read
     return configuration
 
 
@@ -250,7 +250,7 @@ def _converted(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     known = {field.name: field for field in fields(kind)}
     for name, value in values.items():
         if isinstance(value, bool) and name in known and is_number(known[name].type):
-            raise refused(section, known[name], value)  # pydantic would accept it as 0 or 1
+            raise refused(section, known[name], value)  # pydantic would accept a Boolean as 0 or 1
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:

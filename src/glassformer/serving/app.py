@@ -49,7 +49,7 @@ class Application:
             *page_endpoints(),
         ]
         routes = [one.route() for one in (*apis, *description_endpoints(apis), *self._explorers.endpoints())]
-        # Not `Starlette`, whose layers around the routes take a fifth of the time of a request.
+        # Not a `Starlette` application, whose own middleware takes a fifth of the time of a request.
         answers = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
         self._answer: ASGIApp = BehindProxies(answers, service.proxies) if service.proxies else answers
 
@@ -66,7 +66,7 @@ class Application:
             try:
                 await _until_ready(service, tasks)
             except GlassformerError as error:
-                self.failure = error  # raised by `listen`; raised here, it would be printed with a traceback
+                self.failure = error  # `listen` raises the error; raised here, it would be printed with a traceback
             yield
         finally:
             service.files.close()
@@ -107,7 +107,7 @@ class _Answers:
             return
         try:
             await self.app(scope, receive, with_headers)
-        except HTTPException as error:  # an unknown address, or a wrong method
+        except HTTPException as error:  # the address or the method is unknown
             refusal = RequestError(error.status_code, error.detail, error.headers)
             await _api(scope).refused(refusal)(scope, receive, with_headers)
         except RequestError as refusal:

@@ -52,5 +52,5 @@ class BoundedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what the client sends, and end the connection."""
         if self.cycle:
-            self.cycle.disconnected = True  # the application must not answer as well
+            self.cycle.disconnected = True  # keeps the application from sending a second answer
         super().send_400_response(REFUSAL if self.conn.spare < 0 else msg)

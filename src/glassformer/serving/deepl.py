@@ -151,9 +151,9 @@ def deepl_endpoints() -> list[Endpoint]:
     return [
         asked("POST", "/v2/translate", _translate, request=DeepLQuery, answer=DeepLTranslations, errors=(*ASKED, 404)),
         languages("GET", "/v2/languages", _languages, takes=(QUERY,)),
-        languages("POST", "/v2/languages", _languages, takes=(FORM,)),  # the client deepl-php sends a POST
+        languages("POST", "/v2/languages", _languages, takes=(FORM,)),  # deepl-php sends a POST
         asked("GET", "/v2/usage", _usage, answer=Usage),
-        # Weblate asks for this before it translates
+        # Weblate sends this request before it translates.
         asked("GET", "/v2/glossary-language-pairs", _glossary_languages, answer=GlossaryLanguages),
     ]
 

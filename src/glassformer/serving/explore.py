@@ -113,7 +113,7 @@ class _Explorer:
         """
         if len(self._tasks) >= MOST_WAITING:
             raise busy("the explorer is busy: try again in a moment")
-        # A separate task: even if the client goes away, the answer must be read before the next question is asked.
+        # A task of its own, because the answer must be read before the next question, even if the client disconnects.
         task = asyncio.create_task(self._ask(asked))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -182,10 +182,11 @@ class Explorers:
             await one.close()
 
     async def _page(self, service: Service, request: Request) -> Response:
-        if "text/html" not in request.headers.get("accept", ""):  # the address of a picture or a script in another page
+        # the request comes from an element of another page, such as a picture or a script
+        if "text/html" not in request.headers.get("accept", ""):
             raise RequestError(406, "the explorer is a page: open it in a browser")
         explorer, text = self._explorer(service, request), request.query_params.get("text", "").strip()
-        if request.method == "HEAD":  # asks whether there is an explorer, without starting it
+        if request.method == "HEAD":  # asks whether an explorer exists, without starting it
             return Response(media_type="text/html", headers=EXPLORER_HEADERS)
         if len(text) > service.limits.characters:
             raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")

@@ -71,7 +71,7 @@ class TranslatedFiles:
             [(most, _)] = Counter(one.owner for one in self._kept.values()).most_common(1)
             self._remove(next(key for key, one in self._kept.items() if one.owner == most))
         key = secrets.token_urlsafe(24) + PurePath(name).suffix.lower()
-        file = TemporaryFile(prefix="glassformer-")  # noqa: SIM115  (open as long as it is kept)
+        file = TemporaryFile(prefix="glassformer-")  # noqa: SIM115  (stays open while the file is kept)
         file.write(data)
         self._kept[key] = _Kept(owner, name, monotonic() + self.life, file)
         return key

@@ -102,7 +102,7 @@ def _file(value: object, field: ValidationInfo) -> UploadFile:
     return value
 
 
-# We check each field ourselves, to answer in LibreTranslate's exact words; pydantic only describes the fields.
+# We check each field ourselves so that errors have LibreTranslate's exact words; pydantic only documents the fields.
 AskedTexts = Annotated[
     str | list[str],
     SkipValidation,
@@ -417,7 +417,7 @@ async def _download_file(service: Service, request: Request) -> Response:
     if found is None:
         raise RequestError(404, "Invalid filename")
     name, data = found
-    # RFC 6266: a name with special characters is given in the extended form.
+    # RFC 6266: names with special characters use the extended form.
     written = quote(name, errors="replace")
     field = f'filename="{name}"' if written == name else f"filename*=UTF-8''{written}"
     headers = {"Content-Disposition": f"attachment; {field}", "X-Content-Type-Options": "nosniff"}

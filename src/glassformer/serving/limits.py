@@ -58,7 +58,7 @@ class Rates:
         self._item: RateLimitItem | None = None
         if not rate:
             return
-        # imported here, because it slows the start by a twentieth, and most services have no rate
+        # Imported here because it adds a twentieth to the start-up time, and most services set no rate.
         from limits import parse
         from limits.storage import MemoryStorage
         from limits.strategies import MovingWindowRateLimiter
@@ -116,7 +116,7 @@ class Keys:
                     stamp,
                 )
         except (OSError, UnicodeDecodeError, DataError):
-            if self._stamp is None:  # an error at the start only: later, the keys that were read before stay valid
+            if self._stamp is None:  # only an error at start-up: later, the keys that were read before remain valid
                 raise
 
     def _entry(self, number: int, line: str) -> tuple[str, str]:
@@ -133,8 +133,9 @@ def add_key(path: Path, name: str) -> str:
     """Add a new key under a name to a file of keys; return the key, which the file does not show."""
     if not name.strip() or any(character in name for character in "\t\r\n"):
         raise ConfigError(f"--new-key: expected a name in one line, got {quoted(name)}")
-    key = secrets.token_hex(24)  # hexadecimal, so that no key begins with "-" like an option
-    # Only a new file gets this mode: the user of the service may have to read a file that another user has written.
+    key = secrets.token_hex(24)  # hexadecimal, because a key that begins with "-" would look like an option
+    # The mode only applies to a new file: an existing one keeps its mode, because the service's user may have to read a
+    # file that another user has written.
     with open(path, "a+", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
         file.seek(0)
         before = file.read()

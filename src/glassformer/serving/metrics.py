@@ -15,7 +15,7 @@ class Counters:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        # The children of each counter are looked up once: `labels` takes longer than counting.
+        # Each counter is looked up by its labels once, because `labels` takes longer than counting.
         requests = Counter("glassformer_requests", "Answered requests.", ["endpoint", "status"], registry=registry)
         self._requests = cache(requests.labels)
         seconds = Histogram(

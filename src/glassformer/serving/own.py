@@ -235,7 +235,7 @@ async def _translate(service: Service, request: Request) -> Response:
     With stream, the answer is a stream of server-sent events: translation (a whole text, with its index), and end.
     """
     given = await json_object(service, request)
-    # name one field, where pydantic would describe each
+    # Report unknown fields in one message; pydantic would list each of them.
     if unknown := given.keys() - TranslateRequest.model_fields.keys():
         raise RequestError(400, f"{shortened(min(unknown))}: extra inputs are not permitted")
     try:
@@ -311,7 +311,7 @@ async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Pa
         for done in asyncio.as_completed(tasks):
             yield _event("translation", await done)
         yield _event("end", {})
-    finally:  # the client may have gone away
+    finally:  # also runs if the client has disconnected
         for task in tasks:
             task.cancel()
 

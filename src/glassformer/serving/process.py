@@ -57,7 +57,7 @@ class AskedGlossary:
     terms: tuple[tuple[str, str], ...]
 
 
-@lru_cache(maxsize=8)  # the batches of a request share its glossary
+@lru_cache(maxsize=8)  # the batches of a request have the same glossary
 def _glossary(terms: tuple[tuple[str, str], ...]) -> Glossary:
     return Glossary.of(dict(terms))
 
@@ -71,7 +71,7 @@ class LoadedTranslator:
     @cached_property
     def translator(self) -> Translator:
         """The translator; loading it raises the errors of `Translator.load`."""
-        keep_memory()  # otherwise each large batch would return its memory, and the next one request it again
+        keep_memory()  # otherwise each large batch would release its memory, and the next one would request it again
         return Translator.load(self.folder, **self.how)
 
     def __call__(self, texts: Sequence[str], options: Options) -> list[Translation]:
@@ -138,7 +138,7 @@ class ModelProcess:
             self._requests -= 1
             for one in asked:
                 one.answer.cancel()
-            if any(one.answer.cancelled() for one in asked):  # texts of a client that went away leave the queue
+            if any(one.answer.cancelled() for one in asked):  # remove texts whose client has disconnected
                 self._waiting = deque(one for one in self._waiting if not one.answer.done())
                 self._queue.set(len(self._waiting))
 
@@ -167,12 +167,12 @@ class ModelProcess:
                 await asyncio.sleep(min(0.25 * 2**deaths, LONGEST_PAUSE))
 
     async def _serve(self, worker: _Worker) -> None:
-        has_company = False  # a single client need not wait for others
+        has_company = False  # with a single client, there is no reason to wait for more texts
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
                     await self._arrived.wait()
-            if not worker.is_alive:  # the process died while idle, so no text is refused
+            if not worker.is_alive:  # the process died while idle, so no text has to be refused
                 raise _EndedError(worker.end)
             if not self._arrived.is_set():
                 continue
@@ -190,7 +190,7 @@ class ModelProcess:
         options, count = None, 0
         while self._waiting and count < MOST_TEXTS:
             one = self._waiting.popleft()
-            if one.answer.done():  # its client went away
+            if one.answer.done():  # the client has disconnected
                 continue
             if options in (None, one.options):
                 if not count:
@@ -223,7 +223,7 @@ class ModelProcess:
         worker = self._worker
         assert worker is not None
         try:
-            # After this time, no client waits for the batch any more.
+            # After this time, no client is still waiting for the batch.
             async with asyncio.timeout(self.limits.seconds if self.is_ready else None):
                 return await asyncio.to_thread(worker.ask, texts, options)
         except GlassformerError:

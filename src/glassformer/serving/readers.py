@@ -51,7 +51,7 @@ class Readers:
                     self.log.write(event="process ended", process="reader", reason=worker.end)
                     raise busy("a text could not be read: try again in a moment, or with less text") from None
                 raise
-            finally:  # if the request was given up, nobody waits for the process any more
+            finally:  # if the request was abandoned, nobody waits for the process any more
                 if is_asked:
                     worker.__exit__()
                 else:

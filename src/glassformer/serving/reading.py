@@ -60,7 +60,7 @@ def decoded_json(body: bytes) -> dict[str, Any]:
     Raises:
         RequestError: the body holds anything else, or too many values.
     """
-    # garbage collection would visit all values again and again, which takes three times as long as reading them
+    # Garbage collection would traverse all values repeatedly, which takes three times as long as reading them.
     gc.disable()
     try:
         text = body.decode(json.detect_encoding(body), "surrogatepass")
@@ -91,10 +91,11 @@ _JSON = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
 
 def _check_values(text: str) -> None:
     """Check that JSON has not too many values, before these are read, which takes a second for a million."""
-    if _marks(text) <= MOST_VALUES:  # a quick bound, which also counts the marks inside texts
+    if _marks(text) <= MOST_VALUES:  # a quick upper bound, which also counts marks inside texts
         return
-    quoted = text.replace("\\\\", "").replace('\\"', "")  # the remaining quotes begin or end a text
-    has_too_many = quoted.count('"') > 4 * (MOST_VALUES + 1)  # a value and its name have four quotes
+    quoted = text.replace("\\\\", "").replace('\\"', "")  # the remaining quotes are those around texts
+    # each value has at most four quotes: two of its own and two of its name
+    has_too_many = quoted.count('"') > 4 * (MOST_VALUES + 1)
     if has_too_many or _marks("".join(quoted.split('"')[::2])) > MOST_VALUES + 1:
         raise RequestError(400, f"Invalid request: expected at most {MOST_VALUES} values")
 

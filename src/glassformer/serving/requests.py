@@ -45,7 +45,7 @@ class LimitedBodies:
 
         async def limited() -> Message:
             nonlocal size, is_whole
-            if is_whole:  # only an empty message can follow, or the news that the client went away
+            if is_whole:  # only an empty message or a disconnection can follow
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):
@@ -66,7 +66,7 @@ class LimitedBodies:
         async def closing(message: Message) -> None:
             if message["type"] == "http.response.start" and not is_whole:
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
-                await asyncio.sleep(0)  # the rest of the body may have ended the connection meanwhile
+                await asyncio.sleep(0)  # while the rest of the body was read, the connection may have ended
             await send(message)
 
         try:
@@ -120,7 +120,7 @@ async def _parts(request: Request) -> list[tuple[str, Any]]:
         return (await request.form(max_fields=MOST_FIELDS, max_files=1)).multi_items()
     except (RequestError, ClientDisconnect):
         raise
-    except Exception as error:  # python-multipart and Starlette raise several kinds
+    except Exception as error:  # python-multipart and Starlette raise exceptions of several types
         raise RequestError(400, "Invalid request: the form cannot be read") from error
 
 

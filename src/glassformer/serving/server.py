@@ -38,7 +38,7 @@ def listen(
     """
     config = uvicorn.Config(
         app,
-        # uses h11, because httptools loses the body of a request that offers HTTP/2, such as Java's
+        # The parser is h11: httptools loses the body of a request that offers HTTP/2, as Java's client does.
         http=BoundedProtocol,
         ws="none",
         loop="asyncio",
@@ -48,7 +48,7 @@ def listen(
         backlog=BACKLOG,
         timeout_keep_alive=max(1, round(limits.body_seconds)),
         timeout_graceful_shutdown=math.ceil(limits.seconds) + STOP_SECONDS,
-        proxy_headers=False,  # see `BehindProxies`
+        proxy_headers=False,  # `BehindProxies` handles them
     )
     server = uvicorn.Server(config)
     with _socket(host, port, limits) as found, _stopped_by_signals(server):
@@ -91,7 +91,7 @@ def _socket(host: str, port: int, limits: Limits) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # where available, end connections whose clients do not read their answers
+        # Where the system supports it, close connections whose clients do not read their answers.
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * limits.seconds))
         found.bind(address)

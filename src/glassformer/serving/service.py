@@ -167,7 +167,7 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _end_when_gone(request: Request, stay: asyncio.Timeout) -> None:
-    # the body has been read, so only the end of the connection can come
+    # The body has been read, so the next message can only be a disconnection.
     while (await request.receive())["type"] != "http.disconnect":
         pass
     stay.reschedule(0)

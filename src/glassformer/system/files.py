@@ -111,7 +111,7 @@ def check_regular(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        return  # opening the file reports what is missing
+        return  # opening the file later reports what is missing
     except (OSError, ValueError) as error:
         raise CheckpointError(f"cannot read {path}: {_reason(error)}; copy the file again") from error
     if not stat.S_ISREG(mode):

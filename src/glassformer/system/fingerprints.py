@@ -35,7 +35,7 @@ class Fingerprint:
             OSError: the file is missing or cannot be read.
         """
         check_regular(path)
-        state = _state(path)  # taken before hashing, so that a change meanwhile is noticed next time
+        state = _state(path)  # taken before hashing, so that a change during hashing is noticed next time
         if known and known == cls(hash=known.hash, **state):
             return known
         if known and known.size != state["size"]:

@@ -64,7 +64,7 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
 
 def _remove_if_empty(folders: list[Path]) -> None:
     """Remove the first of `folders` if it contains only a lock, and then its parents, the others, if they are empty."""
-    with suppress(OSError):  # the folder may have moved, or another run may use a parent
+    with suppress(OSError):  # the folder may have been moved, or another run may be using a parent folder
         if folders and [path.name for path in folders[0].iterdir()] == [LOCK]:
             (folders[0] / LOCK).unlink()
             for folder in folders:
@@ -80,5 +80,5 @@ def _holder(folder: Path) -> str:
     try:
         holder = json.loads((folder / _HOLDER).read_text())
         return f"process {holder['process']} on {holder['host']}, since {holder['since']},"
-    except (OSError, ValueError, KeyError, TypeError):  # the holder is just starting or ending
+    except (OSError, ValueError, KeyError, TypeError):  # the process that holds the lock is just starting or ending
         return "another process"

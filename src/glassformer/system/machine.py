@@ -64,7 +64,7 @@ def device_of(name: str, setting: str = "device") -> "torch.device":
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
-    except (AssertionError, RuntimeError) as error:  # PyTorch asserts that it was built with CUDA
+    except (AssertionError, RuntimeError) as error:  # if PyTorch was built without CUDA, an assertion fails
         reason = str(error).partition("\n")[0].partition(". ")[0]
         raise ConfigError(
             f'{setting}: expected "auto", "cpu", "cuda" or another device of the installed PyTorch, got {quoted(name)} '

@@ -63,7 +63,8 @@ def _in_order(
     waiting: deque[Future[Result]] = deque()
     with ExitStack() as stack:
         last = stack.enter_context(ExitStack())
-        some = stack.enter_context(workers)  # workers end before the threads, which wait for them
+        # entered last, so that the workers end before the threads that wait for them
+        some = stack.enter_context(workers)
         threads = last.enter_context(ThreadPoolExecutor(len(some)))
         idle: SimpleQueue[Worker[[Item], Result]] = SimpleQueue()
         for worker in some:
@@ -71,7 +72,7 @@ def _in_order(
         try:
             for item in items:
                 waiting.append(threads.submit(_ask, idle, item))
-                if len(waiting) > 2 * len(some):  # keeps all workers busy, but bounds the memory
+                if len(waiting) > 2 * len(some):  # enough to keep all workers busy, and a bound on the memory
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -40,7 +40,8 @@ class Worker(Generic[P, Result]):
         """
         self._doing, self._without, self._resumes = doing, without, resumes
         self._has_failed = False
-        # A separate session, so that a terminal's Ctrl-C does not reach the worker, even before it ignores the signal.
+        # A session of its own, so that a terminal's Ctrl-C does not reach the worker before the worker can ignore the
+        # signal.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -58,7 +59,7 @@ class Worker(Generic[P, Result]):
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # unflushed output can no longer be delivered
+            with suppress(OSError):  # the pipe may be closed, so that unflushed output is lost
                 _pipe(pipe).close()
 
     @property
@@ -84,7 +85,7 @@ class Worker(Generic[P, Result]):
             pickle.dump((arguments, options), _pipe(self._process.stdin), protocol=5)
             _pipe(self._process.stdin).flush()
             answer: Result | Exception = pickle.load(_pipe(self._process.stdout))
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: a closed pipe
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: the pipe is closed
             self._has_failed = True
             raise DataError(
                 f"a process that {self._doing} was killed, perhaps for lack of memory: run the same command again"
@@ -98,10 +99,11 @@ class Worker(Generic[P, Result]):
 
 def answer_questions() -> None:
     """Run the program of a worker: answer questions until the input ends."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to all processes, but only the main program handles them
+    # every process receives these signals, but only the main program must handle them
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # keep printed text out of the answers
+    os.dup2(2, 1)  # printed text goes to stderr, because stdout carries the answers
     with suppress(EOFError, pickle.UnpicklingError, BrokenPipeError):  # the main program has ended
         function = pickle.load(sys.stdin.buffer)
         while True:
@@ -113,7 +115,7 @@ def answer_questions() -> None:
 def _answer(function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object]) -> object:
     try:
         return function(*arguments, **options)
-    except Exception as error:  # raised by the main program
+    except Exception as error:  # sent back, and raised by the main program
         return error
 
 

@@ -130,7 +130,7 @@ class RemoteStorage:
     def __init__(self, place: str) -> None:
         self.place = place
         self._files, self._folder = _file_system(place)
-        self._made = set[str]()  # asking whether a folder exists costs a request
+        self._made = set[str]()  # caches the folders that exist, because each check costs a request
 
     def names(self, folder: str) -> set[str]:
         """Return the names of the files in one of its folders; none if the folder does not exist."""
@@ -225,5 +225,5 @@ def using(where: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise CheckpointError(f"{where} does not exist; correct its URL") from error
-    except Exception as error:  # file systems have errors of their own, such as missing credentials
+    except Exception as error:  # file systems raise their own exceptions, for example if credentials are missing
         raise CheckpointError(f"cannot use {where}: {error}; see the documentation of its file system") from error

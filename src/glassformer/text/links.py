@@ -110,7 +110,7 @@ def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
     They are empty for tokens outside all words; and for all, if the tokenizer's normalisation joins or splits words.
     """
     tokens = tokenizer.split(text)
-    before = len(tokenizer.encode(text)) - len(tokens)  # 1 for tokenizers that put `<bos>` first
+    before = len(tokenizer.encode(text)) - len(tokens)  # 1 if the tokenizer puts `<bos>` first
     found, count = _words_of_tokens(tokenizer.join, tokens)
     return [*[range(0)] * before, *(found if count == len(word_spans(text)) else [range(0)] * len(tokens))]
 
@@ -149,7 +149,8 @@ def link_words(
     of_source, sources = _distinct(membership(source_words, len(source_spans)))
     of_target, targets = _distinct(membership(target_words, len(target_spans)))
     rows = np.array([row[: len(source_words)] for row in weights], np.float32).reshape(len(target_words), -1)
-    with np.errstate(invalid="ignore"):  # all numbers are finite; BLAS may compute in unused lanes of its vectors
+    # all numbers are finite, but BLAS may compute with garbage in unused vector lanes
+    with np.errstate(invalid="ignore"):
         sums = of_target.T @ rows @ of_source[: rows.shape[1]]
     if not sums.any():
         return ()
@@ -199,7 +200,7 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
 
     scores = np.log(sums / (sums.sum(0) + SHARED) + LEAST)
     places = np.arange(sums.shape[1])
-    # penalties for jumping from the row's word to the column's
+    # Penalties for jumps from the word of the row to the word of the column.
     jumps = -JUMP * np.log1p(np.abs(places - places[:, None] - 1))
     best, previous = scores[0], list[Any]()
     for row in scores[1:]:
@@ -216,7 +217,7 @@ def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) ->
     """Return the words of the joined tokens that each token has letters of, and the number of words."""
     text = join(tokens)
     ends = list(accumulate(end - begin for begin, end in word_spans(text)))
-    # Until all bytes of a letter are there, they can count as several letters.
+    # The bytes of an incomplete letter may be counted as several letters.
     letters = [*accumulate((_letters(join(tokens[:end])) for end in range(len(tokens), 0, -1)), min), 0][::-1]
     found = (
         range(bisect_right(ends, first), bisect_left(ends, last) + 1) if first < last else range(0)

@@ -50,7 +50,7 @@ class LookupTokenizer(ABC):
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of the text's tokens, without `<eos>`; unknown tokens are `<unk>`."""
-        # If a text contains the letters "<eos>", they must not become the special token: they are encoded as <unk>.
+        # The letters "<eos>" in a text must not become the special token, so they are encoded as <unk>.
         ids = [max(self._id(token), UNK_ID) for token in self.split(text)]
         return [BOS_ID, *ids] if self.with_bos else ids
 

@@ -66,7 +66,7 @@ class MarianTokenizer:
         if len(ids) < len(self._tokens):
             twice = next(token for id, token in enumerate(self._tokens) if ids[token] != id)
             raise VocabularyError(f"a vocabulary holds each token once, got {quoted(twice)} more than once")
-        # Special tokens are left out, so that no text can contain them.
+        # Special tokens are excluded, so that no text can produce them.
         self._ids = {token: id for token, id in ids.items() if id > UNK_ID}
         self._processor = load_processor(model)
         self._joiner = load_processor(decoder) if decoder else self._processor
@@ -206,7 +206,7 @@ class MarianTokenizer:
             "cutter": {
                 "kind": _KINDS[cutter.kind],
                 "pieces": list(pieces),
-                # Nine digits distinguish any two float32 numbers.
+                # Nine digits are enough to distinguish any two float32 numbers.
                 "scores": [float(f"{score:.9g}") for score, _ in pieces.values()],
                 "types": [type for _, type in pieces.values()],
                 "characters": b64encode(cutter.characters).decode(),

@@ -22,5 +22,5 @@ def is_normal(text: str) -> bool:
     The check is quick and may also return False for such a text. To check many texts together, join them with single
     spaces: if the joined text is normal, each text is.
     """
-    # Among white space and surrogates, `str.isprintable` accepts only the plain space.
+    # `str.isprintable` is false for surrogates and for all white space except the plain space.
     return text.isprintable() and "  " not in text and SPACE_MARK not in text and text == text.strip(" ")

@@ -100,7 +100,7 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
     that they stay two words, which have links of their own.
     """
     gaps = dict[Term, _Gap]()
-    cursor = start = taken = 0  # the text begins with spans up to `start`
+    cursor = start = taken = 0  # everything before `start` belongs to spans at the beginning of the text
     for term, following in zip(terms, [*(one.begin for one in terms[1:]), len(source)], strict=False):
         begin, end = term.begin, term.end
         while begin > cursor and _is_mark(source[begin - 1]) and not _is_elision(source, begin):
@@ -209,7 +209,7 @@ def _insertion(
     """
     words, (begin, end) = [*targets], wish.at
     after = bisect_left(words, (end, 0))
-    # nearest first: the term's own words, then the words before it
+    # `others` has the nearest words first: the term's own words, then the words before it.
     following, others = words[after:], words[:after][::-1]
     ahead, back = (
         next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)

@@ -41,7 +41,8 @@ MESSAGE = r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|sele
 """How plurals and selections of ICU begin."""
 
 KINDS = {
-    "token": "|".join(PLACEHOLDERS),  # protected, so that a token in a text is not mistaken for one of the model's
+    # protected, so that such letters in a text are not mistaken for the model's placeholder tokens
+    "token": "|".join(PLACEHOLDERS),
     "code": r"(?<![\w`])(?P<ticks>`{1,2}+)[^`\n]++(?P=ticks)(?![\w`])",
     "address": (
         r"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+-]{1,20}+://(?=[^\s<>\"'`().,:;!?])|(?:mailto|tel):(?=\w)|www\.(?=\w))"
@@ -55,7 +56,7 @@ KINDS = {
     ),
     "tag": r"</?(?:[A-Za-z][\w.:-]*+(?:\s[^<>]*+)?+|\d{1,9}+ ?)/?+>",
     "template": r"\{{2,3}+[^{}\n]*+\}{2,3}+|\{%[^%{\n]*+(?:(?:%(?!\})|\{(?!%))[^%{\n]*+)*+%\}",
-    "message": rf"{MESSAGE}|\{{\d++,choice,",  # a choice of Java is not translated at all
+    "message": rf"{MESSAGE}|\{{\d++,choice,",  # Java's choice formats are left untranslated
     "braces": r"\{[^{}\n]*+\}",
     "quoted": r"(?<!')'[{}]{1,3}+'(?!')",
     "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
@@ -65,7 +66,7 @@ KINDS = {
     "variable": r"%[A-Z][A-Z0-9_()]++%",
     "printf": (
         rf"(?<!\w)(?<!\d )%{_FORMAT}|%{_FORMAT}(?![a-zA-Z])|(?<=[a-zA-Z])%[sd]"
-        r"|(?<![\w%])%[a-zA-Z](?![a-zA-Z0-9])"  # a part of a date format, such as %d
+        r"|(?<![\w%])%[a-zA-Z](?![a-zA-Z0-9])"  # part of a date format, such as %d
     ),
     "qt": r"(?:(?<![\w%])|(?<=%\d)|(?<=%\d\d)|(?<=%L\d))%L?\d{1,2}(?!\d)",
     "dollar": (

@@ -99,6 +99,6 @@ def split_sentences(text: str, language: str) -> list[str]:
                 begin = cursor
             if is_last or not whole:  # otherwise the last sentence may continue in the next piece
                 cursor += len(rest)
-    except UnicodeEncodeError:  # half a surrogate pair is not text
+    except UnicodeEncodeError:  # the text contains an unpaired surrogate
         return [text]
     return [*found, text[begin:]] if begin < len(text) else found

@@ -11,7 +11,7 @@ from glassformer.system.protobuf import fields, float_of
 
 __all__ = ["SubwordModel", "read_subword_model"]
 
-# The types of pieces in ModelProto, and the types of models in TrainerSpec.
+# The types of pieces in sentencepiece's ModelProto, and the types of models in its TrainerSpec.
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 UNIGRAM, BPE = 1, 2
 
@@ -45,7 +45,7 @@ def read_subword_model(model: bytes) -> SubwordModel:
         ValueError: the bytes are not a Protocol Buffers message.
     """
     pieces: dict[str, tuple[float, int]] = {}
-    # fields 2, 3, 5: TrainerSpec, NormalizerSpec, the normaliser for joining
+    # Fields 2, 3 and 5 are TrainerSpec, NormalizerSpec and the normaliser for joining.
     parts: dict[int, dict[int, Any]] = {2: {}, 3: {}, 5: {}}
     for number, value in fields(model):
         if number == 1:

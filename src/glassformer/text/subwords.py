@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SentencePieceTokenizer", "check_characters", "load_processor"]
 
-# The same on every machine, because the last digits of a unigram model depend on the number of threads.
+# A fixed number on every machine, because the last digits of a unigram model depend on it.
 THREADS = 2
 SENTENCEPIECE_SUFFIX = ".model"
-# sentencepiece skips longer lines silently; its default limit is 4192 bytes.
+# sentencepiece silently skips longer lines, and its default limit is 4192 bytes.
 LONGEST_SENTENCE = 2**30
 ERRORS_ONLY = 2
 LOOKED_AT_TOGETHER = 32
-# Each normalisation rule other than "identity" changes one of these characters; the dummy prefix adds the first "▁".
+# Each normalisation rule except "identity" changes at least one of these characters. The first "▁" is the dummy prefix.
 TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 
 
@@ -68,7 +68,7 @@ class SentencePieceTokenizer:
         model, normal = BytesIO(), [normalise(line) for line in lines]
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=iter(normal),  # Ctrl-C inside a Python iterator would become a RuntimeError here
+                sentence_iterator=iter(normal),  # a Ctrl-C inside a Python iterator would become a RuntimeError here
                 model_writer=model,
                 model_type=kind,
                 vocab_size=vocab_size,
@@ -108,7 +108,7 @@ class SentencePieceTokenizer:
         Raises:
             DataError: a text holds half a surrogate pair, which is not a character.
         """
-        if len(texts) == 1:  # for a list, sentencepiece starts a thread, which takes longer than one text
+        if len(texts) == 1:  # for a list, sentencepiece starts a thread, which takes longer than encoding one text
             return [self.encode(texts[0])]
         ids: list[list[int]] = self._processor.encode(_all_checked(texts), num_threads=1)
         return ids
@@ -278,7 +278,7 @@ def _pieces(model: bytes) -> dict[str, Any]:
         )
     return {
         "tokens": [processor.id_to_piece(id) for id in ids],
-        # Nine digits distinguish any two float32 numbers.
+        # Nine digits are enough to distinguish any two float32 numbers.
         "scores": [float(f"{processor.get_score(id):.9g}") for id in ids],
         "types": types,
     }

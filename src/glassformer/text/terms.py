@@ -62,7 +62,7 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
         return []
     counts = Counter(one.form for one in written_forms(terms, output))
     wanted = Counter(term._replace(begin=0, end=0) for term in terms)
-    # Spans are looked up, because they have one form and a text may have thousands of them.
+    # Spans are looked up instead of compared, because they have one form and a text may contain thousands of them.
     fitting = {
         term: [
             form for form in (term.forms if term.kind == "span" else counts) if form in counts and suffices(form, term)
@@ -70,7 +70,7 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
         for term in wanted
     }
     uses = Counter(form for forms in fitting.values() for form in forms)
-    # Terms without a choice take their forms first; each other term prefers forms that no other term can use.
+    # Terms with only one possible form take it first; other terms prefer forms that no other term can use.
     ordered = sorted(wanted, key=lambda term: (term.kind != "span", len(fitting[term]), len(term.forms)))
     wrong = {term for term in ordered if not _take(counts, sorted(fitting[term], key=uses.__getitem__), wanted[term])}
     wrong |= {term for term in wanted if term.kind == "span" and any(counts[form] for form in fitting[term])}

@@ -224,7 +224,7 @@ class Checkpoints:
     def _put(self, temporary: Path, path: Path) -> None:
         """Give a complete checkpoint its name; until then, an old checkpoint of the same step stays."""
         if path.exists():
-            again = path.with_name(f"{path.name}-again")  # sorts after the old one, so `restore` chooses it
+            again = path.with_name(f"{path.name}-again")  # sorts after the earlier file, so that `restore` chooses it
             temporary.rename(again)
             self._drop(path)
             temporary = again
@@ -234,7 +234,7 @@ class Checkpoints:
         """Remove the leftovers of a killed process."""
         clear_temporaries(self.folder)
         for again in self.folder.glob("step-*-again"):
-            with suppress(OSError):  # if this fails, the checkpoint can be read under its temporary name
+            with suppress(OSError):  # without the new name, the checkpoint can still be read under its temporary one
                 self._put(again, again.with_name(again.name.removesuffix("-again")))
 
     def _drop_old(self, best_step: int) -> None:
@@ -242,7 +242,7 @@ class Checkpoints:
         lasting = [*(path for path in earlier if not _is_passing(path)), latest]
         best = [path for path in lasting if step_of(path) <= best_step]
         for path in {*earlier} - {*lasting[-self.keep :], *best[-1:]}:
-            with suppress(OSError):  # a surplus checkpoint does no harm, and the next call tries again
+            with suppress(OSError):  # a surplus checkpoint does no harm, and the next call tries again to delete it
                 self._drop(path)
 
     def _drop(self, path: Path) -> None:
@@ -269,7 +269,7 @@ def use_weights(checkpoint: Path, place: Path) -> None:
     def write(temporary: Path) -> None:
         temporary.unlink(missing_ok=True)
         try:
-            os.link(source, temporary)  # weights are never changed in place, so two names may share the file
+            os.link(source, temporary)  # weights are never changed in place, so two names may refer to one file
         except OSError:
             shutil.copyfile(source, temporary)
 
@@ -398,7 +398,7 @@ def _read_state(path: Path) -> TrainingState:
 def _is_passing(path: Path) -> bool:
     try:
         return bool(_read_object(path / _STATE).get("passing"))
-    except (OSError, ValueError):  # a CheckpointError is a ValueError
+    except (OSError, ValueError):  # ValueError includes CheckpointError
         return False
 
 

@@ -93,7 +93,7 @@ class _Group(Ranks):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Leave the group; after an error, one rank says so."""
-        # All ranks meet a divergence, so rank 0 reports it; of other errors, the first rank that fails.
+        # All ranks notice a divergence, so rank 0 reports it. Any other error is reported by the first rank that fails.
         speaks = self.leads if isinstance(error, DivergenceError) else error is None or self._speaks()
         with suppress(RuntimeError):
             dist.destroy_process_group()
@@ -116,7 +116,7 @@ class _Group(Ranks):
         self,
         model: Transformer,
         config: TrainingConfig,
-        optimiser: Optimizer,  # noqa: ARG002 – local ranks share its products
+        optimiser: Optimizer,  # noqa: ARG002 – used by local ranks, which share the optimiser's products
     ) -> Iterator[AddGradients]:
         share = Share(model, config, self.number)
         with self._collective():
@@ -132,7 +132,7 @@ class _Group(Ranks):
 
     def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
         told = torch.tensor([seconds if self.leads else 0.0, stop], dtype=torch.float64)
-        with self._collective():  # one collective instead of two, because its latency counts in small models
+        with self._collective():  # one collective instead of two, because latency matters for small models
             dist.all_reduce(told)
         return float(told[0]), bool(told[1])
 
@@ -174,7 +174,7 @@ class _Group(Ranks):
         done = threading.Event()
 
         def beat() -> None:
-            with suppress(RuntimeError):  # the next collective raises the error again
+            with suppress(RuntimeError):  # the next collective will raise the error again
                 while not done.wait(self._timeout / BEATS):
                     _send(None)
 
@@ -209,7 +209,7 @@ class _Group(Ranks):
         """Return True for the first rank that asks, so that a failure is reported once."""
         try:
             return int(self._store.add("spoken", 1)) == 1
-        except RuntimeError:  # the store is gone, together with the machine that had it
+        except RuntimeError:  # the store was on a machine that is gone
             return True
 
 

@@ -66,7 +66,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
         _placed(ids, device) for ids in (batch.source, batch.target_input, batch.target_output)
     )
     real = target_output != model.config.pad_id
-    if r_drop:  # both passes in one batch of twice the rows: dropout draws anew for each row
+    if r_drop:  # both passes in one batch with every row twice; dropout differs from row to row
         source, target_input = source.repeat(2, 1), target_input.repeat(2, 1)
     output = model.decoder_output(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
@@ -80,7 +80,7 @@ def _placed(array: Shaped[np.ndarray, "*N"], device: torch.device) -> Shaped[Ten
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-# A rank's share
+# The share of one rank
 
 
 class Share:

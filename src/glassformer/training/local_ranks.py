@@ -114,7 +114,7 @@ class _LocalRanks:
             self._threads = stack.enter_context(ThreadPoolExecutor(self._count))
             for joined in self._ask("join", [()] * len(others)):
                 joined.result()
-            path.unlink()  # the mappings outlive the file
+            path.unlink()  # the processes keep their mappings of the deleted file
             self._stack = stack.pop_all()
         return self
 

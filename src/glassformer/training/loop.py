@@ -112,7 +112,7 @@ def steps(
         updates = _updates(examples, config, seed, state, resample)
         ending = _ending(config, state, stopped=False)
         training.check_weights()
-        # If a run was stopped while a validation was due, it resumes with that validation.
+        # If a run was stopped before a due validation, it resumes with the validation.
         validation_due = bool(valid) and _due(state.step, config.validate_every) and state.validated < state.step
         while not ending or validation_due:
             if not validation_due:
@@ -156,7 +156,8 @@ def _updates(
     while True:
         begun, epoch = time.perf_counter(), after.epoch
         chosen: list[Batch] = []
-        while len(chosen) < config.accumulate and after.epoch == epoch:  # the last update of an epoch may be smaller
+        # the last update of an epoch may have fewer batches
+        while len(chosen) < config.accumulate and after.epoch == epoch:
             batch, after = next(coming)
             chosen.append(batch)
         yield chosen, after, time.perf_counter() - begun
@@ -242,7 +243,8 @@ class _Training:
         wait = checkpoints.wait if checkpoints else list
         if due or ending:
             self.check_weights()
-            yield from _written(self.ranks.decide(wait))  # writing a new checkpoint may delete an older one
+            # finish writing first, because writing a new checkpoint may delete an older one
+            yield from _written(self.ranks.decide(wait))
             if checkpoints:
                 passing = ending == "stopped" and not due
                 checkpoints.begin(self.model, self.optimiser, self.state, self.average, passing=passing)

@@ -63,7 +63,8 @@ def smoothed_cross_entropy(
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
     arguments = hidden, weight, bias, target, smoothing, r_drop, _product_dtype(hidden)
-    with torch.autocast(hidden.device.type, enabled=False):  # the dtypes are chosen here; autocast's softmax is float32
+    # the code below chooses its dtypes; autocast would compute the softmax in float32
+    with torch.autocast(hidden.device.type, enabled=False):
         sums: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
     return Loss(*sums)
 
@@ -91,7 +92,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         hidden_grad = torch.empty_like(rows) if any(ctx.needs_input_grad) else None
         weight_grad = None
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=precise)
-        # The mean of a row's logits is the row's product with mean_entry, (D,), plus mean_bias.
+        # The mean of the logits of a row is row · mean_entry + mean_bias; mean_entry is (D,).
         mean_entry = matrix.mean(0, dtype=precise)
         mean_bias = 0.0 if added is None else added.mean(dtype=precise)
         means = (rows.to(precise) @ mean_entry + mean_bias)[..., None]  # (passes, N, 1)
@@ -106,16 +107,17 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             plain += losses.plain
             if hidden_grad is not None:
                 hidden_grad[:, part] = linear(grad, matrix.t()).view(passes, -1, hidden.shape[1])
-                more = transposed_product(grad, chunk)  # (V, D), in whichever layout is fastest
+                more = transposed_product(grad, chunk)  # (V, D), in the memory layout that is faster
                 weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
                 if bias_grad is not None:
                     bias_grad += grad.sum(0, dtype=precise)
-            del logits, grad  # freed now, so that the next ones reuse their place in the processor's cache
+            del logits, grad  # freed now, so that the next ones reuse the same part of the processor's cache
         if hidden_grad is not None:
-            # The gradient of the smoothing share of all entries, subtracted once instead of from each probability.
+            # The smoothing share of the gradient is the same for all entries: it is subtracted once instead of from
+            # each probability.
             share = torch.tensor(smoothing / passes, dtype=precise)
             hidden_grad -= share * mean_entry
-            if weight_grad is None:  # no rows
+            if weight_grad is None:  # there were no rows
                 weight_grad = torch.zeros_like(weight, dtype=precise)
             weight_grad -= (share / vocabulary * rows.to(precise)).sum((0, 1))
             if bias_grad is not None:
@@ -153,7 +155,7 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop:
     smoothed = (log_total.sum() - ((1 - smoothing) * correct).sum()) / passes
     apart: Tensor | float = 0.0
     if r_drop:
-        ratio = torch.sub(*logits.to(precise).chunk(2)) - torch.sub(*log_total.chunk(2))  # log(p/q) of the passes
+        ratio = torch.sub(*logits.to(precise).chunk(2)) - torch.sub(*log_total.chunk(2))  # log(p/q) of the two passes
         divergence, apart = _divergence(probs.view(2, *ratio.shape), ratio)
         smoothed, apart = smoothed + r_drop / 4 * divergence, r_drop / 4 * apart.flatten(0, 1)
     probs.scatter_(1, reference, ((correct - log_total).exp() - (1 - smoothing)).to(probs.dtype))
@@ -168,7 +170,7 @@ def _divergence(probs: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
     `ratio` is log(p/q), (rows, V).
     """
     ratios = torch.stack([ratio, -ratio])
-    divergence = (probs * ratios).sum(-1, keepdim=True)  # (2, rows, 1), each from the other
+    divergence = (probs * ratios).sum(-1, keepdim=True)  # (2, rows, 1): the divergence of each pass from the other
     return divergence.sum(), probs * (ratios - divergence) + probs - probs.flip(0)
 
 

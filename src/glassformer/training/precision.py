@@ -50,7 +50,7 @@ def matrix_speed(
     The precision must not be "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    # No random matrices: a measurement before training must not change the random numbers of training.
+    # Not random, because measuring before training must not change the random numbers that training draws.
     left, weight = (torch.ones(2048, 1024, dtype=dtype, device=device) for _ in range(2))
     flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
     with torch.no_grad(), using_threads(threads or torch.get_num_threads()):

@@ -92,12 +92,13 @@ def _shared(dtype: torch.dtype, size: int) -> Sum:
     try:
         dist.broadcast_object_list(told)
         path = told[0]
-        numbers = mapped(path, rows, dtype) if path is not None and path.exists() else None  # None on other machines
+        # on other machines, the path does not exist
+        numbers = mapped(path, rows, dtype) if path is not None and path.exists() else None
         everywhere = torch.tensor(numbers is not None, dtype=torch.int32)
         dist.all_reduce(everywhere, dist.ReduceOp.MIN)
     finally:
         if dist.get_rank() == 0 and told[0] is not None:
-            told[0].unlink()  # the mappings outlive the file
+            told[0].unlink()  # the processes keep their mappings of the deleted file
     if numbers is None or not everywhere:
         return AllReduce(torch.empty(0, dtype=dtype), size)
     return _SharedMemory(numbers)
@@ -115,7 +116,8 @@ def file_in_memory(size: int) -> Path | None:
         return None
     file, path = tempfile.mkstemp(prefix="glassformer-", dir=MEMORY)
     try:
-        os.posix_fallocate(file, 0, size)  # otherwise, a process that writes to it would be killed if memory is short
+        # reserves the memory now; otherwise, a process that writes to it later would be killed if memory ran out
+        os.posix_fallocate(file, 0, size)
     except OSError:
         Path(path).unlink()
         return None

@@ -102,7 +102,8 @@ class TermKeeper:
         for place in texts:
             by_prefix[self.request.prefixes[place]].append(place)
         for prefix, places in by_prefix.items():
-            # With a prefix, the output of the rest may need more room than the source of the rest allows.
+            # If the text has a forced prefix, the rest of its output may need more room than the rest of its source
+            # allows.
             room = len(self.tokenizer.encode(prefix)) if prefix else 0
             longer = self.request.search.settings.extra_length + room
             asked = self.request.within(extra_length=longer)._replace(
@@ -130,7 +131,7 @@ class TermKeeper:
     def _arranged(self, place: int, one: Translation, rest: Stripped) -> Translation:
         """Return the translation that an output and its alternatives become when terms are placed in them."""
         source, terms, begun = self.request.texts[place], self.terms[place], len(self._begun(place))
-        if one.status == "blank":  # nothing is left to be translated
+        if one.status == "blank":  # nothing is left to translate
             one = _unscored(self._begun(place))
         elif one.status not in TRANSLATED:
             return _kept(one, terms, "lost")

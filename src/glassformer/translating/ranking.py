@@ -60,7 +60,7 @@ class Ranking:
         proposals = []
         for read, job, several, more in zip(texts, jobs, found, others, strict=True):
             known: dict[str, Ids] = {}
-            for one in several:  # the same text may be cut into different tokens: its best output counts
+            for one in several:  # different tokens may spell the same text: keep its best output
                 text = next(own)
                 known.setdefault(read.restored(text)[0] if self.reader.has_placeholders else text, one.tokens)
             for text, in_target in more.items():

@@ -76,7 +76,8 @@ class Reader:
 
     def jobs(self, asked: Request) -> dict[Job, list[int]]:
         """Return each distinct job of a request that was read, with the indices of its texts."""
-        search, beginning = asked.search, cache(self.beginning)  # cached, because all texts may share one long prefix
+        # cached, because all texts may have the same long prefix
+        search, beginning = asked.search, cache(self.beginning)
         jobs: dict[Job, list[int]] = {}
         for place, sources in asked.sources.items():
             seed = search.settings.seed * 1_000_003 + asked.seeds[place] if search.sample else 0
@@ -133,7 +134,7 @@ class Reader:
 def _unknown(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
     """Return a text's tokens that are not in the vocabulary."""
     tokens, ids = tokenizer.split(text), tokenizer.encode(text)
-    of_tokens = ids[len(ids) - len(tokens) :]  # without the `<bos>` that some tokenizers put first
+    of_tokens = ids[len(ids) - len(tokens) :]  # drops the `<bos>` that some tokenizers put first
     return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
 
 

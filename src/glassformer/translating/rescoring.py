@@ -155,7 +155,7 @@ class Rescoring:
 
         features = self.features(pairs, [one.log_prob for one in own], [len(one.tokens) for one in own])
         weights = np.array(self.weights)
-        used = weights != 0  # a model of weight 0 may score a pair as −∞, and 0 · −∞ is not a number
+        used = weights != 0  # a model with weight 0 may score −∞, and 0 · −∞ is not a number
         scores: list[float] = (features[:, used] @ weights[used]).tolist()
         return scores
 

@@ -21,6 +21,6 @@ def restored(one: Translation, masked: Masked) -> Translation:
     if text == one.text and links == one.links and not one.alternatives:
         return one
     others = [restored(other, masked) for other in one.alternatives]
-    # Different outputs may now be the same text: two spans may be equal, and unused tokens are dropped.
+    # Different outputs may have become the same text: spans may be equal, and unused placeholder tokens are dropped.
     distinct = {other.text: other for other in reversed(others) if other.text != text}
     return replace(one, text=text, links=links, alternatives=tuple(reversed(distinct.values())))

@@ -94,7 +94,7 @@ class SecondSearches:
         drawn = once._replace(
             texts=[*once.texts] * DRAWN_OUTPUTS,
             prefixes=[*once.prefixes] * DRAWN_OUTPUTS,
-            # the same seeds for each text, whatever its place
+            # Each text gets the same seeds, wherever it is in the list.
             seeds=[number for number in range(DRAWN_OUTPUTS) for _ in places],
             search=replace(once.search, sample=True),
         )

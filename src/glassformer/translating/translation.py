@@ -117,4 +117,4 @@ def status_entry(line: int, one: Translation) -> str:
     why = f', "reasons": {json.dumps(one.reasons)}' if one.reasons else ""
     how = "".join(f', "{name}": "{value}"' for name in ("retry", "kept") if (value := getattr(one, name)))
     status = f'"status": "{one.status}"{why}{how}'
-    return f'{{"line": {line}, {status}}}\n'  # json.dumps of everything takes ten times as long
+    return f'{{"line": {line}, {status}}}\n'  # encoding the whole object with json.dumps takes ten times as long

@@ -132,7 +132,7 @@ def import_command(
         "--prefix": prefix,
     }
     of_ctranslate2 = {"--sentencepiece": sentencepiece, "--source-eos": source_eos}
-    items = read_items(corpus_of(pairs, None)) if pairs else None  # first, because importing may take long
+    items = read_items(corpus_of(pairs, None)) if pairs else None  # before the import, which may take long
     if is_argos(source):
         _leave_out(told | of_ctranslate2 | {"--set": overrides})
         imported = import_argos(source, run, languages=tags)

@@ -149,7 +149,7 @@ def _print(rows: Sequence[tuple[str, str]], speed: "Speed", of: str, unit: str) 
     console.print(f"\nwhere the time of {of} goes")
     console.print(_grid([_work_row(one) for one in speed.work]))
     console.print("\ntried")
-    for one in speed.trials:  # the remark is printed below the table, where it has more room
+    for one in speed.trials:  # remarks are printed below the table, where they have more room
         console.print(f"× {one.gain:<5.2f} {one.change}: {one.per_second:,.1f} {unit}", soft_wrap=True)
         console.print(f"        {one.remark}", soft_wrap=True, style="dim")
     console.print("\nwhat to change" if speed.advice else "\nno setting tried is faster by more than chance")

@@ -118,7 +118,8 @@ def translate_command(
     else:
         options: dict[str, Any] = {"n_best": n_best, "prefix": prefix, "sample": sample, "log_probs": n_best > 1}
         options |= {"links": links is not None, "glossary": terms}
-        if sample:  # pass these settings on only to be refused: sampling has no use for them
+        # the translator rejects these settings together with sampling, so pass them only if the user gave them
+        if sample:
             options |= {name: settings[name] for name in ("beam_size", "retry") if name in settings}
         results = translator.stream(lines, **options)
         outputs = _translations(_logged(results, links) if links else results, n_best)

@@ -22,10 +22,11 @@ SEPARATORS = {"\v": "U+000B", "\f": "U+000C", "\r": "CR", "\x85": "U+0085", "\u2
 
 _SPACES = np.zeros(256, bool)
 _SPACES[list(b" \t\v\f\r\x1c\x1d\x1e\x1f")] = True
-# First bytes of two- and three-byte white space (U+0085, U+00A0, U+1680, U+2000, …); other characters share them.
+# The first bytes of white space that takes two or three bytes (U+0085, U+00A0, U+1680, U+2000, …). Other characters
+# begin with the same bytes, so this is only a first filter.
 _SPACES[[0xC2, 0xE1, 0xE2, 0xE3]] = True
 
-# A prime per digit, so that different digits seldom have the same sum.
+# A different prime for each digit, so that lines with different digits rarely have the same sum.
 _DIGITS = np.array([100003, 199999, 400009, 799999, 1600033, 3200003, 6400013, 12799987, 25600013, 51200027], float)
 
 

@@ -341,7 +341,7 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _LengthRatio,
     _Copy,
     _Leakage,
-    _Duplicate,  # the last problem that drops pairs, because it examines only the remaining pairs
+    _Duplicate,  # comes last because it only examines the pairs that remain
     _Normalisation,
     _ByteOrderMarks,
     _LineSeparators,

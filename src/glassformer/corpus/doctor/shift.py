@@ -136,7 +136,7 @@ def _scores(waiting: "NDArray[np.float64]") -> "NDArray[np.float64]":
     scores = _length_scores(*waiting[:2])
     if waiting[2:].any():
         scores += _digit_scores(*waiting[2:])
-    # Some pairs fit no model, and a single pair must not decide.
+    # Some pairs fit no model, so the score of a single pair is limited.
     robust: NDArray[np.float64] = np.log(_OUTLIERS + (1.0 - _OUTLIERS) * np.exp(np.minimum(scores, _LARGEST_SCORE)))
     return robust
 

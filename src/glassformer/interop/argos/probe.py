@@ -51,7 +51,7 @@ def _answers(file: str, sources: list[str], targets: list[list[int]]) -> dict[st
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
-        # Argos makes its folders when it is imported, and reads its settings then: a beam of 1 is greedy search.
+        # Argos creates its folders and reads its settings when it is imported. A beam of 1 is greedy search.
         os.environ |= {f"XDG_{name}_HOME": f"{home}/{name}" for name in ("DATA", "CONFIG", "CACHE")}
         os.environ |= {"ARGOS_PACKAGES_DIR": f"{home}/packages", "ARGOS_BEAM_SIZE": "1"}
         answers = _answers(sys.argv[1], **json.load(sys.stdin))

@@ -101,7 +101,7 @@ def _unpack(source: Path, folder: Path) -> None:
                 with archive.open(info) as content, (folder / name).open("wb") as file:
                     shutil.copyfileobj(content, file)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError, struct.error) as error:
-        # RuntimeError: an encrypted file, or a kind of compression that zipfile does not know.
+        # RuntimeError: the file is encrypted, or zipfile does not know its compression method.
         raise CheckpointError(f"{source} is damaged: {shortened(str(error))}; download the package again") from error
     except OSError as error:
         raise CheckpointError(f"cannot unpack {source}: {error.strerror or error}; correct the path") from error

@@ -76,7 +76,7 @@ class CTranslate2Variable:
         Raises:
             CheckpointError: a number is not finite.
         """
-        with np.errstate(all="ignore"):  # the check below finds overflows
+        with np.errstate(all="ignore"):  # the check below reports overflows
             if self.kind == "bfloat16":
                 result = (self.numbers.astype(np.uint32) << 16).view(np.float32)
             else:
@@ -125,7 +125,7 @@ def read_binary(path: Path) -> CTranslate2Binary:
     try:
         data = np.asarray(np.memmap(path, np.uint8, "r"))
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error  # ValueError: an empty file
+        reason = error.strerror if isinstance(error, OSError) else error  # ValueError: the file is empty
         raise CheckpointError(f"cannot read {path}: {reason}; copy the file again") from error
     cursor = _Cursor(path, data)
     version, specification, revision = _versions(cursor)
@@ -141,7 +141,7 @@ def read_binary(path: Path) -> CTranslate2Binary:
         if alias in variables or name not in variables:
             raise cursor.damaged(f"{quoted(alias)} cannot be an alias of {quoted(name)}")
         variables[alias] = variables[name]
-        # CTranslate2 makes these two by itself.
+        # CTranslate2 itself adds the aliases of scales and zeros.
         variables |= {alias + end: variables[name + end] for end in ("_scale", "_zero") if name + end in variables}
     if left := cursor.left:
         raise cursor.damaged(f"expected its end, got {left:,} more bytes")
@@ -187,7 +187,7 @@ def _with_scale(cursor: "_Cursor", name: str, raw: Mapping[str, tuple[str, NDArr
     kind, numbers = raw[name]
     if (
         kind not in ("int8", "int16") or not numbers.ndim or "/" not in name
-    ):  # int8 outside all layers is text, such as a token
+    ):  # outside the layers, int8 holds text, such as a token
         return CTranslate2Variable(name, kind, numbers)
     missing = ("float32", np.asarray(INT16_SCALE)) if kind == "int16" else ("", np.empty(0))
     scale_kind, scale = raw.get(f"{name}_scale", missing)

@@ -49,7 +49,7 @@ _FORMER = {
     *(name for names in _ONCE.values() for name in names),
     *_TOKENS,
     *_FLAGS,
-    "with_relative_position",  # also known from the layers
+    "with_relative_position",  # the layers also reveal this
     "layernorm_embedding",
 }
 """Attributes of the whole model, which no part of it reads today."""

@@ -198,19 +198,20 @@ class CTranslate2Engine:
 
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
         """Start decoding a batch; return a future of the hypotheses of each job."""
-        are_limited = batch[0].is_limited  # the same for all jobs of a batch
+        are_limited = batch[0].is_limited  # all jobs of a batch agree on this
         results: list[Any] = self._translator.translate_batch(
             [self._source(job.sources) for job in batch],
             [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
             asynchronous=True,
             use_vmap=are_limited,
-            # CTranslate2 unites the candidates of a batch, and a beam depends on its candidates.
+            # CTranslate2 searches a batch with the union of its candidates, on which the result of a beam depends.
             max_batch_size=1 if are_limited and search.beam_size > 1 else 0,
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
             length_penalty=_exponent(search),
             max_input_length=0,
-            # `_ended` writes the last token, which is <eos> whatever the model predicts.
+            # CTranslate2 writes all tokens except the last: `_ended` appends it, and it is <eos> whatever the model
+            # predicts.
             max_decoding_length=max(1, *(job.max_length - 1 for job in batch)),
             min_decoding_length=0,
             return_end_token=True,
@@ -272,7 +273,7 @@ class CTranslate2Engine:
         """
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
-        # Read results in the order of starting, while the workers compute the rest.
+        # Results are read in the order in which the jobs were started, while the workers compute the rest.
         while waiting:
             place = next(iter(waiting))
             job, result = jobs[place], waiting.pop(place).result()
@@ -280,7 +281,8 @@ class CTranslate2Engine:
             if place not in again and _is_to_be_alone(job, written, search):
                 again.add(place)
                 never = self._never(among_candidates=job.is_limited)
-                [waiting[place]] = self._start([job], search, suppress_sequences=never)  # goes to the end of the queue
+                # the new job goes to the end of the queue
+                [waiting[place]] = self._start([job], search, suppress_sequences=never)
                 continue
             found[place] = _log_probs(job, written, result.scores, search)
             if search.beam_size > 1:
@@ -297,8 +299,8 @@ class CTranslate2Engine:
 
 def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
     """Return whether to decode a job again, alone: its outputs depend on its batch, or contain `<pad>` or `<bos>`."""
-    # The batch's length limit is the maximum over its jobs. Decoded alone, a beam ends at its own limit, max_length - 1
-    # tokens; its unfinished hypotheses then compete with those that finish at this step.
+    # The batch's length limit is the longest limit of its jobs. A job decoded alone ends at its own limit, after
+    # max_length - 1 tokens, where its unfinished hypotheses compete with those that finish at this step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
     return beyond or _has_strays(job, written, search) or any(PAD_ID in ids or BOS_ID in ids for ids in written)
 
@@ -338,7 +340,8 @@ def _check(jobs: Sequence[Job], search: Search, shortlist: int) -> None:
             f"decoding.shortlist: expected {expected}, got {search.settings.shortlist}; load or export the run with "
             "this setting, or choose the engine torch"
         )
-    if 0 < search.settings.shortlist <= 2 * search.beam_size:  # CTranslate2 would read candidates that do not exist
+    # with so few candidates, CTranslate2 would read beyond their end
+    if 0 < search.settings.shortlist <= 2 * search.beam_size:
         raise ConfigError(
             f"decoding.shortlist: expected more than 2 · beam_size = {2 * search.beam_size} with CTranslate2, got "
             f"{search.settings.shortlist}; raise it, or choose the engine torch"

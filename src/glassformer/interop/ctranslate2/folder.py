@@ -45,7 +45,7 @@ def read_ctranslate2(folder: Path) -> CTranslate2Folder:
     variables = with_todays_names(binary)
     unknown = config.get("unk_token")
     shared = _tokens(folder, "shared")
-    # source_1: the folder also has vocabularies of features
+    # "source_1": folders of models with source features have several vocabularies.
     source = shared or _tokens(folder, "source") or _tokens(folder, "source_1")
     target = shared or _tokens(folder, "target")
     for side, tokens in (("source", source), ("target", target)):
@@ -71,7 +71,7 @@ def _config(path: Path, binary: CTranslate2Binary) -> dict[str, Any]:
     config = read_any_json(path)
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: expected an object, got {quoted(config)}; copy it again")
-    # null marks a value that the folder lacks: the caller adds it to this file.
+    # null marks a value that the folder does not state, and that the user has to add to this file.
     return told | config | {name: value for name, value in told.items() if value is not None}
 
 
@@ -118,5 +118,6 @@ def _lines(path: Path) -> list[str]:
         lines = read_bytes(path).decode().removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise VocabularyError(f"{path} cannot be read: {error}; copy the file again") from error
-    # A token may end with a carriage return, unless all lines do (as CTranslate2 reads the file).
+    # A token may end with a carriage return. Only if all lines end with one does it belong to the line ends, as in
+    # CTranslate2.
     return [line[:-1] for line in lines] if all(line.endswith("\r") for line in lines) else lines

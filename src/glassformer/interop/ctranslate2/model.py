@@ -89,7 +89,7 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
-        pre_norm=True,  # only this specification has final norms; the next lines set the order
+        pre_norm=True,  # the only specification with final norms; the next lines set the real order
         no_final_norm=not config.final_norm,
         activation=specs.Activation[activation],
     )
@@ -167,7 +167,7 @@ def with_heads_in_order(
 ) -> "dict[str, NDArray[np.float32]]":
     """Return the weights with the heads of a layer's cross-attention in this order, which computes the same."""
     name = f"decoder.layers.{layer}.cross_attention"
-    widths = (config.d_k, config.d_k, config.d_v)  # the stored order of a head's query, key and value
+    widths = (config.d_k, config.d_k, config.d_v)  # the order in which a head's query, key and value are stored
     begins = (0, config.heads * config.d_k, 2 * config.heads * config.d_k)
     rows = [
         begin + head * width + place
@@ -196,7 +196,7 @@ def _align(spec: Any, alignment: Alignment) -> None:
 
 
 def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:
-    # The file holds a tied matrix once, under the first of its names in the model.
+    # A tied matrix is stored once, under the first of its names in the model.
     embedding.weight = _first(weights, f"{side}.tokens.weight", "source.tokens.weight")
     spec.scale_embeddings = True
     spec.position_encodings.encodings = (
@@ -208,7 +208,7 @@ def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig,
 
 def _self_attention(spec: Any, weights: Weights, name: str) -> None:
     _norm(spec.layer_norm, weights, f"{name}_residual.norm")
-    _linear(spec.linear[0], weights, f"{name}.input_projection")  # query, key and value side by side, as in our model
+    _linear(spec.linear[0], weights, f"{name}.input_projection")  # query, key and value in one matrix, as in our model
     _linear(spec.linear[1], weights, f"{name}.output_projection")
 
 

@@ -356,7 +356,7 @@ def _scale(variables: Variables, stack: str, d_model: int) -> float:
     if name not in variables:
         return 1.0
     value = attribute(variables, name, 1)
-    if variables[name].kind == "int8":  # a flag: whether the embeddings are scaled
+    if variables[name].kind == "int8":  # an int8 scalar is a flag: whether embeddings are scaled
         return 1.0 if value else 1 / root
     return 1.0 if math.isclose(value, root, rel_tol=1e-6) else value / root
 
@@ -395,8 +395,8 @@ def _table(variables: Variables, stack: str, d_model: int) -> Floats:
         return _found(variables, name, (variables[name].shape[0] if variables[name].shape else 0, d_model))
     if d_model % 2 or d_model < 4:
         raise ConfigError(f"{_MODEL}: expected {name}, because CTranslate2 has no positions of width {d_model} itself")
-    # `generate_sinusoidal_position_encoding` in CTranslate2's layers/common.cc: position 0 has angle 1, and the last
-    # wavelength is the longest.
+    # As `generate_sinusoidal_position_encoding` in CTranslate2's layers/common.cc: positions count from 1, and the
+    # longest wavelength is in the last dimension.
     rates = np.exp(-math.log(10000) / (d_model // 2 - 1) * np.arange(d_model // 2))
     angles = np.arange(1, POSITIONS + 1)[:, None] * rates
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)

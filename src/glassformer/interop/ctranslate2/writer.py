@@ -143,7 +143,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Path:
     if not _why_convert(bundle, folder):
         return folder
     with locked(folder.parent, on_wait=lambda: _log.info("waiting for the process that converts %s", bundle.folder)):
-        if reason := _why_convert(bundle, folder):  # another process may have converted it by now
+        if reason := _why_convert(bundle, folder):  # another process may have converted it in the meantime
             _log.warning(
                 "converting %s for CTranslate2 and verifying the result (%s); later calls reuse it",
                 bundle.folder,
@@ -190,7 +190,7 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
     if more := {path.name for path in folder.glob("*vocabulary*")} - files.keys():
         return f"{min(more)} was added"
     now = replace(export, files=files, run=of_run)
-    if now != export:  # a copy with the same content: store its times, so that its files are not hashed again
+    if now != export:  # the same content with new times: record these, so that the files are not hashed again
         with suppress(OSError):
             _write_export(now, folder)
     return ""
@@ -211,7 +211,7 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         (folder / VOCABULARY_MAP).write_text("".join(lines), encoding="utf-8", newline="\n")
         shortlist.save(folder / SHORTLIST)
     own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
-    if guards := Guards.load(bundle.folder):  # not among `own`, because an export may be calibrated again
+    if guards := Guards.load(bundle.folder):  # not among `own`, because guards may be calibrated again after an export
         guards.save(folder)
     export = Export(
         quantization=quantization,

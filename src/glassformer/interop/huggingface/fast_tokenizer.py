@@ -32,7 +32,7 @@ LEVELS = 6
 """How many parts are cut off at each end of a word; a regular expression cuts one."""
 CODE = re.compile(r">>.+<<")
 """The code of a target language, in the vocabulary of an imported model."""
-# The white space of `str.split`, and the mark; regular expression engines disagree about \s.
+# The white space of `str.split` plus SPACE_MARK, listed because regular expression engines disagree about \s.
 SPACES = f"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{SPACE_MARK}]+"
 
 
@@ -69,7 +69,7 @@ def _added(id: int, content: str) -> Steps:
 def _template(tokenizer: Tokenizer) -> Steps:
     """Return the step that adds `<eos>`, and `<bos>` if our tokenizer does."""
     before = [BOS_ID] * (isinstance(tokenizer, LookupTokenizer) and tokenizer.with_bos)
-    behind = [EOS_ID] * (tokenizer.eos_id == EOS_ID)  # the sources of some imported models have no end
+    behind = [EOS_ID] * (tokenizer.eos_id == EOS_ID)  # some imported models have no end token in their sources
     first, last = ([{"SpecialToken": {"id": SPECIALS[id], "type_id": 0}} for id in ids] for ids in (before, behind))
     specials = {SPECIALS[id]: {"id": SPECIALS[id], "ids": [id], "tokens": [SPECIALS[id]]} for id in before + behind}
     return {
@@ -122,7 +122,7 @@ def _words(tokenizer: Tokenizer) -> Steps:
     elisions = [_any_case(one) for one in sorted(ELISIONS, key=len, reverse=True)]
     tail, head = f"(?:{closing}|{contractions})", f"(?:{opening}|{'|'.join(elisions)})"
     not_alone = _any_case("n't")
-    # A word whose first token joins the word before it: "n't" alone is cut into "n'" and "t".
+    # Matches a word whose first token joins to the word before it, except "n't" alone, which is cut into "n'" and "t".
     first = f"(?!{not_alone})(?:{tail})+(?: |$)"
     last = _after([opening, *elisions], ["^", f"[ '’{opening[1:]}"])
     cut_head = _split(f"^{SPACE_MARK}?{head}(?=.)")
@@ -140,7 +140,8 @@ def _words(tokenizer: Tokenizer) -> Steps:
         "model": _lookup_model(tokenizer),
         "decoder": _sequence(
             "decoders",
-            {"type": "WordPiece", "prefix": 2 * SPACE_MARK, "cleanup": False},  # no word begins with two marks
+            # a prefix that no token has, because no word begins with two marks
+            {"type": "WordPiece", "prefix": 2 * SPACE_MARK, "cleanup": False},
             {"type": "Fuse"},
             _replace(f" (?={tail}(?: |$))|(?<={leaning}) ", ""),
             _replace(f" ?{SPACE_MARK}", " "),

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import Any
 
-import sentencepiece  # noqa: F401  # the tokenizer needs it, and would say so in many lines
+import sentencepiece  # noqa: F401  # the tokenizer needs it, and reports a missing package at great length
 import transformers
 
 __all__: list[str] = []

@@ -222,7 +222,7 @@ def _normal_names(state: dict[str, Tensor], config: Mapping[str, Any]) -> dict[s
 def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Mapping[str, Any]) -> Transformer:
     """Return the model with the folder's ids; refuse sizes that contradict the weights."""
     if not config["scale_embedding"]:
-        # Our model multiplies every embedding by √d_model, the folder's model does not.
+        # Our model multiplies all embeddings by √d_model, but the model in the folder does not.
         scale = 1 / math.sqrt(config["d_model"])
         names = [f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")]
         state = {name: tensor * scale if name in names else tensor for name, tensor in state.items()}
@@ -230,7 +230,7 @@ def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Map
         state,
         family=HUGGING_FACE,
         heads=config["encoder_attention_heads"],
-        **OUR_IDS,  # valid once the rows are reordered
+        **OUR_IDS,  # valid after the rows have been reordered
         **{
             "norm": "pre" if config["model_type"] == "pegasus" else "post",
             "positions": "learned" if _TABLES[0] in state else "halves",
@@ -323,7 +323,7 @@ def _sides(source: Path, config: Mapping[str, Any], sizes: tuple[int, int]) -> t
 def _order(special: Sequence[int], tokens: Mapping[int, str]) -> list[int]:
     """Return the old id of each new one: the special tokens, then all others in their order."""
     pad, _, *others = special
-    # The start token also keeps its old row, unless it is another special token too.
+    # The start token's row occurs twice: as <bos>, and in its old place unless it is also another special token.
     return [*special, *(id for id in sorted(tokens) if id not in (pad, *others))]
 
 
@@ -379,7 +379,7 @@ def _tokenizers(source: Path, sides: tuple[_Side, _Side]) -> tuple[Tokenizer, To
 
 def _tokenizer(path: Path, side: _Side) -> Tokenizer:
     rest = [side.tokens[id] for id in side.order[len(SPECIALS) :]]
-    # A foreign token may have the name of one of our special tokens without being that token.
+    # A token of the other vocabulary may be spelled like one of our special tokens without having its meaning.
     tokens = [*SPECIALS, *(f"[{token}]" if token in SPECIALS else token for token in rest)]
     found: Tokenizer = _readable(path, partial(MarianTokenizer, tokens=tokens))
     return found

@@ -115,7 +115,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
     weights.touch()
     mode = weights.stat().st_mode
     save_file(hugging_face_weights(weights_of(bundle), bundle.model_config), weights, {"format": "pt"})
-    weights.chmod(mode)  # safetensors 0.8 lets only the owner read the file, whatever the umask
+    weights.chmod(mode)  # safetensors 0.8 makes the file readable by its owner only, regardless of the umask
     files = {
         "config.json": _config(bundle),
         "generation_config.json": _generation(bundle),
@@ -143,7 +143,7 @@ def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arr
     theirs = dict(_renamed(ours, HUGGING_FACE))
     if config.tie_embeddings and config.tie_output:
         theirs["model.shared.weight"] = theirs.pop("model.encoder.embed_tokens.weight")
-    elif config.tie_embeddings:  # beside a separate output matrix, transformers ties nothing
+    elif config.tie_embeddings:  # transformers ties no embeddings if the output matrix is separate
         for name in _EMBEDDINGS[config.norm]:
             theirs[name] = theirs["model.encoder.embed_tokens.weight"]
     if bias is not None:
@@ -166,12 +166,13 @@ def stream_in_halves(d_model: int) -> list[int]:
 def in_stream_order(name: str, weight: Any, order: Sequence[int]) -> Any:
     """Return a weight, an array or a tensor, for a residual stream in another order; `name` is our name of it."""
     if name.endswith(("output_projection.weight", "output_projection.bias", "contract.weight", "contract.bias")):
-        return weight[order]  # weights that write into the stream
+        return weight[order]  # weights that write to the residual stream
     if ".norm." in name:
         return weight[order]
     if name.endswith((".input_projection.bias", ".expand.bias", "output.bias")):
         return weight
-    return weight[:, order]  # weights that read the stream: embeddings, the output, the first matrix of a sub-layer
+    # weights that read from the residual stream: embeddings, the output, the first matrix of each sub-layer
+    return weight[:, order]
 
 
 def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, Any]]:
@@ -214,7 +215,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
     for side in ("encoder", "decoder"):
         sizes[f"{side}_layers"] = getattr(config, f"{side}_layers")
         sizes[f"{side}_attention_heads"], sizes[f"{side}_ffn_dim"] = config.heads, config.d_ff
-    # CTranslate2's converter still reads these two fields of Pegasus, which transformers 5 has dropped.
+    # CTranslate2's converter still reads these two fields of Pegasus, although transformers 5 has dropped them.
     read_by_converters = {"normalize_before": config.norm == "pre", "normalize_embedding": False}
     return {
         "architectures": [architecture],
@@ -281,7 +282,7 @@ def _tokenizer(bundle: Bundle, folder: Path) -> dict[str, Any]:
         "model_max_length": positions_of(bundle.model_config),
     }
     if not _is_cut_by_sentencepiece(bundle):
-        # Without `unk_token`, decoding keeps "<unk>", as ours does.
+        # If `unk_token` is not set, decoding writes "<unk>", as our tokenizer does.
         cleaning = {"clean_up_tokenization_spaces": False}
         return {
             "tokenizer.json": fast_tokenizer(bundle.source_tokenizer),
@@ -324,7 +325,7 @@ def _sides(bundle: Bundle) -> tuple[tuple[str, Tokenizer], tuple[str, Tokenizer]
     return ("source", bundle.source_tokenizer), ("target", bundle.target_tokenizer)
 
 
-# The card
+# The model card
 
 _LOADING = """```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer

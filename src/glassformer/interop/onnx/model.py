@@ -27,7 +27,8 @@ FILES = ("encoder_model", "decoder_model", "decoder_with_past_model", "decoder_m
 """The names of the graphs, by which runtimes look for them."""
 
 BATCH, SOURCE, TARGET, PAST, TOTAL = (
-    "batch_size",  # transformers.js sizes an empty cache by this name, and takes 0 for any other
+    # transformers.js recognises the batch axis by this name when it creates an empty cache, and uses 0 for other names
+    "batch_size",
     "encoder_sequence_length",
     "decoder_sequence_length",
     "past_decoder_sequence_length",
@@ -85,7 +86,7 @@ def _decoder_file(network: "_Network") -> bytes:
 
 def _next_step_file(network: "_Network") -> bytes:
     results = zip(_results(network.config), network.next_step(), strict=True)
-    # Keys and values of the source stay the same.
+    # Keys and values of the source do not change from step to step.
     kept = [(port, value) for port, value in results if ".encoder." not in port.name]
     _name_all(network.graph, [value for _, value in kept], [port for port, _ in kept])
     return model_file(network.graph, [_MASK, _IDS, *_pasts(network.config)], [port for port, _ in kept])
@@ -311,7 +312,8 @@ class _Network:
         scaled = graph("Mul", query, self.number(1 / math.sqrt(self.config.d_k), "float32"))
         scores = graph("MatMul", scaled, graph("Transpose", cached.key, perm=(0, 1, 3, 2)))
         weights = graph("Softmax", graph("Add", scores, mask.added), axis=-1)
-        if mask.kept is not None:  # a source without any real token gets zeros, as in our model
+        # rows that may attend to nothing (a source of padding only) get zeros, as in our model
+        if mask.kept is not None:
             weights = graph("Mul", weights, mask.kept)
         heads = graph("Transpose", graph("MatMul", weights, cached.value), perm=(0, 2, 1, 3))
         width = self.config.heads * self.config.d_v

@@ -97,7 +97,7 @@ def _answers(folder: Path, sources: list[str], targets: list[list[int]]) -> dict
         ids = [one.ids for one in source.encode_batch(some)]
         ids = [
             one if one[-1:] == [end] else [*one, pad] for one in ids
-        ]  # sources without an end have <pad> in its place
+        ]  # sources without an end token end with <pad> instead
         memory = model.encode(ids)
         answers["source_ids"] += ids
         answers["log_probs"] += model.score(memory, wanted)

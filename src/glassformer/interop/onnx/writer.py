@@ -107,7 +107,7 @@ def _config(bundle: Bundle, dtype: str) -> dict[str, Any]:
     config = bundle.model_config
     return {
         "architectures": ["MarianMTModel"],
-        "model_type": "marian",  # for each norm, because transformers.js does not know Pegasus
+        "model_type": "marian",  # for post-norm and pre-norm models, because transformers.js does not know Pegasus
         EXPORTER: {"norm": config.norm, "positions": config.positions},
         "vocab_size": config.target_vocab_size,
         "d_model": config.d_model,

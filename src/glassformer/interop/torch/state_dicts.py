@@ -299,7 +299,7 @@ def import_state_dict(
         family, state = recognised({"": state})
     state = _usual_names(state, family)
     sizes = _sizes(state, family)
-    # an unknown weight may be the missing one under another name
+    # An unknown weight may be the missing copy under a different name.
     if not (family.all_copies or _unknown(state, family, sizes)):
         state = _with_copies(state, family, settings)
     weights = dict(_weights(state, family, sizes))

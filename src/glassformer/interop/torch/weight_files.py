@@ -132,7 +132,7 @@ def _torch_file(path: Path) -> dict[Any, Any]:
             f"{path} holds more than tensors{kind}, which could run code, and is not read; save its state dict: "
             "torch.save(model.state_dict(), FILE)"
         ) from error
-    except Exception as error:  # torch.load raises many types, also its own bugs, for a damaged file
+    except Exception as error:  # for a damaged file, torch.load raises many types, some of them by bugs of its own
         raise CheckpointError(f"{path} is not a file of torch.save: {shortened(str(error))}; save it again") from error
     if not isinstance(content, Mapping):
         raise CheckpointError(f"{path}: expected a state dict, got {type(content).__name__}; save model.state_dict()")

@@ -78,7 +78,7 @@ def _readings(place: str, stored: str) -> Iterator[_Name]:
     """Yield a name split into prefix and the rest at each of its dots."""
     parts = f"{place}.{stored}".removeprefix(".").split(".")
     for start, part in enumerate(parts[:_DEEPEST]):
-        if part not in _INSIDE:  # a wrapper never begins a name: it ends the prefix
+        if part not in _INSIDE:  # names of wrappers never come first, so the prefix ends here
             prefix = "".join(f"{one}." for one in parts[:start])
             yield _Name(prefix, ".".join(one for one in parts[start:] if one not in _INSIDE), place, stored)
 

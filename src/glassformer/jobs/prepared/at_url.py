@@ -32,7 +32,8 @@ def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *
         CheckpointError: a file cannot be uploaded.
     """
     own = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
-    paths = sorted(own, key=lambda path: path.name == MANIFEST)  # a stable sort: the manifest comes last
+    # puts the manifest last and keeps the order of the rest
+    paths = sorted(own, key=lambda path: path.name == MANIFEST)
     total, done = sum(path.stat().st_size for path in paths), 0
     for path in paths:
         with (

@@ -98,7 +98,7 @@ class Manifest:
             manifest: Manifest = TypeAdapter(cls).validate_python(values)
         except CheckpointVersionError:
             raise
-        except ValueError:  # such as CheckpointError, or pydantic's ValidationError
+        except ValueError:  # includes CheckpointError, and pydantic's ValidationError
             return None
         return manifest
 

@@ -75,7 +75,8 @@ def _settings(configuration: Configuration) -> dict[str, Any]:
         for section, names in without.items()
         for name, value in _flat_section(section, asdict(getattr(configuration, section)), names).items()
     }
-    # Runs with different seeds may share a folder when the validation pairs come from files.
+    # The seed only chooses the validation pairs, so with validation files, runs with different seeds may share a
+    # folder.
     return flat if data.valid_source else {**flat, "run.seed": configuration.run.seed}
 
 

@@ -165,7 +165,7 @@ def count_parameters(config: ModelConfig) -> int:
 def forward_flops(config: ModelConfig, source: int, target: int) -> float:
     """Return the floating-point operations of all matrix products in one sentence pair's forward pass."""
     d, query, value = config.d_model, config.heads * config.d_k, config.heads * config.d_v
-    own = 2 * d * (2 * query + 2 * value)  # one position's Q, K, V and W_O
+    own = 2 * d * (2 * query + 2 * value)  # Q, K, V and W_O of one position
     inner = 2 * 2 * d * config.d_ff
 
     def mixing(queries: int, keys: int) -> int:
@@ -195,7 +195,7 @@ def _sizes(config: ModelConfig, training: TrainingConfig, sample: Sample, second
     """
     per_token = training_flops(config, sample.examples) / _target_tokens(sample.examples)
     affordable = seconds / (WARM_UP + FEWEST) * _OF_MATRIX_SPEED * matrix_speed(0.2) / per_token
-    # A rough bound on what each layer keeps for the backward pass; attention's matrices grow with the length.
+    # A rough bound on what each layer keeps for the backward pass; the attention matrices make it grow with the length.
     length = max(len(sample.longest.source[0]), len(sample.longest.target[0]))
     layers = config.encoder_layers + 2 * config.decoder_layers
     kept = _BYTES * layers * (8 * config.d_model + 3 * config.d_ff + 4 * config.heads * length)
@@ -226,7 +226,8 @@ def _concluded(
     start += LOADED
     checkpoint = _BYTES * (4 if training.ema else 3) * parameters
     decoding = _decoding_bytes(config, training, sample)
-    speed = max(one.matrix_flops_per_second for one in measurements)  # another process may have slowed one down
+    # another process may have slowed a measurement down
+    speed = max(one.matrix_flops_per_second for one in measurements)
     made = Estimate(
         configuration=sample.configuration,
         origin=sample.origin,
@@ -278,7 +279,8 @@ def _tokens_per_batch(examples: Examples, batch_tokens: int) -> float:
     if len(batches) > 1:
         return float(np.mean(batches[1:]))
     longest = max(map(len, (*examples.source, *examples.target)))
-    return batches[0] * batch_tokens / (longest * len(examples))  # the sample fills no batch: scale it up
+    # the sample is smaller than a batch, so it is scaled up
+    return batches[0] * batch_tokens / (longest * len(examples))
 
 
 def update_seconds(measurements: Sequence[Measurement], training: TrainingConfig, tokens: float) -> float:
@@ -308,7 +310,7 @@ def _decoding_bytes(config: ModelConfig, training: TrainingConfig, sample: Sampl
     lines = REPORTED if training.metric == "none" else max(training.metric_lines, REPORTED)
     rows = min(DECODED_POSITIONS / length, lines)
     longest = length + sample.configuration.decoding.extra_length
-    positions = rows * (length + longest)  # positions of the source and of its longest translation
+    positions = rows * (length + longest)  # positions of the source, and of the longest possible translation
     return round(2 * _BYTES * positions * config.decoder_layers * config.heads * (config.d_k + config.d_v))
 
 

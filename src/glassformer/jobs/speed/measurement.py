@@ -116,7 +116,7 @@ def _measure(job: Workload) -> Measurement:
     model = Transformer(job.model).to(device)
     optimiser = make_optimiser(model, training)
     average = MovingAverage(model, training.ema) if training.ema else None
-    # The model need not learn anything: this rate cannot make training diverge.
+    # The model does not have to learn; with this learning rate, training cannot diverge.
     training = replace(training, minutes=0.0, steps=10**12, learning_rate=1e-6, validate_every=0, patience=0)
     updates = partial(steps, model, optimiser=optimiser, average=average)
     deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
@@ -212,7 +212,7 @@ def _seconds_each(work: Callable[[Examples], object], parts: Iterable[Examples])
 def _peak_memory() -> int:
     """Return the peak resident memory of this process, in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # Linux's ru_maxrss starts from the parent process's value
+    if status.exists():  # Linux's ru_maxrss would begin with the parent process's value
         return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
     import resource  # not available on Windows
 

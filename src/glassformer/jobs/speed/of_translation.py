@@ -237,7 +237,7 @@ def _other(change: str, translator: Translator, measured: _Measured, first: Pace
         result.text != before.text for result, (_, before) in zip(results, measured.translations, strict=True)
     )
     remark = f"{differing} of {len(lines)} translations differ"
-    # Timed after the translations above, which have started the processes.
+    # Timed after the translations above, so that the processes have been started.
     pace = measured.pace(first.beam_size, together=True, lines=first.lines, translator=translator)
     return Trial.over(first.lines_per_second, change, pace.lines_per_second, remark)
 

@@ -76,7 +76,7 @@ def read_sample(configuration: Configuration, *, most_pairs: int = READ_PAIRS) -
         if data.directory:
             raise
         return _typical(configuration, str(error).removesuffix(": correct the path"))
-    assert corpus is not None  # without a task, the training files are required
+    assert corpus is not None  # if there is no task, the training files are required
     reading = _Reading(corpus, most_pairs)
     if not reading.pairs:
         raise DataError(f"{corpus.names}: expected pairs with text on both sides, got none; choose another file")

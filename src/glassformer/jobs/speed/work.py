@@ -103,7 +103,7 @@ def profiled(model: nn.Module, work: Callable[[], object]) -> dict[str, float]:
 
 def _by_kind(events: Sequence[Any]) -> dict[str, float]:
     """Return the seconds of events by kind; a gradient operation has the owner of its forward operation."""
-    owners: dict[int, str] = {}  # keyed by the sequence number that an operation shares with its gradient
+    owners: dict[int, str] = {}  # the key is the sequence number that an operation shares with its backward pass
     for event in events:
         owner = _enclosing(event)
         if owner and event.sequence_nr >= 0:
@@ -144,7 +144,7 @@ def _scopes(model: nn.Module) -> Iterator[None]:
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             owner = next((name for kind, name in _OWNERS.items() if isinstance(module, kind)), None)
-            if path.endswith(".norm"):  # any kind of norm
+            if path.endswith(".norm"):  # norms of any kind
                 owner = "norms"
             if owner:
                 open_scopes: list[record_function] = []

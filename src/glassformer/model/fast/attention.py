@@ -37,7 +37,7 @@ def weighted_values(
 
     With few keys, the result can be differentiated once. Paper: §3.2.1, equation 1.
     """
-    # Only for training: decoding always uses one kernel, so that outputs do not depend on the batch.
+    # Only in training: decoding always uses the same kernel, so that outputs do not depend on the size of the batch.
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= FEW_KEYS[query.dtype.itemsize]:
         result: Tensor = _FewKeys.apply(query, key, value, mask, p)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
         return result

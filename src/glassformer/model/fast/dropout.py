@@ -36,11 +36,12 @@ def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tenso
     """Return the numbers by which dropout multiplies values on CPUs: 0 with probability p, otherwise 1 / (1 − p)."""
     size = math.prod(shape)
     words = torch.empty(-(-size * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
-    dropped = max(round(p * 2**BITS), 1)  # out of the 2^16 values of a random number
+    dropped = max(round(p * 2**BITS), 1)  # how many of the 2^16 values of a random number mean "dropped"
     scale, bound = 2**BITS / (2**BITS - dropped), dropped - 2 ** (BITS - 1)
-    # 1 where a number reaches the bound, otherwise 0. In place on integers, because comparing the numbers and
-    # converting the answers takes PyTorch longer than drawing them.
+    # 1 where a random number is at least the bound, otherwise 0. This uses integers in place: a comparison and the
+    # conversion of its result would take PyTorch longer than drawing the numbers.
     kept = words.view(torch.int16)[:size].clamp_(bound - 1, bound).sub_(bound - 1).view(torch.Size(shape))
-    if dtype.itemsize == kept.element_size():  # the bits of the factor times 0 or 1 are the bits of 0 or of the factor
+    # the factor's bits times 0 or 1, as integers, are the bits of 0 or of the factor
+    if dtype.itemsize == kept.element_size():
         return kept.mul_(int(torch.tensor(scale, dtype=dtype).view(kept.dtype))).view(dtype)
     return kept.to(dtype).mul_(scale)

@@ -22,7 +22,7 @@ class MarkedText:
     def rebuilt(self, changed: Mapping[int, Sequence[Chunk]]) -> str:
         """Return the text with new chunks for some units, by their indices; all else stays as it is."""
         done: list[Replacement] = []
-        # Inner units come first: they end earlier, or begin later if both end at the same place.
+        # Inner units come first: they end earlier or, if both end at the same character, begin later.
         for place in sorted(changed, key=lambda one: (self.units[one].end, -self.units[one].begin)):
             unit, inner = self.units[place], list[Replacement]()
             while done and unit.begin <= done[-1].begin:

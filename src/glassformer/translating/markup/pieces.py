@@ -108,7 +108,7 @@ class _Words:
         aligned = [origin] if origin else self._aligned.get(word[0], [])
         inners = [(one, self._origin(one)) for one in aligned]
         ends = [[(one[0], inner[0]) for one, inner in inners], [(inner[1], one[1]) for one, inner in inners]]
-        if begin == end:  # the piece is only punctuation
+        if begin == end:  # the piece consists of punctuation only
             around = [one for several in reversed(ends) for one in several if one[0] < one[1]]
             yield from self._edge(word, around or aligned)
             return

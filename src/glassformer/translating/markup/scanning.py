@@ -105,7 +105,7 @@ def _token(text: str, place: int, syntax: Syntax) -> Token | None:
         role: TokenRole = "close" if slash else "empty" if is_closed or name in syntax.void else "open"
         return Token(role, *found.span(), name)
     following = text[place + 1 : place + 3].removeprefix("/")[:1]
-    is_tag = following.isalpha() and (following.isascii() or not syntax.void)  # the beginning of a tag without an end
+    is_tag = following.isalpha() and (following.isascii() or not syntax.void)  # a tag that begins here and never ends
     if not syntax.has_comments or not (is_tag or following in ("!", "?") or text.startswith("</", place)):
         return None
     ending = next((end for begin, end in syntax.ends if text.startswith(begin, place)), ">")

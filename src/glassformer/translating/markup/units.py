@@ -156,7 +156,7 @@ def closings_of(chunks: Sequence[_Tag]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     opened: list[int] = []
-    names: Counter[str] = Counter()  # counts open tags by name, so that a file of many tags takes linear time
+    names: Counter[str] = Counter()  # open tags by name; counting them keeps the time linear in files with many tags
     for place, chunk in enumerate(chunks):
         if chunk.role == "open":
             opened.append(place)

@@ -48,7 +48,7 @@ Attempt = Callable[[Mine], str]
 def _attention(mine: Mine) -> str:
     query, key, value = _random(2, _HEADS, 5, 4), _random(2, _HEADS, 7, 4), _random(2, _HEADS, 7, 6)
     cells = torch.arange(2)[:, None, None] + torch.arange(5)[:, None] + torch.arange(7)
-    mask = (cells % 3 != 0)[:, None]  # no row and no column is all True or all False
+    mask = (cells % 3 != 0)[:, None]  # every row and every column has both True and False
     line = mine.line("attention")
     result = mine.make("attention", query, key, value, mask)
     if not isinstance(result, tuple) or len(result) != 2:
@@ -130,7 +130,7 @@ def _decoder_layer(mine: Mine) -> str:
     line, name = mine.line("DecoderLayer"), "decoder.layers.0"
     part = _module(mine, "DecoderLayer", _D_MODEL, _HEADS, _D_FF)
     weights = _copied(part, "decoder", "", line, "DecoderLayer")
-    # keys from the wrong side give numbers, which name the mistake, only if the lengths are equal
+    # If keys are taken from the wrong side, equal lengths are needed to get numbers by which the mistake can be named.
     for length in (5, 7):
         x, memory = _random(2, 5, _D_MODEL), _random(2, length, _D_MODEL)
         mask = torch.ones(2, 1, 5, 5, dtype=torch.bool).tril()

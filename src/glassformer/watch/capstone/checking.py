@@ -120,7 +120,7 @@ def _run(path: Path, results: Path, seconds: float, training_seconds: float) -> 
         pass
     finally:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # also processes that the file started
+            os.killpg(process.pid, signal.SIGKILL)  # also kills processes that the reader's file has started
         process.wait()
 
 

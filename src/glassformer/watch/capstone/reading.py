@@ -47,7 +47,7 @@ class Mine:
         self.lines = dict(_definitions(tree))
         self.module = ModuleType("mine")
         self.module.__file__ = str(path)
-        sys.modules["mine"] = self.module  # dataclasses look their module up
+        sys.modules["mine"] = self.module  # dataclasses look up the module of their class
         with self.blamed("the file"):
             exec(code, vars(self.module))
 

@@ -67,10 +67,10 @@ def _limit_memory() -> None:
 
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, used + _MEMORY))
-    except (ImportError, OSError, ValueError):  # not Linux: the time limit remains
+    except (ImportError, OSError, ValueError):  # only Linux has this limit; the time limit applies everywhere
         return
 
 
 if __name__ == "__main__":
     work(Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))
-    os._exit(0)  # do not wait for threads and exit functions of the reader's file
+    os._exit(0)  # skips threads and exit functions of the reader's file

@@ -39,7 +39,7 @@ def story_pair(bundle: Bundle) -> list[str]:
     """Return the two sentences of the story if the model translates them into a language with genders, or none."""
     data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
     translates = data.source_language == "en" and data.target_language in GENDERED
-    cuts_words = tokenizer.to_dict()["kind"] != "characters"  # models of characters transliterate words
+    cuts_words = tokenizer.to_dict()["kind"] != "characters"  # character models transliterate single words
     pair = [example.source for example in STORY]
     known = all(UNK_ID not in tokenizer.encode(sentence) for sentence in pair)
     return pair if translates and cuts_words and known else []

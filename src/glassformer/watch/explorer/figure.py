@@ -80,7 +80,7 @@ def head_figure(
         weights=trace[name][0, head].tolist(),
         read=words["target" if family == "decoder" else "source"],
         reading=words["source" if family == "encoder" else "target"],
-        # A column of the decoder reads one word and writes the next.
+        # A column of the decoder reads one word and writes the next one.
         written=[] if family == "encoder" else [*words["target"][1:], special["<eos>"]],
         colours=("tgt" if family == "decoder" else "src", "src" if family == "encoder" else "tgt"),
         masked=family == "decoder",
@@ -191,4 +191,4 @@ def _assembled(parts: Sequence[str], width: float, height: float, alt: str) -> s
         f'patternTransform="rotate(45)">{stripes}</pattern></defs>'
         f"{_box(0, 0, width, height, 'paper', radius=10)}{body}</svg>"
     )
-    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", svg)  # XML has no control characters
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", svg)  # control characters are not allowed in XML

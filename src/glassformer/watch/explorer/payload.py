@@ -202,7 +202,8 @@ def rounded(model: Transformer) -> Transformer:
     """Return a copy of a model in evaluation mode on the CPU, in float32, with weights rounded to half precision."""
     model, largest = copy.deepcopy(model).cpu(), torch.finfo(torch.half).max
     for weight in model.parameters():
-        weight.data.clamp_(-largest, largest)  # an imported model has an output bias of −10⁹, which must stay finite
+        # the output bias of an imported model may be −10⁹, which would become infinite in half precision
+        weight.data.clamp_(-largest, largest)
     return model.half().float().eval()
 
 

@@ -266,7 +266,8 @@ class Remote:
         """Return gradient × input of each source position."""
         model, changes = self._model_and_changes(asked.changes)
         source, target = (self._batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
-        edit = {"source.input": lambda x: x.detach().requires_grad_()}  # a leaf, also if the embedding is frozen
+        # makes it a leaf even if the embedding is frozen
+        edit = {"source.input": lambda x: x.detach().requires_grad_()}
         with changed(model, changes), intervene(model, edit), record(model, ["source.input", "log_probs"]) as trace:
             model(source, target)
         x, log_probs = trace["source.input"], trace["log_probs"][0]

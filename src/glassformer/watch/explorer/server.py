@@ -124,7 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _check(self, path: str) -> None:
         """Refuse requests for a different host or path, and requests from a foreign page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:  # any port, because a tunnel may change it
+        # the port may be any, because a tunnel may change it
+        if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:
             raise _RequestError(
                 HTTPStatus.MISDIRECTED_REQUEST,
                 f"Host: expected the host of {self.server.url}, got {shortened(host)}; open {self.server.url}",
@@ -168,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if not self.connection.recv(1, socket.MSG_PEEK):
                 raise ConnectionAbortedError("the client has closed the connection")
-        except BlockingIOError:  # a waiting client sends nothing
+        except BlockingIOError:  # nothing to read: the client is still waiting
             pass
         finally:
             self.connection.settimeout(self.timeout)

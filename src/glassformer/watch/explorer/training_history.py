@@ -67,7 +67,7 @@ def shrunk_bytes(model: Transformer) -> int:
 def shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
     """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
     names = [name for name, _ in model.named_parameters()]
-    largest = float(torch.finfo(torch.half).max)  # the weights of a diverged training are infinite
+    largest = float(torch.finfo(torch.half).max)  # if training has diverged, weights may be infinite
     halves = [
         np.nan_to_num(half.astype("float32"), posinf=largest, neginf=-largest) for half in snapshot_halves(path, model)
     ]

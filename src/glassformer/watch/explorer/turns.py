@@ -52,7 +52,7 @@ class StepInTurns:
         with turn() as step:
             self.vocab_size, self.device = step.vocab_size, step.device
             self.bos_id, self.eos_id, self.pad_id = step.bos_id, step.eos_id, step.pad_id
-            self.select = step.select  # no row needs turning in the search's own state
+            self.select = step.select  # selecting rows needs no turn, because it only touches the search's own state
 
     def start(self) -> Any:
         """Return the state before any token, with one row per sentence."""

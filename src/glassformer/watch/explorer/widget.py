@@ -50,7 +50,8 @@ class StaticExplorer:
 
         >>> gf.explore("runs/demo", "A cat sleeps.").figure("cross", 1, 3).save("cross.svg")    # doctest: +SKIP
         """
-        from glassformer.watch.explorer.figure import head_figure  # imports matplotlib, which a page does not need
+        # imported here because it needs matplotlib, which pages do not
+        from glassformer.watch.explorer.figure import head_figure
 
         return head_figure(self._translator, self._shown, self._translation, family, layer, head)
 

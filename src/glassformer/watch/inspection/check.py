@@ -162,7 +162,7 @@ def _tried(name: str, run: Callable[..., Check], *arguments: Any) -> Check:
     """Return the result of a check; an exception counts as a failure, with its message as the note."""
     try:
         return run(*arguments)
-    except Exception as error:  # a model in development may raise anything
+    except Exception as error:  # an unfinished model may raise anything
         note = f"it raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
         return Check(name=name, claim=CLAIMS[name], status="failed", note=note, likely=LIKELY.get(name, ()))
 

@@ -364,7 +364,8 @@ class _Comparison:
     def falls(self, name: str) -> bool:
         """Return whether a mistake lowers the loss beyond chance."""
         certain = self.fits and self.difference(name)[1] < 0 and self.loss[name] < self.whole[0]
-        # If the right model is true, a wrong one makes the pairs 1 / level times as probable with probability ≤ level.
+        # If the correct model is true, the probability that a wrong model makes the pairs 1 / level times as probable
+        # is at most level.
         return certain and (self.loss[""] - self.loss[name]) * self.tokens > -math.log(self.level)
 
     def rises(self, name: str) -> bool:

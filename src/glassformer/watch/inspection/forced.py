@@ -139,7 +139,7 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
     scores, output = log_probs(model, pairs)
     real = output != config.pad_id
     given = scores.gather(-1, output[..., None]).squeeze(-1).masked_fill(~real, 0.0).cpu().double()
-    scores[..., [config.bos_id, config.pad_id]] = -torch.inf  # searches never choose these tokens
+    scores[..., [config.bos_id, config.pad_id]] = -torch.inf  # a search never chooses these tokens
     best = ((scores.argmax(-1) == output) | ~real).all(-1)
     rows = zip(given.sum(-1).tolist(), best.tolist(), given.tolist(), pairs, strict=True)
     return [Forced(total, greedy, tuple(each[: len(ids)])) for total, greedy, each, (_, ids) in rows]
@@ -194,7 +194,7 @@ class RecomputingStep:
         rows = len(prefixes) // len(state.source)
         source, memory = (x.repeat_interleave(rows, dim=0) for x in (state.source, state.memory))
         with changed(self._model, self._changes):
-            if self._changes.one_length:  # padding the source depends on the step
+            if self._changes.one_length:  # in this case, the padding of the source depends on the step
                 logits = self._model(source, prefixes)
             else:
                 logits = self._model.decode(prefixes, memory, source)

@@ -268,7 +268,8 @@ def _weights_by(rule: WeightRule) -> Planter:
             return rule(scores, scores.new_ones((), dtype=torch.bool) if mask is None else mask)
 
         right = [part for part in _parts(model, MultiHeadAttention) if "weights" not in vars(part)]
-        step_by_step = intervene(model, {"*.weights": lambda weights: weights})  # switches off the fused kernel
+        # an intervention switches off the fused kernel
+        step_by_step = intervene(model, {"*.weights": lambda weights: weights})
         with step_by_step, _all_replaced(right, "weights", lambda _: weights):
             yield
 

@@ -103,8 +103,9 @@ def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
     source = padded(model, [source for source, _ in sentences[:3]])
     words = [token for _, target in sentences for token in target[1:]] or [config.eos_id]
     moves = [
-        ([0, 0, 1, 1, 2, 2], [0, 1, 2]),  # each sentence gets two hypotheses,
-        ([1, 0, 3, 2, 5, 5], [0, 1, 2]),  # which swap places; in the third sentence, the second replaces the first
+        ([0, 0, 1, 1, 2, 2], [0, 1, 2]),  # each sentence gets two hypotheses
+        # in the first two sentences, the hypotheses swap places; in the third, the second replaces the first
+        ([1, 0, 3, 2, 5, 5], [0, 1, 2]),
         ([1, 0, 5, 4], [0, 2]),  # the second sentence is dropped
     ]
     prefixes, state, differences = torch.full((3, 1), config.bos_id, device=source.device), model.start(source), []

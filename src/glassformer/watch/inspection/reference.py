@@ -87,7 +87,7 @@ class Reference:
             return self.see(f"{name}.added", past + sublayer(name, self.see(f"{name}.normed", self.norm(norm, x))))
         return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", past + sublayer(name, x))))
 
-    def past(self, norm: str, x: Array) -> Array:  # noqa: ARG002 – a mistake uses the norm
+    def past(self, norm: str, x: Array) -> Array:  # noqa: ARG002 – an overriding mistake uses the norm
         """Return what goes past the sub-layer and is added to its output: x itself."""
         return x
 

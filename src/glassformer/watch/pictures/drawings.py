@@ -68,7 +68,7 @@ def heat_map(
             text = _minus(format(matrix[row, column], shape))
             axes.text(column, row, text, ha="center", va="center", fontsize=9)
     for words in figure.findobj(Text):
-        words.set_parse_math(False)  # "$" in a sentence is not a formula
+        words.set_parse_math(False)  # a "$" in a sentence does not begin a formula
     return picture(figure, alt)
 
 
@@ -176,7 +176,7 @@ def curves(
         to_screen, (left, right) = axes.transScale, axes.get_xlim()
         (_, height_of), (_, bottom), (_, top) = to_screen.transform([(x, y), *((x, end) for end in axes.get_ylim())])
         low, late = height_of < (bottom + top) / 2, x > (left + right) / 2
-        if low:  # room for the label below
+        if low:  # leaves room for the label below
             lowest = min(bottom, height_of - 0.16 * (top - bottom))
             axes.set_ylim(bottom=to_screen.inverted().transform((x, lowest))[1])
         place = {"ha": "right" if late else "left", "va": "top" if low else "bottom", "fontsize": 9}
@@ -212,7 +212,7 @@ def bars(
         ends = [value + spread, value - spread, *(points or {}).get(names[place], ())]
         axes.annotate(
             _minus(format(value, numbers)),
-            (max(ends) if value >= 0 else min(ends), place),  # the label is beyond the outermost end
+            (max(ends) if value >= 0 else min(ends), place),  # the label is outside all bars
             (4 if value >= 0 else -4, 0),
             textcoords="offset points",
             va="center",

@@ -78,7 +78,8 @@ def picture(figure: Figure, alt: str) -> Picture:
         raise ValueError("alt: expected a sentence that says what the picture shows, got a blank text")
     file = StringIO()
     with rc_context({"svg.fonttype": "none", "image.composite_image": False, "svg.hashsalt": alt}), catch_warnings():
-        filterwarnings("ignore", "Glyph .* missing")  # the reader's font draws the words
+        # the font is the reader's, so glyphs that are missing here do not matter
+        filterwarnings("ignore", "Glyph .* missing")
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return Picture(_adapted(file.getvalue(), figure.get_figwidth(), figure.get_figheight(), alt), alt)
 
@@ -90,7 +91,7 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     svg = re.sub(r"(fill|stroke): #000000\b", r"\1: currentColor", svg)
     svg = re.sub(r"font-family: [^;\"]*", "font-family: system-ui, sans-serif", svg)
     svg = svg.replace(' target="_blank"', "")
-    # Ids must be unique in a page, where another picture may use the same ids.
+    # Ids must be unique in the whole page, which may contain several pictures.
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
     prefix = f"gf{crc32(svg.encode()):x}-"
     for name in names:
@@ -100,10 +101,10 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{escape(alt)}" {view.group()} fill="currentColor" '
-        # On a narrow screen, the picture shrinks as far as it stays readable; beyond that, it scrolls.
+        # On a narrow screen, the picture shrinks while it stays readable; beyond that, it scrolls.
         f'style="width: {96 * width:.0f}px; max-width: max(100%, {60 * width:.0f}px); height: auto; '
         f'aspect-ratio: {width:.2f} / {height:.2f}">'
         f"<title>{escape(alt)}</title>"
     )
     svg = re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1).strip()
-    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", svg)  # XML has no control characters
+    return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", svg)  # control characters are not allowed in XML

@@ -182,7 +182,7 @@ def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
             axes.text(place + aside, value, f"{value:.0f}", ha="center", va="bottom", fontsize=8)
     axes.set_xticks(places, [f"{name}\n({rows.sum()})" for name, (*_, rows) in zip(names, bins, strict=True)])
     axes.set(xlabel="tokens of the source (and how many sentences)", ylim=(0, 1.12 * max(*means, *exact, 1)))
-    if max(*means, *exact) <= 100:  # the room above is for the numbers on the bars: no ticks beyond 100
+    if max(*means, *exact) <= 100:  # no ticks above 100, where the numbers of the bars are drawn
         axes.set_yticks([tick for tick in axes.get_yticks() if tick <= 100])
     figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=9)
     told = zip(names, means, exact, strict=True)

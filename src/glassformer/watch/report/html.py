@@ -66,7 +66,7 @@ def report_html(content: Content, explorer: str = "") -> str:
     """Return the report's HTML; `explorer` is the relative address of the run's explorer, if it was written."""
     from jinja2 import Environment, StrictUndefined
 
-    # Autoescape, because text from a corpus must never act as markup.
+    # Autoescape, because text from a corpus must never be interpreted as markup.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     here = files("glassformer.watch.report")
     template = environment.from_string((here / "page.html.jinja").read_text(encoding="utf-8"))

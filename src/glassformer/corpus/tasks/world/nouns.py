@@ -74,7 +74,7 @@ NOUNS = (
     Noun("pillow", "oreiller", "m", "furniture", at="on sur"),
     Noun("box", "boîte", "f", "furniture", at="in dans"),
     Noun("basket", "panier", "m", "furniture", at="in dans"),
-    # Objects can have any colour, things cannot.
+    # Objects can have any colour; things have no colour.
     Noun("book", "livre", "m", "object"),
     Noun("car", "voiture", "f", "object"),
     Noun("bicycle", "vélo", "m", "object"),
@@ -106,7 +106,7 @@ NOUNS = (
     Noun("coat", "manteau", "m", "clothes"),
     Noun("dress", "robe", "f", "clothes"),
     Noun("shirt", "chemise", "f", "clothes"),
-    # Food that can be counted, food and drink that cannot.
+    # Countable food, then uncountable food and drink.
     Noun("apple", "pomme", "f", "food"),
     Noun("pear", "poire", "f", "food"),
     Noun("orange", "orange", "f", "food"),
@@ -119,7 +119,7 @@ NOUNS = (
     Noun("milk", "lait", "m", "drink"),
     Noun("water", "eau", "f", "drink"),
     Noun("tea", "thé", "m", "drink"),
-    # Places. Without `at`, nothing can be in or on the place, only near it.
+    # Places. If a place has no `at`, nothing can be in or on it, only near it.
     Noun("bridge", "pont", "m", "place", at="on sur"),
     Noun("field", "champ", "m", "place", at="in dans"),
     Noun("garden", "jardin", "m", "place", at="in dans"),

@@ -149,7 +149,7 @@ def _each(draw: Draw, options: Sequence[tuple[T, ...]]) -> list[T]:
     return [chosen[same] for same in options]
 
 
-# Frames: the meanings differ in the verb, the adjective, the owner, the place or the way.
+# Sentence frames. The meanings of a word differ in their verb, adjective, owner, place or manner.
 
 
 def done(draw: Draw, word: Word) -> tuple[Fragment, ...]:

@@ -33,7 +33,7 @@ _GOALS = "market museum hotel castle station school church village beach park ga
 # Each row of data is on one line or two.
 # fmt: off
 ACTIVITIES = (
-    # States, in the imparfait, with a place.
+    # States with a place, in the imparfait.
     Verb("sleep", "slept", "dormir", imparfait="dorm", ing="sleeping", subjects=ALIVE, objects=_STILL),
     Verb("sit", "sat", "s'asseoir", posture="assis", ing="sitting", subjects=ALIVE, objects=_STILL),
     Verb("lie", "lay", "se coucher", posture="couché", ing="lying", subjects=ALIVE, objects=_STILL),
@@ -65,7 +65,7 @@ FEELINGS = (
 )
 
 MOVEMENTS = (
-    # Events, in the passé composé: to, from, into a place.
+    # Events with a direction (to, from, into a place), in the passé composé.
     Verb("go", "went", "aller", "allé", auxiliary="être", preposition="to à", subjects=ALIVE, objects=_GOALS),
     Verb("arrive", "arrived", "arriver", "arrivé", auxiliary="être", preposition="at à", subjects=ALIVE,
          objects=_GOALS),
@@ -94,7 +94,7 @@ STOPS = (
 )
 
 PASSAGES = (
-    # Events that happen to a place.
+    # Events whose object is a place.
     Verb("cross", "crossed", "traverser", "traversé", subjects=ALIVE,
          objects="street road waters ditch bridge field park desert square valley forest tunnel hedge market beach"),
     Verb("leave", "left", "quitter", "quitté", subjects=ALIVE,
@@ -111,7 +111,7 @@ PASSAGES = (
 )
 
 ACTIONS = (
-    # Events that happen to things, people and animals.
+    # Events whose object is a thing, a person or an animal.
     Verb("see", "saw", "voir", "vu", subjects=ALIVE,
          objects="person pet beast object thing furniture clothes tower castle island mountain"),
     Verb("hear", "heard", "entendre", "entendu", subjects=ALIVE,
