@@ -17,8 +17,7 @@
 # `gf.Transformer` as it is; with [named points](../../src/glassformer/model/taps.py#intervene) it also works where the
 # model has no module.
 #
-# All numbers come from the run of `make demo` and were computed when this page was built. The output that we explain is
-# the preference log p(elle) − log p(il), after "L'animal n'a pas traversé la rue parce qu'".
+# All numbers come from the run of `make demo` and were computed when this page was built.
 
 # %%
 from functools import partial
@@ -36,11 +35,16 @@ RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the mode
 translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model.requires_grad_(False), translator.bundle
 eos, bos = model.config.eos_id, model.config.bos_id
+
+# %% [markdown]
+# The output that we explain is how much the model prefers "elle" to "il" after "L'animal n'a pas traversé la rue parce
+# qu'". captum calls this function with many sources at once, so it returns one number for each row:
+
+# %%
 source = torch.tensor([[*bundle.source_tokenizer.encode(CLASSIC[2].source), eos]])
 begun = bundle.target_tokenizer.encode("L'animal n'a pas traversé la rue parce qu'")
 prefix = torch.tensor([[bos, *begun]])
 il, elle = (bundle.target_tokenizer.encode(word)[0] for word in ("il", "elle"))
-words = [*bundle.source_tokenizer.tokens(source[0, :-1].tolist()), "<eos>"]
 
 
 def preference(source, prefix):
@@ -56,7 +60,7 @@ CLASSIC[2].source, preference(source, prefix).item()
 #
 # The input moves in a straight line from a *baseline* to the sentence, and the gradient is summed along the line. So
 # the attributions of all words add up to the difference between the preferences at both ends. This property is called
-# *completeness*, and it can be checked.
+# *completeness*. It holds up to the error of the sum, here of 200 steps.
 #
 # `LayerIntegratedGradients` attributes to the output of a module. Here the module is the embedding of the source
 # tokens, and each word of the baseline is the unknown word.
@@ -68,8 +72,10 @@ layer = LayerIntegratedGradients(preference, model.source.tokens)
 from_unknown = layer.attribute(source, unknown, additional_forward_args=(prefix,), n_steps=200)
 
 whole = (preference(source, prefix) - preference(unknown, prefix)).item()
-assert abs(from_unknown.sum().item() - whole) < 0.1
 {"sum of attributions": from_unknown.sum().item(), "difference to the baseline": whole}
+
+# %% tags=["hide-input", "check"]
+assert abs(from_unknown.sum().item() - whole) < 0.1
 
 # %% [markdown]
 # ## Any named point as the input
@@ -88,15 +94,23 @@ def preference_with(point, tensor):
 
 def attributions(point):
     """Return the integrated gradients from zeros to the recorded tensor at a point."""
-    function = partial(preference_with, point)
     with torch.no_grad(), gf.record(model, point) as trace:
-        whole = preference(source, prefix)
-    found = IntegratedGradients(function).attribute(trace[point], n_steps=200)
-    assert abs(found.sum() - (whole - function(torch.zeros_like(trace[point])))).item() < 0.1
-    return found
+        preference(source, prefix)
+    return IntegratedGradients(partial(preference_with, point)).attribute(trace[point], n_steps=200)
 
 
 from_zeros = attributions("source.embedding")
+
+
+# %% tags=["hide-input", "check"]
+def incomplete(point, found):
+    """Return how far the attributions at a point are from the difference that they must add up to."""
+    with torch.no_grad(), gf.record(model, point) as trace:
+        whole = preference(source, prefix)
+    return (found.sum() - (whole - preference_with(point, torch.zeros_like(trace[point])))).abs().item()
+
+
+assert incomplete("source.embedding", from_zeros) < 0.1
 
 # %% [markdown]
 # ## Beside hiding a word
@@ -121,8 +135,16 @@ def hidden(word):
         return (usual - preference(source, prefix)).item()
 
 
+words = [*bundle.source_tokenizer.tokens(source[0, :-1].tolist()), "<eos>"]
 lost = [hidden(word) for word in range(len(words))]
 
+# %% [markdown]
+# The three measures side by side. Each row has its own question, so the rows differ. A baseline has a preference of
+# its own, which the attributions leave out: unknown words have an embedding, zeros leave only the positions. Hiding
+# takes a word out of each softmax, so that the weights of the other words grow. It needs no baseline, but its numbers
+# do not add up to the preference.
+
+# %% tags=["hide-input"]
 three = torch.stack([from_unknown.sum(-1)[0], from_zeros.sum(-1)[0], torch.tensor(lost)])
 pictures.heat_map(
     three.round(decimals=1) + 0.0,  # no −0.0
@@ -133,21 +155,22 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# The rows differ because their questions differ. A baseline has a preference of its own, which the attributions leave
-# out: unknown words have an embedding, zeros leave only the positions. Hiding takes a word out of each softmax, so that
-# the weights of the other words grow. It needs no baseline, but its numbers do not add up to the preference.
-#
 # ## Attribute to attention weights
 #
 # No module returns the weights of attention, so `LayerIntegratedGradients` cannot attribute to them. With the named
 # points of cross-attention, `attributions` tells which head used which word. A cell is the sum over all positions of
-# the output.
+# the output. A large weight can contribute little: compare this picture with the weights on the page about
+# [nnsight](nnsight.py).
 
 # %%
 layers = range(model.config.decoder_layers)
 points = [f"decoder.layers.{layer}.cross_attention.weights" for layer in layers]
 by_head = [attributions(point)[0].sum(1) for point in points]
 
+# %% tags=["hide-input", "check"]
+assert max(map(incomplete, points, by_head)) < 0.1
+
+# %% tags=["hide-input"]
 pictures.heat_map(
     torch.cat(by_head),
     [f"layer {layer}, head {head}" for layer in layers for head in range(model.config.heads)],
@@ -155,7 +178,3 @@ pictures.heat_map(
     alt="Integrated gradients of the weights of cross-attention: one row for each head, one column for each "
     "source word.",
 )
-
-# %% [markdown]
-# A large weight can contribute little: compare this picture with the weights on the page about
-# [nnsight](nnsight.py).

@@ -18,9 +18,7 @@
 # [named points](../../src/glassformer/model/taps.py#record), and compares the numbers. Then it shows which values only
 # the named points reach.
 #
-# All numbers come from the run of `make demo` and were computed when this page was built. The question is the one of
-# the book's [experiment on patching](../../book/experiments/patching.py): after "L'animal n'a pas traversé la rue parce
-# qu'", how much does the model prefer "elle" (the street) to "il" (the animal)?
+# All numbers come from the run of `make demo` and were computed when this page was built.
 
 # %%
 import warnings
@@ -38,6 +36,13 @@ torch.set_grad_enabled(False)
 RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
 translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
 model, bundle = translator.model, translator.bundle
+
+# %% [markdown]
+# The question is the one of the book's [experiment on patching](../../book/experiments/patching.py). Two sentences
+# differ in their last word, "tired" or "wide". After "L'animal n'a pas traversé la rue parce qu'", how much does the
+# model prefer "elle" (the street) to "il" (the animal)?
+
+# %%
 encode, eos, bos = bundle.source_tokenizer.encode, model.config.eos_id, model.config.bos_id
 tired, wide = (torch.tensor([[*encode(example.source), eos]]) for example in CLASSIC[1:3])
 begun = bundle.target_tokenizer.encode("L'animal n'a pas traversé la rue parce qu'")
@@ -63,7 +68,8 @@ with warnings.catch_warnings(action="ignore"):
 # %% [markdown]
 # ## Read
 #
-# The same values, by nnsight from modules and by `gf.record` from named points, with their largest difference.
+# The same values, by nnsight from modules and by `gf.record` from named points, with their largest difference. It is
+# rounding: attention runs in one fused kernel, but step by step while its values are recorded.
 
 # %%
 with glass.trace(wide, prefix):
@@ -84,12 +90,12 @@ same = {
     "logits": logits,
 }
 differences = {name: (trace[name] - value).abs().max().item() for name, value in same.items()}
-assert max(differences.values()) < 1e-4
 differences
 
+# %% tags=["hide-input", "check"]
+assert max(differences.values()) < 1e-4
+
 # %% [markdown]
-# The differences are rounding: attention runs in one fused kernel, but step by step while its values are recorded.
-#
 # ## Patch
 #
 # Take the vector of "tired" from the encoder's output, and put it in place of "wide".
@@ -106,6 +112,7 @@ with glass.trace(wide, prefix):
     by_nnsight = glass.output.save()
 
 
+# %%
 def transplant(memory):
     return memory.index_copy(1, torch.tensor([place]), donor[:, [place]])
 
@@ -113,12 +120,14 @@ def transplant(memory):
 with gf.intervene(model, {"encoder.output": transplant}):
     by_point = model(wide, prefix)
 
-assert torch.allclose(by_nnsight, by_point, atol=1e-4)
 {
     "wide": preference(logits),
     "patched by nnsight": preference(by_nnsight),
     "patched by gf.intervene": preference(by_point),
 }
+
+# %% tags=["hide-input", "check"]
+assert torch.allclose(by_nnsight, by_point, atol=1e-4)
 
 # %% [markdown]
 # ## Ablate heads
@@ -128,7 +137,7 @@ assert torch.allclose(by_nnsight, by_point, atol=1e-4)
 
 # %%
 name, width = "decoder.layers.1.cross_attention", model.config.d_v
-ablated = []
+ablated, differences = [], []
 for head in range(model.config.heads):
     with glass.trace(wide, prefix):
         heads = glass.decoder.layers[1].cross_attention.output_projection.input
@@ -136,9 +145,15 @@ for head in range(model.config.heads):
         by_nnsight = glass.output.save()
     with gf.intervene(model, without_heads({name: [head]})):
         by_point = model(wide, prefix)
-    assert torch.allclose(by_nnsight, by_point, atol=1e-4)
     ablated.append(preference(by_nnsight))
+    differences.append((by_nnsight - by_point).abs().max().item())
 
+f"largest difference between the two: {max(differences):.0e}"
+
+# %% tags=["hide-input", "check"]
+assert max(differences) < 1e-4
+
+# %% tags=["hide-input"]
 pictures.bars(
     {f"without head {head}": value for head, value in enumerate(ablated)},
     x_label="log p(elle) − log p(il)",
@@ -158,6 +173,7 @@ pictures.bars(
 layers = range(model.config.decoder_layers)
 rows = [trace[f"decoder.layers.{layer}.cross_attention.weights"][0, :, -1] for layer in layers]
 
+# %% tags=["hide-input"]
 pictures.heat_map(
     torch.cat(rows),
     [f"layer {layer}, head {head}" for layer in layers for head in range(model.config.heads)],
@@ -184,11 +200,12 @@ def hide(tensor):
 with gf.intervene(model, {scores: hide}), gf.record(model, weights) as hidden:
     logits_without = model(wide, prefix)
 
+{"wide": preference(logits), "hidden from the decoder": preference(logits_without)}
+
+# %% tags=["hide-input", "check"]
 for one in hidden.values():
     assert (one[..., -1, place] == 0).all()
     assert torch.allclose(one.sum(-1), torch.ones(1))
-
-{"wide": preference(logits), "hidden from the decoder": preference(logits_without)}
 
 # %% [markdown]
 # ### Modules that are never called
@@ -212,8 +229,10 @@ for what, module in modules.items():
 for hook in hooks:
     hook.remove()
 
-assert called.count("the model") == called.count("cross-attention") == 0
 translation.text, {what: called.count(what) for what in modules}
+
+# %% tags=["hide-input", "check"]
+assert called.count("the model") == called.count("cross-attention") == 0
 
 # %% [markdown]
 # Named points do not depend on who calls. `history` has a value for each step of the translation, and an edit of
@@ -231,27 +250,32 @@ def without_elle(log_probs):
 with gf.intervene(model, {"log_probs": without_elle}):
     [forbidden] = translator.translate([CLASSIC[2].source], beam_size=1)
 
+forbidden.text, f"{len(steps.history('log_probs'))} steps"
+
+# %% tags=["hide-input", "check"]
 assert "elle" not in forbidden.tokens
 assert len(steps.history("log_probs")) == len(steps.history(f"{name}.query")) == len(translation.tokens)
-forbidden.text, f"{len(steps.history('log_probs'))} steps"
 
 # %% [markdown]
 # ## Both together
 #
 # Both can watch the same forward pass. nnsight can also look between modules: `.source` rewrites a `forward` so that
 # it sees each call and each variable. Unless a point is recorded, attention computes neither scores nor weights. With a
-# recording, nnsight finds the scores too.
+# recording, nnsight finds the scores too. (The names after `.source` come from the lines of our code and change with
+# them. The [named points](../reference.md#points) are part of the interface.)
 
 # %%
 with gf.record(model, f"{name}.scores") as trace, glass.trace(wide, prefix):
     attend = glass.decoder.layers[1].cross_attention.source.self_attend_0
     from_source = attend.source.self__explained_0.source.attention_scores_0.output.save()
 
+tuple(from_source.shape), torch.equal(from_source, trace[f"{name}.scores"])
+
+# %% tags=["hide-input", "check"]
 assert torch.equal(from_source, trace[f"{name}.scores"])
 
 # %% [markdown]
-# The names after `.source` come from the lines of our code and change with them. The
-# [named points](../reference.md#points) are part of the interface.
+# ## What each reaches
 #
 # | value | modules and nnsight | named points |
 # |---|---|---|

@@ -115,7 +115,7 @@ def unfolded(chapter) -> list[str]:
 
 def test_a_visible_cell_is_short():
     """Split a cell that this test lists where a thought ends, or fold it with the tag "hide-input"."""
-    codes = [(chapter.name, code) for chapter in BOOK_PAGES for code in unfolded(chapter)]
+    codes = [(chapter.name, code) for chapter in CHAPTERS for code in unfolded(chapter)]
     long = [(name, code.splitlines()[0]) for name, code in codes if len(code.splitlines()) > LONGEST_CELL]
     assert long == []
 
@@ -127,7 +127,7 @@ def test_assertions_are_folded():
             tags = cell.metadata.get("tags", [])
             assert "check" not in tags or "hide-input" in tags
     asserted = re.compile(r"\s*(assert\b|expected =|\w+(\.\w+)*\.assert_\w+\()")
-    lines = [(chapter.name, line) for chapter in BOOK_PAGES for code in unfolded(chapter) for line in code.splitlines()]
+    lines = [(chapter.name, line) for chapter in CHAPTERS for code in unfolded(chapter) for line in code.splitlines()]
     assert [(name, line) for name, line in lines if asserted.match(line)] == []
 
 
