@@ -92,7 +92,7 @@ def nasty_lines(count: int, seed: int = 1, words: "list[str]" = WORDS) -> Iterat
     for number in range(1, count + 1):
         kind = chance.random()
         if kind < 0.001:
-            line = b"the cat " * chance.randint(600, 3000)  # more tokens than a source may have
+            line = b"the cat " * chance.randint(600, 3000)  # exceeds the maximum number of source tokens
         elif kind < 0.05:
             line = chance.choice(NASTY)
         else:

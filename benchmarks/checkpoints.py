@@ -65,7 +65,7 @@ def main() -> None:
                     times.append(time.perf_counter() - started)
                 whole = time.perf_counter() - begun
                 checkpoints.wait()
-                if number:  # the first round warms up
+                if number:  # skips the first round, which only warms up
                     steps[kind] += times
                     stalls[kind].append(stall)
                     rounds[kind].append(whole)

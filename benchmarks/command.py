@@ -20,7 +20,7 @@ def as_command(main: Callable[[], object]) -> None:
     try:
         main()
     except subprocess.CalledProcessError as error:
-        # Errors that were not captured are already on the screen.
+        # Errors that were not captured have been printed already.
         last = (error.stderr or "").strip().splitlines()[-1:]
         raise SystemExit("\n".join([*last, f"command failed: {shlex.join(map(str, error.cmd))}"])) from None
     except (GlassformerError, OSError) as error:

@@ -146,7 +146,7 @@ def damages(path: Path) -> list[tuple[str, Damage]]:
 
 def _flip(path: Path, chance: random.Random) -> None:
     data = bytearray(path.read_bytes())
-    # Headers come first in a file and matter most.
+    # Most damage is near the beginning, because headers come first in a file and matter most.
     reach = chance.choice([min(len(data), 64), min(len(data), 1024), len(data)])
     for _ in range(chance.choice([1, 1, 3, 20])):
         data[chance.randrange(reach)] = chance.randrange(256)
@@ -268,7 +268,7 @@ def _header(path: Path, chance: random.Random) -> None:
         case "type":
             header[name]["dtype"] = chance.choice(TYPES)
         case "missing":
-            if chance.random() < 0.5:  # the other weights move up, so that the file is whole
+            if chance.random() < 0.5:  # moves the following weights up, so that the file has no gap
                 begin, end = header.pop(name)["data_offsets"]
                 body = body[:begin] + body[end:]
                 for one in header.values():
@@ -322,7 +322,7 @@ def look(folder: Path) -> None:
         return
     history = History.of(read_log(folder / "metrics.jsonl"))
     history.loss(), history.validation_metric(), history.status, history.best  # no attribute or call may fail
-    history.seconds, history.epochs, history.metric, history.waited(), history.padding()  # the same
+    history.seconds, history.epochs, history.metric, history.waited(), history.padding()  # nor any of these
     if manifest := Manifest.load(folder):
         manifest.settings.get("data.source")
         assert manifest.pairs + manifest.valid_pairs + sum(shard.pairs for shard in manifest.shards) >= 0
@@ -359,7 +359,7 @@ def cases(folders: list[Path], count: int, seed: int, work: Path) -> Iterator[Ca
     chance = random.Random(seed)
     for number in range(count):
         folder = chance.choice(folders)
-        found = (path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)  # a lock has no content
+        found = (path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)  # lock files are empty
         files = sorted(path.relative_to(folder) for path in found)
         file = chance.choice(files)
         name, damage = chance.choice(damages(file))
@@ -463,13 +463,13 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
         folders = Path(place) / "folders"
-        # A child process writes the folders, because the threads that this starts would not survive the later forks.
+        # A child process writes the folders, because doing so starts threads, which would not survive the later forks.
         if not (pid := os.fork()):
             write_folders(folders)
             os._exit(0)
         if os.waitpid(pid, 0)[1]:
             raise SystemExit("the folders could not be written; see the error above")
-        import ctranslate2  # noqa: F401  # imported once, for all cases
+        import ctranslate2  # noqa: F401  # imported once for all cases
 
         found = []
         for case in cases(sorted(folders.iterdir()), given.cases, given.seed, Path(place)):

@@ -33,7 +33,7 @@ def words(chosen: random.Random, count: int) -> list[str]:
 
 
 def phrase(chosen: random.Random, vocabulary: list[str], length: int) -> str:
-    # The cube of a random number makes some words far more frequent.
+    # Cubing the random number makes some words far more frequent than others.
     return " ".join(vocabulary[int(len(vocabulary) * chosen.random() ** 3)] for _ in range(length))
 
 

@@ -75,7 +75,7 @@ def translator(folder: Path, tokens: int) -> Translator:
     """Return a random model of 6 + 6 layers of 8 heads with a vocabulary of `tokens` words."""
     words = [f"w{number}" for number in range(tokens)]
     sizes: dict[str, Any] = {"d_model": 64, "heads": 8, "d_ff": 128, "encoder_layers": 6, "decoder_layers": 6}
-    sizes |= {"positions": "learned", "max_length": tokens}  # so the output has the same length
+    sizes |= {"positions": "learned", "max_length": tokens}  # learned positions limit the output to this length
     configuration = from_dict(
         {
             "data": {"source": "a.tsv", "max_length": tokens},

@@ -124,7 +124,7 @@ def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> d
     """Return the figures of translations of random sources of about this length."""
     tokenizer = SentencePieceTokenizer("unigram", (folder / TOKENIZER).read_bytes())
     source, _ = synthetic(ROWS, length, 2, 1, len(tokenizer))
-    # The text of random pieces is tokenized into different, and more, pieces.
+    # Random pieces, joined to a text and tokenized again, give different and more pieces.
     cut = [tokenizer.encode(tokenizer.decode(ids.tolist()))[: length - 1] for ids in source]
     texts = [tokenizer.decode(ids) for ids in cut]
     question = {"do": "translate", "texts": texts, "batch_size": ROWS, "beam_size": 1}
@@ -147,7 +147,8 @@ def make_decoding_work(folder: Path) -> None:
     torch.manual_seed(task.seed)
     model = Transformer(model_config(task))
     with torch.no_grad():
-        model.output.weight[EOS] = 0.0  # its logit is 0, and the largest other logit is positive
+        # <eos> gets logit 0, while the largest other logit is positive, so no output ends
+        model.output.weight[EOS] = 0.0
     Bundle(
         folder=folder / RUN,
         configuration=settings,
@@ -274,7 +275,7 @@ def main() -> None:
     kept = read(NAME).get("axes", {}) if given.axes else {}
     for axis in given.axes or everything:
         kept[axis] = measure(axis, given.work / NAME, given.updates)
-        write(NAME, {"axes": kept}, of)  # a later failure must not lose these figures
+        write(NAME, {"axes": kept}, of)  # written now, because a later failure must not lose these figures
     plot(read(NAME))
     print(markdown(read(NAME)))
 

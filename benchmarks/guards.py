@@ -169,7 +169,7 @@ def _changed(number: str, chance: random.Random) -> str:
     return number[:place] + digit + number[place + 1 :]
 
 
-# Signals from attention, which the guards do not have
+# Signals from attention, which the guards do not use
 
 
 def ignored(rows: AttentionRows) -> float:

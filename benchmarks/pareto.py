@@ -228,11 +228,11 @@ def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
     )
     least = NEAR * (max(one.quality for one in points) - min(one.quality for one in points))
     named: list[Point] = []
-    for point in (point for point in timed if point in best or not point.ours):  # the table names the other points
+    for point in (point for point in timed if point in best or not point.ours):  # the table names the others
         alike = (one for one in named if abs(point.quality - one.quality) < least)
         near = sum(0.5 < _speed(point) / _speed(one) < 2 for one in alike)
         named.append(point)
-        where = (4, 4 - 12 * near)  # below the names that would cover it
+        where = (4, 4 - 12 * near)  # moved below names that would cover it
         axis.annotate(point.name, (_speed(point), point.quality), where, textcoords="offset points", fontsize=8)
     for point in (point for point in points if point not in timed):
         axis.axhline(point.quality, color=THEIRS, linewidth=1, linestyle=":")
@@ -253,7 +253,7 @@ def main(arguments: Sequence[str] | None = None, folder: Path = RESULTS) -> None
     parser.add_argument("--data", default="", help="folder that replaces {data} in the list")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for the models [default: %(default)s]")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="measurements of each run [default: %(default)s]")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)  # used by `_in_a_process`
+    parser.add_argument("--measure", help=argparse.SUPPRESS)  # only `_in_a_process` uses it
     given = parser.parse_args(arguments)
     if given.measure:
         print(json.dumps(measure(*json.loads(given.measure))))

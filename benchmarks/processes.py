@@ -109,7 +109,7 @@ class Process:
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.errors):
             if pipe:
-                with suppress(BrokenPipeError):  # the process has died, and unflushed questions with it
+                with suppress(BrokenPipeError):  # if the process has died, unflushed questions are lost as well
                     pipe.close()
 
     def ask(self, do: str, **question: Any) -> dict[str, Any]:

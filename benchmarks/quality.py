@@ -228,7 +228,7 @@ def main() -> None:
                     print(f"{name}, {minutes:g} minutes: {point}", flush=True)
             except (PeerError, subprocess.CalledProcessError) as error:
                 figures["failed"][name] = str(error)
-            write(NAME, figures, of)  # a later failure must not lose these figures
+            write(NAME, figures, of)  # written now, because a later failure must not lose these figures
     plot(read(NAME))
     print(markdown(read(NAME)))
 

@@ -245,7 +245,7 @@ def _log_differences(one: Path, other: Path) -> Iterator[str]:
     for number, lines in enumerate(zip_longest(read_log(one), read_log(other)), start=1):
         left, right = (_timeless(line or {}) for line in lines)
         for name in sorted(left.keys() | right.keys()):
-            if repr(left.get(name)) != repr(right.get(name)):  # repr, because NaN equals NaN here
+            if repr(left.get(name)) != repr(right.get(name)):  # compares texts, because NaN does not equal NaN
                 place = f"{METRICS_FILE}, line {number} (step {(left or right).get('step')})"
                 yield f"{place}: {name} is {left.get(name)} in one run and {right.get(name)} in the other"
 

@@ -190,7 +190,7 @@ def ours(run: Path, *settings: str, keys: Path | None = None) -> Iterator[Server
 def libretranslate(environment: Path, run: Path, folder: Path) -> Iterator[Server]:
     """Serve the run's package for Argos by LibreTranslate until the context ends."""
     bundle = Bundle.load(run)
-    for source, target in (("en", "fr"), ("fr", "en")):  # with one direction, it asks the network for the other
+    for source, target in (("en", "fr"), ("fr", "en")):  # with one direction only, LibreTranslate downloads the other
         data = replace(bundle.configuration.data, source_language=source, target_language=target)
         turned = replace(bundle, configuration=replace(bundle.configuration, data=data))
         package = folder / f"{source}.argosmodel"
@@ -407,7 +407,7 @@ def keys_in_bodies(server: Server, worst: Sequence[Request]) -> dict[str, float]
     """Return the milliseconds from the last byte of each worst input, which has a wrong key, to the refusal."""
     found, address = dict[str, float](), server.url.partition("//")[2]
     more = {JSON: b', "api_key": "wrong"}', FORM: b"&api_key=wrong"}
-    for one in (*worst, *worst):  # the second time, the process that reads long bodies runs
+    for one in (*worst, *worst):  # the second round runs with the process for long bodies started
         if one.path != "/translate" or one.kind not in more or one.chunk:
             continue
         body = (one.body[:-1] if one.kind == JSON else one.body) + more[one.kind]
@@ -444,7 +444,8 @@ async def adversary(
                 async with session.post(server.url + one.path, data=one.data(), headers=headers) as answer:
                     await answer.read()
                     status = str(answer.status)
-            except aiohttp.ClientError as error:  # a refusal may end the connection while the body is sent
+            # a refused request may lose its connection while its body is being sent
+            except aiohttp.ClientError as error:
                 status = type(error).__name__
             statuses.setdefault(name, Counter())[status] += 1
             slowest[one.name] = max(slowest.get(one.name, 0.0), time.perf_counter() - began)
@@ -513,7 +514,7 @@ def lines_per_cpu_second(
     whole.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     one_line.write_text(f"{lines[0]}\n", encoding="utf-8")
     found: list[dict[str, Any]] = []
-    sizes = (0, *TEXTS_PER_REQUEST)  # 0 is `translate`
+    sizes = (0, *TEXTS_PER_REQUEST)  # 0 stands for the endpoint `translate`
     for at in range(rounds):
         for size in rotated(sizes, at):
             one = by_service(server, lines, alone, size) if size else by_translate(run, whole, one_line, len(lines))

@@ -177,7 +177,7 @@ class _Run:
                     woken = self.env.event()
                     self.idle.append(woken)
                     yield woken
-                    delay = self.cluster.restart["actor"]  # an actor without a part is ended
+                    delay = self.cluster.restart["actor"]  # idle actors are ended, so a new one has to start
             except simpy.Interrupt as failure:
                 delay = self._lose(number, str(failure.cause))
 
@@ -239,7 +239,7 @@ def simulate(
     return _Run(cluster, parts, seed, kills).outcome()
 
 
-# What was observed
+# Observations
 
 
 def fitted(times: Sequence[float]) -> tuple[float, float]:
@@ -258,7 +258,7 @@ def calibrated(seen: Mapping[str, Any]) -> Cluster:
     freed = sorted([(end, "end") for end in ends] + [(moment, kind) for moment, kind in seen["kills"]])
     for begin in begins[2:]:
         before = [one for one in freed if one[0] <= begin]
-        one = max(before, key=lambda one: (one[1] == "end", one[0]))  # a worker that is alive begins at once
+        one = max(before, key=lambda one: (one[1] == "end", one[0]))  # a worker that is still alive can begin at once
         freed.remove(one)
         waits[one[1]].append(begin - one[0])
     return Cluster(

@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     if given.run:
-        Bundle.load(given.run)  # reports a faulty run before anything is measured
+        Bundle.load(given.run)  # reports a damaged run before anything is measured
     of = machine()
     write(NAME, {"seconds": measure(commands(given.run), given.rounds)}, of)
     print(markdown(read(NAME)))

@@ -115,8 +115,10 @@ def count_settings() -> int:
     from glassformer.recipes import configuration
 
     sections = [section.type for section in fields(configuration.Configuration) if is_dataclass(section.type)]
-    facts: Collection[str] = getattr(configuration, "MODEL_FACTS", ())  # no file may set these fields of the model
-    count = sum(len(fields(section)) for section in sections) + len(fields(ModelConfig)) - len(facts) + 1  # the preset
+    # fields of the model that no configuration file may set
+    facts: Collection[str] = getattr(configuration, "MODEL_FACTS", ())
+    # + 1 for the preset
+    count = sum(len(fields(section)) for section in sections) + len(fields(ModelConfig)) - len(facts) + 1
     homes = {
         "DocumentOptions": ("documents.document", "translating.documents.document"),
         "Limits": ("serving.limits",),
@@ -164,7 +166,7 @@ class Walk:
         """Take note of a call or a return, as a function for `sys.setprofile`."""
         code = frame.f_code
         if event not in ("call", "return") or "src/glassformer" not in code.co_filename or code.co_name[0] == "<":
-            return  # a comprehension or a lambda is a part of its function
+            return  # comprehensions and lambdas belong to the function around them
         self.depth += 1 if event == "call" else -1
         if event == "call":
             self.functions.add((code.co_filename, code.co_qualname))

@@ -87,7 +87,7 @@ def _look(folder: Path, now: float, begins: dict[str, float], ends: dict[str, fl
     for name in names - begins.keys():
         if _TEMPORARY.fullmatch(name):
             begins[name] = now
-    for name in begins.keys() - ends.keys() - names:  # renamed; a killed actor leaves its file
+    for name in begins.keys() - ends.keys() - names:  # parts were renamed, and a killed actor leaves its file behind
         ends[name] = now
 
 

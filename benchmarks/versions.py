@@ -61,8 +61,9 @@ def main() -> None:
     given.precision = given.precision or ["bf16"]
     if not (given.checkout / "src/glassformer").is_dir():
         parser.error(f"CHECKOUT: expected a folder with src/glassformer, got {given.checkout}")
-    load(given.configuration, given.settings, given.data)  # so that a mistake is one error
-    share_cores()  # as the commands do
+    # loaded here first, so that a wrong configuration is reported as a single error
+    load(given.configuration, given.settings, given.data)
+    share_cores()  # as glassformer's commands do
     of, chosen = machine(), entries(given)
     questions = [{"do": "steps", "count": given.updates}] * (given.warm + given.rounds)
     turns = take_turns(chosen, ROOT, questions, warm=given.warm)

@@ -14,16 +14,17 @@ import pytest
 from benchmarks.browser import FLAGS
 from benchmarks.browser import chromium as find_chromium
 
-import profiles  # noqa: F401 – hypothesis's profiles, before any test asks for settings
+import profiles  # noqa: F401 – loads hypothesis's profiles before any test asks for settings
 from glassformer.system.machine import saturates_int8
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `reference.attention`
 
-# A process that a script starts in the background ignores Ctrl-C, and so would all processes that the tests interrupt.
+# A process that a script starts in the background ignores Ctrl-C, and so do its children; tests could not interrupt
+# them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# CTranslate2's library for AMD computes 8-bit products inexactly on older processors, MKL exactly, but slowly.
+# On older processors, CTranslate2's library for AMD computes 8-bit products inexactly; MKL is exact, but slow.
 if saturates_int8():
     os.environ.setdefault("CT2_USE_MKL", "1")
 

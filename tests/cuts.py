@@ -144,7 +144,7 @@ def even(kind: str) -> SentencePieceTokenizer:
     made = subwords(kind, lines, 300 if kind.endswith("bytes") else 60)
     model, data = made.model, made.to_dict()
     for token, score in zip(data["tokens"], data["scores"], strict=True):
-        there = bytes([len(token.encode())]) + token.encode() + b"\x15"  # as sentencepiece's file has it
+        there = bytes([len(token.encode())]) + token.encode() + b"\x15"  # a token as stored in sentencepiece's file
         assert model.count(there + struct.pack("<f", score)) == 1
         bits = struct.pack("<f", -11.1 * len(token) if kind.startswith("unigram") else score // 3)
         model = model.replace(there + struct.pack("<f", score), there.replace(b"\1b", b"\1q") + bits)

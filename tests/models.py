@@ -85,7 +85,8 @@ def random_translator(
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.15)
-            # Outputs of a random model hardly ever end, so <eos> gets a share of the last norms' biases.
+            # Outputs of a random model hardly ever end, so a constant is added to the logit of <eos>, by way of the
+            # last norm's bias.
             last = model.decoder.norm if config.norm == "pre" else model.decoder.layers[-1].feed_forward_residual.norm
             model.output.weight[config.eos_id] += last.bias * 4 / last.bias.square().sum()
     return Translator(bundle, model)

@@ -373,7 +373,7 @@ MISTAKES = [
         "self.dropout(hidden)",
         "tests/model/test_feed_forward.py",
     ),
-    # The whole
+    # The whole model
     Mistake(
         "the output matrix is not tied",
         "model/transformer.py",

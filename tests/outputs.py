@@ -49,5 +49,6 @@ def _form(line: str) -> str:
     line = re.sub(r"\b(may be chance|no difference|[AB] is better)\s*$", "verdict", line)
     line = re.sub(r"[▏▎▍▌▋▊▉█]+", " ", line)
     line = re.sub(r"[-+−]?\d[\d.,:]*(e[-+]?\d+)?", "0", line)
-    line = re.sub(r"\b0 (ms|s|seconds|minutes|hours)\b", "0 of time", line)  # the unit goes with the number
+    # the unit depends on the number, so it is replaced as well
+    line = re.sub(r"\b0 (ms|s|seconds|minutes|hours)\b", "0 of time", line)
     return " ".join(re.sub(r"\b0 (kB|MB|GB)\b", "0 of memory", line).split())

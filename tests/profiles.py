@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, Phase, settings
 
 __all__ = ["scaled"]
 
-# Our function-scoped fixtures hold a default dtype and a random state, which examples may share.
+# Our function-scoped fixtures set a default dtype and a random seed, which all examples of a test may share.
 SHARED = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]}
 ALL = 100
 
 settings.register_profile("quick", max_examples=ALL // 10, derandomize=True, **SHARED)
 settings.register_profile("some", max_examples=ALL // 4, derandomize=True, **SHARED)
 settings.register_profile("all", max_examples=ALL, derandomize=True, **SHARED)
-# A failure ends the test at once: no search for the smallest example that fails.
+# A failure ends the test at once, without a search for the smallest failing example.
 settings.register_profile("mutations", settings.get_profile("all"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("explore", max_examples=5 * ALL, **SHARED)
 settings.load_profile("all")

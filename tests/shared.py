@@ -30,7 +30,7 @@ def made_once(place: Path, name: str, make: Callable[[Path], object]) -> Path:
     whole = made / f"{kept}.whole"
     with FileLock(place / f"{name}.lock"):
         if not whole.exists():
-            for old in made.iterdir():  # a different session may use newer folders
+            for old in made.iterdir():  # another session may be using newer folders
                 if old.stem == kept or time.time() - old.stat().st_mtime > DAY:
                     shutil.rmtree(old) if old.is_dir() else old.unlink()
             make(made / kept)

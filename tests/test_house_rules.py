@@ -97,7 +97,7 @@ def test_text_corpora_recipes_and_metrics_do_not_need_torch():
 
 
 def test_imports_are_absolute_and_annotations_are_not_postponed():
-    # Postponed annotations would hide the shapes from the checks.
+    # With postponed annotations, the run-time checks would not see the shapes.
     imports = places(ast.ImportFrom)
     assert not [place for place, node in imports if node.level > 0 or node.module == "__future__"]
 
@@ -127,7 +127,7 @@ def test_each_public_name_can_be_used(name):
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'transformer_'"):
-        gf.transformer_  # noqa: B018 – looking it up is the test
+        gf.transformer_  # noqa: B018 – the attribute access is the test
 
 
 def test_each_module_lists_its_public_names():

@@ -74,8 +74,8 @@ def test_protected_spans_stand_in_the_translations(translator):
     assert not lacking(TEXTS, found)
     kept = [one.kept for one in found]
     assert kept == ["placed", "placed", "placed", "", "placed", "", "placed", "placed"]
-    assert found[4].text == TEXTS[4]  # without the span, there is nothing to translate
-    assert lacking(TEXTS, translator.translate(TEXTS, protect=False))  # the model alone loses them
+    assert found[4].text == TEXTS[4]  # apart from the span, there is nothing to translate
+    assert lacking(TEXTS, translator.translate(TEXTS, protect=False))  # without protection, the model loses the spans
 
 
 def test_without_terms_a_translation_is_the_same(translator):
@@ -143,7 +143,7 @@ def test_sampled_outputs_contain_the_spans_too(translator):
     found = translator.translate(TEXTS, sample=True)
     assert not lacking(TEXTS, found)
     assert found == translator.translate(TEXTS, sample=True)
-    again = list(translator.stream(TEXTS, sample=True, window=3))  # the draws depend on a text's place only
+    again = list(translator.stream(TEXTS, sample=True, window=3))  # draws depend only on the position of a text
     assert [one.text for one in again] == [one.text for one in found]
 
 
@@ -166,7 +166,8 @@ def test_a_prefix_may_be_longer_than_what_is_left_of_its_text(translator):
 def test_both_engines_place_alike(run, translator, prefix):
     pytest.importorskip("ctranslate2")
     fast = Translator.load(run, engine="ctranslate2")
-    how = {"glossary": GLOSSARY, "links": True, "prefix": prefix, "beam_size": 1}  # a beam may end at another moment
+    # greedy, because a beam may end at a different step
+    how = {"glossary": GLOSSARY, "links": True, "prefix": prefix, "beam_size": 1}
     ours, theirs = (one.translate(TEXTS, **how) for one in (translator, fast))
     assert [(one.text, one.kept, one.links) for one in ours] == [(one.text, one.kept, one.links) for one in theirs]
 

@@ -207,8 +207,8 @@ def test_time_grows_with_the_text(name):
     for text in worst:
         small, large = text(SIZE), text(4 * SIZE)
         ratios = []
-        # CPU time, the best of five; most are quick enough at once. The times of a ratio are taken one after the
-        # other, because a core is twice as fast while the other thread on it rests.
+        # CPU time, the best of up to five; most patterns are quick enough at once. The two times of a ratio are
+        # measured one after the other, because a core is twice as fast while the other thread on it is idle.
         for _ in range(5):
             few, many = seconds(call, small), seconds(call, large)
             ratios.append(many / max(few, LEAST))

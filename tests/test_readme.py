@@ -23,7 +23,8 @@ from outputs import blocks_with_outputs, missing_line
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [path for group in guide_groups().values() for path in group if path.suffix == ".md"]
-GUIDE = sorted(PAGES, key=lambda path: path.stem == "import")  # it reads what other pages export
+# this page comes last, because it reads what the others export
+GUIDE = sorted(PAGES, key=lambda path: path.stem == "import")
 SHORT = ["--set", "training.minutes=0", "--set", "training.steps=12", "--set", "decoding.extra_length=5"]
 """Settings of a short training, after which a model would not end its outputs by itself."""
 EXPORTED = {
@@ -70,7 +71,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, made_once: Callable[..., Pa
     (folder / "page.html").write_text("<p>The <b>cat</b> slept.</p>\n", encoding="utf-8")
     (folder / "mine.toml").write_text(blocks(GUIDE[0], "toml")[0], encoding="utf-8")
     shutil.copytree(made_once("small demo", train_small_demo), folder, dirs_exist_ok=True)
-    shutil.copytree(folder / "runs/demo", folder / "runs/mine")  # for pages whose tests another process may begin with
+    # copied in advance for pages that need it, because any page may come first
+    shutil.copytree(folder / "runs/demo", folder / "runs/mine")
     return folder
 
 
@@ -123,7 +125,7 @@ def test_the_readme_is_short_and_begins_with_the_essentials():
     assert "```python" in lines[:80]
     assert "pip install glassformer" not in text
     [python] = blocks(README, "python")
-    assert len(python.split("\n\n")[1].splitlines()) + 1 == 5  # and a blank line after the import
+    assert len(python.split("\n\n")[1].splitlines()) + 1 == 5  # one more line for the blank one after the import
 
 
 def test_the_readme_says_for_whom_it_is_and_for_whom_not():
@@ -148,7 +150,7 @@ def test_the_citation_names_the_version_and_licence_of_the_package():
     assert {name: cited[name] for name in ("version", "license", "keywords")} == {
         name: project[name] for name in ("version", "license", "keywords")
     }
-    assert {"cff-version", "message", "title", "authors"} <= cited.keys()  # what the format requires
+    assert {"cff-version", "message", "title", "authors"} <= cited.keys()  # the fields that the format requires
     assert "(CITATION.cff)" in README.read_text(encoding="utf-8")
 
 
@@ -174,7 +176,7 @@ def test_the_commands_run_as_printed(folder: Path, client: Callable[[str], Path]
     assert sum(len(block.commands) for block in shown) >= 30
     for block in shown:
         printed = "".join(executed(folder, line, client) for line in block.commands)
-        if block.output and block.commands:  # other tests look at what `make` prints
+        if block.output and block.commands:  # other tests check what `make` prints
             assert missing_line(block.output, printed) is None, f"{block.text}\n{printed}"
     assert len((folder / "new.fr").read_text(encoding="utf-8").splitlines()) == 10
 
@@ -186,16 +188,16 @@ def executed(folder: Path, line: str, client: Callable[[str], Path]) -> str:
     if line.startswith(("glassformer bench", "glassformer estimate")):
         line += " --seconds 1"
     if line == "glassformer prepare mine.toml":
-        line += f" {' '.join(SMALL)}"  # the run in whose folder it prepares has these settings
+        line += f" {' '.join(SMALL)}"  # the folder belongs to a run with these settings
     if " distil " in line:
-        line += " --keep-reference"  # after twelve steps, a model gives no useful output
+        line += " --keep-reference"  # twelve steps are too few for useful outputs
     if " export " in line and "--to ctranslate2" not in line:
-        line += " --unverified"  # tests/clients verify exports by other programs
+        line += " --unverified"  # tests/clients verifies exports with other programs
     if line.startswith("glassformer explore") and "--html" not in line:
-        line += " --html served.html"  # a server would not end
+        line += " --html served.html"  # writes a file, because a server would not end
     line = line.replace("--page node_modules", f"--page {client('node')}/node_modules")
     if line.startswith("glassformer check"):
-        line += " || test $? = 1"  # after twelve steps, a model does not use its source
+        line += " || test $? = 1"  # twelve steps are too few for a model to use its source
     if line.startswith("glassformer import opus-mt-fr-en"):
         run(folder, "; ".join(f"cp -r {export} {name}" for name, export in EXPORTED.items()))
     if line.startswith("glassformer import converted"):

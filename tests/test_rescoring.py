@@ -65,7 +65,7 @@ def test_each_candidate_has_the_log_probability_that_each_model_gives_it(models,
         expected += [[one.log_prob for one in back.score([(text, source) for text in found.texts])]]
         assert found.features[:, :4] == pytest.approx(np.array(expected).T, abs=1e-12)
         assert found.features[:, 4].tolist() == [len(one.tokens) for one in run.score(pairs)]
-        assert not found.features[:, 5:].any()  # there is no lexicon
+        assert not found.features[:, 5:].any()  # without a lexicon, these features are 0
 
 
 def test_the_candidates_are_the_outputs_of_all_searches_forward_each_once(models, combination):
@@ -139,7 +139,7 @@ def test_a_model_that_cannot_read_a_source_leaves_the_run_alone(models):
     deaf = Translator(replace(other.bundle, configuration=short), other.model)
     both = combination_of(run, deaf, weights=CombinationWeights.equal(1)).translate(SOURCES)
     alone = run.translate(SOURCES)
-    assert both[0].text == alone[0].text  # five tokens are too long for the other model
+    assert both[0].text == alone[0].text  # the other model cannot score outputs of five tokens
     assert both[0].log_prob == alone[0].log_prob
 
 
@@ -221,7 +221,7 @@ def test_the_direction_of_a_model_follows_from_its_files_or_languages(run, other
     assert is_backward(DataConfig(**run), DataConfig(**other)) == backward
 
 
-# The file of a combination
+# The file that describes a combination
 
 
 def test_a_combination_is_stored_and_loaded(tmp_path):

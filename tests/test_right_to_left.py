@@ -77,7 +77,7 @@ def test_outputs_are_in_the_normal_order(both, settings):
             mirrored(each.text) for each in (other, *other.alternatives)
         ]
         assert one.log_prob == other.log_prob
-        assert one.tokens == other.tokens  # in the order in which they are written
+        assert one.tokens == other.tokens  # the tokens are in logical order
 
 
 def test_links_are_those_of_the_mirror_image(both):
@@ -152,7 +152,8 @@ def test_training_learns_the_order_and_keeps_the_texts(tmp_path):
     run = Translator.load(tmp_path / "run")
     new = word_by_word.pairs(50, 8)
     right = sum(one.text == target for one, (_, target) in zip(run.translate([s for s, _ in new]), new, strict=True))
-    assert right >= 25  # a run that mixed up the orders would only be right where a sentence is its own mirror image
+    # a run that confused the orders would only be right for sentences that are mirror images of themselves
+    assert right >= 25
     assert run.score([new[0]])[0].tokens[:-1] == tuple(new[0][1].split()[::-1])
     changes = ["data.reverse_target=false", f"training.start_from={tmp_path / 'run'}", f"run.directory={tmp_path}/b"]
     with pytest.raises(ConfigError, match=r"data\.reverse_target: expected true as in training\.start_from"):

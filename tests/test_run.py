@@ -186,7 +186,7 @@ def test_the_heads_that_align_words_are_chosen_with_the_kept_weights(make_config
     assert bundle.alignment == choose_alignment(bundle, bundle.model(), valid)
     explanation = Translator.load(corpus / "run").explain(valid[0][0])
     assert explanation.alignment == bundle.alignment
-    train(make_configuration())  # a finished run does not choose again
+    train(make_configuration())  # a finished run does not choose its heads again
     assert [line["type"] for line in metrics(corpus / "run")].count("alignment") == 1
 
 
@@ -206,10 +206,10 @@ def test_the_guards_are_calibrated_at_the_end_on_the_outputs_of_the_kept_weights
     items = validation_items(with_many_pairs(), prepare(with_many_pairs()).valid_pairs, most=made.outputs)
     assert calibrate(Translator.load(folder), items) == made
     guards = (folder / GUARDS).stat()
-    assert len(reports_of(with_many_pairs())) == 2  # a finished run does not calibrate again
+    assert len(reports_of(with_many_pairs())) == 2  # a finished run is not calibrated again
     assert (folder / GUARDS).stat() == guards
     (folder / GUARDS).unlink()
-    train(with_many_pairs())  # a finished run that lacks them is calibrated
+    train(with_many_pairs())  # but it is if the calibration is missing
     assert (folder / GUARDS).exists()
 
 
@@ -251,7 +251,8 @@ def test_a_run_keeps_the_weights_of_its_best_validation(make_configuration, corp
         if type(report).__name__ == "ValidationReport":
             kept.append(load_file(corpus / "run" / "model.safetensors"))
 
-    overrides = ["training.learning_rate=0.1", "training.schedule=constant", "run.seed=4"]  # the first is best by 0.15
+    # with these settings, the first validation is the best, by 0.15
+    overrides = ["training.learning_rate=0.1", "training.schedule=constant", "run.seed=4"]
     train(make_configuration("run", *overrides), on_report=watch)
     losses = [line["loss"] for line in metrics(corpus / "run") if line["type"] == "validation"]
     final = load_file(corpus / "run" / "model.safetensors")
@@ -289,14 +290,16 @@ def test_held_out_pairs_are_not_trained_on(make_configuration, corpus):
         tokenizer = Bundle.load(prepared.folder).source_tokenizer
         bundle_words.append({text for text, _ in pairs if tokenizer.unk_id in tokenizer.encode(text)})
         assert (prepared.train_pairs, prepared.valid_pairs) == (187, 13)
-        assert len(bundle_words[-1]) == 13  # each number is in one pair only, so 13 are unknown
+        # each of the held-out numbers occurs in no other pair, so 13 words are unknown
+        assert len(bundle_words[-1]) == 13
     assert bundle_words[0] == bundle_words[1] != bundle_words[2]
 
 
 def test_at_most_a_tenth_of_the_pairs_is_held_out(make_configuration, corpus):
     prepared = prepared_only(make_configuration("run", "data.valid_lines=500"))
     assert prepared.train_pairs + prepared.valid_pairs == 200
-    assert 15 <= prepared.valid_pairs <= 20  # all pairs of a source or none: a source with many pairs may not fit
+    # all pairs of a source are held out or none, so there may be a few less than 20
+    assert 15 <= prepared.valid_pairs <= 20
 
 
 def test_all_targets_of_a_source_are_held_out_or_none(make_configuration, corpus):
@@ -356,7 +359,7 @@ def test_a_killed_run_resumes_from_its_last_checkpoint(make_configuration, corpu
     train(make_configuration("whole"))
     abandoned(make_configuration("parts"), at_step(step))
     with (corpus / "parts" / "metrics.jsonl").open("a") as file:
-        file.write('{"type": "step", "st')  # a write was in progress
+        file.write('{"type": "step", "st')  # as if the run had been killed while writing a line
     prepared, *_ = reports_of(make_configuration("parts"))
     assert prepared.resumed_step == step // 5 * 5
     assert metrics(corpus / "parts") == metrics(corpus / "whole")
@@ -705,7 +708,7 @@ def test_a_decoder_that_sees_the_future_does_not_learn_the_copy_task(tmp_path, m
     monkeypatch.setattr("glassformer.model.transformer.target_mask", sees_the_future)
     assert exact_on_the_test_split(tmp_path / "run") < 5
     losses = [line["loss"] for line in metrics(tmp_path / "run") if line["type"] == "validation"]
-    assert losses[-1] < 0.2  # misleading: each token was copied from the future input
+    assert losses[-1] < 0.2  # a misleading loss: the model copied each token from the future input
 
 
 @pytest.mark.slow
@@ -718,12 +721,13 @@ def test_a_change_applies_to_training_and_validation_of_its_model_only(make_conf
         return gf.intervene(model, {"*.scores": torch.zeros_like})
 
     train(make_configuration("plain"))
-    train(make_configuration("changed", "training.workers=2"), change=change)  # no other process lacks the change
-    model, _ = seen  # the second model is the same run's, with the kept weights, whose heads are compared
+    # despite two workers, one process trains: the change would not reach another
+    train(make_configuration("changed", "training.workers=2"), change=change)
+    model, _ = seen  # the second model has the best weights, and is loaded to compare its heads
     torch.manual_seed(make_configuration().run.seed)
     drawn = gf.Transformer(model.config).state_dict()
     for name in ("encoder.layers.0.self_attention", "decoder.layers.0.cross_attention"):
-        rows = slice(model.config.heads * model.config.d_k)  # W_Q comes first
+        rows = slice(model.config.heads * model.config.d_k)  # the rows of W_Q come first
         weight = f"{name}.input_projection.weight"
         plain, changed = (
             Translator.load(make_configuration(run).run.directory).model.state_dict()[weight][rows]
@@ -745,5 +749,5 @@ def test_the_mean_and_the_best_weights_are_compared_under_the_same_change(make_c
         return gf.intervene(model, {"*.scores": torch.zeros_like})
 
     train(make_configuration("run", "training.average=2"), change=change)
-    # The model that trains, the best so far, the mean, and the one whose heads are compared.
+    # The model that trains, the best one so far, the mean, and the one whose heads are compared.
     assert len({id(model) for model in changed}) == 4

@@ -113,7 +113,7 @@ def some(count, seed=1):
 
 
 def assert_same(ours, theirs):
-    # float32: a different batch sums the same numbers in a different order.
+    # A different batch sums the same float32 numbers in a different order.
     assert (ours.text, ours.tokens, ours.status) == (theirs.text, theirs.tokens, theirs.status)
     assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=1e-4)
     assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-4)
@@ -490,7 +490,7 @@ def test_a_sample_has_the_score_of_its_text(translator):
     options = {"temperature": 1.7, "top_k": 5, "top_p": 0.9}
     results = translator.translate(["the cat"] * 5, sample=True, **options, length_penalty=0.3)
     scored = translator.score([("the cat", one.text) for one in results], length_penalty=0.3)
-    written = [number for number, one in enumerate(results) if one.text]  # a blank text cannot be scored
+    written = [number for number, one in enumerate(results) if one.text]  # blank texts cannot be scored
     assert len({results[number].text for number in written}) > 1
     assert_all_same([results[number] for number in written], [scored[number] for number in written])
 

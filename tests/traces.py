@@ -166,7 +166,7 @@ def search() -> dict[str, Any]:
             cases += [searched(model, source, prefix, beam_size, alpha) for (source, prefix), alpha in asked]
         made[name] = {"payload": payload_of(model), "cases": cases}
     sharp = random_model(tie_output=False)
-    sharp.output.weight.data.mul_(4)  # a random model hardly prefers any token
+    sharp.output.weight.data.mul_(4)  # a random model hardly prefers one token to another
     sharp = rounded(sharp)
     cases = [searched(sharp, source, [], beam_size, 0.6) for source in SOURCES for beam_size in (2, 4, 7)]
     return made | {"sharp": {"payload": payload_of(sharp), "cases": cases}}
@@ -429,7 +429,7 @@ def recorded() -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             translator = random_translator(Path(folder), **{"target": many, "extra_length": 3, **settings})
         if translator.model.output.bias is not None:
-            translator.model.output.bias.data[1] = -1e9  # as imported models have it
+            translator.model.output.bias.data[1] = -1e9  # imported models have this bias
         page = recorded_payload(translator, sentence)
         [output] = translator.translate([sentence])
         trace = traced(translator.model, page["trace"]["source_ids"], page["trace"]["target_ids"])
@@ -479,7 +479,7 @@ def main(folder: Path) -> None:
     """Write a file for each test of `web/tests` that compares with Python."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(20170612)
-    torch.set_num_threads(1)  # with such small tensors, threads only wait for each other
+    torch.set_num_threads(1)  # with such small tensors, threads would only wait for each other
     for made in (
         forward,
         mistakes,

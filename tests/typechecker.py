@@ -2,5 +2,5 @@
 
 from beartype import BeartypeConf, beartype
 
-# An int is allowed for a float, as in PEP 484 and mypy.
+# Like PEP 484 and mypy, accept an int where a float is expected.
 checked = beartype(conf=BeartypeConf(is_pep484_tower=True))

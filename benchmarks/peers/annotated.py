@@ -41,7 +41,7 @@ def make(folder: Path, precision: str, *, path: str) -> TorchPeer:
     if task.encoder_layers != task.decoder_layers:
         raise ValueError("the Annotated Transformer needs the same number of layers in encoder and decoder")
     shared = model.src_embed[0].lut.weight
-    model.tgt_embed[0].lut.weight = model.generator.proj.weight = shared  # tied, as the task asks
+    model.tgt_embed[0].lut.weight = model.generator.proj.weight = shared  # tied, as the benchmark's task requires
     compute = code.SimpleLossCompute(model.generator, code.LabelSmoothing(task.vocabulary, PAD, task.smoothing))
 
     def loss(source: Tensor, target_input: Tensor, target_output: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ def make(folder: Path, precision: str, *, path: str) -> TorchPeer:
         if beam_size > 1:
             raise NotImplementedError("the Annotated Transformer has no beam search")
         found = []
-        for row in source:  # its greedy_decode takes one sentence at a time
+        for row in source:  # greedy_decode takes one sentence at a time
             one = row[row != PAD][None]
             ids = code.greedy_decode(model, one, torch.ones(1, 1, one.shape[1]), longest_output(one), BOS)
             found.append(until(ids[0, 1:].tolist(), EOS))

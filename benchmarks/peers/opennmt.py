@@ -25,7 +25,8 @@ def make(folder: Path, precision: str) -> TorchPeer:
     model, entropy = _model(task), cross_entropy(task)
 
     def loss(source: Tensor, target_input: Tensor, target_output: Tensor) -> Tensor:
-        whole = torch.cat([target_input[:, :1], target_output], dim=1)[..., None]  # OpenNMT-py drops the last token
+        # OpenNMT-py itself drops the last token
+        whole = torch.cat([target_input[:, :1], target_output], dim=1)[..., None]
         hidden, _ = model(source[..., None], whole, (source != PAD).sum(1))
         return entropy(model.generator(hidden), target_output)
 
@@ -57,7 +58,8 @@ def _model(task: Task) -> Any:
 
     source, target = embeddings(), embeddings()
     target.word_lut.weight = source.word_lut.weight
-    # Both take positional arguments: layers, widths, (copying and kind of attention,) dropouts, embeddings, …
+    # Both constructors take positional arguments: layers, widths, (copying and kind of attention,) dropouts,
+    # embeddings, …
     encoder = importlib.import_module("onmt.encoders.transformer").TransformerEncoder(
         task.encoder_layers,
         task.d_model,
@@ -91,7 +93,7 @@ def _model(task: Task) -> Any:
     model = importlib.import_module("onmt.models.model").NMTModel(encoder, decoder)
     model.generator = nn.Linear(task.d_model, task.vocabulary)
     model.generator.weight = target.word_lut.weight
-    for name, parameter in model.named_parameters():  # OpenNMT-py's classes do not initialise them
+    for name, parameter in model.named_parameters():  # OpenNMT-py's classes do not initialise their weights
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
         elif "layer_norm" not in name:

@@ -78,7 +78,7 @@ class Desk:
         return {"batches": len(self.batches)}
 
     def translate(self, texts: list[str], beam_size: int, batch_size: int) -> dict[str, Any]:
-        if hasattr(self.peer, "translate_texts"):  # ours, which brings its tokenizer
+        if hasattr(self.peer, "translate_texts"):  # only ours has this method, because it brings its own tokenizer
             return timed("texts", lambda: self.peer.translate_texts(texts, beam_size, batch_size))
         return timed("texts", lambda: self._by_pieces(texts, beam_size, batch_size))
 
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--options", type=json.loads, default={}, help="further arguments of the adapter, as JSON")
     given = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of a peer must not mix with the answers
+    os.dup2(2, 1)  # printed text goes to stderr, because stdout carries the answers
 
     def say(answer: dict[str, Any]) -> None:
         answers.write(json.dumps(answer) + "\n")

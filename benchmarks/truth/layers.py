@@ -20,7 +20,7 @@ def sublayer(seen: Seen) -> str:
 def ends(seen: Seen) -> tuple[Tensor, Tensor]:
     """Return the vector before and after the opened box."""
     part, is_sum = sublayer(seen), seen.box.endswith(".add")
-    if part in ("encoder", "decoder"):  # the norm that ends a stack
+    if part in ("encoder", "decoder"):  # the final norm of a stack
         config = seen.model.config
         last = (config.encoder_layers if part == "encoder" else config.decoder_layers) - 1
         return (

@@ -337,7 +337,7 @@ class Seen:
         """The lit source word: the reader's, or the one that the lit head of cross-attention reads most."""
         chosen, cross = self.state["sourceWord"], self.state["heads"]["cross"]
         if chosen is None and "decoder_keys" in self.mistakes:
-            chosen = 0  # no source word is read
+            chosen = 0  # no source word is attended to
         elif chosen is None:
             name = f"decoder.layers.{cross['layer']}.cross_attention"
             chosen = self.weights(name, cross["head"], self.row).argmax()

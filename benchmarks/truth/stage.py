@@ -47,7 +47,7 @@ def looks(*, shared: bool = False, own: bool = False, tied: bool = False) -> Che
         most = float(weights.max())
         word = values.get("looked" if seen.family != "cross" else "source", keys[seen.query] if own else "")
         places = [at for at, key in enumerate(keys) if key == word and weights[at] >= most - ROUNDING]
-        # Nearly equal weights may be equal or not in the page's float32: there, both claims are right.
+        # In the page's float32, nearly equal weights may be equal or not, so both claims count as right.
         least = most - ROUNDING if tied else most
         rivals = {key for at, key in enumerate(keys) if key != word and weights[at] >= least}
         return first(
@@ -74,9 +74,9 @@ def section(seen: Seen, values: Mapping[str, str]) -> str:
     name = seen.state["box"].partition(".")[2]
     if seen.state["zoom"]:
         name = seen.box.rpartition(".")[2]
-        if name.endswith("attention"):  # the paper explains its parts in subsections
+        if name.endswith("attention"):  # the paper explains the parts of attention in subsections
             return "" if values["0"].startswith("§3.2") else f"{values['0']} is not about attention"
-        if name in ("embedding", "positions"):  # one sum is shown of both
+        if name in ("embedding", "positions"):  # both boxes show the same sum
             return "" if values["0"] in ("§3.4", "§3.5") else f"{values['0']} is not about embeddings"
     is_beside = name.endswith(("add", "norm"))
     return expected("section", values["0"], f"§{'3.1' if is_beside else SECTIONS[name]}")

@@ -257,7 +257,7 @@ class Visit:
     def forced(self) -> None:
         """Force one of the likeliest words at a place, and look at it."""
         output = self.output()
-        row = max(0, min(self.row(), len(output) - 2))  # an output needs room to end
+        row = max(0, min(self.row(), len(output) - 2))  # leaves room for the output to end
         tokenizer = self.model.bundle.target_tokenizer
         rivals = self.model.log_probs(self.source, output, self.changes)[row].topk(8).indices.tolist()
         self.chance.shuffle(rivals)
@@ -277,7 +277,7 @@ class Visit:
         source, target = len(self.source), len(self.output())
         query = self.chance.randrange(source) if stack == "encoder" else row
         weights = [0.0] * (target if family == "decoder" else source)
-        last = query if family == "decoder" else source - 1  # the mask hides what is written later
+        last = query if family == "decoder" else source - 1  # the mask hides later words
         at = self.chance.randrange(max(1, last))
         weights[at] = self.chance.choice([1.0, 0.5, 0.3]) if last else 1.0
         if last:
@@ -311,13 +311,13 @@ class Visit:
         """Open an attention, and check what it says about its weight, and about one of its numbers."""
         stack, kind = self.chance.choice(self.attentions).split(".")
         heads, stage = self.heads(), self.told
-        if self.chance.random() < 0.5:  # what the state has changed is often lit
+        if self.chance.random() < 0.5:  # the page often lights what has been changed
             heads = stage.state["heads"]
             if stage.state["box"] in self.attentions:
                 stack, kind = stage.state["box"].split(".")
         box = f"{stack}.layers.{heads['encoder' if stack == 'encoder' else 'cross']['layer']}.{kind}"
         key = self.chance.choice([None, 0, 2])
-        lit = {"row": stage.row, "sourceWord": stage.lit_source}  # as the page does when it opens a box
+        lit = {"row": stage.row, "sourceWord": stage.lit_source}  # the page sets these when it opens a box
         self.show(zoom={"box": box, "key": key}, heads=heads, selected=None, **lit)
         seen = self.seen("zoom", "§3")
         self.check(seen, KINDS["zoom"])
@@ -396,12 +396,12 @@ class Visit:
         """Take hold of a lit row of attention by keys, and check what is said while it is held."""
         self.show(box=box, row=self.row(), sourceWord=None, heads=self.heads(), language="en")
         seen = self.seen("stage", '"told"')
-        last = seen.query if seen.family == "decoder" else len(seen.keys) - 1  # the mask hides what is written later
+        last = seen.query if seen.family == "decoder" else len(seen.keys) - 1  # the mask hides later words
         if last == 0:
-            return  # the row reads only itself
+            return  # the row can only attend to itself
         handle, at = self.tab.locator(f".gfs-handle[data-family={seen.family}]"), int(seen.lit_weights.argmax())
         handle.focus()
-        # At the end, the key onwards does nothing.
+        # At the last word, the key that moves onwards has no effect.
         step, onwards, back = (-1.0, "ArrowUp", "ArrowDown") if at == last else (1.0, "ArrowDown", "ArrowUp")
         begun = escaped(seen.words["stage.turned.kicker"].split("{")[0])
         writes = ", it writes" if seen.family == "cross" else ", the model writes"
@@ -418,7 +418,7 @@ class Visit:
             self.turned()
         self.show(chapter=number, act=0)
         place, before = [number, 0], [0, 0]
-        while place[0] == number and place != before:  # the last act of all stays
+        while place[0] == number and place != before:  # after the last act, nothing changes
             self.tried(number, *self.act(number))
             self.tab.keyboard.press("ArrowRight")
             place, before = self.tab.evaluate("(({ chapter, act }) => [chapter, act])(glassformer.app.state)"), place
@@ -436,7 +436,7 @@ class Visit:
         own = next((box for box in boxes if read(said, seen.state["language"], stage_kinds(box)["said"])), None)
         if own is None:
             return seen, self.check(seen, KINDS["act"])
-        lit = replace(seen, state={**seen.state, "box": own})  # the act says what the stage says of its own box
+        lit = replace(seen, state={**seen.state, "box": own})  # the act shows the stage's own sentence about its box
         return seen, self.check(lit, {**KINDS["act"], "said": stage_kinds(own)["said"]})
 
     def tried(self, number: int, seen: Seen, said: Sequence[str]) -> None:
@@ -628,7 +628,7 @@ def opened(tab: Any, translator: Translator, page: Path, sentence: str) -> Visit
     data = payload(translator, sentence, checkpoints=SNAPSHOTS)
     page.write_bytes(page_html(data).encode("utf-8", "replace"))
     tab.set_viewport_size({"width": 1440, "height": 900})
-    tab.emulate_media(reduced_motion="reduce")  # boxes need not glide where they are only read
+    tab.emulate_media(reduced_motion="reduce")  # skips the gliding of boxes, because only texts are read
     tab.goto(page.resolve().as_uri())
     tab.evaluate("() => glassformer.ready.then(() => null)")
     tab.evaluate(UNPAINTED)

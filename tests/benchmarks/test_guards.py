@@ -26,7 +26,7 @@ def test_the_failures_are_what_their_names_say(made) -> None:
     assert all(longest_repetition(output.split()) >= 4 for _, output in made["loop"])
     for (_, output), whole in zip(made["missing"], outputs, strict=True):
         assert not Counter(output.split()) - Counter(whole.split())
-        assert len(output.split()) == 5  # of 8 words, a third is left out: 3
+        assert len(output.split()) == 5  # a third of the 8 words (3) is left out
     assert made["copy"] == [(source, source) for source, _ in PAIRS]
     for source, output in made["numbers"]:
         ours, theirs = source.split()[-1], output.split()[-1]

@@ -49,8 +49,10 @@ def test_two_peers_take_turns_on_the_same_batches(work):
     assert turns.failed == {}
     assert rounds == [0, 1, 2, 3]
     for name in (OURS.name, TORCH.name):
-        assert [answer["seconds"] > 0 for answer in turns.answers[name]] == [True] * 3  # the first one warmed up
-        assert all(2 < answer["loss"] < 8 for answer in turns.answers[name])  # about log 61 = 4.1
+        # three answers, because the first one only warmed up
+        assert [answer["seconds"] > 0 for answer in turns.answers[name]] == [True] * 3
+        # an untrained model's loss is about log 61 = 4.1
+        assert all(2 < answer["loss"] < 8 for answer in turns.answers[name])
         assert turns.peaks[name] > 10e6
         assert {"python", "torch"} <= turns.ready[name]["versions"].keys()
 

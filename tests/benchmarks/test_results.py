@@ -16,7 +16,7 @@ def test_a_spread_is_the_median_with_quartiles():
 
 def test_a_table_is_markdown_with_numbers_aligned_right():
     assert table(["", "speed"], [["a", "1"]]) == "|  | speed |\n| --- | ---: |\n| a | 1 |\n"
-    assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe does not end a cell
+    assert "| a \\| b | 1 |" in table(["", "speed"], [["a | b", "1"]])  # a pipe in a cell is escaped
 
 
 @pytest.mark.slow

@@ -17,9 +17,9 @@ def test_many_clients_get_the_translations_of_each_text_alone(english_french_run
     alone = translated_alone(english_french_run, texts)
     assert len(set(alone.values())) > 5
     with ours(english_french_run, "serving.queue=300") as server, ThreadPoolExecutor(1) as thread:
-        # In a thread, because the tests in a browser keep an event loop in this one.
+        # In a thread of its own, because the browser tests keep an event loop in the main one.
         found = thread.submit(asyncio.run, endurance(server, texts, alone, 4, clients=30)).result()
-        assert 2 <= len(server.processes) <= 4  # two may read long requests
+        assert 2 <= len(server.processes) <= 4  # two of them may read long requests
         assert server.cpu_seconds() > 0
     assert found["statuses"].keys() <= {"200", "429", "503"}
     assert found["texts"] > 0

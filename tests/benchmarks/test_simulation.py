@@ -65,7 +65,7 @@ def test_a_kill_at_a_known_moment_costs_its_part_and_the_restart():
 def test_the_fit_finds_mean_and_spread_of_the_times_that_are_drawn():
     run = simulation._Run(Cluster(workers=1, seconds_per_part=5, spread=0.3), [1.0], 0, None)
     mean, spread = fitted([run._service() for _ in range(20_000)])
-    assert mean == pytest.approx(5, rel=0.01)  # four standard errors
+    assert mean == pytest.approx(5, rel=0.01)  # the tolerance is four standard errors
     assert spread == pytest.approx(0.3, rel=0.02)
 
 

@@ -29,7 +29,7 @@ def test_imports_count_each_own_module_once_wherever_it_is_imported(checkout):
 def test_sources_are_counted_by_folder(checkout):
     found = read_sources(checkout)
     assert found["files"] == 3
-    assert found["folders at the top"] == 1  # recipes has no Python
+    assert found["folders at the top"] == 1  # the folder `recipes` contains no Python
     assert found["own modules that one file imports, at most"] == "3 (translator.py)"
     assert found["lines of recipes"] == 1
     assert found["rooms"] == {"text": "1 / 1"}

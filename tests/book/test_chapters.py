@@ -273,7 +273,8 @@ def test_a_translation_has_every_present_cell_of_its_chapter(chapter):
     for text in english:
         chinese = texts[key(text)]
         assert re.findall(r"^#+ ", chinese, flags=re.MULTILINE) == re.findall(r"^#+ ", text, flags=re.MULTILINE)
-        assert links(re.sub(r"[#&]language=zh\b", "", chinese)) == links(text)  # the explorer opens in Chinese
+        # links to the explorer open it in Chinese
+        assert links(re.sub(r"[#&]language=zh\b", "", chinese)) == links(text)
         assert chinese.count("```") == text.count("```")
     assert localised(chapter, jupytext.read(chapter.path), "zh") is not None
 

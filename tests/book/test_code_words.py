@@ -43,7 +43,7 @@ def test_each_row_is_used():
     for part, rows in tables().items():
         text = texts.get(part, "\n".join(texts.values()))
         for english in rows if part != "comments" else ():
-            # What this run's model did not make a chapter say is in its code at least.
+            # A sentence that this run's model did not print must at least occur in the chapter's code.
             in_code = all(piece.strip(" ,:.;()") in text for piece in english.split("{}"))
             unused += [f"[{part}] {english}"] * (not in_code and not pattern(english).search(text))
     assert unused == []

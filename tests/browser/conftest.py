@@ -57,7 +57,7 @@ def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
         state = fragment.removeprefix("#")
         if view == "numbers" and not re.search("(view|panel)=", state):
             state = f"{state}&view=numbers".removeprefix("&")
-        page.goto("about:blank")  # the same address with a fragment would not be loaded again
+        page.goto("about:blank")  # going to the same address with only another fragment would not reload the page
         page.goto(f"{path.as_uri()}#{state}" if state else path.as_uri())
         page.evaluate("() => glassformer.ready.then(() => null)")
         return page

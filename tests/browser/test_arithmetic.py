@@ -41,7 +41,7 @@ def test_the_shown_products_add_up_to_the_shown_score(make_translator, explore):
         products = rows.all_inner_texts()
         total = number(page.locator(".gfz-receipt tfoot td").first.inner_text())
         digits = 0.51 * 10 ** -min(len(text.partition(".")[2]) for text in products)
-        assert len(products) == 17  # the sixteen largest, and all others together
+        assert len(products) == 17  # the sixteen largest, and the sum of all others
         assert sum(map(number, products)) == pytest.approx(total, abs=17 * digits)
         assert total / 20**0.5 == pytest.approx(result(page), abs=1e-4)
         button.click()
@@ -108,9 +108,9 @@ def test_the_way_to_a_number_is_in_the_order_of_the_computation(make_translator,
     way.last.click()
     shown(page, f"{CROSS}.output", [1, 4])
     assert way.last.get_attribute("aria-current") == "step"
-    assert way.evaluate_all("(all) => all.map((one) => one.title)") == cells  # the way stays
+    assert way.evaluate_all("(all) => all.map((one) => one.title)") == cells  # the trail is unchanged
     select(page, f"{SELF}.scores", [2, 1, 0])
-    assert way.count() == 0  # a number that is not an operand of the last one ends its way
+    assert way.count() == 0  # a number that is not an operand of the one before ends the trail
 
 
 def test_copied_code_runs(make_translator, explore):

@@ -190,7 +190,7 @@ def test_a_row_by_hand_and_a_head_that_is_off_are_said(opened):
     said = page.locator(".gf-zoom h2").inner_text()
     assert said == "“black” has the weight 0.750 here, not computed from these scores."
     assert notes(page) == ["This row of weights was written by hand.", "Head 1 is switched off: its output is 0."]
-    assert page.locator(".gfz-rows small").all_inner_texts()[0].startswith("Σ")  # no powers of e
+    assert page.locator(".gfz-rows small").all_inner_texts()[0].startswith("Σ")  # the powers of e are left out
     assert page.locator(".gfz-receipt tfoot th").all_inner_texts()[-1] == "weight"
 
 
@@ -212,7 +212,7 @@ def test_words_at_which_attention_rests_are_named(opened):
 
 def test_a_head_whose_row_is_wide_is_offered(opened):
     rows = [[3, 2, [0.2, 0.2, 0.3, 0.3]], [0, 2, [1]], [2, 2, [0.6, 0.4]]]
-    one = [[2, key, False] for key in range(1, 9)]  # softmax gives all to the only word that may be read
+    one = [[2, key, False] for key in range(1, 9)]  # only one word may be read, so softmax gives it all the weight
     page = opened(CROSS, overrides={CROSS: rows}, masks={CROSS: one})
     page.get_by_role("button", name="See head 3").click()
     page.locator(".gfz-place", has_text="head 3").first.wait_for()

@@ -363,7 +363,7 @@ def test_a_mistake_that_cannot_show_here_is_disabled_with_its_reason(make_transl
     assert page.locator(".gf-switch input:disabled").count() == 3
 
 
-# The whole
+# The whole panel
 
 
 def test_changes_can_be_undone_and_redone(make_translator, explore):
@@ -406,7 +406,8 @@ def test_the_reader_chooses_which_changes_outlive_the_sentence(make_translator, 
     page.evaluate(
         "(made) => glassformer.set({...made, mistakes: ['no_scale'], prefix: 'le'})", {"masks": masks, "ablated": heads}
     )
-    assert page.get_by_role("button", name="Pin: ").count() == 3  # a forced word belongs to its sentence
+    # the forced word has no pin, because it belongs to its sentence
+    assert page.get_by_role("button", name="Pin: ").count() == 3
     scale = page.evaluate("glassformer.app.t('mistake.no_scale')")
     for name in (scale, "“the” hidden from “<eos>”"):
         pin = page.get_by_role("button", name=f"Pin: {name}")
@@ -457,7 +458,7 @@ def test_the_notice_of_a_new_sentence_covers_no_control_and_goes(make_translator
     assert notice.evaluate(covered) == []
     assert notice.evaluate("(one) => [one.scrollWidth - one.clientWidth, document.body.scrollWidth]") == [0, size[0]]
     page.keyboard.press("Tab")
-    assert notice.inner_text()  # the Tab key leads to its button
+    assert notice.inner_text()  # Tab moves the focus to the notice's button, so the notice stays
     page.locator(".gfs-word[data-word=encoder]").first.click()
     assert notice.inner_text() == ""
     open_panel(page, "changes").get_by_role("button", name="↶ Undo", exact=True).click()

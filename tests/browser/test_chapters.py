@@ -63,7 +63,7 @@ def test_the_first_chapter_opens_at_the_first_visit(make_translator, explore):
     assert place(page) == [1, 0]
     page.reload()
     page.evaluate("() => glassformer.ready.then(() => null)")
-    assert place(page) == [1, 0]  # the address has the state
+    assert place(page) == [1, 0]  # the address contains the chapter and the act
     page.goto(page.url.partition("#")[0])
     page.evaluate("() => glassformer.ready.then(() => null)")
     assert place(page) == [0, 0]
@@ -75,7 +75,8 @@ def test_a_model_without_a_pair_begins_with_the_outline(opened):
     picture = page.get_by_role("img", name="The model as Figure 1")
     assert picture.locator("text", has_text="nothing yet").count() == 1
     page.get_by_role("button", name="Write the first word").click()
-    assert picture.locator("circle").evaluate("(one) => one.getAnimations().length") == 2  # a dot runs to the word
+    # a dot moves to the first word
+    assert picture.locator("circle").evaluate("(one) => one.getAnimations().length") == 2
     onward = page.get_by_role("button", name="Words become numbers →")
     onward.wait_for()
     word, probability = page.evaluate(
@@ -83,7 +84,8 @@ def test_a_model_without_a_pair_begins_with_the_outline(opened):
         "(glassformer.app.result.current)"
     )
     texts = picture.locator("text").all_text_contents()
-    assert any("nothing yet" in text for text in texts)  # what the decoder has read when it writes the first word
+    # when the decoder writes the first word, it has read no word yet
+    assert any("nothing yet" in text for text in texts)
     assert texts[texts.index(word) + 1] == f"{probability:.3f}"
     assert "?" not in texts
     onward.click()
@@ -116,7 +118,7 @@ def test_the_keys_of_a_clicker_lead_through_all_chapters_and_back(opened):
     for at, expected in enumerate(ways):
         assert place(page) == expected
         page.keyboard.press(keys[at % 3])
-    assert place(page) == ways[-1]  # the last act stays
+    assert place(page) == ways[-1]  # after the last act, nothing changes
     page.keyboard.press("Escape")
     assert place(page) == ways[-1]
     for expected in reversed(ways[:-1]):
@@ -241,7 +243,7 @@ def test_an_act_makes_its_change_and_the_next_one_undoes_it(opened):
     assert page.evaluate("glassformer.app.result.current.text.slice(0, 80)") in sentence
     page.keyboard.press("ArrowRight")
     until(page, "glassformer.app.changed === false")
-    page = opened("chapter=7&act=2")  # by its address, too
+    page = opened("chapter=7&act=2")  # the same chapter, opened by its address
     until(page, "glassformer.app.changes.mistakes.length === 1")
     sentence = said(page)
     assert page.evaluate("glassformer.app.result.current.text.slice(0, 80)") in sentence
@@ -260,7 +262,7 @@ def test_a_change_that_is_in_force_is_named_in_each_chapter_and_can_be_let_go(op
         page.evaluate("(chapter) => glassformer.app.show({chapter, act: Number(chapter === 4)})", chapter)
         said(page)
         assert words.is_visible()
-        if chapter in (3, 4):  # the weights are no shares
+        if chapter in (3, 4):  # these chapters must not speak of shares, because the weights need not sum to 1
             assert "of its attention" not in page.locator(".gfs-said-box").inner_text()
     page.get_by_role("button", name="Let go").click()
     until(page, "glassformer.app.changed === false")
@@ -313,7 +315,7 @@ def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
         [ATTENTIONS, 4, row, word],
     )
     plain = np.array(margins["plain"])
-    plain[[0, 1, word]] = -np.inf  # searches write neither <pad> nor <bos>
+    plain[[0, 1, word]] = -np.inf  # a search writes neither <pad> nor <bos>
     rival = plain.argmax()
     least = min(margins["found"], key=lambda name: margins["found"][name][word] - margins["found"][name][rival])
     assert least == f"{attention} {head}"
@@ -358,7 +360,7 @@ def test_each_act_fits_has_few_stops_and_is_accessible(opened, size, language):
             if chapter > 1:
                 said(page)
             else:
-                page.wait_for_timeout(700)  # the camera draws back
+                page.wait_for_timeout(700)  # time for the first chapter's animation
             assert page.evaluate(STOPS) <= 9, (chapter, act)
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
             if act in (0, 2):
@@ -366,10 +368,11 @@ def test_each_act_fits_has_few_stops_and_is_accessible(opened, size, language):
             if chapter > 1 and size[0] >= 1280:
                 bottom = page.locator(".gfs-said-box").evaluate("(one) => one.getBoundingClientRect().bottom")
                 heading = page.locator(".gfs-g-names text", has_text="Encoder" if language == "en" else "编码器").first
-                until(page, "document.getAnimations().every((one) => one.playState !== 'running')")  # boxes glide
+                # waits until boxes have stopped gliding
+                until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
                 tops = page.locator(".gfs-box rect, .gfs-g-names text").evaluate_all(
                     """(all) => all.map((one) => one.getBoundingClientRect()).flatMap(
-                        ({ left, top }) => left < innerWidth ? [top] : [])"""  # the decoder may be out of sight
+                        ({ left, top }) => left < innerWidth ? [top] : [])"""  # the decoder may be outside the screen
                 )
                 assert min(tops) >= 0, (chapter, act)
                 assert bottom <= heading.bounding_box()["y"], (chapter, act)
@@ -415,11 +418,12 @@ def test_an_encoder_that_stands_alone_leaves_no_empty_half(opened, size):
         until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
         text = page.locator(".gfs-more-text").bounding_box()
         top = page.locator(".gfs-g-names text", has_text="Encoder").bounding_box()["y"]
-        assert 0 < top - text["y"] - text["height"] < 130  # a shorter sentence leaves the room of its second line
+        # if the sentence has one line, the space of its second line stays empty
+        assert 0 < top - text["y"] - text["height"] < 130
         box = page.locator(".gfs-box rect[stroke='var(--ink)']").bounding_box()
         heights[chapter, act] = box["height"]
         assert box["width"] > 0.9 * size[0]
-    assert min(heights.values()) > 0.1 * size[1]  # the lit box has the height that is left
+    assert min(heights.values()) > 0.1 * size[1]  # the lit box gets the remaining height
 
 
 def test_lecture_mode_begins_at_the_strip_and_shows_whole_sentences(opened):

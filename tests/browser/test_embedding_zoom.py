@@ -118,7 +118,8 @@ def test_the_positions_open_at_a_dimension_whose_wave_can_be_seen(make_translato
         assert at == table.var(axis=0).argmax()
         return
     period = 2 * np.pi * 10000 ** (2 * (at if positions == "halves" else at // 2) / 64)
-    assert 1 <= len(table) / period <= len(table) / 3  # turns at least once, and each turn has three positions
+    # the wave turns at least once, and a turn has at least three positions
+    assert 1 <= len(table) / period <= len(table) / 3
     page.evaluate("glassformer.app.show({ selected: { name: 'source.positions', index: [2, 63] } })")
     page.locator(".gf-zoom h2", has_text="dimension 63 stands at").wait_for()
 

@@ -76,7 +76,7 @@ def test_python_behind_the_page_searches(engine_page, make_translator):
 def test_page_python_and_recording_end_an_endless_output_at_the_same_token(engine_page, make_translator):
     translator = make_translator(extra_length=7)
     with torch.no_grad():
-        translator.model.output.weight[2] *= -1  # <eos> becomes improbable
+        translator.model.output.weight[2] *= -1  # makes <eos> improbable
     shown, recorded = (make(translator, SENTENCE) for make in (payload, recorded_payload))
     asked = ids(translator)
     by_page = PageEngine(engine_page, shown).search(asked)
@@ -84,7 +84,7 @@ def test_page_python_and_recording_end_an_endless_output_at_the_same_token(engin
     by_python = remote_page(engine_page, translator, payload(translator, SENTENCE, **LARGE)).search(asked)
     found = [[one["ids"] for one in search["hypotheses"]] for search in (by_page, by_recording, by_python)]
     assert found[1] == found[2]
-    assert [*map(len, found[0])] == [*map(len, found[1])]  # the page's weights are rounded, so tokens may differ
+    assert [*map(len, found[0])] == [*map(len, found[1])]  # the weights in the page are rounded, so tokens may differ
     assert found[0][0] == [*shown["trace"]["target_ids"][1:], 2]
     assert max(map(len, found[0])) == len(asked) + 7
 

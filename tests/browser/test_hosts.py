@@ -183,13 +183,13 @@ def test_a_served_page_asks_little_of_python(make_translator, tab, served):
     asked: list[Any] = []
     tab.on("request", lambda request: asked.append(request.post_data_json) if request.method == "POST" else None)
     page = served(make_translator(**LARGE))
-    page.evaluate("glassformer.app.show({chapter: 0})")  # the first chapter needs the probabilities
+    page.evaluate("glassformer.app.show({chapter: 0})")  # leaves the first chapter, which needs the probabilities
     assert [one["kind"] for one in asked if one["kind"] != "trace" or one["names"] is None] == ["trace"]
     asked.clear()
     page.evaluate("(name) => glassformer.set({ ablated: { [name]: [0] } })", CROSS)
     assert page.evaluate("glassformer.firstDifference") == f"{CROSS}.heads"
     assert {one["kind"] for one in asked} == {"search", "trace", "difference", "score"}
-    page.wait_for_load_state("networkidle")  # the figure asks for what it shows
+    page.wait_for_load_state("networkidle")  # the figure requests what it shows
     assert not [one["names"] for one in asked if one["kind"] == "trace" and "log_probs" in (one["names"] or [])]
 
 
@@ -266,7 +266,7 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
     looks = {"view": "stage", "chapter": 0, "zoom": {"box": box, "key": None}, "panel": "guesses"}
     frame.evaluate("(looks) => glassformer.app.show(looks)", looks)
     last = frame.locator(".gfz-guesses tbody tr:first-child small")
-    last.first.wait_for()  # Python has sent the output matrix
+    last.first.wait_for()  # appears when Python has sent the output matrix
     found = [float(text) for text in last.all_inner_texts()]
     np.testing.assert_allclose(found, np.exp(expected(translator, "log_probs", {}).max(-1)), atol=5.1e-4)
     looks |= {"zoom": {"box": CROSS, "key": None}, "panel": "weights"}
@@ -275,7 +275,7 @@ def test_python_computes_a_model_too_large_for_the_page(make_translator, request
     said = frame.locator(".gfz-receipt tfoot td").last.inner_text().replace("\N{MINUS SIGN}", "-")
     query = expected(translator, f"{CROSS}.query", {})[frame.evaluate("glassformer.app.state.heads.cross.head")]
     query = np.asarray(query)
-    largest = query[np.arange(len(query)), np.abs(query).argmax(-1)]  # one of them, with its arithmetic, is open
+    largest = query[np.arange(len(query)), np.abs(query).argmax(-1)]  # one of these is open, with its arithmetic
     assert np.abs(largest - float(said)).min() <= 0.0051
 
 
@@ -352,7 +352,7 @@ def test_a_large_model_without_python_shows_its_recording_and_a_note(make_transl
     exact = expected_trace(translator, {})
     for name in frame.evaluate("glassformer.points()"):
         value = unbatched(exact[name]).numpy()
-        # A half is at most 2⁻¹¹ of its size off, and PyTorch sums in a different order here.
+        # Half precision has a relative error of at most 2⁻¹¹, and PyTorch sums in a different order here.
         np.testing.assert_allclose(numbers(frame, name), value, rtol=2**-11, atol=1e-4, err_msg=name)
     failed = "glassformer.set({mistakes: ['no_scale']}).then(() => '', (error) => error.message)"
     assert "needs the model (glassformer explore RUN)" in frame.evaluate(failed)
@@ -390,7 +390,7 @@ def test_a_model_stored_in_half_precision_agrees_with_its_trace(make_translator,
     for name in page.evaluate("glassformer.points()"):
         value = unbatched(exact[name]).numpy()
         np.testing.assert_allclose(numbers(page, name), value, atol=1e-5, err_msg=name)
-    assert np.abs(numbers(page, "logits") - in_float32).max() > 1e-4  # weights of float32 would be noticed
+    assert np.abs(numbers(page, "logits") - in_float32).max() > 1e-4  # so weights in float32 would be noticed
     page.evaluate("glassformer.app.show({chapter: 0})")
     page.locator(".gfs-foot", has_text="equals PyTorch to").wait_for()
     assert page.evaluate("glassformer.app.parity") <= 1e-5

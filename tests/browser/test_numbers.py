@@ -63,7 +63,7 @@ def test_typing_leaves_the_tensors_that_have_each_word(shown):
     field.fill("Layer 1 cross")
     rows = shown.locator(".gfn-names button")
     assert {name.rpartition(".")[0] for name in rows.evaluate_all(names)} == {CROSS}
-    field.fill("gathers")  # no name has it
+    field.fill("gathers")  # no tensor has this word in its name
     assert {name.rpartition(".")[2] for name in rows.evaluate_all(names)} == {"heads"}
     field.fill("cross 0 weights")
     shown.locator(".gfn-names button").first.wait_for()
@@ -121,7 +121,7 @@ def test_the_way_back_leads_to_the_state_that_one_came_from(make_translator, exp
     page.get_by_role("button", name="All numbers →").click()
     page.locator(".gfn-sum h3").wait_for()
     selected = page.evaluate("glassformer.app.state.selected")
-    assert (selected["name"], selected["index"][1:]) == (f"{SELF}.weights", [2, 3])  # the shown row
+    assert (selected["name"], selected["index"][1:]) == (f"{SELF}.weights", [2, 3])  # the row that is shown
     inside = page.evaluate("location.hash")
     assert "view=numbers" in inside
     page.locator(".gfn-names button").first.click()
@@ -219,7 +219,7 @@ def test_pointing_at_a_cell_draws_each_label_once(shown):
         written = shown.evaluate("written")
         assert written
         words = shown.evaluate("glassformer.app.result.current.sourceTokens").count("the")
-        assert written.count("the") == 2 * words == 2  # one row and one column
+        assert written.count("the") == 2 * words == 2  # in the lit row and in the lit column
 
 
 def test_the_labels_of_heads_stand_below_their_pictures(make_translator, explore):
@@ -395,7 +395,7 @@ def test_targets_on_a_phone_are_large_enough_for_fingers(shown):
       .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 40).map((one) => one.outerHTML)"""
     assert shown.evaluate(small) == []
     parts = [shown.locator(f".gfn-{part}").bounding_box() for part in ("list", "tensor", "sum")]
-    assert parts[0]["y"] < parts[1]["y"] < parts[2]["y"]  # one column
+    assert parts[0]["y"] < parts[1]["y"] < parts[2]["y"]  # the parts are in one column
 
 
 def test_paper_shows_sentence_grid_and_arithmetic_in_light_colours_without_controls(shown):

@@ -95,7 +95,7 @@ def test_no_matrix_fits_the_doubled_exponent(positions):
 def test_a_click_on_the_picture_chooses_position_and_pair(positions):
     page = positions(positions="halves")
     canvas = page.locator(".gf-positions canvas")
-    canvas.hover()  # waits until the box has grown to its size
+    canvas.hover()  # waits until the box has its final size
     box = canvas.bounding_box()
     canvas.click(position={"x": box["width"] * 17.5 / 24, "y": box["height"] * 4.5 / 11})
     page.locator(".gf-positions", has_text="Pair 5: dimensions 5 (sine) and 17 (cosine)").wait_for()

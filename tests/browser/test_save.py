@@ -85,7 +85,7 @@ def test_a_grid_is_saved_with_its_weights_and_words(opened, tmp_path):
     said = texts(path)
     begin, end = said.index(rows[0]), said.index(rows[0]) + len(rows + columns)
     assert said[begin:end] == [*rows, *columns]
-    assert " ".join(said[end:]) == " ".join(caption)  # its lines are wrapped
+    assert " ".join(said[end:]) == " ".join(caption)  # the caption's lines are wrapped
     cells = len(rows) * len(columns)
     shown = [value for value in weights[2 * cells : 3 * cells] if value >= 0.005]
     assert list(map(float, said[:begin])) == pytest.approx(shown, abs=5.1e-4)
@@ -117,7 +117,8 @@ def test_a_picture_on_paper_is_light(opened, tmp_path):
     page.evaluate("glassformer.app.show({theme: 'dark'})")
     until(page, "document.querySelector('.glassformer').dataset.theme === 'dark'")
     dark = saved(page, ".gfn", "SVG", tmp_path).read_text(encoding="utf-8")
-    assert dark.partition("</desc>")[2] == light.partition("</desc>")[2]  # the address differs
+    # only the description, which contains the address, differs
+    assert dark.partition("</desc>")[2] == light.partition("</desc>")[2]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -127,7 +128,7 @@ def test_the_beam_tree_is_saved_as_it_is_drawn(opened, tmp_path, theme):
     open_panel(page, "beam").locator(".gf-node").first.wait_for()
     tree = texts(saved(page, ".gf-beam", "SVG", tmp_path))
     nodes = page.locator(".gf-node").count()
-    assert sum("Σ" in text for text in tree) >= nodes - 1  # the root has no sum
+    assert sum("Σ" in text for text in tree) >= nodes - 1  # only the root may lack a sum
     assert saved(page, ".gf-beam", "PNG", tmp_path).stat().st_size > 1000
 
 
@@ -196,4 +197,4 @@ def test_the_figure_is_saved_with_its_sentence_and_words(make_translator, explor
     assert f"{SENTENCE} → {output.text}" in " ".join(said)
     assert {"Softmax", "Linear", "Embedding"} <= {text.strip() for text in said}
     width = int(ElementTree.parse(tmp_path / "figure.svg").getroot().get("width", 0))
-    assert width <= max(size[0], 420) + 8  # the caption is wrapped: it does not widen the picture
+    assert width <= max(size[0], 420) + 8  # the caption is wrapped instead of widening the picture

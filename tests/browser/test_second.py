@@ -74,7 +74,7 @@ def test_lines_and_outlines_are_the_second_translations_weights(make_translator,
     shape, data, ids, *_ = page.evaluate(THERE, [OTHER, name])
     there = np.array(data).reshape(shape)
     assert page.evaluate("glassformer.app.result.current.hypothesis.ids")[:3] == ids[:3]
-    row = 3  # up to it, both decoders have read the same words
+    row = 3  # both decoders have read the same words up to this row
     looks = {"row": row, "box": f"{stack}.{kind.replace('decoder', 'self')}", "sourceWord": 3}
     if family != "encoder":
         looks["sourceWord"] = None
@@ -84,7 +84,7 @@ def test_lines_and_outlines_are_the_second_translations_weights(make_translator,
         heads = {one: {"layer": 1, "head": head if one == family else 0} for one in heads}
         page.evaluate("(looks) => glassformer.app.show(looks)", looks | {"heads": heads})
         settled(page)
-        sources, count = [0, 2, 3, 4, 5], row + 1  # the second word differs
+        sources, count = [0, 2, 3, 4, 5], row + 1  # all source positions except that of the different second word
         keys = list(range(count)) if family == "decoder" else sources
         rows = sources if family == "encoder" else list(range(count))
         far = [(at, key) for at in rows for key in keys if abs(here[head, at, key] - there[head, at, key]) > 0.1]

@@ -87,7 +87,8 @@ def test_the_guesses_after_each_box_are_those_of_python(make_translator, explore
     found = [
         [number(text) for text in row.locator("small").all_inner_texts()] for row in table.locator("tbody tr").all()
     ]
-    largest = torch.stack([one.amax(-1) for one in expected.values()]).flip(0)  # the last box is on top
+    # in the order of the panel, with the last box on top
+    largest = torch.stack([one.amax(-1) for one in expected.values()]).flip(0)
     torch.testing.assert_close(torch.tensor(found), largest, atol=5.1e-4, rtol=0)
     bundle = translator.bundle
     tokenizer = bundle.target_tokenizer if stack == "decoder" else bundle.source_tokenizer
@@ -287,14 +288,14 @@ def test_heads_without_rows_of_their_own_have_none_framed(make_translator, explo
     assert page.locator(".gfz-pixels > i").count() == 0
     x, row = strip(page, "band 1"), strip(page, "band 3")
     shown_sum = number(page.locator(".gfz-made strong").inner_text())
-    assert shown_sum == pytest.approx(float(x @ row), abs=0.5)  # the rest is the bias
+    assert shown_sum == pytest.approx(float(x @ row), abs=0.5)  # the difference is the bias
 
 
 @pytest.mark.parametrize("old", ["panel=layers", "view=numbers&panel=layers", "sheet=true&panel=layers"])
 def test_an_old_address_of_the_layers_opens_the_guesses(make_translator, explore, old):
     page = explore(make_translator(), SENTENCE)
     address = page.url.partition("#")[0]
-    page.goto("about:blank")  # a page that is there would write its own state into the address
+    page.goto("about:blank")  # leaves the old page, which would write its own state into the address
     page.goto(f"{address}#{old}")
     is_open(page, "Guesses")
     page.locator(".gfz-guesses").wait_for()

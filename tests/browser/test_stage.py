@@ -196,7 +196,7 @@ def test_dragging_the_knot_turns_the_row_and_let_go_returns(stage):
     before = value(page, "log_probs")
     knot = page.locator(".gfs-knot .gfs-dot").bounding_box()
     first = page.locator(".gfs-g-ribbons path").first.get_attribute("d")
-    y = float(first.split("M")[-1].split("H")[0].split(" ")[1])  # the height of the first word's ribbon
+    y = float(first.split("M")[-1].split("H")[0].split(" ")[1])  # the height of the ribbon of the first word
     x = knot["x"] + knot["width"] / 2
     page.mouse.move(x, knot["y"] + knot["height"] / 2)
     page.mouse.down()
@@ -283,7 +283,7 @@ def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
     page.wait_for_function("glassformer.app.changes.positions === false")
     assert (
         page.evaluate("document.querySelector('.gfs-sheet').getBoundingClientRect().right") < 690
-    )  # not over the decoder
+    )  # the sheet does not cover the decoder
     page.keyboard.press("Escape")
     assert not sheet.is_visible()
 
@@ -299,7 +299,7 @@ def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
 )
 def test_a_lit_box_opens_where_it_stands(stage, box, said):
     page = stage()
-    for _ in range(2):  # the first click lights the box
+    for _ in range(2):  # the first click lights the box, the second opens it
         page.locator(f'.gfs-box[data-box="{box}"]').click(position={"x": 5, "y": 5})
     page.locator(".gf-zoom h2", has_text=said).wait_for()
     assert page.evaluate("(({zoom, sheet}) => [zoom.box, sheet])(glassformer.app.state)") == [box, False]
@@ -358,8 +358,8 @@ def test_play_moves_what_is_read_what_is_added_and_the_written_word(stage):
     for at, sentence in enumerate(SAID):
         page.locator(SENTENCE_AT, has_text=sentence).wait_for()
         pieces = page.evaluate(FLYING)
-        assert "image" in pieces  # vectors rise, or what the sub-layer found drops onto the strand
-        assert at in (0, 2) or "circle" in pieces  # words that are read
+        assert "image" in pieces  # vectors rise, or a sub-layer's output drops onto the strand
+        assert at in (0, 2) or "circle" in pieces  # dots of the words that are attended to
         page.keyboard.press("ArrowRight")
     page.locator(SENTENCE_AT, has_text="is written").wait_for()
     word, chance = page.evaluate(
@@ -377,7 +377,8 @@ def test_play_moves_what_is_read_what_is_added_and_the_written_word(stage):
 
 def test_with_reduced_motion_play_changes_states_and_moves_nothing(stage):
     page = stage()
-    until(page, "document.getAnimations().every((one) => one.playState !== 'running')")  # the figure has risen
+    # waits until the animations have ended
+    until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
     page.emulate_media(reduced_motion="reduce")
     page.locator(".gfs-figure-svg").focus()
     for sentence in SAID:
@@ -408,12 +409,12 @@ def test_lecture_mode_fills_the_screen_with_large_type_and_obeys_a_clicker(stage
     for key, sentence in zip(["PageDown", " ", "ArrowRight", "PageUp"], [*SAID[:3], SAID[1]], strict=True):
         page.keyboard.press(key)
         page.locator(SENTENCE_AT, has_text=sentence).wait_for()
-    page.keyboard.press("Escape")  # ends Play
+    page.keyboard.press("Escape")  # ends Play, but not lecture mode
     assert page.locator(".glassformer[data-lecture]").count() == 1
     page.keyboard.press("Escape")
     assert page.locator(".glassformer[data-lecture]").count() == 0
     page.get_by_role("button", name="Change the sentence").click()
-    page.keyboard.press("f")  # in a field, a letter
+    page.keyboard.press("f")  # in a field, F is a letter and not a shortcut
     assert page.locator(".glassformer[data-lecture]").count() == 0
 
 
@@ -432,11 +433,11 @@ def test_the_sentence_names_a_word_that_the_box_of_softmax_lists(explore, size):
         assert (number, word) in zip(texts[::2], texts[1::2], strict=True)
         assert len(texts) == 2 * (5 if size[1] == 900 else 3)
         unlikely += np.exp(value(page, "log_probs")[row]).max() > float(number) + 0.001
-    assert unlikely > 3  # the mistake makes the search write words that are not the likeliest
+    assert unlikely > 3  # because of the mistake, the search writes words that are not the likeliest
     page.evaluate("glassformer.app.show({ chapter: 7, act: 2 })")
     until(page, "document.querySelector('.gfs-said-box h2').textContent.startsWith('A mistake')")
     written = page.evaluate("glassformer.app.result.current.outputTokens.length")
-    assert page.locator(".gfs-word[data-word=output]").count() == written  # the sentence names them all
+    assert page.locator(".gfs-word[data-word=output]").count() == written  # the sentence names all written words
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (2560, 1440)])
@@ -497,7 +498,7 @@ def test_every_cross_says_what_it_closes(stage, looks):
     page.evaluate("(looks) => glassformer.app.show(looks)", looks)
     settled(page)
     crosses = page.get_by_role("button").filter(has_text=re.compile("^[×✕]$")).locator("visible=true").all()
-    assert len(crosses) == (2 if "sheet" in looks else 1)  # in the sheet, the change has one, too
+    assert len(crosses) == (2 if "sheet" in looks else 1)  # in the sheet, the active change has a cross of its own
     for cross in crosses:
         assert cross.get_attribute("title")
         assert cross.get_attribute("title") == cross.get_attribute("aria-label")
@@ -552,7 +553,7 @@ def test_examples_are_told_apart_by_their_ends(make_translator, explore):
     page.locator(".gfs-chip[aria-pressed]").first.wait_for()
     assert shown(page, ".gfs-chip[aria-pressed]") == ["… so very tired .", "… it was wide ."]
     page.locator(".gfs-chip[aria-pressed]").first.focus()
-    page.keyboard.press("ArrowRight")  # the examples are one stop of the Tab key
+    page.keyboard.press("ArrowRight")  # Tab reaches only one example
     assert page.evaluate("document.activeElement.title") == pair[1]
     assert page.locator(".gfs-chip[aria-pressed]").evaluate_all("(all) => all.map((one) => one.tabIndex)") == [-1, 0]
 
@@ -568,9 +569,9 @@ def test_examples_that_do_not_fit_fade_out_and_are_whole_where_the_arrows_lead(m
     for _ in range(chips.count() - 1):
         page.keyboard.press("ArrowRight")
     last = chips.last.evaluate("(one) => [one === document.activeElement, one.scrollWidth - one.clientWidth]")
-    assert last == [True, 0]  # its text is not cut
+    assert last == [True, 0]  # its text is not cut off
     ends = [one.evaluate("(one) => one.getBoundingClientRect().right") for one in (chips.last, strip)]
-    assert ends[0] <= ends[1] - 23  # beside the fade
+    assert ends[0] <= ends[1] - 23  # it ends beside the fade
 
 
 def test_a_frame_without_width_for_a_moment_is_no_error(stage):
@@ -596,7 +597,8 @@ def test_a_pair_of_examples_is_one_chip_that_swaps(make_translator, explore):
         settled(page)
         assert chips.first.get_attribute("aria-pressed") == "true"
         chips.first.locator("b", has_text=word).wait_for()
-        assert page.evaluate("document.activeElement.className") == "gfs-chip"  # the keyboard swaps on
+        # the chip keeps the focus, so the keyboard can swap again
+        assert page.evaluate("document.activeElement.className") == "gfs-chip"
     chips.nth(1).click()
     settled(page)
     assert page.evaluate("glassformer.app.state.sentence") == examples[1]
@@ -630,7 +632,7 @@ def test_the_page_says_what_a_word_of_an_example_depends_on_most(make_translator
     assert (word, needed) == (tokenizer.tokens(pair)[0], SENTENCE.split()[most])
     assert float(before) == pytest.approx(float(chances()[0].exp()), abs=6e-4)
     assert float(after) == pytest.approx(float(chances(most)[0].exp()), abs=6e-4)
-    page.evaluate("glassformer.app.open('a dog sleeps .').then(() => null)")  # no example: nothing is measured
+    page.evaluate("glassformer.app.open('a dog sleeps .').then(() => null)")  # not an example, so nothing is measured
     said_below(page, "Head")
     page.wait_for_timeout(300)
     assert "depends most" not in page.locator(".gfs-more-text").inner_text()
@@ -666,7 +668,7 @@ def said_below(page: Any, part: str) -> str:
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])
 def test_an_empty_text_is_refused_where_the_reader_looks_and_nothing_moves(stage, size):
     page = stage(size)
-    # What is measured makes the sentence above a narrow figure longer.
+    # The text of the measurement makes the sentence above a narrow figure longer.
     page.locator(".gfs-said-box [aria-busy=false]", has_text="depends most").wait_for()
     before = page.evaluate(FIGURE_TOP)
     page.get_by_role("button", name="Change the sentence").click()
@@ -832,7 +834,8 @@ def test_dragging_the_end_of_an_arc_turns_the_row_and_let_go_returns(stage, fami
     looks = {"row": row, "box": f"{family}.self_attention"} | ({"sourceWord": row} if family == "encoder" else {})
     page.evaluate("(looks) => glassformer.app.show(looks)", looks)
     settled(page)
-    handle(page, family).evaluate("(one) => one.scrollIntoView({ block: 'center' })")  # clear of the phone's strip
+    # keeps the handle clear of the strip at the bottom of a phone
+    handle(page, family).evaluate("(one) => one.scrollIntoView({ block: 'center' })")
     before = value(page, "log_probs")
     old = page.locator(".gfs-old")
     assert old.count() == 0

@@ -67,7 +67,7 @@ def numbers_of(page: Any, point: str, row: int) -> list[float]:
 
 def turn(page: Any) -> None:
     page.locator(".gfs-knot").focus()
-    for _ in range(5):  # from "tired" up to "street"
+    for _ in range(5):  # moves the handle up from "tired" to "street"
         page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
 
@@ -93,7 +93,7 @@ def mistake(page: Any) -> None:
     section(page, "Classic mistakes")
     page.get_by_role("checkbox", name="No √d_k", exact=True).check()
     until(page, "glassformer.app.changes.mistakes.length === 1 && !glassformer.app.state.busy")
-    assert status(page) == OPEN  # it leaves the translation as it was
+    assert status(page) == OPEN  # the translation is unchanged, so the task is not done
     page.get_by_role("checkbox", name="Softmax over the queries").check()
 
 
@@ -165,7 +165,7 @@ def learning(page: Any) -> None:
     slider = page.get_by_role("slider", name="Checkpoint")
     slider.press("Home")
     until(page, "glassformer.app.changes.checkpoint === 32 && !glassformer.app.state.busy")
-    assert status(page) == OPEN  # it writes no sentence yet
+    assert status(page) == OPEN  # with these early weights, the model writes no sentence yet
     slider.press("ArrowRight")
 
 

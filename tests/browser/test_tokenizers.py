@@ -20,5 +20,5 @@ DIFFERENCES = """(made) => {
 
 
 def test_hard_texts_are_split_as_in_python(engine_page: Any) -> None:
-    # As ASCII, so that halves of surrogate pairs reach the page unchanged.
+    # Sent as ASCII, so that unpaired surrogates reach the page unchanged.
     assert engine_page.evaluate(DIFFERENCES, json.dumps(tokenizers(0))) == []

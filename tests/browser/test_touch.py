@@ -70,21 +70,21 @@ def test_on_a_phone_a_touch_of_the_sentence_opens_the_field(stage):  # noqa: F81
     page = stage(PHONE)
     page.locator(".gfs-field-text").click()
     field(page).fill("a dog sleeps .")
-    page.locator(".gfs-foot").click()  # what is typed is not lost
+    page.locator(".gfs-foot").click()  # clicking elsewhere keeps what was typed
     until(page, "glassformer.app.state.sentence === 'a dog sleeps .'")
 
 
 def test_letters_are_shortcuts_only_where_nobody_types(stage):  # noqa: F811
     page = stage()
     page.mouse.click(*middle(page, '.gfs-word[data-word="encoder"][data-column="2"] text'))
-    page.keyboard.type("From")  # a capital letter begins a sentence
+    page.keyboard.type("From")  # a capital letter starts a new sentence
     assert field(page).input_value() == "From"
     page.keyboard.press("Escape")
     assert page.evaluate("glassformer.app.state.sentence") == SENTENCE
     page.keyboard.type("x")
     page.mouse.click(30, 300)
     settled(page)
-    assert page.evaluate("glassformer.app.state.sentence") == SENTENCE  # a slip
+    assert page.evaluate("glassformer.app.state.sentence") == SENTENCE  # a single letter is ignored as a slip
     page.evaluate("""() => {
       const editor = document.createElement("p");
       editor.contentEditable = "true";
@@ -98,11 +98,11 @@ def test_letters_are_shortcuts_only_where_nobody_types(stage):  # noqa: F811
     page.get_by_role("button", name="What if?").click()
     page.locator(".gfs-sheet").wait_for()
     page.keyboard.type("w")
-    assert field(page).count() == 0  # the sheet is over the words
+    assert field(page).count() == 0  # the sheet covers the words, so no field opens
     page.keyboard.press("Escape")
     page.keyboard.press("f")
     until(page, "glassformer.app.state.lecture")
-    page.keyboard.type("b")  # a clicker's key
+    page.keyboard.type("b")  # a key of presentation remotes
     assert field(page).count() == 0
 
 
@@ -132,7 +132,7 @@ def test_the_mouse_leaves_no_frame_around_the_figure(stage):  # noqa: F811
         assert page.evaluate(OUTLINE) == ""
     page.mouse.click(*word)
     settled(page)
-    page.keyboard.press("ArrowLeft")  # the keyboard goes on where the mouse was
+    page.keyboard.press("ArrowLeft")  # the keyboard continues where the mouse was
     assert page.evaluate("glassformer.app.state.row") == 0
     assert "gfs-figure-svg" in page.evaluate(OUTLINE)
     page.mouse.click(1000, 20)
@@ -179,7 +179,7 @@ def test_one_click_on_the_figure_says_why_the_lit_word_is_written(stage, size): 
     page.locator(".gfs-why rect").click()
     page.locator(".gfz-panel", has_text=word).wait_for()
     assert page.evaluate("glassformer.app.state.zoom.box + ' ' + glassformer.app.state.panel") == "decoder.softmax why"
-    assert page.evaluate(f"{looks}(glassformer.app.state)") == before  # nothing else has moved
+    assert page.evaluate(f"{looks}(glassformer.app.state)") == before  # the rest of the state is unchanged
     page.keyboard.press("Escape")
     until(page, "!document.querySelector('.gf-zoom')?.firstChild")
 
@@ -237,12 +237,12 @@ def test_what_if_has_the_height_that_it_needs_and_buttons_look_like_buttons(make
     swap = page.get_by_role("button", name="Swap “tired” for “wide”")
     swap.wait_for()
     body = page.locator(".gfs-sheet-body").evaluate("(one) => [one.scrollHeight, one.clientHeight]")
-    assert body[0] <= body[1]  # nothing scrolls inside
+    assert body[0] <= body[1]  # the content does not scroll
     sheet = page.locator(".gfs-sheet").bounding_box()
     assert sheet["y"] + sheet["height"] <= page.locator(".gfs-field").bounding_box()["y"]
     framed = "(all) => all.every((one) => parseFloat(getComputedStyle(one).borderTopWidth) > 0)"
     assert page.locator(".gfs-sheet button:not(.gf-link, .gfs-sheet-close)").evaluate_all(framed)
     swap.click()
     until(page, f"glassformer.app.changes.source === '{pair[1]}'")
-    translate(page, "a dog sleeps .")  # the sheet leaves the sentence free
+    translate(page, "a dog sleeps .")  # the sheet does not cover the sentence
     until(page, "glassformer.app.state.sentence === 'a dog sleeps .'")

@@ -201,7 +201,7 @@ def test_steps_that_did_not_fit_are_named(make_translator, explore):
 def test_a_panel_without_checkpoints_says_how_to_get_them(make_translator, explore):
     page = played(explore(make_translator(), SENTENCE, curve=CURVE))
     told = page.get_by_text("--html FILE --snapshots 3").text_content()
-    assert told.count(". ") == 1  # two short sentences, the second of which ends in the setting below it
+    assert told.count(". ") == 1  # two short sentences; the second one ends in the setting below it
     assert len(told) < 150
     assert told.endswith("if the training kept them:")
     page.get_by_role("img", name="Curve of the loss").wait_for()

@@ -110,7 +110,7 @@ def test_dragging_the_dot_makes_the_model_write_the_other_word(explore, turnable
     assert pill(page) == word
     drag(page, turn["to"])
     numbers = expected(turnable, SENTENCE, found, [(turn["attention"], turn["head"])], at(turn["to"]))
-    until_shown(page, numbers)  # while the mouse is still pressed
+    until_shown(page, numbers)  # before the mouse button is released
     until(page, f"document.querySelector('.gf-ray-pill').innerText === {rival!r}")
     assert page.evaluate("glassformer.app.changes.overrides") == {}
     page.mouse.up()
@@ -189,7 +189,7 @@ def test_no_word_of_the_tug_is_bold_where_a_third_one_is_likelier(explore, make_
     rest(page)
     shape, numbers = page.evaluate("glassformer.value('log_probs').then(({ shape, data }) => [shape, [...data]])")
     row = torch.tensor(numbers).view(shape)[opening(page)["row"]]
-    row[: translator.bundle.model_config.eos_id] = -torch.inf  # <pad> and <bos> are never written
+    row[: translator.bundle.model_config.eos_id] = -torch.inf  # a search never writes <pad> and <bos>
     assert row.argmax() not in {opening(page)["ids"][opening(page)["row"]], opening(page)["rival"]}
     assert page.locator(".gf-ray-won").count() == 0
 
@@ -197,7 +197,7 @@ def test_no_word_of_the_tug_is_bold_where_a_third_one_is_likelier(explore, make_
 def test_the_first_screen_names_the_dot_and_the_rest_of_the_bar(page, explore, turnable):
     opened(explore, turnable)
     numbers = [*shown(page), float(page.locator(".gf-ray-tug small").inner_text().split()[-1])]
-    assert abs(sum(numbers) - 1) < 1e-3  # as rounded on the page
+    assert abs(sum(numbers) - 1) < 1e-3  # up to the rounding on the page
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         dot, hint = (page.locator(one).bounding_box() for one in (".gf-ray-dot", ".gf-ray-hint"))
@@ -256,7 +256,7 @@ def test_the_map_numbers_the_layers_and_each_line_names_its_weight(explore, make
         texts = stack.locator("*").all_inner_texts()
         assert [text for text in texts if text.startswith("Layer")] == named
     lines = page.locator(".gf-ray-chip:not(.gf-ray-hint)").all_inner_texts()
-    assert lines or layers > 2  # the model of six layers writes no word here
+    assert lines or layers > 2  # with six layers, the model writes no word here, so there is no line
     assert all(re.fullmatch(r"(layer \d, head \d: weight \d\.\d+( · )?)+", line) for line in lines)
 
 
@@ -274,7 +274,7 @@ def test_the_two_sentences_of_the_pair_are_swapped_in_place(explore, tmp_path):
     drag(page, int(swap.locator("xpath=..").get_attribute("data-place")))
     under, dot = swap.bounding_box(), page.locator(".gf-ray-dot").bounding_box()
     assert dot["x"] < under["x"] + under["width"] / 2 < dot["x"] + dot["width"]
-    assert dot["y"] + 8 >= under["y"] + under["height"]  # the circle is 8 px inside the dot's area
+    assert dot["y"] + 8 >= under["y"] + under["height"]  # the circle is drawn 8 px inside the dot's area
     page.mouse.up()
 
 

@@ -94,7 +94,7 @@ def test_a_text_that_the_model_cannot_read_is_refused_and_nothing_changes(make_t
     ):
         page.locator(".gfs-edit").click()
         field = page.get_by_role("combobox", name="Source sentence")
-        # As an escape, because the driver's own messages are UTF-8.
+        # Escaped, because the driver's messages are UTF-8 and cannot contain unpaired surrogates.
         page.evaluate(f"() => {{ document.querySelector('input.gfs-input').value = {json.dumps(text)}; }}")
         field.press("Enter")
         page.locator(".gf-error").get_by_text(message).wait_for()
@@ -122,7 +122,7 @@ def test_two_log_ps_of_one_translation_are_explained(make_translator, explore):
           String(reference.hypothesis.ids) === String(current.hypothesis.ids)
           && Math.abs(current.hypothesis.logProb - logProbOfReference) > 1e-3)(glassformer.app.result)"""
     )
-    assert reads_ahead  # the random model writes the same under this mistake
+    assert reads_ahead  # under this mistake, the random model writes the same output
     assert "the search writes word by word" in said.inner_text()
     page.evaluate("glassformer.set({ mistakes: ['no_scale'] })")
     until(page, "document.querySelector('.gfn-said').textContent.includes('self_attention.scores')")

@@ -63,7 +63,7 @@ def test_the_word_at_the_cursor_is_completed(typing, key):
     page = typing()
     page.keyboard.type("the B")
     field = page.get_by_role("combobox")
-    assert offered(page) == ["big", "black"]  # in the order of the vocabulary
+    assert offered(page) == ["big", "black"]  # in the vocabulary's order
     assert field.get_attribute("aria-expanded") == "true"
     page.keyboard.press("ArrowDown")
     chosen = page.locator(f"#{field.get_attribute('aria-activedescendant')}")
@@ -76,7 +76,7 @@ def test_the_word_at_the_cursor_is_completed(typing, key):
         page.keyboard.press("ArrowLeft")
     page.keyboard.press("Backspace")
     page.locator(".gfs-typing [role=option]", has_text="black").click()
-    assert typed(page) == "the black cat ."  # what follows stays
+    assert typed(page) == "the black cat ."  # the rest of the sentence is unchanged
     page.keyboard.press("Enter")
     until(page, "glassformer.app.state.sentence === 'the black cat .'")
 
@@ -94,7 +94,7 @@ def test_escape_drops_the_words_and_then_the_field(typing):
 
 def test_tab_leaves_the_field_after_a_whole_word(typing):
     page = typing(translator=None)
-    page.keyboard.type("the a")  # "and" begins so, but "a" is a word, too
+    page.keyboard.type("the a")  # "and" begins with these letters, but "a" is a word as well
     assert offered(page) == ["and"]
     page.keyboard.press("Tab")
     assert page.get_by_role("combobox").count() == 0
@@ -104,14 +104,14 @@ def test_what_the_vocabulary_lacks_is_marked_while_it_is_typed(typing):
     page = typing()
     assert marked(page) == []
     page.keyboard.type("the bl")
-    assert marked(page) == []  # "black" begins so
+    assert marked(page) == []  # no mark, because "black" begins with these letters
     page.keyboard.type("ue")
     assert marked(page) == ["blue"]
     page.keyboard.type(" cat sees a zebra and blue")
     assert marked(page) == ["blue", "zebra", "blue"]
     assert page.locator(".gfs-typing [role=status]").text_content() == "Not in the vocabulary: blue, zebra"
     marks = page.locator(".gfs-marks").evaluate("(one) => [one.textContent, one.scrollWidth]")
-    assert marks[0] == typed(page)  # each mark stands under its word
+    assert marks[0] == typed(page)  # the mark is below its word
     page.keyboard.press("Control+a")
     page.keyboard.type("the cat .")
     assert marked(page) == []
@@ -134,7 +134,7 @@ def test_a_mark_after_a_space_is_read_as_the_vocabulary_knows_it(typing, make_tr
     page.get_by_role("button", name="Delete “sleeps”").click()
     until(page, "glassformer.app.changes.source === 'the cat.'")
     page.locator("[data-key='word 1']").click()
-    page.locator("[data-key=replacement]").fill("zebra !")  # unknown in either way: as it was typed
+    page.locator("[data-key=replacement]").fill("zebra !")  # unknown with and without the space, so it stays as typed
     page.keyboard.press("Enter")
     until(page, "glassformer.app.changes.source === 'the zebra !.'")
 
@@ -186,7 +186,7 @@ def test_the_vocabulary_is_a_sheet_with_a_search(make_translator, explore):
     page.locator(".gfs-more summary").click()
     page.get_by_role("button", name="The words that it knows", exact=True).click()
     assert sheet.is_visible()
-    assert "panel=vocabulary" in page.url  # a link opens it
+    assert "panel=vocabulary" in page.url  # the link opens the panel
 
 
 @pytest.mark.parametrize(("kind", "said"), [("bpe", "The model spells words from"), ("characters", "characters, one")])
@@ -224,7 +224,7 @@ def test_the_sheet_repeats_the_sentence_that_it_covers(make_translator, explore)
     assert sheet.locator(".gfs-sheet-turned del").inner_text() == before
     assert sheet.locator(".gfs-sheet-turned ins").inner_text() == after
     top = sheet.bounding_box()["y"]
-    assert sheet.locator(".gfs-sheet-turned").bounding_box()["y"] < top + 110  # fixed at the head
+    assert sheet.locator(".gfs-sheet-turned").bounding_box()["y"] < top + 110  # fixed at the top of the sheet
 
 
 def test_words_are_counted_from_one_and_positions_from_zero(make_translator, explore):

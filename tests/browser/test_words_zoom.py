@@ -116,7 +116,7 @@ def test_sliders_show_what_would_be_drawn_and_translate_nothing(make_translator,
     np.testing.assert_allclose([number(one.removeprefix("✓ ")) for one in drawn[:3]], kept.numpy(), atol=0.00051)
     page.evaluate(SLIDER, ["Top-p", "0.05"])
     assert column(page, 6)[:2] == ["✓ 1.000", "left out"]
-    page.evaluate(SLIDER, ["Temperature", "0"])  # greedy: all the probability on one word
+    page.evaluate(SLIDER, ["Temperature", "0"])  # at temperature 0, one word has all the probability
     assert numbers(page, 5)[:2] == [1, 0]
     assert page.evaluate("globalThis.before === glassformer.app.result")
 
@@ -212,7 +212,7 @@ def test_why_and_the_beam_are_segments_of_the_box(opened):
     page.locator(".gfz-panel .gf-why h3", has_text=f"Why “{after}”?").wait_for()
     rest(page)
     page.locator(".gfz-panel .gf-why .gf-head .gf-link", has_text="cross-attention").first.click()
-    page.locator(".gfz-rows th button").first.wait_for()  # the head's own box
+    page.locator(".gfz-rows th button").first.wait_for()  # the box of the head's attention
     assert "cross_attention" in page.evaluate("glassformer.app.state.zoom.box")
     until(page, "location.hash.includes('cross_attention')")
     rest(page)
@@ -299,8 +299,9 @@ def test_nothing_scrolls_on_a_desk_and_axe_finds_nothing(opened, size, box):
         until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
     assert page.evaluate(SMALL) == []
     grounds = "(all) => [...new Set(all.map((one) => getComputedStyle(one).backgroundColor))].length"
-    assert page.locator(".gfz-step:not([aria-current]) i").evaluate_all(grounds) == 1  # no bar's ground
-    page.locator("[data-stop^='word ']").nth(3).click()  # a word that is not written
+    # all other steps have the same background
+    assert page.locator(".gfz-step:not([aria-current]) i").evaluate_all(grounds) == 1
+    page.locator("[data-stop^='word ']").nth(3).click()  # a word other than the written one
     for theme in ("light", "dark"):
         page.evaluate("(theme) => glassformer.app.show({theme})", theme)
         page.evaluate(FRAMES)

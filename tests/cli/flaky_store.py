@@ -95,7 +95,7 @@ def flaky_store(share: float) -> Iterator[FlakyProxy]:
     store.start()
     port = store.get_host_and_port()[1]
     _empty(port)
-    S3FileSystem.clear_instance_cache()  # fsspec would go on asking an earlier store of this process
+    S3FileSystem.clear_instance_cache()  # otherwise, fsspec would use a store that this process had opened earlier
     proxy = FlakyProxy(port, share)
     thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -78,7 +78,7 @@ def test_a_run_without_test_files_needs_a_file(glassformer, trained):
 @pytest.mark.slow
 def test_the_profiler_prints_nothing(glassformer, trained, tmp_path):
     (tmp_path / "in.txt").write_text("the cat sees a dog\n")
-    for quantization in ("float32", "int8"):  # the first use converts the model, and says so
+    for quantization in ("float32", "int8"):  # the first use of each converts the model and prints a message about it
         glassformer(
             "translate", trained, tmp_path / "in.txt", "--engine", "ctranslate2", "--quantization", quantization
         )

@@ -119,7 +119,7 @@ def test_the_conversion_for_ctranslate2_goes_to_the_cache(glassformer, folder):
 
 @pytest.mark.slow
 def test_without_a_cache_pytorch_translates(glassformer, folder, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "in.en"))  # a file, in which no folder can be made
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "in.en"))  # points to a file, so no cache folder can be created
     with unchanged():
         assert glassformer("translate", "demo", "in.en", "--engine", "auto").out == f"{FRENCH}\n" * 2
 

@@ -85,8 +85,9 @@ def test_shares_are_the_parts_of_one_process_and_missing_parts_alone_are_made_ag
     assert made(glassformer("bulk", trained, nasty, "--output", shared, *SMALL)) == (parts, 1)
     assert contents(alone) == contents(shared)
     changed = [path.name for path, when in before.items() if path.stat().st_mtime_ns != when]
-    assert len(changed) == 2  # text and record
-    monkeypatch.setattr(module.Translator, "load", None)  # nothing is loaded when nothing is missing
+    assert len(changed) == 2  # the text and the record of one part
+    # makes loading fail: a complete translation must not load anything
+    monkeypatch.setattr(module.Translator, "load", None)
     assert made(glassformer("bulk", trained, nasty, "--output", shared, *SMALL)) == (parts, 0)
 
 
@@ -100,7 +101,8 @@ def test_finish_finds_a_part_that_is_deleted_cut_or_altered(glassformer, trained
     run()
     whole = contents(out)
     endings = (".txt", ".status.jsonl", "[0-9].json")
-    text, status, record = (sorted((out / "parts").glob(f"*{ending}"))[7] for ending in endings)  # of a part with lines
+    # a part that has lines
+    text, status, record = (sorted((out / "parts").glob(f"*{ending}"))[7] for ending in endings)
     for path, content in [
         (text, None),
         (status, None),
@@ -136,7 +138,7 @@ def test_finish_finds_parts_that_do_not_fit_the_files(glassformer, trained, nast
     assert "got also 000000-nasty.txt-0000000001000-0000000003000;" in glassformer(*command, "--finish").err
     extra.unlink()
     text = nasty.read_bytes()
-    nasty.write_bytes(text.replace(b" ", b"\n", 1))  # equally long
+    nasty.write_bytes(text.replace(b" ", b"\n", 1))  # of the same length
     refused = glassformer(*command, "--finish")
     assert "expected 301 translated lines, as many as the file has, got 300" in refused.err
     nasty.write_bytes(text)

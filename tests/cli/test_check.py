@@ -40,7 +40,8 @@ def test_a_failed_check_has_a_reason_and_status_1(glassformer, damaged):
     assert result.err == ""
     assert "✗ <eos>: 0 of 4 outputs ended" in result.out
     assert "likely: <eos> missing at the end of the training targets" in result.out
-    assert "2 of 12 checks failed" in result.out  # its output does not depend on the source either
+    # the second one failed because the output does not depend on the source
+    assert "2 of 12 checks failed" in result.out
 
 
 @pytest.mark.slow
@@ -59,7 +60,7 @@ def test_a_folder_that_is_not_a_run_is_an_error_of_one_line(glassformer, tmp_pat
     assert result.err.count("\n") == 1
 
 
-# Given pairs
+# Pairs given by the user
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ def test_translations_of_words_are_compared_by_item(glassformer, outputs):
     word_error, per = comparison["metrics"]
     assert (word_error["name"], word_error["first"], word_error["second"]) == ("WER (whole words)", 0, 25)
     assert word_error["difference"] == 25
-    # Five words differ, so 2 of the 32 ways to swap their outputs give such a difference: p = 1/16. Five standard
-    # deviations of 10 000 tosses are 0.012.
+    # Five words differ, so 2 of the 32 ways to swap their outputs give a difference at least this large: p = 1/16. With
+    # 10 000 random swaps, five standard deviations are 0.012.
     assert word_error["p_value"] == pytest.approx(1 / 16, abs=0.012)
     assert (word_error["better"], per["better"]) == ("", "")
 

@@ -14,7 +14,7 @@ def test_the_estimate_is_a_table_and_leaves_no_run(glassformer, corpus):
     names = ["corpus", "model", "a step", "speed", "an epoch", "validation", "in all", "memory", "batch"]
     lines = [line for line in result.out.splitlines() if not line.startswith(("warning", " "))]
     assert [line[:11].strip() for line in lines] == names
-    assert "187 pairs" in result.out  # 13 of 200 are held out
+    assert "187 pairs" in result.out  # 13 of 200 pairs are held out
     assert sorted(path.name for path in corpus.iterdir()) == ["small.toml", "train.tsv"]
 
 

@@ -70,7 +70,7 @@ def test_lines_fit_the_width_of_the_terminal(explain, columns):
         stdin=b"the cat sees a dog and the big dog sees a cat and a big cat sees the dog\n", columns=columns
     )
     assert max(map(len, shown.out.splitlines())) <= columns
-    assert "\x1b" not in shown.out  # no colours in a pipe
+    assert "\x1b" not in shown.out  # output into a pipe has no colours
 
 
 def test_lines_without_a_translation_say_why(explain, tmp_path):

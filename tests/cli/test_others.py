@@ -94,7 +94,8 @@ def test_average_refuses_more_checkpoints_than_exist(glassformer, trained):
 def test_trace_shows_every_point_once(glassformer, trained):
     out = glassformer("trace", trained, "the cat").out
     assert "encoder.layers.1.feed_forward" in out
-    assert out.count("query · key / √d_k") == 6  # two encoder layers, and two attentions in each of two decoder layers
+    # one attention in each of two encoder layers, and two in each of two decoder layers
+    assert out.count("query · key / √d_k") == 6
     assert "the cat <eos>" in out
 
 
@@ -211,7 +212,7 @@ def test_a_misspelt_command_is_answered_by_the_nearest_name(glassformer):
 )
 def test_waiting_threads_sleep_soon_unless_the_user_sets_otherwise(glassformer, monkeypatch, given, spins):
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
-        monkeypatch.setenv(name, "")  # so that the command's changes are undone after the test
+        monkeypatch.setenv(name, "")  # monkeypatch then undoes the command's changes after the test
         monkeypatch.delenv(name)
     for name, value in given.items():
         monkeypatch.setenv(name, value)

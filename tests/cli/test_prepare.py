@@ -75,7 +75,7 @@ def test_pipes_are_checked_like_files(glassformer, files):
     pipes = []
     for side in ("train_source", "train_target"):
         read, write = os.pipe()
-        assert (files / side).stat().st_size < 2**16  # it fits into the pipe
+        assert (files / side).stat().st_size < 2**16  # small enough for the pipe's buffer
         with os.fdopen(write, "wb") as file:
             file.write((files / side).read_bytes())
         pipes.append((read, f"/dev/fd/{read}"))

@@ -125,7 +125,7 @@ def interrupted_while_set() -> Iterator[None]:
         if frame.f_code is not threading.Event.set.__code__:
             return None
         lines += event == "line"
-        if lines == 2:  # the first line takes the lock
+        if lines == 2:  # the first line has taken the lock
             signal.raise_signal(signal.SIGINT)
         return trace
 

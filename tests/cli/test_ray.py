@@ -48,7 +48,7 @@ def test_kills_of_actors_a_node_and_the_driver_change_nothing(trained, glassform
     wait_for(75)
     nodes.stdin.write("replace\n")
     nodes.stdin.flush()
-    wait_for(110)  # the other node goes on, while the new node starts
+    wait_for(110)  # the other node continues while a new node starts
     driver.kill()
     driver.communicate()
     before = complete(out)

@@ -84,8 +84,8 @@ def test_each_line_is_answered_before_the_next_is_read(trained, options, engine)
         for _ in range(3):
             process.stdin.write(b"a b\n")
             process.stdin.flush()
-            assert process.stdout.readline()  # the test's time limit ends a deadlock
-            while options:  # several lines to a text
+            assert process.stdout.readline()  # a deadlock would end in the test's time limit
+            while options:  # with an option, the answer to a text has several lines
                 time.sleep(0.2)
                 os.set_blocking(process.stdout.fileno(), False)
                 process.stdout.read()
@@ -124,4 +124,4 @@ def test_ctrl_c_ends_a_long_translation_soon(trained, tmp_path):
         process.stdout.read()
         process.wait()
     assert process.returncode == 130
-    assert time.monotonic() - begun < 5  # it took 11 seconds when the whole queue was finished first
+    assert time.monotonic() - begun < 5  # finishing the whole queue first took 11 seconds

@@ -9,7 +9,7 @@ import pytest
 def test_a_run_contains_all_its_files(trained):
     names = {path.name for path in trained.iterdir()}
     made = {"config.toml", "tokenizer", "model.safetensors", "alignment.json", "checkpoints", "metrics.jsonl"}
-    # A translation in another test may have left the folder ctranslate2.
+    # A translation in another test may have created the folder ctranslate2.
     assert names - {"ctranslate2"} == {*made, "prepared", "report.html", ".lock"}
     kinds = [json.loads(line)["type"] for line in (trained / "metrics.jsonl").read_text().splitlines()]
     assert kinds.count("validation") == 2
@@ -21,7 +21,8 @@ def test_training_prints_its_progress_and_its_folder(glassformer, corpus):
     result = glassformer("train", "small.toml")
     assert result.status == 0
     [train, valid] = re.search(r"(\d+) training pairs, (\d+) for validation", result.err).groups()
-    assert (int(train) + int(valid), 10 <= int(valid) <= 13) == (200, True)  # all pairs of a source, or none
+    # either all pairs of a source are held out, or none
+    assert (int(train) + int(valid), 10 <= int(valid) <= 13) == (200, True)
     assert "step 30: validation loss" in result.err
     assert "60 steps in" in result.out
     assert "runs/small" in result.out

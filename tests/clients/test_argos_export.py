@@ -38,7 +38,8 @@ def test_an_export_is_verified_by_argos(argos, tmp_path, settings):
 
 
 def test_argos_translates_as_the_command_does(ask, tmp_path):
-    bundle = trained(tmp_path / "run", updates=900)  # a model that hardly ends its outputs has lists without the best
+    # long enough to end outputs; otherwise, the best one may be missing from a list
+    bundle = trained(tmp_path / "run", updates=900)
     bundle.save_configuration()
     export_argos(bundle, tmp_path / "out.argosmodel", ExportOptions(quantization="float32", verified=False))
     texts = some(200, 3)

@@ -26,7 +26,7 @@ def largest_difference(client, folder):
     command = [client("transformers") / "bin/ct2-transformers-converter", "--model", folder, "--output_dir", converted]
     copied = ["--copy_files", "source.spm", "target.spm"]
     subprocess.run([*command, *copied], check=True, capture_output=True, env={"HF_HUB_OFFLINE": "1"})
-    # The converter leaves it to the caller to add </s> to sources, as Hugging Face's tokenizer does.
+    # The converter does not add </s> to sources: callers must, as Hugging Face's tokenizer does.
     end = json.loads((converted / "config.json").read_text())["eos_token"]
     bundle = import_ctranslate2_run(converted, folder.with_name("back"), ForeignTexts(source_eos=True)).bundle
     model, source_tokenizer, target_tokenizer = bundle.model(), bundle.source_tokenizer, bundle.target_tokenizer

@@ -28,7 +28,7 @@ def in_languages(bundle: Bundle, source: str, target: str) -> Bundle:
 def run(request, tmp_path_factory) -> Bundle:
     """A run of subwords that translates well, so that small differences do not change its outputs."""
     folder = tmp_path_factory.mktemp("run") / request.param
-    sizes = {"decoder_layers": 2, "norm": request.param}  # TransformerLens needs as many layers on both sides
+    sizes = {"decoder_layers": 2, "norm": request.param}  # TransformerLens requires equally many layers in both stacks
     return in_languages(write_run(folder, kind="unigram", joint=True, updates=900, **sizes), "en", "fr")
 
 
@@ -68,11 +68,12 @@ def test_transformer_lens_computes_the_logits(ask, run, folder):
 
 
 def test_a_libretranslate_server_hosts_the_package(ask, run, translations, tmp_path):
-    packages = [tmp_path / "there.argosmodel", tmp_path / "back.argosmodel"]  # with one, it asks the network for more
+    # with one package only, Argos downloads more
+    packages = [tmp_path / "there.argosmodel", tmp_path / "back.argosmodel"]
     export_argos(run, packages[0], FLOAT32)
     export_argos(in_languages(run, "fr", "en"), packages[1], FLOAT32)
     files = [str(file) for file in packages]
     theirs = ask("libretranslate", "libretranslate_server", packages=files, source="en", target="fr", texts=TEXTS)
-    settings = {"beam_size": 4, "length_penalty": 0.2, "extra_length": 256}  # Argos'
+    settings = {"beam_size": 4, "length_penalty": 0.2, "extra_length": 256}  # Argos's settings
     ours = gf.Translator.load(run.folder, engine="ctranslate2").translate(TEXTS, **settings)
     assert theirs == [one.text for one in ours]

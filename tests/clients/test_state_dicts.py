@@ -67,10 +67,10 @@ def test_tg2fas_logits_are_the_same(client, ask):
     assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-9
     computed = import_state_dict(double, heads=8, **IDS)
     assert computed.config.positions == "interleaved"
-    # the package's table of positions is rounded to float32: 6e-8 of a wave, amplified by the layers
+    # The package rounds its table of positions to float32: 6e-8 for each number, amplified by the layers.
     assert largest_difference(computed, sources, targets, theirs["double"]) <= 1e-5
     ours = import_state_dict(state, heads=8, **IDS)
-    # logits of 25 in float32: both are rounded, by kernels that differ with the machine
+    # Logits near 25 are rounded to float32 in both programs, by kernels that differ from machine to machine.
     rounding = max(difference(*pair) for pair in zip(theirs["single"], theirs["double"], strict=True))
     assert largest_difference(ours, sources, targets, theirs["double"]) <= 4 * rounding
 
@@ -90,7 +90,7 @@ def test_tg2fas_words_are_written_as_by_its_own_decoder(client, ask, alphabet, t
     theirs = ask("transformers", "tg2fa", words=words, source=[], target=[])["texts"]
     translator = gf.Translator.load(tmp_path / "run")
     ours = translator.translate(words, beam_size=1, extra_length=ROOM)
-    # Their decoder drops the last token, also where it is a letter and not `<eos>`.
+    # The package's decoder drops the last token, even where it is a letter instead of `<eos>`.
     cut = [one.text if one.status == "ok" else one.text[:-1] for one in ours]
     assert cut == theirs
     assert cut[0] == "سلام"
@@ -111,8 +111,9 @@ def test_annalogs_logits_and_greedy_outputs_are_the_same(client, ask):
     targets = [[2, *written] for written in theirs["greedy"]]
     double = {name: tensor.double() for name, tensor in state.items()}
     exact, model = (import_state_dict(one, heads=8, **IDS) for one in (double, state))
-    assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-5  # their √d is a float32 number
-    # Their own logits in float32 differ from those in float64 by 5e-4, and ours by 9e-4: all of this is rounding.
+    # in the package, √d is rounded to float32
+    assert largest_difference(exact, sources, targets, theirs["double"]) <= 1e-5
+    # The package's own logits differ by 5e-4 between float32 and float64, and ours by 9e-4, so this is only rounding.
     rounding = max(map(difference, theirs["single"], theirs["double"]))
     assert largest_difference(model, sources, targets, theirs["double"]) <= 2 * rounding
     ours = greedy(TransformerStep(model, padded(model, sources)), max_lengths=[60] * len(sources))

@@ -197,7 +197,7 @@ def test_a_position_after_the_last_batch_is_the_next_epoch() -> None:
     assert behind[1] == expected[1] == Position(epoch=1, batch=1)
 
 
-@pytest.mark.usefixtures("small_windows", "unchecked")  # the type checks read a random sentence
+@pytest.mark.usefixtures("small_windows", "unchecked")  # the type checks would read a random sentence
 def test_seeking_reads_one_window_only() -> None:
     examples = examples_of([(1 + row % 11, 1 + row % 7) for row in range(200)])
     watched = Examples(source=Watched(examples.source), target=Watched(examples.target))
@@ -216,7 +216,7 @@ def test_windows_have_blocks_from_the_whole_corpus(small_windows: None) -> None:
     for rows in windows.values():
         assert len({row // 3 for row in rows}) == 4
     spans = [max(rows) - min(rows) for rows in windows.values()]
-    assert np.mean(spans) > 100  # of 239; neighbouring blocks would give 11
+    assert np.mean(spans) > 100  # of at most 239; shuffling only neighbouring blocks would give 11
     first, second = ([batch.rows.tolist() for batch, _ in epochs(sizes, 9, seed, 1)] for seed in (1, 2))
     assert first != second
 

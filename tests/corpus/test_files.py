@@ -21,7 +21,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     ".zst": zstandard.ZstdCompressor().compress,
     ".xz": lzma.compress,
 }
-XZ = pytest.param(".xz", id="xz", marks=pytest.mark.slow)  # its compression takes a third of a second
+XZ = pytest.param(".xz", id="xz", marks=pytest.mark.slow)  # compressing it takes a third of a second
 each_packing = pytest.mark.parametrize("ending", ["", ".gz", ".zst", XZ], ids=["plain", "gz", "zst", None])
 each_compression = pytest.mark.parametrize("ending", [".gz", ".zst", XZ], ids=["gz", "zst", None])
 TEXT = b"".join(b"line %d \xc3\xa9\r\n" % number for number in range(50_000)) + b"last"
@@ -135,7 +135,8 @@ def test_names_globs_and_lists_are_expanded_to_files_in_order(tmp_path: Path):
     folder = str(tmp_path)
     assert expand("b.*.en", folder) == (f"{folder}/b.1.en", f"{folder}/b.2.en")
     assert expand(("b.2.en", "b.1.en"), folder) == (f"{folder}/b.2.en", f"{folder}/b.1.en")
-    assert expand("a[1].en", folder) == (f"{folder}/a[1].en",)  # a file of that very name comes before the pattern
+    # a file with exactly this name takes precedence over the pattern
+    assert expand("a[1].en", folder) == (f"{folder}/a[1].en",)
     assert expand(f"{folder}/b.1.de") == (f"{folder}/b.1.de",)
     assert expand(f"{folder}/b.1.de", "elsewhere") == (f"{folder}/b.1.de",)
 

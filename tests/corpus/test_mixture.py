@@ -43,7 +43,7 @@ def test_each_epoch_has_all_new_pairs_and_the_share_of_old_ones(new, old, share)
 
 @pytest.mark.parametrize("small", [False, True])
 def test_a_stream_from_a_later_position_is_the_rest_of_the_stream(monkeypatch, small):
-    if small:  # several windows an epoch
+    if small:  # each epoch then has several windows
         monkeypatch.setattr(batching, "SORTED_PAIRS", 32)
         monkeypatch.setattr(batching, "BLOCK", 8)
     examples, seen = mixture(70, 90, 0.3), []

@@ -23,7 +23,8 @@ from glassformer.corpus.readers import (
 from glassformer.errors import ConfigError, DataError
 from profiles import scaled
 
-# Characters at which str.splitlines would split, or that confuse other readers; a line cannot contain its own end.
+# Characters at which str.splitlines would split, or that confuse other readers, except the line end itself, which a
+# line cannot contain.
 NASTY = [
     "\u2028",
     "\u2029",
@@ -276,7 +277,7 @@ def test_fields_are_chosen_by_name_or_path(tmp_path: Path) -> None:
     )
     assert pairs_of("corpus.jsonl", "", folder) == [("a", "b"), ("", ""), ("é", "")]
     assert pairs_of("corpus.jsonl", "", folder, "translation.en", "translation.de") == [
-        ("c", "ä\u2028\u2028\u2028"),  # a line feed within a text does not end a line
+        ("c", "ä\u2028\u2028\u2028"),  # the line feed inside a text becomes U+2028 and does not end the line
         ("", ""),
         ("\t", "🙂"),
     ]

@@ -103,7 +103,7 @@ def test_a_large_corpus_is_sampled(tokenizers, monkeypatch):
     found = Shortlist.aligned(encoded(tokenizers, pairs(2_000, 1, 1, 7, WORDS)), *tokenizers)
     assert len(found.ends) == len(tokenizers[0])
     [cat], [chat] = tokenizers[0].encode("cat"), tokenizers[1].encode("chat")
-    assert row(found, cat)[:2] == [cat, chat]  # the vocabulary is joint
+    assert row(found, cat)[:2] == [cat, chat]  # "cat" itself is a candidate because both languages share the vocabulary
 
 
 def test_a_file_gives_the_same_shortlist_and_the_same_file_again(shortlist, tokenizers, tmp_path):

@@ -116,7 +116,7 @@ def make_task(make_model):
     def make(seed, lengths=(5,), **config):
         torch.manual_seed(seed)
         model = make_model(**{"target_vocab_size": 7, "tie_output": False, **config})
-        model.output.weight.data *= 3  # unequal probabilities, as in a trained model
+        model.output.weight.data *= 3  # makes the probabilities as unequal as those of a trained model
         return model, [[*torch.randint(4, 19, (length - 1,)).tolist(), 2] for length in lengths]
 
     return make

@@ -32,7 +32,7 @@ def test_prefixes_and_last_positions_apply_to_every_row_of_their_sentence(random
     log_probs = torch.zeros(4, 5)
     constraints.apply_(
         log_probs, torch.tensor([0, 1]), torch.tensor([1, 1])
-    )  # the first sentence must end, the second continues with 3
+    )  # the first sentence must end here, the second one must continue with 3
     only = [[token == forced for token in range(5)] for forced in (2, 2, 3, 3)]
     assert (log_probs == 0).tolist() == only
 

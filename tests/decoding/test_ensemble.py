@@ -65,7 +65,7 @@ def test_tokens_impossible_for_all_stay_impossible_and_nan_stays_nan():
     assert math.isnan(mean[2])
 
 
-# Toys
+# Tiny models
 
 
 @examples

@@ -30,7 +30,7 @@ def test_products_equal_float32_up_to_rounding(seed, kind, error, bias, width, r
     narrow = kind(linear)
     assert narrow(x).dtype == torch.float32
     assert narrow(x).shape == expected.shape
-    # Rounding to 8 bits is off by up to 2^-9 (bf16: relative) or 2^-8 of the largest of a row (int8).
+    # The rounding error is at most 2^-9 of each number for bf16, and 2^-8 of the largest number of a row for int8.
     assert (narrow(x) - expected).norm() < error * expected.norm()
     if bias:
         torch.testing.assert_close(narrow.part(x, slice(3, 7)), narrow(x)[..., 3:7])
@@ -68,7 +68,8 @@ def test_int8_differs_less_between_small_and_large_products_than_from_float32(se
     linear, x = Linear(64, 17), torch.randn(61, 64)
     one, other = IntegerLinear(linear), IntegerLinear(linear)
     other.small = 0
-    assert not torch.equal(one(x), other(x)) or not one.small  # this processor has no product for small inputs
+    # unless this processor has no special product for small inputs
+    assert not torch.equal(one(x), other(x)) or not one.small
     assert (one(x) - other(x)).norm() < 2**-5 * linear(x).norm()
 
 

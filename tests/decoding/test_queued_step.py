@@ -39,7 +39,8 @@ def queue_of(model, sources, budget, seen=None):
 
 def assert_same(ours, theirs):
     assert ours.tokens == theirs.tokens
-    assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-10)  # float64; sums in another order
+    # float64, summed in a different order
+    assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-10)
     assert (ours.log_prob, ours.score) == pytest.approx((theirs.log_prob, theirs.score), abs=1e-10)
 
 
@@ -110,13 +111,13 @@ def test_free_rows_are_refilled_within_the_budget(make_task):
     """Outputs have 2 and 12 tokens in turn; batches of four that wait for the longest would take 36 steps."""
     model, sources = make_task(1, [6] * 12)
     longest = [2 if place % 2 else 12 for place in range(12)]
-    prefixes = [[3] * (length - 1) for length in longest]  # so that all outputs have their maximum length
+    prefixes = [[3] * (length - 1) for length in longest]  # so that every output gets its maximum length
     seen = []
     found = greedy(queue_of(model, sources, 24, seen), max_lengths=longest, prefixes=prefixes)
     assert [len(one.tokens) for one in found] == longest
     assert len(seen) < 30
     assert all(rows == B <= 4 and B * S <= 24 for rows, B, S in seen)
-    assert sum(rows for rows, _, _ in seen) == sum(longest)  # finished sentences are not decoded
+    assert sum(rows for rows, _, _ in seen) == sum(longest)  # finished sentences are no longer decoded
 
 
 def test_a_sentence_beyond_the_budget_is_decoded_alone(make_task):

@@ -19,10 +19,10 @@ DTYPES = st.sampled_from([torch.float32, torch.float64])
 DRAWS = 4001
 FIRST = {(): {3: 0.5, 4: 0.3, 2: 0.2}}
 
-# The statistical tests compare χ² with the value that a correct sampler exceeds with probability 10⁻⁶. Their seeds
-# are fixed, so the tests fail in every run or in none.
-CHI_SQUARE_2 = -2 * math.log(1e-6)  # two degrees of freedom: P(χ² > x) = exp(−x/2)
-CHI_SQUARE_6 = 38.26  # six: exp(−x/2) · (1 + x/2 + (x/2)²/2)
+# The statistical tests compare χ² with the value that a correct sampler exceeds with probability 10⁻⁶. Their seeds are
+# fixed, so each test either always passes or always fails.
+CHI_SQUARE_2 = -2 * math.log(1e-6)  # for two degrees of freedom: P(χ² > x) = exp(−x/2)
+CHI_SQUARE_6 = 38.26  # for six: P(χ² > x) = exp(−x/2) · (1 + x/2 + (x/2)²/2)
 
 
 def chi_square(counts, probabilities):
@@ -51,7 +51,7 @@ def test_whole_outputs_are_as_frequent_as_their_probabilities(written_toy):
     )
     drawn = sample(step, max_lengths=[3] * DRAWS, seeds=range(DRAWS))
     outputs = [(2,), (3, 2), (4, 2), *((a, b, 2) for a in (3, 4) for b in (3, 4))]
-    free = {tokens: math.prod(word[token] for token in tokens[:2]) for tokens in outputs}  # the third is forced
+    free = {tokens: math.prod(word[token] for token in tokens[:2]) for tokens in outputs}  # the third token is forced
     assert chi_square(collections.Counter(hypothesis.tokens for hypothesis in drawn), free) < CHI_SQUARE_6
 
 
@@ -70,7 +70,8 @@ def test_top_p_keeps_the_fewest_tokens_with_that_share(written_toy, top_p, left)
 
 @pytest.mark.slow
 def test_top_p_is_a_share_of_the_tokens_that_top_k_keeps(written_toy):
-    assert set(first_tokens(written_toy, top_k=2, top_p=0.6)) == {3}  # 0.5 of 0.8; 0.6 of all would leave 3 and 4
+    # 0.5 of the 0.8 that top_k leaves is enough; 0.6 of everything would need 3 and 4
+    assert set(first_tokens(written_toy, top_k=2, top_p=0.6)) == {3}
     assert set(first_tokens(written_toy, top_k=2, top_p=0.7)) == {3, 4}
 
 

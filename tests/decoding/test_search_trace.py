@@ -45,7 +45,7 @@ def test_a_small_search_has_the_expected_tree(written_toy):
     assert seen == [
         ((3,), 0.6, "kept"),
         ((4,), 0.4, "kept"),
-        ((4, 2), 0.36, "finished"),  # the last position: only <eos> may come
+        ((4, 2), 0.36, "finished"),  # at the last position, only <eos> is possible
         ((3, 2), 0.18, "finished"),
     ]
 

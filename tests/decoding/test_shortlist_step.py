@@ -75,7 +75,7 @@ def best_by_enumeration(model, job, alpha):
         for output in itertools.product(allowed, repeat=length):
             target = (*output, 2)
             logits = model(source, torch.tensor([[1, *output]]))[0]
-            shown = [0, 1, *job.candidates]  # <pad> and <bos> keep their shares of the probability
+            shown = [0, 1, *job.candidates]  # <pad> and <bos> keep their probability
             log_probs = logits[:, shown].log_softmax(-1)
             total = sum(float(log_probs[place, shown.index(token)]) for place, token in enumerate(target))
             found[target] = total / ((5 + len(target)) / 6) ** alpha

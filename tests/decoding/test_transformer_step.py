@@ -100,7 +100,7 @@ def test_a_search_may_write_into_the_returned_probabilities(make_task):
     assert second.exp().sum().item() == pytest.approx(1)
 
 
-# Given targets
+# Scores of given targets
 
 
 def test_given_targets_are_scored_by_their_tokens_without_padding(make_task):

@@ -57,7 +57,7 @@ def assert_same(ours, theirs):
     for one, other in zip(ours, theirs, strict=True):
         assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
         for mine, yours in zip(one, other, strict=True):
-            # Batches of different rows: float32 rounds sums differently, over about ten tokens.
+            # Batches of different sizes: float32 sums are rounded differently, over about ten tokens.
             assert mine.token_log_probs == pytest.approx(yours.token_log_probs, abs=1e-5)
 
 

@@ -134,7 +134,8 @@ def names(page: Any, state: dict[str, Any]) -> list[str]:
         return []
     keys = [f"mistake.{one}" for one in state.get("mistakes", [])]
     if chapter := state.get("chapter"):
-        keys.append("chapter.short.1" if chapter == 1 else f"chapter.{chapter}")  # the first has its name in the strip
+        # the strip shows a short name for the first chapter
+        keys.append("chapter.short.1" if chapter == 1 else f"chapter.{chapter}")
     if "panel" in state:
         keys.append(f"panel.{state['panel']}")
     found = [page.evaluate("(key) => glassformer.app.t(key)", key) for key in keys]

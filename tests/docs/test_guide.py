@@ -54,7 +54,7 @@ def test_anchors_of_links_are_headings(path):
 def test_a_decision_is_half_a_page_of_context_decision_and_consequences(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.split()) <= 500
-    if path.stem != "what-left":  # five decisions, a paragraph each
+    if path.stem != "what-left":  # this page has five decisions with a paragraph each
         assert re.findall(r"^\*\*(\w+)\.\*\*", text, flags=re.MULTILINE) == ["Context", "Decision", "Consequences"]
 
 

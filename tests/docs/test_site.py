@@ -40,7 +40,7 @@ def visited(page):
     page.on("pageerror", lambda error: asked.append(f"error {error}"))
 
     def visit(name: str):
-        page.goto((SITE / name).as_uri())  # returns when everything is loaded, frames included
+        page.goto((SITE / name).as_uri())  # returns after everything has loaded, including frames
         return page
 
     return visit, asked
@@ -256,7 +256,7 @@ def test_the_stage_follows_the_theme_of_the_site(below, page):
     page.locator(".stage.live iframe").wait_for()
     frame = page.frame(url=re.compile("explorer.html"))
     frame.evaluate("glassformer.ready.then(() => null)")
-    for _ in range(2):  # auto, light, dark in an order that depends on the system's theme
+    for _ in range(2):  # the button goes through auto, light and dark, in an order that depends on the system's theme
         page.locator(".site-head .theme-toggle").click()
         theme = page.evaluate("document.body.dataset.theme")
         frame.wait_for_function("(theme) => glassformer.app.state.theme === theme", arg=theme)
@@ -296,7 +296,8 @@ def test_an_experiment_at_reduced_size_supports_the_chapters_conclusion(tmp_path
             assert hidden[word]["encoder"]["pronoun"] >= 88
             assert hidden[word]["everywhere"][word] <= 50
             assert hidden[word]["everywhere"][others] >= 88
-        # Without the adjective the two sentences of a pair are equal; each model then prefers one of the nouns.
+        # If the adjective is hidden, the two sentences of a pair are equal, and each model prefers one of the nouns:
+        # about half are right.
         assert 38 <= hidden["adjective"]["everywhere"]["pronoun"] <= 62
         for word in ("verb", "it", "none"):
             assert all(found["pronoun"] >= 88 for found in hidden[word].values())

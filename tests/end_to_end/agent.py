@@ -61,9 +61,9 @@ class Launch:
 
 
 def main() -> None:
-    import torch.distributed.run  # noqa: F401 – once, for all agents
+    import torch.distributed.run  # noqa: F401 – imported once, for all agents
 
-    import glassformer.watch.report  # noqa: F401 – once, for all ranks
+    import glassformer.watch.report  # noqa: F401 – imported once, for all ranks
 
     preload()
     answer(pid=os.getpid())

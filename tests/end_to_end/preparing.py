@@ -38,7 +38,7 @@ def main() -> None:
     import glassformer.jobs.preparation
     import glassformer.jobs.prepared.shards
 
-    # Four shards of about four blocks each, from a corpus small enough for hundreds of preparations.
+    # Four shards of about four blocks each, from a corpus that is small enough to be prepared hundreds of times.
     glassformer.jobs.prepared.shards.SHARD = SHARD
     glassformer.corpus.files.READ_BYTES = READ_BYTES
     answer(pid=os.getpid())

@@ -286,11 +286,12 @@ def test_the_pages_memory_does_not_grow_with_the_sentences(opened):
 
 def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str]) -> None:
     """Outputs of known faults, as the model itself scores them: at most 1 % of validation outputs are suspicious."""
-    translator = Translator.load(demo[0])  # calibrated at the end of its training
+    translator = Translator.load(demo[0])  # the guards were calibrated at the end of the training
     guards = translator.guards()
     assert guards is not None
     for part, calibration in (("exact", guards.exact), ("close", guards.close)):
-        # Nearly all outputs are right: either too few are wrong for a percentage, or it is about right.
+        # Nearly all outputs are right, so either the percentage is about right, or there are too few wrong ones to fit
+        # it.
         assert calibration.error <= 0.05 if calibration else "and 20 are needed" in guards.unfitted[part]
     split = TASKS["english-french"](translator.bundle.configuration.run.seed).splits["test"][:SENTENCES]
     sources = [one.source for one in split]
@@ -309,7 +310,7 @@ def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str]) -> None:
         if fault in ("loop", "copy"):
             assert sum(fault in one for one in reasons) >= 0.98 * SENTENCES
     found = translator.translate(sources)
-    assert sum(bool(one.reasons) for one in found) <= 0.03 * SENTENCES  # 1 %, and the chance of 200 sentences
+    assert sum(bool(one.reasons) for one in found) <= 0.03 * SENTENCES  # 1 %, with room for chance in 200 sentences
     assert all((one.confidence is None) == (guards.exact is guards.close is None) for one in found)
 
 

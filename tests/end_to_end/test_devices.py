@@ -47,7 +47,7 @@ def elsewhere(make_model):
 
 def test_operations_with_tensors_of_two_devices_are_errors(elsewhere):
     source, _ = batch(elsewhere)
-    with pytest.raises(RuntimeError):  # or NotImplementedError, which is one
+    with pytest.raises(RuntimeError):  # includes NotImplementedError, a subclass
         elsewhere(source, torch.ones(2, 3, dtype=torch.long))
 
 

@@ -47,7 +47,7 @@ def assert_said(ended, reason="No space left on device"):
 def test_nothing_is_lost_however_much_room_the_disk_has(small_disk, kilobytes):
     """The free space increases by this much from one attempt to the next."""
     small, path, disk = small_disk
-    whole = small.folder / f"whole-{kilobytes}"  # on the ordinary disk
+    whole = small.folder / f"whole-{kilobytes}"  # a disk with enough space
     assert small.run(*train(whole)).status == 0
     reached = []
     for room in range(0, 2 << 20, kilobytes << 10):

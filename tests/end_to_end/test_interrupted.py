@@ -147,7 +147,7 @@ def test_a_command_may_be_interrupted_at_any_moment_and_repeatedly(
     chance, interrupted = random.Random(20170612), 0
     for place in (0, 0, 1, 1, 1, 2, 2, 2):
         command = Command(corpus, "prepare", "often")
-        if command.reaches(*STAGES[place:]):  # earlier stages may have been completed by the previous start
+        if command.reaches(*STAGES[place:]):  # the previous start may have completed earlier stages
             time.sleep(chance.uniform(0, 0.3))
             for _ in range(chance.randrange(3)):
                 command.process.send_signal(chance.choice((signal.SIGINT, signal.SIGTERM)))

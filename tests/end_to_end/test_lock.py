@@ -27,7 +27,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended(zygote, other):
     assert refused.said.splitlines()[-1].startswith(f"error: {folder} is in use: process {pid} on ")
     assert {path: path.read_bytes() for path in folder.glob("tokenizer/*")} == before
     reached = latest(folder)
-    assert zygote.wait_until(pid, lambda: latest(folder) > reached)  # the first continues
+    assert zygote.wait_until(pid, lambda: latest(folder) > reached)  # the first run continues undisturbed
     zygote.kill(pid, signal.SIGKILL)
     assert zygote.ended().status == -signal.SIGKILL
     taken = other.run(*train(folder, "training.steps=48"))

@@ -236,7 +236,7 @@ def test_a_new_process_gives_the_same_from_stdin_and_from_a_file(runs, translato
     (tmp_path / "input").write_bytes(data)
     (tmp_path / "empty").write_bytes(b"")
     run = runs["characters"]
-    run_process(b"", run)  # converts the model, and says so, unless an earlier test did
+    run_process(b"", run)  # the first use converts the model and prints a message, unless an earlier test did so
     out, err = run_process(data, run, "--beam-size", 1)
     assert run_process(b"", run, tmp_path / "input", "--beam-size", 1) == (out, err)
     assert run_process(b"", run, tmp_path / "empty") == run_process(b"", run) == (b"", "")
@@ -300,7 +300,7 @@ def test_a_million_lines_take_as_little_memory_as_ten_thousand(runs, tmp_path, l
 @pytest.mark.long
 def test_many_long_lines_are_not_all_held_in_memory(runs, tmp_path):
     taken = {}
-    for lines in (10, 400):  # of a megabyte as text: all of them would take 400 MB
+    for lines in (10, 400):  # each line has a megabyte, so that holding all of them would take 400 MB
         with (tmp_path / "input").open("wb") as file:
             file.writelines(b"\xff" * 500_000 + b"\n" for _ in range(lines))
         out, taken[lines] = memory(runs["words"], tmp_path / "input")

@@ -70,7 +70,7 @@ def test_the_corpus_is_written_in_several_shards(whole: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("workers", "every"),  # two workers need time to start
+    ("workers", "every"),  # starting two workers takes time
     [
         (1, 7),
         *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, 3), (2, 5))),
@@ -120,7 +120,7 @@ def test_a_full_disk_at_any_moment_is_an_error_that_loses_nothing(
         ended, _ = preparing.run(folder, fail=number)
         if ended.said == "there was no such touch":
             break
-        if ended.status:  # some changes are not needed, such as removing a missing file
+        if ended.status:  # not every change to the disk is necessary, such as removing a file that does not exist
             assert ended.said.startswith("error: cannot write")
             assert "No space left on device" in ended.said
             errors += 1
@@ -132,7 +132,7 @@ def test_a_full_disk_at_any_moment_is_an_error_that_loses_nothing(
     assert errors > 20 // every
 
 
-# The command itself
+# The real command
 
 
 def command(folder: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -80,7 +80,7 @@ def test_ctrl_c_in_training_loses_nothing_and_the_same_command_resumes(corpus, n
 @pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once_without_a_traceback(corpus):
     with training(corpus) as process:
-        for _ in range(50):  # until one signal arrives while the first is still being handled
+        for _ in range(50):  # until one signal arrives while the first one is still being handled
             process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
@@ -106,7 +106,7 @@ def test_importing_glassformer_loads_nothing_heavy():
 def test_help_loads_nothing_heavy(command):
     arguments = [word for word in (command, "--help") if word]
     code = f"from glassformer.cli import main\ntry: main({arguments})\nexcept SystemExit as end: assert not end.code"
-    assert not modules_after(code) & (HEAVY - {"pydantic"})  # Typer itself looks for pydantic's types
+    assert not modules_after(code) & (HEAVY - {"pydantic"})  # Typer itself imports pydantic, to recognise its types
 
 
 @pytest.mark.slow

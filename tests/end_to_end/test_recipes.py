@@ -71,7 +71,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         return tmp_path / "run"
 
     yield begin
-    shutil.rmtree(tmp_path / "run", ignore_errors=True)  # a checkpoint of the big model has 2.6 GB
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)  # a checkpoint of the big model takes 2.6 GB
 
 
 @pytest.mark.slow
@@ -90,7 +90,8 @@ def test_a_model_of_the_paper_takes_its_first_steps_here_at_full_size(start, nam
     run = start(name, "training.steps=2", "training.average=0", *batch)
     assert load(run / "config.toml").model["d_model"] == (1024 if "big" in name else 512)
     first = json.loads((run / "metrics.jsonl").read_text().splitlines()[0])
-    assert 3 < first["loss"] < 20  # the loss of an untrained model: about the logarithm of its few hundred entries
+    # an untrained model's loss is about the logarithm of its vocabulary's few hundred entries
+    assert 3 < first["loss"] < 20
 
 
 @pytest.mark.slow

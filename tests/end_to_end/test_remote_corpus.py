@@ -78,7 +78,7 @@ def test_a_run_from_an_object_store_equals_one_from_a_folder(here, store):
     elsewhere = trained_by_two("elsewhere", "s3://corpus/prepared", "data.cache=cache2")
     assert difference_between_runs(both, elsewhere) is None
     shards = [path for path in store.read if path.startswith("/corpus/prepared/train-")]
-    assert len(shards) == len(set(shards)) == 3  # each file once, for both ranks
+    assert len(shards) == len(set(shards)) == 3  # each shard is downloaded once for both ranks
     assert store.refused > 3
 
 
@@ -87,7 +87,7 @@ def test_a_run_from_an_object_store_resumes_and_names_what_is_wrong(here, store)
     url, cache = "s3://corpus/again", "data.cache=cache3"
     alone = trained("whole", "prepared2")
     trained("halves", url, cache, stop=iter([False] * 9 + [True]).__next__)
-    Path("train.tsv").rename("elsewhere.tsv")  # a machine without the corpus itself
+    Path("train.tsv").rename("elsewhere.tsv")  # as on a machine that has only the prepared corpus
     try:
         assert difference_between_runs(alone, trained("halves", url, cache)) is None
     finally:

@@ -39,7 +39,7 @@ def test_a_training_that_resumes_exactly_passes(verify, tmp_path):
     )
     assert "killed 0 times" not in done.stdout
     assert "training.minutes makes the learning rate follow the clock" in done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"train.tsv", "small.toml"}  # nothing is left behind
+    assert {path.name for path in tmp_path.iterdir()} == {"train.tsv", "small.toml"}  # no other file is left behind
 
 
 @pytest.mark.long

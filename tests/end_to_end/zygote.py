@@ -97,7 +97,7 @@ class Zygote(Forking):
 def preload() -> None:
     """Import what a training run imports."""
     import sacrebleu  # noqa: F401
-    import torch._dynamo  # noqa: F401  (torch's optimisers import it, in a second)
+    import torch._dynamo  # noqa: F401  (torch's optimisers import it, which takes a second)
 
     import glassformer.cli.progress
     import glassformer.translator  # noqa: F401
@@ -169,9 +169,10 @@ def at_touch(folder: str, number: int, act: Callable[[], None]) -> None:
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in TOUCHES or (event == "open" and set(arguments[1] or "w").isdisjoint("wax+")):
-            return  # reading does not count
+            return  # reading is not a change
         inside = isinstance(arguments[0], (str, os.PathLike)) and str(arguments[0]).startswith(folder)
-        relative = event in {"os.remove", "os.rmdir"} and arguments[-1] != -1  # as in shutil.rmtree, with a descriptor
+        # shutil.rmtree passes a descriptor and a relative name
+        relative = event in {"os.remove", "os.rmdir"} and arguments[-1] != -1
         if inside or relative:
             left[0] -= 1
             if left[0] == -1:

@@ -63,7 +63,7 @@ def test_the_confidence_is_the_share_of_right_outputs() -> None:
     told = [fitted.confidence(one) for one in others]
     truth = [math.exp(sum(one)) for one in others]
     assert fitted.error < 0.05
-    assert calibration_error(told, right) < 0.04  # chance alone: a bin of 400 is off by 0.02 on average
+    assert calibration_error(told, right) < 0.04  # by chance alone, a bin of 400 outputs is off by 0.02 on average
     assert np.abs(np.array(told) - truth).mean() < 0.04
 
 

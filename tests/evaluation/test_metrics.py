@@ -170,7 +170,7 @@ def test_a_word_that_equals_no_reference_is_wrong() -> None:
     several = [["R IY D", "R EH D"], ["R IY D", "R EH D"], ["R IY D", "R EH D"], ["K AE T"], ["D AO G"]]
     score = word_error(outputs, several)
     assert (score.name, score.value) == ("WER (whole words)", pytest.approx(40))
-    # One edit (of three symbols) in the third word, and two (of three) in the last.
+    # The third word has one edit of three symbols, and the last word two.
     assert METRICS["per"](outputs, several).value == pytest.approx(100 * 3 / 15)
 
 

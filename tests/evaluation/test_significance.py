@@ -56,7 +56,7 @@ def test_the_p_value_equals_that_of_enumerating_all_swaps(metric, seed, lines):
     references = texts(lines, seed)
     first, second = damaged(references, 0.2, seed + 1), damaged(references, 0.4, seed + 2)
     [comparison] = compare_texts(first, second, references, metrics=[metric], samples=2)
-    # Five standard deviations of 10 000 tosses: fails once in 1.7 million examples.
+    # The tolerance is five standard deviations of 10 000 random swaps: a false alarm once in 1.7 million examples.
     assert comparison.p_value == pytest.approx(enumerated(first, second, references, metric), abs=0.026)
 
 
@@ -69,13 +69,13 @@ def test_bleu_and_chrf_have_sacrebleus_p_values():
         result = theirs[ours.name][1]
         assert ours.second == pytest.approx(result.score)
         assert 0.01 < result.p_value < 0.5
-        # Two estimates from 10 000 tosses each; 0.03 is four standard deviations of their difference at most.
+        # Two estimates from 10 000 random swaps each; 0.03 is at least four standard deviations of their difference.
         assert ours.p_value == pytest.approx(result.p_value, abs=0.03)
 
 
 @pytest.mark.slow
 def test_a_single_different_line_proves_nothing():
-    # sacrebleu counts only draws that exceed the real difference, and here none can.
+    # sacrebleu only counts swaps whose difference exceeds the real one, which is impossible here.
     references = texts(101, 1)
     second = [*references[:-1], "x"]
     _, theirs = PairedTest([("1", references), ("2", second)], {"BLEU": BLEU()}, [references])()
@@ -131,11 +131,12 @@ def test_equally_good_systems_are_rarely_called_different(metric):
         p_values.append(randomisation(*counted, tosses=199, seed=seed))
         low, high = bootstrap(*counted, samples=199, seed=seed)
         missed += not low <= 0 <= high
-    # Of 200 tests at 5 %, 10 are expected; 22 or more come once in 2 000 times, 25 once in 38 000.
+    # Of 200 tests at the level of 5 %, about 10 are significant by chance; 22 or more occur once in 2 000 times, 25 or
+    # more once in 38 000 times.
     assert sum(p_value < 0.05 for p_value in p_values) < 22
-    assert missed < 25  # intervals from 101 lines contain the true value a little less often than they claim
-    # The p-values are uniform. By the inequality of Dvoretzky, Kiefer and Wolfowitz, this fails once in 900 times. Ties
-    # make p larger.
+    assert missed < 25  # intervals from 101 lines contain the true value slightly less often than they claim
+    # The p-values must be uniform, or larger where there are ties. By the inequality of Dvoretzky, Kiefer and
+    # Wolfowitz, a correct test fails here once in 900 times.
     for share in (0.1, 0.3, 0.5, 0.7, 0.9):
         assert np.mean(np.array(p_values) <= share) < share + 0.137
         assert metric == "word_error" or np.mean(np.array(p_values) <= share) > share - 0.137
@@ -145,7 +146,8 @@ def test_the_interval_of_a_share_follows_the_binomial_distribution():
     references = ["a"] * 400
     outputs = ["a"] * 300 + ["b"] * 100
     low, high = bootstrap(METRICS["exact"].count(outputs, references), samples=5000)
-    # 75 ± 1.96 · √(0.75 · 0.25 / 400) %. The quantile of 5000 samples is off by 0.4 once in 10 000.
+    # The exact interval is 75 ± 1.96 · √(0.75 · 0.25 / 400) %. A quantile of 5000 samples is off by 0.4 once in 10 000
+    # times.
     assert (low, high) == (pytest.approx(75 - 4.24, abs=0.4), pytest.approx(75 + 4.24, abs=0.4))
 
 
@@ -159,7 +161,7 @@ def test_equal_seeds_give_equal_numbers_and_different_seeds_similar_ones():
 
 
 def test_small_blocks_of_tosses_give_the_same_as_one_block(monkeypatch):
-    references = texts(32, 5)  # a multiple of the bits that the generator draws at once
+    references = texts(32, 5)  # the number of lines is a multiple of the bits that the generator draws at once
     outputs = damaged(references, 0.3, 6), damaged(references, 0.35, 7)
     counted = [METRICS["per"].count(each, references) for each in outputs]
     whole = randomisation(*counted, tosses=1000)

@@ -71,7 +71,7 @@ def test_fitting_never_raises_the_risk_and_is_repeatable(seed):
     weights = fit_weights(table, start)
     assert table.risk(np.array(weights)) <= table.risk(np.array(start))
     assert weights == fit_weights(table, start)
-    for place in range(3):  # no single step improves it further
+    for place in range(3):  # no change of a single weight improves the result further
         for step in (-tuning.SMALLEST_STEP, tuning.SMALLEST_STEP):
             other = np.array(weights)
             other[place] += step
@@ -89,7 +89,7 @@ def test_useful_weights_never_choose_worse_candidates_than_the_initial_ones(seed
 
 
 def test_initial_weights_stay_where_the_lowest_risk_chooses_worse_candidates():
-    # The feature is right about ten items, by little, and wrong about three, by much, which decide the risk.
+    # The feature is slightly right about ten items, and very wrong about three, which therefore decide the risk.
     features = [np.array([[0.1], [0.0]])] * 10 + [np.array([[0.0], [10.0]])] * 3
     table = CandidateTable.of([["right", "wrong"]] * 13, features, [["right"]] * 13, "exact")
     [fitted] = fit_weights(table, (1.0,))

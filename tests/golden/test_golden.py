@@ -42,7 +42,8 @@ def test_an_old_run_gives_its_old_outputs(stored):
     for line in expected(stored):
         [found] = translator.translate([line["text"]], beam_size=line["beam_size"])
         assert found.text == line["translation"]
-        assert found.log_prob == pytest.approx(line["log_prob"], abs=1e-4)  # float32 differs from machine to machine
+        # float32 results differ from machine to machine
+        assert found.log_prob == pytest.approx(line["log_prob"], abs=1e-4)
 
 
 def test_scoring_an_old_runs_outputs_gives_their_log_probabilities(stored):
@@ -58,7 +59,7 @@ def test_an_old_configuration_keeps_its_meaning(stored):
     assert configuration.training.ema == 0
     assert configuration.tokenizer.sampling == 0
     assert (configuration.cleaning.duplicates, configuration.cleaning.max_ratio) == ("drop", 9)
-    assert configuration.decoding == DecodingConfig()  # the file lacks most of these settings, whose defaults count
+    assert configuration.decoding == DecodingConfig()  # the file omits most of these settings, so their defaults apply
 
 
 def test_opening_an_old_run_writes_nothing_into_it(stored):

@@ -247,7 +247,7 @@ def write_marian(folder: Path, tokens: Sequence[str], activation: str, *, pre_no
         "transformer-guided-alignment-layer": "last",
     }
     text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in settings.items()).encode()
-    if pre_norm:  # Marian's names of the norms of a pre-norm model, except the stacks' own
+    if pre_norm:  # Marian's names for the norms of a pre-norm model, except the stacks' final norms
         weights = {
             f"{name}_pre" if "_ln_" in name and "_top_" not in name else name: value for name, value in weights.items()
         }

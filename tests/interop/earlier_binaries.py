@@ -43,7 +43,7 @@ def write_earlier(
     first: dict[int, str] = {}
     for name, variable in files.variables.items():
         if not variable.shape and not name.endswith("weight_scale"):
-            continue  # an attribute
+            continue  # an attribute, not a weight
         name = name.replace("embeddings_0", "embeddings")
         if revision == 1:
             for pattern, former in _OPENNMT_TF:

@@ -19,7 +19,8 @@ def damaged(content: bytes, count: int, seed: int) -> Iterator[tuple[str, bytes]
     """Yield variants of a file: cut, with bytes changed, removed or repeated, and with numbers replaced."""
     chance = random.Random(seed)
     for _ in range(count):
-        at = min(chance.randrange(len(content)), chance.randrange(len(content)))  # rather near the beginning
+        # the minimum of two numbers favours the beginning
+        at = min(chance.randrange(len(content)), chance.randrange(len(content)))
         match chance.randrange(6):
             case 0:
                 yield f"cut at {at}", content[:at]

@@ -60,7 +60,7 @@ def test_the_runs_model_computes_the_same_with_our_ids(tutorial, file, tmp_path)
     model = loaded.model()
     assert (loaded.origin, bundle.configuration.data.target_language) == ("model.pt", "fr")
     source, target = torch.tensor([[2, 5, 9, 3]]), torch.tensor([[2, 8, 21]])
-    ours = [3, 0, 1, 2, *range(4, 23)]  # their ids → ours
+    ours = [3, 0, 1, 2, *range(4, 23)]  # our id for each of their ids
     with torch.no_grad():
         expected = tutorial(source, target)
         found = model(source.apply_(ours.__getitem__), target.apply_(ours.__getitem__))
@@ -120,7 +120,8 @@ def test_the_difference_of_the_annotated_transformers_norm_is_measured(seed, tmp
 
 def test_reordering_permutes_the_logits(seed):
     model = gf.import_module(Trevett(17, 23).eval(), heads=3, pad_id=0, bos_id=1, eos_id=2)
-    source, target = ([0, *(1 + torch.randperm(size - 1)).tolist()] for size in (17, 23))  # 0 is padding in both
+    # ids of both sides; 0 is padding
+    source, target = ([0, *(1 + torch.randperm(size - 1)).tolist()] for size in (17, 23))
     other = reordered(model, source, target)
     ids, written = torch.tensor([[4, 9, 16, 0]]), torch.tensor([[5, 20]])
     with torch.no_grad():

@@ -106,7 +106,8 @@ def test_the_translations_of_bulk_give_the_same_corpus(folder, tmp_path, files, 
     job = BulkJob.of([run], [source], str(tmp_path / "bulk"), settings={"beam_size": 2}, part_bytes=20)
     bulk(job)
     stored = tmp_path / "bulk" / BULK
-    stored.write_text(json.dumps(without(json.loads(stored.read_text()), "max_source")))  # as before it existed
+    # as written before this field existed
+    stored.write_text(json.dumps(without(json.loads(stored.read_text()), "max_source")))
     given = {"source": source, "translations": str(tmp_path / "bulk")}
     with pytest.raises(
         CheckpointError, match=r"bulk has no manifest\.json: run `glassformer bulk` with --finish first"
@@ -135,7 +136,7 @@ def test_a_second_call_translates_only_missing_lines(folder, tmp_path, small_par
     before = records(first)
     parts = sorted((tmp_path / "d" / "corpus").iterdir())
     parts[1].unlink()
-    parts[2].write_bytes(parts[2].read_bytes()[:-30])  # damaged
+    parts[2].write_bytes(parts[2].read_bytes()[:-30])  # damages the file
     reports: list = []
     again = distil([folder / "run"], tmp_path / "d", on_progress=reports.append)
     assert (again.made, again.pairs) == (100, first.pairs)
@@ -196,7 +197,8 @@ def test_every_line_of_given_files_has_a_record_with_its_reason(folder, tmp_path
     assert [bool(record["target"]) for record in found] == [record["status"] == "ok" for record in found]
     assert (corpus.lines, corpus.pairs) == (6, 3)
     assert corpus.untranslated == {"blank": 1, "undecodable": 1, "too_long": 1}
-    assert (tmp_path / "d" / "valid.source").exists()  # the teacher's split, which is not trained on
+    # the teacher's validation pairs, which the student is not trained on
+    assert (tmp_path / "d" / "valid.source").exists()
 
 
 @pytest.mark.slow
@@ -226,7 +228,7 @@ def test_several_samples_may_be_drawn_instead(folder, tmp_path, files):
     search, source = TeacherSearch(n_best=5, sample=True), f"{files}/new.en"
     corpus = distil([folder / "run"], tmp_path / "d", search=search, source=source, settings={"temperature": 2.0})
     translator = gf.Translator.load(folder / "run")
-    texts = ["the cat sees a dog", "", "", "", "the big cat", "a cat"]  # samples depend on the places of the texts
+    texts = ["the cat sees a dog", "", "", "", "the big cat", "a cat"]  # samples depend on the positions of the texts
     draws = [translator.translate(texts, sample=True, temperature=2.0, seed=seed) for seed in range(1, 6)]
     for line in (1, 5, 6):
         drawn = [one[line - 1].text for one in draws if one[line - 1].status == "ok"]
@@ -255,7 +257,7 @@ def test_the_hypothesis_nearest_to_the_reference_is_kept(folder, tmp_path, files
     if metric == "bleu" or lengths_equal:
         assert by_line[6] == beam[scores.index(min(scores))]
     [plain] = translator.translate(["the big cat"])
-    assert by_line[5] == plain.text  # a blank reference: the beam's best
+    assert by_line[5] == plain.text  # the reference is blank, so the best output of the beam is kept
 
 
 def test_sorting_by_nearness_is_stable():

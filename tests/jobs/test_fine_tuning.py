@@ -17,7 +17,7 @@ from glassformer.recipes.toml import load
 from glassformer.text.vocabulary import BOS_ID
 from glassformer.training.reports import StepReport
 
-pytestmark = pytest.mark.slow  # each test trains
+pytestmark = pytest.mark.slow  # each test trains a model
 
 BASE = """
 [data]
@@ -194,7 +194,7 @@ def test_a_bias_that_rules_out_bos_stays_and_does_not_enter_the_loss(trained, tm
     base = load(trained / "base.toml", given, data=trained)
     train(replace(base, model={**base.model, "output_bias": True}))
     weights = weights_of(tmp_path / "base")
-    weights["output.bias"][BOS_ID] = -1e9  # as in an imported run
+    weights["output.bias"][BOS_ID] = -1e9  # imported models have this bias
     save_file(weights, tmp_path / "base" / "model.safetensors")
     losses = []
     start = [f"run.directory={tmp_path / 'run'}", f"training.start_from={tmp_path / 'base'}", *overrides]

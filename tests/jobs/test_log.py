@@ -88,7 +88,8 @@ def test_a_checkpoint_is_written_after_its_log_lines(
         step = int(name.removeprefix("step-"))
         expected = [line for line in lines_of(whole) if line[1] <= step and line[0] not in ("alignment", "end")]
         there = [(line["type"], line["step"]) for line in map(json.loads, text)]
-        assert there[: len(expected)] == expected  # and perhaps some lines added while the checkpoint was written
+        # a few more lines may have been added while the checkpoint was written
+        assert there[: len(expected)] == expected
 
 
 def test_lines_after_the_restored_step_are_dropped(tmp_path: Path) -> None:
@@ -144,7 +145,7 @@ def test_a_log_that_lost_lines_lacks_only_these(whole: Path, run: Path) -> None:
     (run / METRICS_FILE).write_text("".join(f"{line}\n" for line in lines[:2]))
     train(settings_of(run, beside=whole))
     assert lines_of(run) == [line for line in lines_of(whole) if not 2 < line[1] <= 4]
-    shutil.copyfile(whole / METRICS_FILE, run / METRICS_FILE)  # and everything else is unchanged
+    shutil.copyfile(whole / METRICS_FILE, run / METRICS_FILE)  # the rest of the run is unchanged
     assert difference_between_runs(whole, run) is None
 
 

@@ -442,7 +442,7 @@ def test_a_changed_corpus_is_an_error_that_names_the_file(folder: Path) -> None:
     (folder / "train.tsv").write_text(text.replace("cat", "cow", 1))
     with pytest.raises(ConfigError, match=r"train\.tsv has changed since: choose another folder"):
         prepare(settings_of(folder))
-    (folder / "train.tsv").write_text(text)  # its time has changed, its content has not
+    (folder / "train.tsv").write_text(text)  # changes the file's time, but not its content
     assert prepared_with_reports(settings_of(folder))[1] == []
 
 

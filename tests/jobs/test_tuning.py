@@ -85,7 +85,8 @@ def test_a_tuned_combination_has_the_figures_that_evaluating_it_gives(runs, tmp_
     found.combination.save(tmp_path / COMBINATION)
     stored = Translator.load(tmp_path / COMBINATION)
     outputs = [one.text for one in stored.translate(items.sources)]
-    assert word_error(outputs, items.references).value <= found.comparison.second + 5  # weights from all items
+    # the final weights are fitted to all items
+    assert word_error(outputs, items.references).value <= found.comparison.second + 5
     content = json.loads((tmp_path / COMBINATION).read_text())
     assert content["tuned"]["combination"] == found.comparison.second
     assert content["tuned"]["items"] == len(items.sources)

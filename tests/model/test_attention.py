@@ -106,7 +106,7 @@ def test_weights_sum_to_one_and_are_exactly_zero_where_masked(mask, number):
 
 
 def test_a_masked_score_gets_no_weight_even_beside_very_small_scores():
-    # A finite number such as −10 000 instead of −∞ would win against lower scores.
+    # If masked scores became a finite number such as −10 000 instead of −∞, they would win against lower scores.
     scores, mask = torch.tensor([-30000.0, -30001.0, 5.0]), torch.tensor([True, True, False])
     weights = attention_weights(scores[None], mask)[0]
     assert weights[2] == 0

@@ -148,7 +148,8 @@ def test_sentences_admitted_later_continue_as_if_alone(make_model, positions, ro
     assert_same(logits[: 2 * rows], model(SOURCE[:2], TOKENS[:2, :3])[:, -1].repeat_interleave(rows, 0))
     assert_same(logits[2 * rows :], model(SOURCE[2:, :2], TOKENS[2:, :1])[:, -1].repeat_interleave(rows, 0))
 
-    left = torch.arange(rows, 3 * rows)  # the first sentence, with the longest source, leaves and is admitted again
+    # the first sentence, which has the longest source, is dropped and then admitted again
+    left = torch.arange(rows, 3 * rows)
     cache = cache.select(left, torch.tensor([1, 2])).join(model.start(SOURCE[:1]))
     assert cache.memory_mask.shape == (3, 1, 1, 5)
     newest = torch.cat([TOKENS[1:2, 3], TOKENS[2:, 1], TOKENS[:1, 0]]).repeat_interleave(rows)

@@ -51,7 +51,8 @@ def test_dropout_acts_on_the_sum_in_training():
         module.train()(ids)
     whole = trace["embedding"] + trace["positions"]
     kept = trace["input"] != 0
-    assert 0.4 < kept.double().mean() < 0.6  # 1024 coins: outside with probability < 1e-9
+    # the share of 1024 coin tosses is outside these bounds with probability < 1e-9
+    assert 0.4 < kept.double().mean() < 0.6
     torch.testing.assert_close(trace["input"][kept], 2 * whole[kept], rtol=0, atol=1e-12)
 
 

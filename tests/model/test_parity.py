@@ -15,7 +15,8 @@ TARGET = torch.tensor([[1, 4, 5, 0, 0, 0, 0], [1, 6, 7, 8, 9, 10, 11], [1, 12, 1
 
 CHOICES = [
     *({"norm": norm, "activation": f} for norm in ("post", "pre") for f in ("relu", "gelu", "silu")),
-    {"norm": "post", "final_norm": True, "output_bias": True},  # as nn.Transformer and its tutorial
+    # the configuration of nn.Transformer and of its tutorial
+    {"norm": "post", "final_norm": True, "output_bias": True},
     {"norm": "pre", "final_norm": False},
 ]
 each_choice = pytest.mark.parametrize("choices", CHOICES, ids=str)

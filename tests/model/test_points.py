@@ -57,7 +57,7 @@ def test_every_point_has_a_description(model):
         assert point.about.endswith(".")
         assert point.place
         assert point.suspect
-        assert 0 < len(point.formula) <= 29, name  # the width of its column in `glassformer trace`
+        assert 0 < len(point.formula) <= 29, name  # fits into its column in `glassformer trace`
         assert descriptions()[f"{point.part}.{name.rpartition('.')[2]}"] == point.about
 
 

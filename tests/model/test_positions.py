@@ -85,7 +85,7 @@ def test_an_unknown_layout_is_an_error():
         gf.sinusoids(2, 4, "spiral")
 
 
-# In the model
+# Positions in the model
 
 
 @given(st.integers(0, 3000), st.integers(1, 50))

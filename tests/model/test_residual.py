@@ -34,7 +34,7 @@ def sublayer(x: Tensor) -> Tensor:
     return 3 * x.flip(-1) + 1
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-3])  # small values show the place of the 1e-5
+@pytest.mark.parametrize("size", [1.0, 1e-3])  # with small values, it matters where 1e-5 is added
 def test_post_norm_normalises_the_sum(size):
     module, x = residual("post"), size * torch.randn(2, 3, 5)
     expected = layer_norm(x + sublayer(x), module.norm)
@@ -56,7 +56,8 @@ def test_dropout_acts_on_the_output_of_the_sublayer_and_never_on_x(norm):
         module.train()(x, lambda y: seen.append(sublayer(y)) or seen[0])
     share = trace["added"] - x
     dropped = share.abs() < 1e-12
-    assert 0.3 < dropped.double().mean() < 0.7  # 385 coins: outside with probability < 1e-13
+    # the share of 385 coin tosses is outside these bounds with probability < 1e-13
+    assert 0.3 < dropped.double().mean() < 0.7
     torch.testing.assert_close(share[~dropped], 2 * seen[0][~dropped], rtol=0, atol=1e-12)
 
 

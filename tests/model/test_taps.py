@@ -82,7 +82,7 @@ def test_a_copy_of_a_model_has_its_own_points(model):
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_recording_everything_does_not_change_the_output(make_model, norm):
-    # The explained and the fused attention sum in different orders: equal up to rounding.
+    # The explained and the fused attention sum in different orders, so they are equal up to rounding.
     model = make_model(norm=norm)
     with gf.record(model):
         recorded = model(SOURCE, TARGET)

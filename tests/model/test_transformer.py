@@ -377,4 +377,4 @@ def test_the_whole_model_works_in_other_precisions(make_model, dtype):
     rounded = model.to(dtype)(SOURCE, TARGET)
     assert rounded.dtype == dtype
     error = (rounded.double() - exact).abs().max() / exact.abs().max()
-    assert error < 20 * torch.finfo(dtype).eps  # four layers, each a few roundings
+    assert error < 20 * torch.finfo(dtype).eps  # there are four layers, and each rounds a few times

@@ -27,7 +27,7 @@ def test_the_first_line_of_a_recipe_has_its_group_and_purpose(name):
     assert group in RECIPE_GROUPS
     assert colon
     assert text.endswith(".")
-    assert len(name) + len(text) < 118  # one line of the list
+    assert len(name) + len(text) < 118  # fits into one line of the list
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -77,7 +77,7 @@ def test_the_files_of_a_language_pair_are_named_alike(name):
 
 
 TABLE_3 = {
-    # name: d_model, d_ff, heads, dropout, steps, checkpoints averaged, vocabulary, parameters
+    # Name: d_model, d_ff, heads, dropout, steps, number of averaged checkpoints, vocabulary size, number of parameters.
     "wmt14-base": (512, 2048, 8, 0.1, 100_000, 5, 37_000, 63_082_496),
     "wmt14-base-en-fr": (512, 2048, 8, 0.1, 100_000, 5, 32_000, 63_082_496 - 5_000 * 512),
     "wmt14-big": (1024, 4096, 16, 0.3, 300_000, 20, 37_000, 214_245_376),

@@ -279,7 +279,7 @@ CLIENTS: dict[str, list[Call]] = {
             **DEEPL_KEY,
         )
     ],
-    # immersivetranslate.com/en/docs/services/custom: the key is in the address; both kinds of its placeholders
+    # immersivetranslate.com/en/docs/services/custom: the key is in the address, and there are two kinds of placeholders
     "Immersive Translate": [
         post(
             "/immersive?api_key=any",
@@ -358,7 +358,7 @@ CLIENTS: dict[str, list[Call]] = {
             400,
         ),
     ],
-    # LibreTranslate.java of omegat-libre-translate: everything is in the address
+    # LibreTranslate.java of omegat-libre-translate: all parameters are in the address
     "OmegaT": [
         get(
             f"/translate?q={quote_plus(OMEGAT)}&source=en&target=es",

@@ -20,7 +20,7 @@ def test_a_killed_engine_is_refused_and_started_again(start, run_folder):
     with start(str(run_folder), "--languages", "en:es", "--log", "nothing") as served:
         before = served.json("/translate", ONE).json
         [engine] = served.engines()
-        os.kill(engine, signal.SIGSTOP)  # so that the request is in it when it is killed
+        os.kill(engine, signal.SIGSTOP)  # keeps the request in the engine until the engine is killed
         with ThreadPoolExecutor(1) as client:
             waiting = client.submit(served.json, "/translate", ONE)
             time.sleep(0.5)
@@ -28,7 +28,7 @@ def test_a_killed_engine_is_refused_and_started_again(start, run_folder):
             refused = waiting.result(timeout=10)
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
         began = time.monotonic()
-        assert served.json("/translate", ONE).json == before  # waits until the process is there again
+        assert served.json("/translate", ONE).json == before  # waits until the new engine runs
         assert time.monotonic() - began < 10
         assert served.engines() != [engine]
         assert served.metric(RESTARTS) == 1
@@ -74,7 +74,7 @@ def test_a_model_that_cannot_be_loaded_again_is_tried_less_and_less_often(start,
         began = time.monotonic()
         os.kill(served.engines()[0], signal.SIGKILL)
         until(lambda: served.metric(RESTARTS) >= 3, "the process has not been started again")
-        assert time.monotonic() - began >= 0.5 + 1  # the pauses after the first two deaths
+        assert time.monotonic() - began >= 0.5 + 1  # the service pauses after each of the first two deaths
         ready = served.get("/ready")
         assert (ready.status, json.loads(ready.body)["models"]) == (503, {"en-es": False})
         assert served.get("/health").status == 200

@@ -130,7 +130,7 @@ def test_many_clients_cannot_keep_another_out():
     second = [files.keep(str(number // 2), "x.txt", b"x") for number in range(1, MOST_KEPT)]
     new = files.keep("new", "x.txt", b"new")
     assert files.find(new) == ("x.txt", b"new")
-    assert files.find(first) is None  # the oldest of those with most files
+    assert files.find(first) is None  # the oldest file of the clients with the most files is deleted
     assert all(files.find(name) for name in second)
     files.close()
 

@@ -80,7 +80,8 @@ def test_the_commands_run_as_printed(folder, monkeypatch):
                 assert line.startswith("curl "), line
                 answers += answers_of(shell(line.replace(ADDRESS, f"127.0.0.1:{port}"), folder))
         asked = f"curl http://127.0.0.1:{port}/translate -d q=cat -d source=en -d target=fr -d api_key={keys[0]}"
-        answers += answers_of(shell(asked, folder))  # the last service on the page wants the key made before
+        # the last service on the page needs the key that was created before
+        answers += answers_of(shell(asked, folder))
     assert len(answers) >= 4
     assert all("error" not in answer for answer in answers)
     assert answers[0].keys() == {"translatedText"}

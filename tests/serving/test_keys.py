@@ -58,8 +58,8 @@ def test_a_wrong_key_in_the_head_is_refused_before_the_body_is_there(keyed, path
         ("/detect?q=a&api_key=wrong", b"403"),
         ("/v2/translate?auth_key=wrong", b"403"),
         ("/immersive?api_key=wrong", b"403"),
-        ("/immersive", b"400"),  # as LibreTranslate answers; no body can hold its key
-        ("/v1/translate", b"401"),  # no body can hold its key
+        ("/immersive", b"400"),  # LibreTranslate's status; a key in the body does not count here
+        ("/v1/translate", b"401"),  # a key in the body does not count here
     ],
 )
 def test_a_key_in_a_query_or_no_key_at_all_is_refused_before_the_body_is_there(keyed, path, status):
@@ -144,7 +144,7 @@ def test_a_right_key_is_found_wherever_a_client_puts_it(keyed):
     assert served.form("/translate", **one, api_key=key).status == 200
     assert served.json(f"/translate?api_key={key}", one).status == 200
     assert served.json("/translate", one, authorization=f"Bearer {key}").status == 200
-    basic = "Basic dXNlcjpwYXNzd29yZA=="  # of a proxy
+    basic = "Basic dXNlcjpwYXNzd29yZA=="  # credentials for a proxy in front of the service
     assert served.json("/translate", {**one, "api_key": key}, authorization=basic).status == 200
     assert served.json("/translate", {**one, "api_key": ["x"]}).status == 400
     assert served.json("/v2/translate", deepl, authorization=f"DeepL-Auth-Key {key}").status == 200

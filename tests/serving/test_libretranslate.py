@@ -64,7 +64,7 @@ def test_lines_blank_lines_and_white_space_stay(served, translator):
 
 
 def test_a_form_that_is_not_escaped_is_read_as_utf_8(served):
-    body = "q=Où est le chat ? 50 %&source=en&target=en".encode()  # as `curl -d` sends it
+    body = "q=Où est le chat ? 50 %&source=en&target=en".encode()  # the encoding of `curl -d`
     answer = served.ask("/translate", body=body, content_type="application/x-www-form-urlencoded")
     assert answer.json == {"translatedText": "Où est le chat ? 50 %"}
 

@@ -22,7 +22,7 @@ def test_the_answer_is_the_translators(served, run_folder):
         [sentence] = got["sentences"]
         assert got["text"] == sentence["text"] == one.text
         assert sentence["tokens"] == list(one.tokens)
-        # In float32, sums in a batch of another size differ in their last digits.
+        # float32 sums in a batch of a different size differ in their last digits.
         assert sentence["token_log_probs"] == pytest.approx(one.token_log_probs, abs=1e-5)
         assert sentence["log_prob"] == pytest.approx(one.log_prob, abs=1e-5)
         assert sentence["status"] == one.status
@@ -106,7 +106,7 @@ def test_the_description_names_every_endpoint_and_is_a_page(served):
     assert described["openapi"] == "3.1.0"
     assert {"/translate", "/v2/translate", "/v1/translate", "/metrics"} <= set(described["paths"])
     named = {**described, "info": {**described["info"], "title": "LibreTranslate"}}
-    assert served.get("/spec").json == named  # GNOME's Dialect looks for this title
+    assert served.get("/spec").json == named  # GNOME's Dialect recognises the service by this title
     assert served.ask("/spec", "POST").status == 405
     for path, operations in described["paths"].items():
         assert served.ask(path, "PUT" if "get" in operations else "GET").status == 405

@@ -34,7 +34,7 @@ def test_requests_at_the_same_time_get_the_answers_that_they_get_alone(served, r
     sizes = [line for line in served.get("/metrics").body.decode().splitlines() if line.startswith("glassformer_batch")]
     largest = next(line for line in sizes if 'le="1.0"' in line)
     count = next(line for line in sizes if "_count" in line)
-    assert float(largest.rpartition(" ")[2]) < float(count.rpartition(" ")[2])  # some batches had several texts
+    assert float(largest.rpartition(" ")[2]) < float(count.rpartition(" ")[2])  # at least one batch had several texts
 
 
 def test_rates_and_keys(start, run_folder, tmp_path):
@@ -81,13 +81,14 @@ def test_silent_connections_do_not_keep_others_out(start, run_folder):
         place = ("127.0.0.1", served.port)
         silent = [socket.create_connection(place) for _ in range(60)]
         for one in silent[40:]:
-            one.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\n")  # a head that never ends
+            one.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\n")  # a request head that never ends
         assert served.json("/translate", ONE).status == 200
         for one in silent:
             one.close()
         busy = [socket.create_connection(place) for _ in range(20)]
         for one in busy:
-            one.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")  # and no body
+            # a request without its body
+            one.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
         time.sleep(0.3)
         refused = served.get("/health")
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
@@ -119,7 +120,7 @@ def test_sigterm_gives_a_begun_request_its_whole_time(start, run_folder):
         waiting = client.submit(served.json, "/translate", ONE)
         time.sleep(0.5)
         served.process.send_signal(signal.SIGTERM)
-        time.sleep(45)  # serving.seconds are 60
+        time.sleep(45)  # less than serving.seconds, which are 60
         assert not waiting.done()
         os.kill(engine, signal.SIGCONT)
         assert waiting.result(timeout=30).status == 200
@@ -231,5 +232,6 @@ def test_a_combination_is_served_in_place_of_a_run(start, english_french_run, tm
     text = "the big dog sleeps ."
     with start(str(tmp_path / "combination.json")) as one:
         answer = one.json("/translate", {"q": text, "source": "en", "target": "fr"})
-        assert one.get("/explore", accept="text/html").status == 200  # of the run alone
+        # shows the run, without the rest of the combination
+        assert one.get("/explore", accept="text/html").status == 200
     assert answer.json["translatedText"] == Translator.load(tmp_path / "combination.json").translate([text])[0].text

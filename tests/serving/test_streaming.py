@@ -82,7 +82,7 @@ def test_an_engine_that_is_killed_half_way_is_an_error_of_the_texts_in_it(start,
         os.kill(engine, signal.SIGSTOP)
         with ThreadPoolExecutor(1) as client:
             waiting = client.submit(streamed, served, TEXTS[1])
-            time.sleep(2)  # until the text is in the engine, also on a busy machine
+            time.sleep(2)  # long enough for the text to reach the engine, even on a busy machine
             os.kill(engine, signal.SIGKILL)
             [refused] = waiting.result(timeout=10)
         assert "starts again" in refused["error"]

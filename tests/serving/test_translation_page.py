@@ -129,7 +129,8 @@ def test_another_wording_replaces_its_sentence_and_stays(served, visit):
     found = translation(served, source, n_best=4)
     wordings = list(dict.fromkeys([translation(served, source)["text"], found["text"], *found["alternatives"]]))
     assert shown(page, SECOND) == wordings[2] != wordings[0]
-    assert page.locator(f"{SECOND} .word[title]").count() == len(wordings[2].split())  # the model has judged it
+    # every word has a probability, so the model has scored this wording
+    assert page.locator(f"{SECOND} .word[title]").count() == len(wordings[2].split())
     enter(page, f"{TEXT}!")
     assert shown(page, SECOND) == wordings[2]
 
@@ -146,7 +147,8 @@ def test_words_are_marked_by_their_probabilities(served, visit):
     page = visit()
     enter(page, "the cat sleeps")
     [sentence] = translation(served, "the cat sleeps")["sentences"]
-    each = dict(zip(sentence["tokens"], sentence["token_log_probs"], strict=True))  # this model's tokens are words
+    # in this model, every word is one token
+    each = dict(zip(sentence["tokens"], sentence["token_log_probs"], strict=True))
     words = page.locator(".word").all()
     assert [word.text_content() for word in words] == sentence["text"].split()
     for word in words:
@@ -205,9 +207,10 @@ def test_no_answer_to_an_older_text_is_shown(served, visit):
       const see = () => target.ariaBusy === "false" && seen.push([source.value, target.textContent]);
       new MutationObserver(see).observe(target, { attributes: true, childList: true });
     }""")
-    processes = served.engines()  # also those that read long texts; the model's need not have the lowest number
+    # includes the processes that read long texts, because the model's process need not have the lowest number
+    processes = served.engines()
     for process in processes:
-        os.kill(process, signal.SIGSTOP)  # so that the first text is in the model while the next ones are typed
+        os.kill(process, signal.SIGSTOP)  # keeps the first text in the model while the next ones are typed
     try:
         for word in ("the cat", " sees", " a big dog"):
             with page.expect_request("**/v1/translate"):
@@ -216,7 +219,7 @@ def test_no_answer_to_an_older_text_is_shown(served, visit):
         for process in processes:
             os.kill(process, signal.SIGCONT)
     page.locator(WORD).first.wait_for()
-    page.wait_for_timeout(300)  # for late answers
+    page.wait_for_timeout(300)  # time for late answers to arrive
     text = "the cat sees a big dog"
     seen = page.evaluate("seen")
     assert seen
@@ -359,7 +362,8 @@ DROP = """([type, on, value]) => {
 
 def test_a_file_is_dropped_onto_the_page(visit):
     page = visit()
-    assert page.evaluate(DROP, ["file", "h1", "the cat sleeps"]) == [False, False]  # the browser must not open it
+    # the page handles the file, so the browser does not open it
+    assert page.evaluate(DROP, ["file", "h1", "the cat sleeps"]) == [False, False]
     page.get_by_role("link", name="Save dropped.es.txt").wait_for()
     assert page.locator("textarea").input_value() == ""
 
@@ -371,7 +375,7 @@ def test_a_text_is_dropped_onto_the_page(served, visit):
     assert page.locator("textarea").input_value() == "the cat sleeps"
     page.locator(WORD).first.wait_for()
     assert shown(page) == translation(served, "the cat sleeps")["text"]
-    assert page.evaluate(DROP, ["text", "textarea", "x"]) == [True, True]  # the field takes it at the pointer
+    assert page.evaluate(DROP, ["text", "textarea", "x"]) == [True, True]  # the browser inserts the text at the pointer
 
 
 def test_languages_are_swapped_with_the_texts(both, visit):
@@ -381,7 +385,7 @@ def test_languages_are_swapped_with_the_texts(both, visit):
     held = []
     page.route("**/v1/translate", lambda route: held.append(route))
     page.get_by_role("button", name="Swap the languages").click()
-    assert shown(page) == "the cat sleeps"  # until the model has translated
+    assert shown(page) == "the cat sleeps"  # the old text stays until the model has translated
     assert page.locator(".target").get_attribute("aria-busy") == "true"
     assert page.get_by_label("From").input_value() == "es"
     assert page.get_by_label("To", exact=True).input_value() == "en"
@@ -406,7 +410,8 @@ def test_the_language_of_a_text_is_detected(both, visit):
     assert page.evaluate("document.activeElement.ariaLabel") != "Swap the languages"
     enter(page, "el gato negro duerme en la casa con los perros")
     page.locator(".detected", has_text="Detected: Spanish").wait_for()
-    assert page.get_by_label("To", exact=True).input_value() == "en"  # Spanish cannot be translated into Spanish
+    # the target language changes, because Spanish cannot be translated into Spanish
+    assert page.get_by_label("To", exact=True).input_value() == "en"
     enter(page, "the black cat sleeps in the house with the dogs")
     page.locator(".detected", has_text="Detected: English").wait_for()
     assert page.get_by_label("To", exact=True).input_value() == "es"
@@ -461,7 +466,8 @@ def test_both_boxes_scroll_together(visit):
     page.wait_for_timeout(300)
     before = shares()
     assert max(before) < 0.05
-    page.evaluate("document.querySelector('.target').scrollTop = 100")  # as when its text changes: the reader is here
+    # scrolls as a change of the text would, while the reader uses the other box
+    page.evaluate("document.querySelector('.target').scrollTop = 100")
     page.wait_for_timeout(300)
     assert shares()[0] == before[0]
 
@@ -521,7 +527,7 @@ def test_refusals_are_said_in_chinese(visit, tmp_path, status):
     said = page.locator(".message.bad").text_content()
     assert said == page.locator(".files .bad").text_content()
     assert ("90秒" in said) == (status == 429)
-    page.get_by_role("button", name="English").click()  # what has been said changes its language, too
+    page.get_by_role("button", name="English").click()  # the page's messages change their language as well
     assert page.locator(".message.bad").text_content() != said
     assert re.search("[A-Za-z]{4}", page.locator(".files .bad").text_content())
     assert page.evaluate("document.activeElement.textContent") == "中文"

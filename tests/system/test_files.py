@@ -13,5 +13,5 @@ def test_hashes_equal_those_in_earlier_manifests(tmp_path):
 def test_a_folder_inside_does_not_count(tmp_path):
     (tmp_path / "source.json").write_bytes(b"{}")
     before = hash_of_folder(tmp_path)
-    (tmp_path / ".ipynb_checkpoints").mkdir()  # Jupyter's, beside a file that was opened there
+    (tmp_path / ".ipynb_checkpoints").mkdir()  # Jupyter creates it next to a notebook that was opened
     assert hash_of_folder(tmp_path) == before

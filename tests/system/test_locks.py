@@ -20,7 +20,9 @@ def holder(tmp_path):
     (read, ready), (waiting, end) = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
-        gc.disable()  # it would wait for ever for threads that exist only in the parent, such as CTranslate2's
+        # otherwise, garbage collection would wait for ever for threads that only the parent process has, such as
+        # CTranslate2's
+        gc.disable()
         os.close(end)
         with locked(tmp_path):
             os.write(ready, b"held")
@@ -49,7 +51,7 @@ def test_a_second_process_learns_who_holds_the_lock_where_and_since_when(tmp_pat
 def test_the_lock_ends_with_its_process_even_after_a_kill(tmp_path, holder):
     os.kill(holder, signal.SIGKILL)
     os.waitpid(holder, 0)
-    assert (tmp_path / ".lock.json").exists()  # the killed process could not remove the file, which does no harm
+    assert (tmp_path / ".lock.json").exists()  # the killed process could not remove its file, which must do no harm
     with locked(tmp_path):
         assert json.loads((tmp_path / ".lock.json").read_text())["process"] == os.getpid()
 

@@ -55,9 +55,7 @@ def test_signals_to_the_process_group_do_not_end_a_helper() -> None:
     before = set(psutil.Process().children())
     with Worker(divmod, "divides") as worker:
         process = started(before)
-        assert (
-            os.getsid(process.pid) == process.pid
-        )  # so that a terminal's Ctrl-C does not reach this process, however early it comes
+        assert os.getsid(process.pid) == process.pid  # from the start, a terminal's Ctrl-C does not reach this process
         assert worker.ask(17, 5) == (3, 2)
         for number in (signal.SIGINT, signal.SIGTERM):
             process.send_signal(number)
@@ -82,4 +80,4 @@ def test_a_helper_ends_with_its_context_even_while_busy() -> None:
     assert not process.is_running()
     assert "a process that sleeps was killed" in str(raised[0])
     with pytest.raises(DataError, match="a process that sleeps was killed"):
-        worker.ask(0.0)  # as the thread does if it comes late, when the pipes are closed
+        worker.ask(0.0)  # simulates the thread asking late, when the pipes are closed

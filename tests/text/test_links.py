@@ -156,7 +156,7 @@ def test_a_word_has_the_sum_of_its_pieces():
         Link((3, 5), (0, 1)),
         Link((0, 2), (2, 3)),
     )
-    # The target's word "xy" sums its two rows: 0.4 + 0.7 against 0.6 + 0.3, and "z" has the rest.
+    # The target word "xy" gets the sum of its two rows: 0.4 + 0.7 and 0.6 + 0.3. "z" gets the last row.
     assert link_words("ab cd", "xy z", each(0, 1), each(0, 0, 1), [[0.6, 0.4], [0.3, 0.7], [0.9, 0.1]]) == (
         Link((3, 5), (0, 2)),
         Link((0, 2), (3, 4)),
@@ -217,4 +217,4 @@ def test_the_path_is_the_most_probable_of_all_paths(data):
         return math.prod(shares) / math.prod((1 + abs(word - before - 1)) ** JUMP for before, word in pairwise(path))
 
     best = max(map(score, product(range(columns), repeat=rows)))
-    assert score(word_path(sums)) == pytest.approx(best, rel=1e-9)  # several paths may be equally probable
+    assert score(word_path(sums)) == pytest.approx(best, rel=1e-9)  # several paths may have the same probability

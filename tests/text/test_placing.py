@@ -265,7 +265,7 @@ def test_missing_terms_arrive_behind_the_beginning_whatever_is_aligned(drawn):
     for term in terms:
         stands, before = ([form for form in term.forms if form in one] for one in (text, target))
         assert stands if term in missing else len(stands) >= len(before)
-        if term.kind == "span":  # one that the translation had too often stays
+        if term.kind == "span":  # a surplus span of the translation stays
             wanted = sum(one.forms == term.forms for one in terms)
             count = sum(one.form in term.forms for one in written_forms(terms, target))
             assert sum(one.form in term.forms for one in written_forms(terms, text)) == max(wanted, count)

@@ -65,7 +65,7 @@ def test_the_tokenizer_of_the_normal_order_is_stored(kind, tmp_path):
     forward, back = TOKENIZERS[kind], backwards(kind)
     save_tokenizers(tmp_path, forward, back)
     source, target = load_tokenizers(tmp_path)
-    assert source is target  # a joint vocabulary stays joint
+    assert source is target  # source and target still share one vocabulary
     assert target.encode(LINES[0]) == forward.encode(LINES[0])
     assert forward_of(back) is forward is forward_of(forward)
 

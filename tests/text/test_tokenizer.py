@@ -128,7 +128,8 @@ def test_a_class_and_a_row_make_a_new_kind(tmp_path: Path, monkeypatch: pytest.M
     row = TokenizerKind(train=lambda lines, config: Syllables.train(lines, config.vocab_size), load=Syllables.load)
     monkeypatch.setitem(TOKENIZER_KINDS, "syllables", row)
     kind = next(field for field in fields(TokenizerConfig) if field.name == "kind")
-    monkeypatch.setattr(kind, "type", Literal["syllables"])  # a third line: the name in KindName
+    # besides the two lines of a new kind, its name must be in KindName
+    monkeypatch.setattr(kind, "type", Literal["syllables"])
     source, target = train_tokenizers(SOURCE, TARGET, TokenizerConfig(kind="syllables", joint=both))
     save_tokenizers(tmp_path, source, target)
     again, _ = load_tokenizers(tmp_path)

@@ -12,7 +12,7 @@ from glassformer.text.vocabulary import SPECIALS, Vocabulary
 from glassformer.text.words import WordTokenizer, join_words, split_words
 from profiles import scaled
 
-# Pieces of tricky sentences: joining tokens, separate and glued together, and any characters.
+# Pieces of difficult sentences: tokens that join to their neighbours, with and without spaces, and any characters.
 piece = st.sampled_from(
     [
         *"'’.,!?;:()«»“” \t▁-\"",

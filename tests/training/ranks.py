@@ -122,7 +122,7 @@ def served_store() -> Iterator[int]:
         os.close(open_until)
         server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         os.write(writing, str(server.port).encode())
-        os.read(waiting, 1)  # returns when no process has the other end any more
+        os.read(waiting, 1)  # returns when every process has closed the other end
         os._exit(0)
     os.close(writing)
     port = int(os.read(reading, 9))

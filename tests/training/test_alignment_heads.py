@@ -52,7 +52,7 @@ def test_heads_that_complete_each_other_are_combined(translator):
             for step in range(min(steps, columns)):
                 edited[:, head, step, step if step % 2 == rest else (5 * step + 3) % columns] = 1.0
         edited[:, [1, 2]] = 0.0
-        edited[:, [1, 2], :, 0] = 1.0  # the other heads always look at the first word
+        edited[:, [1, 2], :, 0] = 1.0  # the other heads attend to the first word only
         return edited
 
     with gf.intervene(translator.model, {"decoder.layers.1.cross_attention.weights": edit}):

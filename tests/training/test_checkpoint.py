@@ -236,7 +236,7 @@ def test_the_random_state_is_restored(saved):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_the_random_states_of_devices_are_restored(saved):
     model, optimiser, checkpoints = saved
-    torch.rand(7, device="cuda")  # training draws before it saves: until then, CUDA keeps no state
+    torch.rand(7, device="cuda")  # CUDA has no random state until something is drawn, as training does before it saves
     checkpoints.save(model, optimiser, TrainingState(step=4))
     drawn = torch.rand(7, device="cuda")
     checkpoints.restore(model, optimiser)
@@ -473,7 +473,9 @@ def killed_at(number, call):
     """
     pid = os.fork()
     if pid == 0:
-        gc.disable()  # it would wait for ever for threads that exist only in the parent, such as CTranslate2's
+        # otherwise, garbage collection would wait for ever for threads that only the parent process has, such as
+        # CTranslate2's
+        gc.disable()
         left = [number]
 
         def watch(event, _):
@@ -501,7 +503,7 @@ def test_a_kill_during_a_write_leaves_a_complete_checkpoint(saved, tmp_path, kee
         Checkpoints(checkpoints.folder, keep).restore(model, optimiser)
         fill(model, 7)
         killed = killed_at(number, lambda: checkpoints.save(model, optimiser, TrainingState(step=step)))  # noqa: B023
-        mean = average_weights(checkpoints.paths()[-1:])  # other processes can read the checkpoint at this moment
+        mean = average_weights(checkpoints.paths()[-1:])  # other processes can already read the checkpoint
         state = checkpoints.restore(model, optimiser)
         seen.append((state.step, model.output.weight[0, 0].item()))
         assert_filled(model, seen[-1][1])
@@ -511,10 +513,11 @@ def test_a_kill_during_a_write_leaves_a_complete_checkpoint(saved, tmp_path, kee
         if not killed:
             break
     assert len(seen) > 10
-    assert list(dict.fromkeys(seen)) == [(3, 3.0), (step, 7.0)]  # first the old checkpoint, and later the new one
+    # readers see the old checkpoint first, and later the new one
+    assert list(dict.fromkeys(seen)) == [(3, 3.0), (step, 7.0)]
 
 
-# Full disks
+# Full disk
 
 CALLS = [(os, "fsync"), (os, "open"), (Path, "mkdir"), (Path, "write_text"), (Path, "rename")]
 
@@ -552,7 +555,8 @@ def test_any_failed_write_leaves_the_earlier_checkpoints(saved, monkeypatch):
         shutil.rmtree(checkpoints.folder / "step-00000004", ignore_errors=True)
         with failing(monkeypatch, number), pytest.raises(CheckpointError, match=r"cannot write .*No space left.* kept"):
             checkpoints.save(model, optimiser, TrainingState(step=4))
-        expected = 4 if number > calls.index("rename") else 3  # only its entry in the folder may not be on the disk yet
+        # only the entry of the new name in its folder may not have reached the disk yet
+        expected = 4 if number > calls.index("rename") else 3
         assert checkpoints.restore(model, optimiser) == TrainingState(step=expected), name
         assert not list(checkpoints.folder.glob(".*"))
         fill(model, 4)
@@ -573,7 +577,7 @@ def test_a_file_size_limit_leaves_the_earlier_checkpoints(saved, limit):
     assert checkpoints.restore(model, optimiser) == TrainingState(step=3)
 
 
-# The mean
+# The mean of checkpoints
 
 
 def test_the_mean_of_checkpoints_is_the_mean_of_their_weights(saved):

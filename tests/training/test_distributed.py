@@ -109,7 +109,8 @@ def test_every_pair_is_used_once_an_epoch_in_one_order_of_batches(trained):
     """Proven from what each rank computed on, also where the number of ranks changes from 4 to 1 to 3."""
     updates = together(used(trained, "adam-1"))
     done = list(accumulate(len(rows) for rows in updates))
-    epochs = [done.index(number * len(LENGTHS)) + 1 for number in (1, 2)]  # the updates that end an epoch
+    # the numbers of the updates that end an epoch
+    epochs = [done.index(number * len(LENGTHS)) + 1 for number in (1, 2)]
     for begin, end in ((0, epochs[0]), epochs):
         assert sorted(chain.from_iterable(updates[begin:end])) == list(range(len(LENGTHS)))
     for count in COUNTS[1:]:

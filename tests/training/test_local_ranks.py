@@ -60,7 +60,7 @@ def test_every_process_sees_each_change_of_the_weights(make_model, make_examples
     for workers in (1, 2):
         torch.manual_seed(7)
         model = make_model(dropout=0.0)
-        # With Adam's default ε, a gradient that is only a rounding error would be multiplied by up to 10⁹.
+        # With Adam's default ε, gradients that are mere rounding errors would be multiplied by up to 10⁹.
         *reports, _ = steps(model, examples, replace(CONFIG, workers=workers, epsilon=1e-3, optimiser=optimiser))
         results.append(([report.loss for report in reports], dict(model.named_parameters())))
     assert results[1][0] == pytest.approx(results[0][0], rel=1e-9)
@@ -169,7 +169,7 @@ def test_without_room_in_memory_the_numbers_lie_on_the_disk(make_model, make_exa
         torch.manual_seed(7)
         reports = steps(make_model(dropout=0.0), make_examples(LENGTHS), replace(CONFIG, workers=workers, epsilon=1e-3))
         for report in reports:
-            assert not list(tmp_path.iterdir())  # deleted once both processes have mapped it
+            assert not list(tmp_path.iterdir())  # the file is deleted after both processes have mapped it
             results.append(getattr(report, "loss", 0.0))
     assert results[:5] == pytest.approx(results[5:], rel=1e-9)
 

@@ -84,7 +84,8 @@ def test_reports_come_in_order(make_model, make_examples, tmp_path):
         *[("Step", 1), ("Step", 2), ("Step", 3), ("Validation", 3), ("Step", 4), ("Step", 5), ("Step", 6)],
         *[("Validation", 6), ("Step", 7), ("Validation", 7), ("End", 7)],
     ]
-    # Checkpoints are written in the background, and reported once on the disk, the last one before the end.
+    # Checkpoints are written in the background and reported when they are on the disk; the last one is reported before
+    # the end.
     assert [step for kind, step in kinds(reports) if kind == "Checkpoint"] == [2, 4, 6, 7]
     assert kinds(reports)[-2] == ("Checkpoint", 7)
     assert reports[-1].reason == "steps"
@@ -153,7 +154,7 @@ def test_a_training_without_a_limit_has_the_papers_100_000_steps():
 @pytest.mark.parametrize("optimiser", ["adam", "adamw"])
 def test_two_half_batches_make_the_same_update_as_a_whole_batch(make_model, make_examples, optimiser):
     examples, results = make_examples((3, 3, 3, 7, 7)), []
-    # With Adam's default ε, a gradient that is only a rounding error would be multiplied by up to 10⁹.
+    # With Adam's default ε, gradients that are mere rounding errors would be multiplied by up to 10⁹.
     settings = {**QUICK, "optimiser": optimiser, "steps": 3, "epsilon": 1e-3}
     for batch_tokens, accumulate in ((50, 1), (30, 2)):
         torch.manual_seed(7)
@@ -178,13 +179,14 @@ def test_the_first_update_is_the_papers_adam_on_the_mean_gradient(make_model, ma
     assert report.gradient_norm == pytest.approx(
         math.sqrt(sum(float(one.square().sum()) for one in gradients.values()))
     )
-    for name, weight in model.named_parameters():  # Adam's first step: both means are corrected for their start at 0
+    # in its first step, Adam's corrected means equal the gradient and its square
+    for name, weight in model.named_parameters():
         expected = before[name] - rate * gradients[name] / (gradients[name].abs() + 1e-9)
         torch.testing.assert_close(weight.detach(), expected, rtol=0, atol=1e-6 * rate)
 
 
 def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, make_examples):
-    # Plain gradient descent shows the gradient that was used.
+    # With plain gradient descent, the change of a weight shows its gradient.
     def movement(clip_norm):
         torch.manual_seed(7)
         model = make_model(dropout=0.0)
@@ -199,7 +201,8 @@ def test_gradients_are_clipped_to_their_norm_and_reported_unclipped(make_model, 
     for limit in (norm / 7, norm * 7):
         reported, clipped = movement(limit)
         assert reported == norm
-        torch.testing.assert_close(clipped, free * min(1, limit / norm), rtol=1e-5, atol=1e-12)  # norm + 1e-6 in torch
+        # torch divides by norm + 1e-6
+        torch.testing.assert_close(clipped, free * min(1, limit / norm), rtol=1e-5, atol=1e-12)
 
 
 @pytest.mark.slow
@@ -262,7 +265,8 @@ def float_losses(make_model, make_examples, precision, **settings):
 
 
 @pytest.mark.slow
-# bf16 keeps 8 bits, fp16 11: a few layers of products, each off by 2^-9 or 2^-12, leave the loss within a few per cent.
+# bf16 has 8 significant bits and fp16 has 11: the products of a few layers, each off by 2^-9 or 2^-12, leave the loss
+# within a few per cent.
 @pytest.mark.parametrize(("precision", "tolerance"), [("bf16", 0.05), ("fp16", 0.006)])
 def test_half_precision_trains_almost_like_fp32(make_model, make_examples, precision, tolerance):
     exact, _, _ = float_losses(make_model, make_examples, "fp32")
@@ -386,7 +390,7 @@ def test_minutes_end_the_training_and_lower_the_rate(make_model, make_examples):
     assert isinstance(validation, ValidationReport)
     assert end.reason == "minutes"
     assert end.seconds >= 0.4
-    # How low the last rate is depends on how busy the machine is: the last update may begin long before the end.
+    # The last rate depends on how busy the machine is, because the last update may begin long before the end.
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < rates[0] / 2
 

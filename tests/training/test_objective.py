@@ -74,7 +74,8 @@ def test_a_bias_is_added_to_the_logits(make_inputs, monkeypatch, smoothing, r_dr
     hidden, weight, target = make_inputs(6)
     target = target[:3] if r_drop else target
     bias = torch.randn(len(weight), requires_grad=True)
-    column = torch.cat([weight.detach(), bias.detach()[:, None]], dim=1)  # the same logits, with a constant input of 1
+    # the bias as an additional column, multiplied with a constant input of 1, gives the same logits
+    column = torch.cat([weight.detach(), bias.detach()[:, None]], dim=1)
     row = torch.cat([hidden.detach(), torch.ones(len(hidden), 1)], dim=1)
     expected = smoothed_cross_entropy(row, column, target, smoothing, r_drop)
     loss = smoothed_cross_entropy(hidden, weight, target, smoothing, r_drop, bias)
@@ -138,7 +139,8 @@ def test_bf16_products_change_little(make_inputs):
     with torch.autocast("cpu", torch.bfloat16):
         rough = smoothed_cross_entropy(hidden, weight, target, 0.1).smoothed
     assert rough.dtype == torch.float32
-    # bf16 keeps 8 bits: each factor is off by up to 2^-9, a gradient (a sum of several products) by a few of these.
+    # bf16 has 8 significant bits: each factor is off by up to 2^-9, and a gradient, which is a sum of several products,
+    # by a few times this.
     torch.testing.assert_close(rough, exact, rtol=2**-8, atol=0)
     for parameter in (hidden, weight):
         ours, theirs = (torch.autograd.grad(x, parameter, retain_graph=True)[0] for x in (rough, exact))
@@ -156,7 +158,8 @@ def test_probabilities_in_bf16_add_little_to_the_error_of_logits_in_bf16(seed):
     exact = gradients(F.cross_entropy(hidden @ weight.t(), target, label_smoothing=0.1, reduction="sum"))
     with torch.autocast("cpu", torch.bfloat16):
         logits = hidden @ weight.t()
-        precise = gradients(F.cross_entropy(logits, target, label_smoothing=0.1, reduction="sum"))  # in float32
+        # the reference, in float32
+        precise = gradients(F.cross_entropy(logits, target, label_smoothing=0.1, reduction="sum"))
         loss = smoothed_cross_entropy(hidden, weight, target, 0.1)
     torch.testing.assert_close(loss.plain, F.cross_entropy(logits.float(), target, reduction="sum"), rtol=1e-4, atol=0)
     for got, reference, true in zip(gradients(loss.smoothed), precise, exact, strict=True):

@@ -155,7 +155,7 @@ def test_singular_values_become_about_one_and_singular_vectors_stay(rows, wider,
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(3, rows, rows + wider, generator=generator, dtype=torch.float64) * 2.0**size
     left, values, right = torch.linalg.svd(x, full_matrices=False)
-    found = left.mT @ orthogonal(x) @ right.mT  # (3, R, R), diagonal if the vectors stayed
+    found = left.mT @ orthogonal(x) @ right.mT  # (3, R, R); diagonal if the singular vectors were kept
     torch.testing.assert_close(found, torch.diag_embed(found.diagonal(dim1=-2, dim2=-1)), rtol=0, atol=1e-6)
     large = values > values.norm(dim=-1, keepdim=True) / 500
     assert bool(((found.diagonal(dim1=-2, dim2=-1)[large] - 0.95).abs() < 0.35).all())

@@ -78,7 +78,7 @@ def test_a_full_disk_is_an_error_that_loses_nothing(snapshots, make_model, monke
     for step in (8, 16, 32):
         snapshots.save(model, step)
     before = {path: path.read_bytes() for path in snapshots.folder.iterdir()}
-    for step in (64, 32):  # a new snapshot, and a repeated one
+    for step in (64, 32):  # a new snapshot, and one that replaces an earlier one
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
             with pytest.raises(CheckpointError, match=r"cannot write .*No space left"):

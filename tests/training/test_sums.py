@@ -29,6 +29,6 @@ def test_all_ranks_have_the_sum_bit_for_bit(tmp_path, count, case, kind):
     assert all(one == found[0] for one in found)
     assert found[0][0] == kind
     assert len(found[0][1]) == UPDATES
-    for update, total in enumerate(found[0][1]):  # in double precision, the order of the summands may matter
+    for update, total in enumerate(found[0][1]):  # even in double precision, the order of the summands may matter
         assert total == pytest.approx(sum(numbers(rank, update) for rank in range(count)).tolist(), rel=1e-15)
     assert not list(tmp_path.glob("memory/*"))

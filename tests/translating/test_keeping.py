@@ -161,7 +161,7 @@ def test_words_in_another_order_leave_each_span_whole_once_and_in_order(text):
 
 @pytest.mark.parametrize(("text", "stays"), CATALOGUES)
 def test_strings_of_catalogues_keep_their_parts(text, stays):
-    for line in text.splitlines():  # as the translator gets them
+    for line in text.splitlines():  # as the translator receives them
         assert [one.text for one in Plain(1)(request(line, terms=Terms()))] == [line]
     [backwards] = Plain(-1)(request(text, terms=Terms()))
     parts = [] if "plural" in stays or "select," in stays else stays.split("¦")
@@ -241,7 +241,7 @@ def test_every_term_arrives_whatever_the_model_writes_and_aligns(amount, words, 
     assert not any(mark in one.text for mark in PLACEHOLDERS)
     wrong = missing_terms(terms, one.text)
     assert one.kept == ("lost" if wrong else one.kept if terms else "")
-    for term in wrong:  # a span that the model wrote by itself, too often
+    for term in wrong:  # spans that the model wrote on its own, too often
         assert (term.kind, one.text.count(term.forms[0]) > text.count(term.forms[0])) == ("span", True)
     for other in one.alternatives:
         assert not missing_terms(terms, other.text)

@@ -86,7 +86,7 @@ RETRYING = replace(PLAIN.search, settings=DecodingConfig(retry=True))
         (PLAIN._replace(terms=Terms()), ["KeepingTerms"]),
         (PLAIN._replace(terms=Terms(protect=False, glossary=Glossary.of({"cats": "chats"}))), ["KeepingTerms"]),
         (PLAIN._replace(terms=Terms(), texts=["the cat"]), []),
-        (PLAIN._replace(search=RETRYING), ["Retrying", "Judging"]),  # what is searched again depends on the guards
+        (PLAIN._replace(search=RETRYING), ["Retrying", "Judging"]),  # the guards decide what is searched again
         (PLAIN._replace(search=replace(RETRYING, sample=True)), []),
         (PLAIN._replace(search=RETRYING, terms=Terms()), ["Retrying", "Judging", "KeepingTerms"]),
     ],

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-sys.path.remove(str(Path(__file__).parent))  # this file has the package's name
+sys.path.remove(str(Path(__file__).parent))  # this file would hide the package of the same name
 package = types.ModuleType("annalog")
 package.__path__ = importlib.util.find_spec("annalog").submodule_search_locations
 sys.modules["annalog"] = package
-from annalog.model_files import seq2seq_attention as tutorial  # noqa: E402 – the package above replaces its own
+from annalog.model_files import seq2seq_attention as tutorial  # noqa: E402 – needs the module made above
 
 PAD, START, END = 1, 2, 3
 state = torch.load(Path(package.__path__[0]) / "ckpt_and_vocab/Lev_extended.pt", map_location="cpu", weights_only=True)

@@ -32,7 +32,7 @@ def search(model, sources, beams):
     pad, end = model.config.pad_token_id, model.config.eos_token_id
     rows = torch.tensor([[*source, *[pad] * (longest - len(source))] for source in sources])
     lengths = torch.tensor([[len(source)] for source in sources])
-    # A pad inside a source is a token like any other, so the mask comes from the lengths.
+    # A <pad> inside a source is an ordinary token, so the mask is made from the lengths.
     mask = (torch.arange(longest)[None] < lengths).long()
     most = {"max_new_tokens": longest + 20, "max_length": None}
     written = model.generate(rows, attention_mask=mask, **most, **options, do_sample=False, bad_words_ids=None)
@@ -61,7 +61,7 @@ def make(folder, config, half=False, shard="1GB", seed=1):
         optimiser.zero_grad()
     with torch.no_grad():
         model.final_logits_bias.copy_(0.3 * torch.randn_like(model.final_logits_bias))
-        model.final_logits_bias[0, ids.pad_token_id] = -20  # never chosen, as in published models
+        model.final_logits_bias[0, ids.pad_token_id] = -20  # never generated, as in published models
     (model.half() if half else model).save_pretrained(folder, max_shard_size=shard)
 
 

@@ -13,7 +13,7 @@ import inseq
 
 asked = json.load(sys.stdin)
 out = sys.stdout
-sys.stdout = sys.stderr  # Inseq prints
+sys.stdout = sys.stderr  # Inseq prints, but stdout carries our results
 model = inseq.load_model(asked["folder"], "saliency")
 results = [
     model.attribute(text, generation_args={"num_beams": 1, "max_new_tokens": 60}, show_progress=False)

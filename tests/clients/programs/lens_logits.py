@@ -14,7 +14,7 @@ from transformer_lens.model_bridge import TransformerBridge
 
 asked = json.load(sys.stdin)
 out = sys.stdout
-sys.stdout = sys.stderr  # TransformerLens prints
+sys.stdout = sys.stderr  # TransformerLens prints, but stdout carries our results
 model = TransformerBridge.boot_transformers(asked["folder"], device="cpu", dtype=torch.float32)
 with torch.no_grad():
     logits = model(torch.tensor(asked["source"]), decoder_input=torch.tensor(asked["target"]))

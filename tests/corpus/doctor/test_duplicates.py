@@ -55,7 +55,7 @@ def test_a_repeat_is_a_value_with_an_earlier_number(keys: list[tuple[int, int]],
 @pytest.mark.parametrize("megabytes", [1, 64])
 def test_the_same_repeats_are_found_with_little_memory(megabytes: int):
     values = np.random.default_rng(17).integers(0, 50_000, 100_000).astype(np.uint64)
-    # The parts on the disk rely on evenly distributed fingerprints.
+    # Splitting the fingerprints into parts on disk only works if they are evenly distributed.
     keys = np.stack([values * np.uint64(0x9E3779B97F4A7C15), values * np.uint64(0xC2B2AE3D27D4EB4F)], axis=1)
     with Repeats(megabytes) as repeats:
         for start in range(0, len(keys), 8191):

@@ -22,7 +22,7 @@ from reference import doctor as reference
 
 SKIP = CleaningConfig(on_invalid="skip")
 
-# Pieces of lines that confuse readers: invalid UTF-8, characters like line ends, invisible characters.
+# Difficult pieces of lines: invalid UTF-8, characters that look like line ends, invisible characters.
 PIECES = [
     *(
         "a",

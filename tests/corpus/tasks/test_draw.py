@@ -21,7 +21,7 @@ def test_tables_are_drawn_by_weight():
     draw = Draw("weights")
     counts = Counter(draw.pick(Table(("often", 3), ("never", 0), ("seldom", 1))) for _ in range(4_000))
     assert set(counts) == {"often", "seldom"}
-    assert 2_850 < counts["often"] < 3_150  # 3000 ± 27 standard deviation: false alarm once in 10⁷
+    assert 2_850 < counts["often"] < 3_150  # mean 3000, standard deviation 27: a false alarm once in 10⁷ times
 
 
 def test_chances_have_the_given_probability():

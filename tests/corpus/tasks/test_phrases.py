@@ -151,4 +151,4 @@ def test_different_choices_give_millions_of_sentences():
     pets = {phrases.noun_phrase(draw, nouns("pet")).fragment.english for _ in range(7_000)}
     places = {phrases.location(draw, nouns("furniture place"))[0].english for _ in range(7_000)}
     assert "dormait" in verb_group(sleep, MOUSE.features).french
-    assert len(pets) * len(places) > 2_000_000  # "<a pet> slept <somewhere>" alone
+    assert len(pets) * len(places) > 2_000_000  # counting only "<a pet> slept <somewhere>"

@@ -177,7 +177,7 @@ def test_a_package_without_a_part_is_named(files, tmp_path, what):
     with pytest.raises(error, match=message) as caught:
         import_argos(pack(tmp_path / "m.argosmodel", changed), tmp_path / "run")
     assert "\n" not in str(caught.value)
-    assert "glassformer-" not in str(caught.value)  # the temporary folder
+    assert "glassformer-" not in str(caught.value)  # the message does not name the temporary folder
     assert not (tmp_path / "run").exists()
 
 
@@ -238,7 +238,7 @@ def test_no_damage_has_another_end_than_one_sentence_or_a_whole_run(files, tmp_p
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     content = pack(tmp_path / "m.argosmodel", files, compression=compression).read_bytes()
     directory = content.index(b"PK\x01\x02")
-    # Half of the damage is in the archive's directory, which is short and decides the most.
+    # Half of the damage is in the archive's directory, which is short but matters most.
     variants = [*damaged(content, MUTATIONS // 4, 1)]
     variants += [(what, content[:directory] + one) for what, one in damaged(content[directory:], MUTATIONS // 4, 2)]
     with little_memory():

@@ -54,7 +54,8 @@ def test_a_folder_of_an_earlier_release_computes_the_same(stored, tmp_path):
     texts = draw(words(bundle)[0], 8, 5)
     theirs = ctranslate2.Translator(str(folder), compute_type="float32")
     tokens = read_ctranslate2(folder).target
-    never = [[token] for token in ("<blank>", "[PAD]", "<s>", "[CLS]") if token in tokens]  # as ours
+    # our search never writes these either
+    never = [[token] for token in ("<blank>", "[PAD]", "<s>", "[CLS]") if token in tokens]
     expected = theirs.translate_batch(
         texts, beam_size=1, min_decoding_length=0, max_decoding_length=12, suppress_sequences=never
     )
@@ -186,7 +187,8 @@ def test_the_first_token_of_targets_is_what_config_json_adds_to_a_null(tmp_path)
     bundle = imported(folder)
     embedding, tokens = bundle.model().target.tokens.weight, bundle.target_tokenizer.tokens(range(24))
     assert (embedding[1] == embedding[tokens.index("t5")]).all()
-    assert read_ctranslate2(folder).config["bos_token"] == "<s>"  # CTranslate2 lets the attributes decide, too
+    # CTranslate2, too, gives the attributes precedence over the file
+    assert read_ctranslate2(folder).config["bos_token"] == "<s>"
 
 
 REFUSED: dict[str, tuple[int, str, int, dict[str, Any], str]] = {
@@ -245,7 +247,7 @@ def test_what_cannot_be_read_is_named(tmp_path, what):
     with pytest.raises((CheckpointError, ConfigError, VocabularyError), match=message) as caught:
         imported(folder)
     assert "\n" not in str(caught.value)
-    assert "copy" not in str(caught.value)  # the file is whole
+    assert "copy" not in str(caught.value)  # the file is intact, so the message does not suggest a new copy
 
 
 @pytest.mark.slow

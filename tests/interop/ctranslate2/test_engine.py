@@ -17,7 +17,7 @@ from glassformer.translator import Translator
 from interop.small_runs import KINDS, WORDS, some
 from models import random_translator
 
-# float32: the same sums in a different order, over a few layers of width 24.
+# The tolerance for float32: the same sums in a different order, over a few layers of width 24.
 CLOSE = 1e-4
 
 
@@ -124,7 +124,7 @@ def test_sums_of_log_probabilities_are_those_of_the_tokens(translators, beam_siz
     known = 0
     for expected, several, bare in zip(alone, found, plain, strict=True):
         assert [one.tokens for one in several] == [one.tokens for one in expected] == [one.tokens for one in bare]
-        if all(math.isnan(one.log_prob) for one in several):  # its beam reached the maximum length
+        if all(math.isnan(one.log_prob) for one in several):  # NaN: its beam has reached the maximum length
             assert beam_size > 1 or len(several[0].tokens) >= 29
             continue
         for one, other in zip(several, expected, strict=True):
@@ -237,7 +237,8 @@ def test_the_table_of_sinusoids_ends(translators):
 def test_forbidden_tokens_are_never_written(make_run):
     bundle = make_run()
     network = bundle.model()
-    network.output.weight.data[:2] = 5 * network.output.weight.data.mean(0)  # <pad> and <bos> would often be best
+    # makes <pad> and <bos> the likeliest tokens in many places
+    network.output.weight.data[:2] = 5 * network.output.weight.data.mean(0)
     network.output.weight.data[0, ::2] += 1
     bundle.save(network)
     ours, theirs = both(bundle)

@@ -56,7 +56,7 @@ def foreign(folder: Path, **settings: Any) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_becomes_the_same_run_bit_for_bit(make_run, tmp_path, kind):
     run = make_run(**KINDS[kind])
-    last = run.model_config.heads - 1  # the export puts this head first
+    last = run.model_config.heads - 1  # the export puts the alignment head first
     alignment = Alignment(layer=run.model_config.decoder_layers - 1, heads=(last,), agreement=0.9, pairs=500)
     run = replace(run, alignment=alignment)
     before = read_weights(run.folder / WEIGHTS)

@@ -80,7 +80,7 @@ def test_a_foreign_folder_computes_the_same_after_its_tokens_are_reordered(tmp_p
     found = import_hugging_face(tmp_path / "theirs", tmp_path / "again")
     assert found.title == {"post": "Marian", "pre": "Pegasus"}[norm] + " of Hugging Face's transformers"
     after, ours, theirs = found.bundle, before.model(), found.bundle.model()
-    # Their `<pad>` is what we call <bos>; our own <pad> has become a token like any other.
+    # Their `<pad>` is our <bos>, and our own <pad> has become an ordinary token.
     names = after.target_tokenizer.tokens(range(len(after.target_tokenizer)))
     assert names[:4] == ["<pad>", "<bos>", "<eos>", "<unk>"]
     source = before.source_tokenizer.encode("the cat sees")
@@ -122,7 +122,8 @@ def test_weights_may_lie_in_parts_in_half_precision_or_in_a_pickle(tmp_path):
     in_parts = import_hugging_face(folder, tmp_path / "parts").bundle.model().state_dict()
     assert all(weight.equal(expected[name]) for name, weight in in_parts.items())
     (folder / "model.safetensors.index.json").unlink()
-    halved = {f"module.{name}": weight.half() for name, weight in weights.items()}  # as DataParallel saves them
+    # DataParallel saves weights with this prefix
+    halved = {f"module.{name}": weight.half() for name, weight in weights.items()}
     torch.save({"state_dict": halved}, folder / "pytorch_model.bin")
     halves = import_hugging_face(folder, tmp_path / "halves").bundle.model().state_dict()
     assert all(weight.dtype == torch.float32 for weight in halves.values())
@@ -262,7 +263,7 @@ def test_a_folder_with_pegasus_own_tokenizer_has_its_ids(tmp_path):
     run = import_hugging_face(folder, tmp_path / "imported").bundle
     source, target = run.source_tokenizer, run.target_tokenizer
     assert source is target
-    assert len(source) == rows + 1  # and <bos>
+    assert len(source) == rows + 1  # one more for <bos>
     names = source.tokens(range(len(source)))
     assert names[4:9] == ["<mask_1>", "<mask_2>", "<unk_2>", "<unk_3>", "<unk_4>"]
     assert names[106:110] == ["<unk_102>", *(processor.id_to_piece(id) for id in (3, 4, 5))]

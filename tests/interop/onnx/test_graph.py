@@ -34,7 +34,7 @@ PORTS = (
 def test_a_file_holds_operations_constants_and_ports():
     file = model_file(doubled(), *PORTS)
     assert found(file, 7, 1, 4) == [b"Mul", b"Identity", b"Mul", b"Softmax", b"Identity"]
-    assert found(file, 7, 1, 5, 3) == [2**64 - 1]  # the axis −1
+    assert found(file, 7, 1, 5, 3) == [2**64 - 1]  # −1 as an unsigned number: the last axis
     assert found(file, 7, 11, 1) == [b"x"]
     assert found(file, 7, 12, 1) == [b"y", b"z"]
     assert found(file, 7, 11, 2, 1, 2, 1, 2) == [b"batch_size"]

@@ -61,7 +61,7 @@ def test_without_onnxruntime_nothing_is_written(run, tmp_path):
     assert names(tmp_path) == set()
 
 
-# The page
+# The web page
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from glassformer.errors import CheckpointError, ConfigError
 from glassformer.interop.torch.state_dicts import import_state_dict
 from interop.tutorials import PAD, Annotated, TorchTutorial, Trevett
 
-# torch says so of nearly every nn.Transformer.
+# torch warns about this for nearly every nn.Transformer.
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 
 IDS = {"pad_id": PAD, "bos_id": 2, "eos_id": 3}
@@ -77,7 +77,8 @@ def test_the_annotated_transformer_computes_the_same_up_to_its_epsilon(make):
     theirs = make(Annotated)
     ours = gf.import_module(theirs, heads=3, **IDS)
     assert (ours.config.norm, ours.config.final_norm) == ("pre", True)
-    # (s + 1e-6) against √(s² + 1e-5): with deviations of some units, 1e-7. An unfolded gain is off by 2 %.
+    # The divisors s + 1e-6 and √(s² + 1e-5) differ by about 1e-7 for deviations s of a few units. If the gain were not
+    # folded in, the result would be off by 2 %.
     assert_same(theirs, ours, 1e-5)
 
 

@@ -353,7 +353,7 @@ def test_one_copy_of_a_shared_matrix_is_enough(tmp_path, ties, kept):
     model = tied(**ties)
     expected = import_state_dict(model.state_dict(), **IDS)
     assert (expected.config.tie_output, expected.config.tie_embeddings) == (True, len(ties) == 2)
-    parameters = dict(model.named_parameters())  # each once
+    parameters = dict(model.named_parameters())  # lists each parameter once
     if kept == "last":
         one = parameters.pop("generator.weight")
         parameters["tgt_tok_emb.embedding.weight"] = one

@@ -62,7 +62,7 @@ def ids(prepared):
 
 
 def test_a_downloaded_corpus_equals_a_prepared_one(folder, url):
-    (folder / "train.tsv").rename(folder / "elsewhere.tsv")  # a machine without the corpus itself
+    (folder / "train.tsv").rename(folder / "elsewhere.tsv")  # as on a machine that has only the prepared corpus
     there = prepare(settings(folder, url, "second"))
     (folder / "elsewhere.tsv").rename(folder / "train.tsv")
     here = prepare(settings(folder, folder / "prepared", "third"))

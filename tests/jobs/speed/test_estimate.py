@@ -92,14 +92,14 @@ def test_memory_is_a_line_through_the_measurements():
 
 
 def test_the_largest_batch_leaves_a_margin():
-    assert largest_batch(start=700, slope=10, available=10_000) == 800  # (9000 − 700) / 10, in hundreds
+    assert largest_batch(start=700, slope=10, available=10_000) == 800  # (9000 − 700) / 10, rounded down to hundreds
     assert largest_batch(start=9500, slope=10, available=10_000) == 0
 
 
 def test_a_measured_batch_keeps_its_measured_time():
     sizes = [measured(100, 1, 1.0), measured(400, 1, 2.0)]
     assert update_seconds(sizes, TrainingConfig(batch_tokens=400), tokens=400) == 2
-    # For a larger batch, the constant part counts once for each accumulated batch.
+    # With accumulation, the constant part counts once for each accumulated batch.
     larger = TrainingConfig(batch_tokens=1000, accumulate=2)
     assert update_seconds(sizes, larger, tokens=2000) == pytest.approx(2 * 2 / 3 + 2000 / 300)
 
@@ -186,7 +186,7 @@ def test_a_runs_tokenizer_encodes_its_sample(tmp_path):
     assert "the run's tokenizer" in read_sample(configuration).origin
 
 
-# The whole
+# The whole estimate
 
 
 @pytest.mark.slow
@@ -210,7 +210,7 @@ def test_a_step_is_three_forward_passes_of_each_pair_of_a_batch(made):
     config = gf.ModelConfig.preset("tiny", vocab_size=14, d_model=32, heads=4, d_ff=48)
     assert found.parameters == count_parameters(config)
     pairs = found.tokens_per_step / 11
-    assert pairs == 45  # of 11 tokens in 500 places
+    assert pairs == 45  # pairs of 11 tokens that fit into 500 positions
     assert found.flops_per_step == pytest.approx(3 * pairs * forward_flops(config, source=11, target=11))
 
 

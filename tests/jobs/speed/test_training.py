@@ -65,7 +65,7 @@ def test_a_training_is_measured_with_its_own_and_with_other_settings(tmp_path):
     assert [line for line in said if line.startswith("trying")] == [f"trying {change}" for change in changes]
     assert sum(work.share for work in speed.work) == pytest.approx(1)
     assert {work.kind for work in speed.work} <= {*WORK_KINDS, WAITING, OVERHEAD}
-    assert 0 < speed.matrix_share < 2  # the ceiling is also measured
+    assert 0 < speed.matrix_share < 2  # may exceed 1 because the ceiling is a measurement as well
     assert speed.flops_per_second / speed.matrix_flops_per_second == pytest.approx(speed.matrix_share)
     assert not (tmp_path / "run").exists()
 

@@ -45,7 +45,8 @@ def test_the_example_in_the_docstring_holds():
 def test_shares_add_up_and_the_rest_is_overhead():
     found = shares({"matrix products": 6.0, "norms": 1.0}, 10.0, waited=1.0)
     assert found == pytest.approx({"matrix products": 0.6, "norms": 0.1, WAITING: 0.1, OVERHEAD: 0.2})
-    late = shares({"matrix products": 6.0}, 5.0)  # clocks that disagree
+    # the operations take longer than the whole, as when two clocks disagree
+    late = shares({"matrix products": 6.0}, 5.0)
     assert late == {"matrix products": 1.0, OVERHEAD: 0.0}
     assert [one.kind for one in table(found, 2.0)] == ["matrix products", OVERHEAD, "norms", WAITING]
     assert table(found, 2.0)[0].seconds == pytest.approx(1.2)

@@ -24,7 +24,7 @@ def inputs(keys: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
 
 def mask_of(kind: str, keys: int) -> Tensor | None:
     shapes = {"padding": (B, 1, 1, keys), "causal": (B, 1, T, keys), "heads": (B, H, T, keys)}
-    return None if kind == "none" else torch.rand(shapes[kind]) > 0.5  # some rows allow no key
+    return None if kind == "none" else torch.rand(shapes[kind]) > 0.5  # some rows may attend to no key
 
 
 @pytest.mark.parametrize("kind", ["none", "padding", "causal", "heads"])
@@ -63,7 +63,7 @@ def test_gradients_with_dropout_equal_finite_differences():
 def test_dropout_keeps_the_mean_and_drops_whole_weights(p, number):
     torch.manual_seed(number)
     query, key, _ = (one.detach() for one in inputs(6))
-    one_hot = torch.eye(6).expand(B, H, 6, 6)  # the output is the dropped weights
+    one_hot = torch.eye(6).expand(B, H, 6, 6)  # with one-hot values, the output equals the weights after dropout
     weights = gf.attention(query, key, one_hot).weights
     dropped = weighted_values(query, key, one_hot, None, p)
     kept = dropped != 0
@@ -80,7 +80,7 @@ def test_lower_precision_stays_near_float64(dtype, tolerance):
     mask = mask_of("padding", 8)
     exact, output = gf.attention(*precise, mask).weighted_values, weighted_values(*rounded, mask, 0.0)
     assert output.dtype == dtype
-    # A bf16 number has 8 significant bits, and each of the two products and the softmax rounds once.
+    # bf16 has 8 significant bits; both products and the softmax round once.
     torch.testing.assert_close(output.double(), exact, rtol=tolerance, atol=tolerance)
     output.sum().backward()
     exact.sum().backward()

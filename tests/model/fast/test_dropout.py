@@ -27,7 +27,7 @@ def test_neighbours_are_dropped_independently(apart):
     p, number = 0.3, 1_000_003
     torch.manual_seed(11)
     dropped = (dropout(torch.ones(number), p) == 0).double()
-    for start in range(4):  # each part of the shared number
+    for start in range(4):  # one random number is split into four parts
         both = dropped[start:-apart:4] * dropped[start + apart :: 4][: len(dropped[start:-apart:4])]
         deviation = (p**2 * (1 - p**2) / len(both)) ** 0.5
         assert abs(float(both.mean()) - p**2) < 5 * deviation
@@ -42,7 +42,7 @@ def test_dropout_keeps_shape_and_dtype_and_scales_the_kept_values(shape, p, dtyp
     x = torch.randn(shape, dtype=torch.float64).to(dtype)
     dropped = dropout(x, p)
     assert (dropped.shape, dropped.dtype) == (x.shape, x.dtype)
-    # bfloat16 has 8 bits, and p is met to within 2^-16 (a factor of at most 1 ± 2^-9 for p = 0.99).
+    # bfloat16 has 8 significant bits. p is met to within 2^-16, which changes the factor by at most 2^-9 for p = 0.99.
     tolerance = 2**-6 if dtype == torch.bfloat16 else 2**-9
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], (x / (1 - p))[kept], rtol=tolerance, atol=0)

@@ -39,7 +39,7 @@ def test_value_and_gradients_equal_torchs(make_inputs, rows, bias, dtype):
     inputs = [x for x in make_inputs(rows, bias=bias, dtype=dtype) if x is not None]
     grad = torch.randn(*rows, 17, dtype=dtype)
     ours, theirs = linear(*inputs), F.linear(*inputs)
-    # Sums of up to 61 products of numbers near 1, each rounded once: some 2^-20 apart.
+    # Sums of up to 61 products of numbers near 1, each rounded once, differ by about 2^-20.
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     found, expected = (torch.autograd.grad(y, inputs, grad) for y in (ours, theirs))
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

@@ -45,7 +45,7 @@ def test_an_engine_that_changes_nothing_gives_the_same_bytes(suffix, data):
     text = data.draw(st.sampled_from(["", "\ufeff"])) + "".join(line + end for line, end in lines)
     whole = text.removesuffix("\n").encode() if data.draw(st.booleans()) else text.encode()
     assert unchanged("a" + suffix, whole) == whole
-    in_capitals("a" + suffix, whole)  # any file of these kinds can be translated
+    in_capitals("a" + suffix, whole)  # files of these kinds can always be translated
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])

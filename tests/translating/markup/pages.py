@@ -83,7 +83,7 @@ TEMPLATES = (
     '<meta name="description" content="{}"><title>{}</title><p>{}</p>',
     '<p title="{} &amp; {}" data-x="a > b">{}</p>',
     "<img alt='{}' src=a>{}<img src=b alt=\"{}\" />",
-    # Things that stay
+    # Parts that must stay unchanged
     '{} <span translate="no">Glassformer</span> {}',
     '{} <b class="brand notranslate">Cat & Co</b>, {}',
     "<p translate=no>keep <b>this</b></p><p>{}</p>",

@@ -45,7 +45,7 @@ def in_capitals(text):
 def check(text, read):
     assert translated(text, str, read) == text
     changed = translated(text, in_capitals, read)
-    # An entity for a letter that has changed is written as the letter.
+    # If a letter that was written as an entity changes, the new letter is written as itself.
     assert html.unescape(changed).casefold() == html.unescape(text).casefold()
     assert changed.count("<") == text.count("<")
 

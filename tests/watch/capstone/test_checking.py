@@ -242,7 +242,7 @@ def test_the_searches_of_the_library_copy_with_the_trained_solution(tmp_path):
         for name, ones in found.items()
     }
     assert min(exact["greedy"], exact["beam"]) >= 99
-    assert exact["sample"] >= 90  # a draw takes an improbable token now and then
+    assert exact["sample"] >= 90  # sampling draws an improbable token now and then
 
 
 def test_the_words_of_the_solution_do_not_drown_its_positions(tmp_path):
@@ -251,8 +251,9 @@ def test_the_words_of_the_solution_do_not_drown_its_positions(tmp_path):
 
     torch.manual_seed(1)
     text = SOLUTION.read_text(encoding="utf-8")
-    assert "init" not in text[text.index("# Step 11") :]  # the training starts with the weights of step 8
+    # the training starts from the weights of step 8, without initialising them again
+    assert "init" not in text[text.index("# Step 11") :]
     model = Mine(tmp_path / "mine.py", text).make("Transformer", 13, 64, 4, 128, 2)
     for embedding in (model.source_embedding, model.target_embedding):
-        # 832 draws of a standard deviation of 1: the estimate's own is 1 / √1664 = 0.025
+        # The estimate from 832 draws with a standard deviation of 1 has a standard deviation of 1 / √1664 = 0.025.
         assert abs(float(embedding.weight.detach().std()) * 8 - 1) < 0.1

@@ -14,7 +14,8 @@ from glassformer.watch.inspection import MISTAKES
 from models import random_model
 from traces import CHANGES, KINDS, SOURCE, TARGET, payload_of
 
-pytestmark = pytest.mark.slow  # most of the time writes what Python computes; `make test-web` runs web/tests alone
+# most of the time goes into writing Python's results; `make test-web` runs web/tests alone
+pytestmark = pytest.mark.slow
 
 FILES = sorted((Path(__file__).parents[3] / "web" / "tests").glob("*.test.ts"))
 EXPLAINED = ["paper", "post, halves, gelu, output of its own", "pre, learned, gelu", "pre, interleaved, silu"]
@@ -72,4 +73,5 @@ def test_snippets_of_a_recording_run_as_pasted(npm, written):
     made = json.loads(npm("snippets", given=json.dumps(asked)))
     assert len(made) > 60
     for value, code in made:
-        assert result_of(code) == pytest.approx(value, rel=1e-2, abs=2e-2), code  # the numbers are halves
+        # the recorded numbers have half precision
+        assert result_of(code) == pytest.approx(value, rel=1e-2, abs=2e-2), code

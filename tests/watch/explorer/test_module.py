@@ -61,7 +61,7 @@ def test_no_text_is_written_for_nothing():
     templates = [re.split(r"\$\{[^}]*\}", one) for one in re.findall(r"`([\w.]*\$\{(?:[^`\\]|\\.)*?)`", code)]
     names = [parts for parts in templates if re.fullmatch(r"[\w.]*\.[\w.]*", "".join(parts))]
     made = re.compile("|".join(".+".join(map(re.escape, parts)) for parts in names))
-    described = re.compile(r"(point|mistake)\.")  # named by the model and by mistakes.toml
+    described = re.compile(r"(point|mistake)\.")  # the model and mistakes.toml name these keys
     english = strings()["en"]
     assert [key for key in english if not (key in literals or described.match(key) or made.fullmatch(key))] == []
 

@@ -144,7 +144,7 @@ def test_twenty_tokens_of_a_large_model_fit_into_ten_megabytes(make_translator, 
     words = [f"w{number}" for number in range(200)]
     sizes = {"d_model": 512, "heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6}
     translator = make_translator(" ".join(words), " ".join(words), extra_length=0, **sizes)
-    translator.model.output.weight.data[2] *= -1  # <eos> becomes improbable
+    translator.model.output.weight.data[2] *= -1  # makes <eos> improbable
     page = write_page(translator, tmp_path / "page.html", " ".join(words[:20]), recorded=True)
     assert 8_000_000 < page.size < 10_000_000
     data = json.loads(Outline((tmp_path / "page.html").read_text(encoding="utf-8")).scripts[0])
@@ -165,7 +165,7 @@ def test_shrunk_weights_are_off_by_half_a_step_of_their_row():
     weights[2] = 0
     scale, numbers = quantised(weights)
     assert (numbers.dtype, np.abs(numbers).max(1).tolist()) == (np.int8, [127, 127, 0, 127, 127])
-    # Half a step, and the rounding of float32.
+    # At most half a quantisation step, plus the rounding of float32.
     assert (np.abs(dequantised([scale, numbers]) - weights) <= 0.5001 * scale).all()
     vector = weights[0]
     np.testing.assert_array_equal(dequantised(quantised(vector)), vector.astype("float16"))

@@ -48,7 +48,7 @@ def with_snapshot(make_translator):
 def test_weights_are_those_of_the_model_or_of_a_snapshot(with_snapshot):
     translator, early = with_snapshot
     names = ["output.weight", "encoder.layers.0.feed_forward.contract.weight"]
-    for step, model in ((None, translator.model), (16, early.half().float())):  # a snapshot is stored in half precision
+    for step, model in ((None, translator.model), (16, early.half().float())):  # snapshots are stored in half precision
         header, arrays = Remote(translator).answer({"kind": "parameters", "names": names, "checkpoint": step})
         got = values({"points": header["parameters"]}, arrays)
         assert list(got) == names
@@ -67,7 +67,7 @@ def test_some_rows_of_a_matrix_are_sent_alone(make_translator):
 @pytest.mark.parametrize("changes", [{}, CHANGES, {"mistakes": ["double_softmax"]}, {"mistakes": ["decoder_keys"]}])
 def test_gradient_times_input_is_the_slope_when_an_input_grows(make_translator, changes):
     translator = make_translator()
-    translator.model.source.tokens.weight.requires_grad_(False)  # as loaded vectors may be
+    translator.model.source.tokens.weight.requires_grad_(False)  # vectors that were loaded may be frozen
     model = deepcopy(translator.model).double()
 
     def margin(position, factor):
@@ -83,7 +83,8 @@ def test_gradient_times_input_is_the_slope_when_an_input_grows(make_translator, 
     slopes = [(margin(at, 1 + step) - margin(at, 1 - step)) / (2 * step) for at in range(len(IDS["source_ids"]))]
     assert header["effects"] == pytest.approx(slopes, abs=1e-4)
     assert arrays == []
-    assert any(slopes) == (changes.get("mistakes") != ["decoder_keys"])  # a decoder that reads only itself
+    # all gradients are 0 if a mistake makes the decoder read only itself
+    assert any(slopes) == (changes.get("mistakes") != ["decoder_keys"])
 
 
 @pytest.mark.parametrize("changes", [{}, CHANGES])
@@ -200,14 +201,14 @@ def test_other_questions_are_answered_between_the_steps_of_a_search(make_transla
         if len(steps) == 3:
             other.start()
         elif len(steps) > 3 and threading.current_thread() is not other:
-            answered.wait(0.05)  # without turns, the other thread is answered after the last step
+            answered.wait(0.05)  # if requests did not take turns, this one would be answered only after the last step
 
     translator.model.output.register_forward_hook(wait_for_the_other)
     alone = Remote(make_translator()).answer({**SEARCH, "prefix_ids": [9] * 40, "changes": changes})
     assert remote.answer({**SEARCH, "prefix_ids": [9] * 40, "changes": changes}) == alone
     other.join()
     [(answer, at)] = answers
-    assert answer == expected  # the model is unchanged between the steps of a search under changes
+    assert answer == expected  # between the steps of a search under changes, the model is unchanged
     assert at < len(steps)
 
 

@@ -157,7 +157,7 @@ def test_without_a_port_any_free_port_is_used(start):
         try:
             busy.bind(("127.0.0.1", DEFAULT_PORT))
         except OSError:
-            pass  # another process already uses the port, so it is not free either
+            pass  # another process already uses the port, so this one cannot
         else:
             busy.listen()
         server = start(port=None)

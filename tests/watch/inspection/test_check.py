@@ -80,7 +80,7 @@ def test_each_classic_mistake_is_named(make_model, mistake, norm):
     reference = failed(report)["reference"]
     assert reference.likely == (MISTAKES[mistake].title,)
     assert reference.note == f"first difference at {MISTAKES[mistake].first(model.config)}"
-    others = failed(report).keys() - {"reference"}  # mistakes that are found without the reference, too
+    others = failed(report).keys() - {"reference"}  # mistakes that are also found without the reference
     assert ("causality" in others) == ("cache" in others) == bool(others) == (not MISTAKES[mistake].causal)
     assert others <= set(MISTAKES[mistake].fails)
 

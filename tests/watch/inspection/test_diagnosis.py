@@ -90,7 +90,7 @@ def test_a_model_trained_without_a_mistake_is_not_blamed(settings):
 @pytest.mark.slow
 def test_label_smoothing_is_not_a_mistake():
     found = diagnose(trained(steps=200, smoothing=0.3), pairs(300, 7))
-    assert found.temperature < 0.8  # it is less sure than right
+    assert found.temperature < 0.8  # below 1: the model is less sure than it is right
     assert found.passed, str(found)
 
 
@@ -103,7 +103,7 @@ def sentences():
 @pytest.mark.slow
 def test_the_built_in_model_is_not_blamed(sentences):
     found = diagnose("demo", sentences)
-    assert found.temperature < 0.8  # it aims at p = 0.9
+    assert found.temperature < 0.8  # below 1, because the model was trained to aim at p = 0.9
     assert found.passed, str(found)
     sharper = [one for one in found.mistakes if one.loss is not None and one.loss < found.loss]
     assert sharper
@@ -121,7 +121,8 @@ def test_sharper_or_flatter_probabilities_change_no_verdict(sentences, factor):
     assert before.passed
     assert after.loss != pytest.approx(before.loss, rel=0.1)
     assert after.temperature == pytest.approx(factor * before.temperature, rel=0.05)
-    told = {id: verdict for id, verdict in verdicts(before).items() if id != "double_softmax"}  # it is not linear
+    # double_softmax is not linear
+    told = {id: verdict for id, verdict in verdicts(before).items() if id != "double_softmax"}
     assert verdicts(after) == {**told, "double_softmax": "undecidable"}
     assert after.best == pytest.approx(before.best, abs=1e-4)
 
