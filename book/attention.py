@@ -212,7 +212,9 @@ assert new[0] > new[1]
 assert new_paid[1] > new_paid[0]
 
 # %% [markdown]
-# Here the average takes the place of the word's vector; in the model it is *added* to it ([add & norm](residual.py)).
+# Here the average takes the place of the word's vector; in the model it is *added* to it ([add & norm](residual.py)). So
+# attention *moves* a vector. A later page draws the move in the trained model, with [an arrow for each word that pushes
+# *bank*](geometry.py#what-attention-adds-to-a-vector).
 #
 # This is already self-attention: *self*, because the words of one sentence look at each other. One weakness is left.
 # The weight goes to words that resemble *bank*, so every word mostly finds itself (*bank* with 88 %), and nothing here

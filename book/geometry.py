@@ -338,12 +338,15 @@ axes.set(xlabel="between the middles of the end", aspect="equal")
 pictures.picture(figure, "The path of “bank” in the plane: one arrow for each word that attention adds.")
 
 # %%
+shown = (parts.sum(0) @ window).norm() / parts.sum(0).norm()
+print(f"the plane shows {shown:.0%} of the length of what the words add together")
 strongest = sorted(sides.items(), key=lambda side: -abs(side[1]))[:4]
 for name, push in strongest:
     print(f"{push:+.2f} sideways from {name!r}   ({'towards the river' if push > 0 else 'towards the money'})")
 
 # %% [markdown]
-# The weights alone would not have told you this. A word with a large weight may push in a direction that has nothing to
+# So the arrows are the shadow of a move in 128 dimensions: the rest of it goes in directions that this window does not show.
+# And the weights alone would not have told you this. A word with a large weight may push in a direction that has nothing to
 # do with the sense, and one with a small weight may push straight sideways, if its value is long. (What follows is the
 # [norm](residual.py), which changes the length of the vector and subtracts its mean.)
 #
