@@ -1,5 +1,5 @@
-// Bundles the explorer and the translation page into the committed files that Python reads, a module and a style sheet
-// of each. With --check, only compares these files.
+// Bundles the explorer and the translation page into the committed files that Python reads: a module and a style sheet
+// for each. With --check, only checks that these files are up to date.
 import { readFile, writeFile } from "node:fs/promises";
 import process from "node:process";
 import { build, transform } from "esbuild";
@@ -8,14 +8,14 @@ import type { BuildOptions } from "esbuild";
 
 const PACKAGE = new URL("../src/glassformer/", import.meta.url);
 
-/** Returns a style sheet. */
+/** Returns the text of a style sheet that is made of these files. */
 async function styles(paths: string[]) {
   const sheets = await Promise.all(paths.map((path) => readFile(new URL(path, import.meta.url), "utf8")));
   const { code } = await transform(sheets.join("\n"), { loader: "css", minify: true, charset: "utf8" });
   return code;
 }
 
-/** Returns a bundle: a script that imports nothing, the same bytes on every machine. */
+/** Returns a bundle: a script without imports, with the same bytes on every machine. */
 async function bundled(
   entry: string,
   how: Pick<BuildOptions, "format" | "globalName" | "banner" | "footer">,
@@ -34,7 +34,7 @@ async function bundled(
 }
 
 const explorer = bundled("ui/explorer.ts", {
-  // One expression whose exports keep their names: a page calls `mount` after it, in the same <script>.
+  // A single expression whose exports keep their names: in a page, `mount` is called after it in the same <script>.
   format: "iife",
   globalName: "explorer",
   banner: {

@@ -2,7 +2,7 @@ import js from "@eslint/js";
 import globals from "globals";
 import { configs } from "typescript-eslint";
 
-/** The engine runs in Node and in a browser: globals of only one of them are undefined there. */
+/** Globals that only Node or only browsers have. The engine runs in both, so it must not use them. */
 const DOM_TYPES = [
   "CanvasTextAlign",
   "HTMLElementTagNameMap",
@@ -33,7 +33,7 @@ export default [
       eqeqeq: "error",
       "no-restricted-properties": [
         "error",
-        // Text stays text: nothing on the page becomes markup or code at run time.
+        // Text must remain text: nothing on the page is turned into markup or code at run time.
         ...["innerHTML", "outerHTML", "insertAdjacentHTML"].map((property) => ({ property })),
         { object: "document", property: "write" },
       ],

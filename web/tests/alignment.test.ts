@@ -1,4 +1,4 @@
-// What differs between two translations, compared with Python's searches.
+// Compares the differences between two translations with Python's.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { alignment, largestChanges, weightChanges, wordChanges } from "../engine/alignment.ts";

@@ -1,4 +1,4 @@
-// What a reader asks of a view, and the state that follows, without a page.
+// The actions of a reader on a view, and the states that follow, without a page.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";
@@ -13,7 +13,10 @@ const CROSS = "decoder.layers.0.cross_attention";
 const made = (await traces("forward")).paper;
 Object.assign(globalThis, { matchMedia: () => ({ matches: false }) });
 
-/** Returns an app that has translated the sentence, and the list of what its state's parts were set to since. */
+/**
+ * Returns an app that has translated the sentence, and a list of the values that the given parts of its state were set
+ * to since then.
+ */
 async function opened(...keys: (keyof State)[]) {
   const payload: Payload = { ...made, sentence: SENTENCE, strings: { en: {}, zh: {} } };
   const app = new App(payload, await createEngine(payload), new AbortController().signal);

@@ -1,4 +1,5 @@
-// Explanations of numbers: the terms add up under every change, and each operand equals the cell that it links to.
+// The explanations of numbers: their terms add up under every change, and each operand equals the cell that it links
+// to.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arithmetic } from "../engine/arithmetic.ts";
@@ -53,7 +54,7 @@ async function assertExplained(app: App, what: string, count: number) {
   }
 }
 
-/** Checks that each operand is the number of the cell to which it leads, or what a hidden score became. */
+/** Checks that each operand equals the cell that it links to or, for a hidden score, its replacement. */
 async function assertOperands(app: App, { parts, steps }: Explanation, where: string) {
   const { trace, changes } = app.result.current;
   const { blocked } = stepsUnder(changes);

@@ -1,9 +1,9 @@
-// Checks how the beam's scene sets an old and a new output side by side.
+// The comparison of an old and a new output in the first chapter.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compared } from "../ui/stage/beam_scene.ts";
 
-/** Returns the words as a line: each with the old ones that it replaces in brackets. */
+/** Returns the new words as a line, each followed by the old words that it replaces, in brackets. */
 function line(before: string, now: string) {
   const split = (text: string) => text.split(" ").filter(Boolean);
   return compared(split(before), split(now))

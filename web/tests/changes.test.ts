@@ -1,4 +1,4 @@
-// Compares the page's changes with the same changes in PyTorch, at every point.
+// Compares the page's changes with the same changes in PyTorch at every point.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChanges, isUnchanged, keptChanges, NO_CHANGES } from "../engine/changes.ts";

@@ -1,10 +1,10 @@
-// The columns of the figure's words: as many words as possible are readable, and no two of one line touch.
+// The columns of the figure's words: as many words as possible are shown, and words on the same line do not touch.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { columnsOf } from "../ui/stage/geometry.ts";
 
 const WORDS = "L' animal n' a pas traversé la rue parce qu' il était trop fatigué . end".split(" ");
-/** Below each column stands the word that is read, and above it the one that is written. */
+/** The labels of each column: the word that the decoder reads there, and the word that it writes. */
 const LABELS = WORDS.map((word, at) => [["start", ...WORDS][at], word]);
 const measure = (word: string) => 6.6 * word.length + 2;
 const columns = (room: number) => columnsOf(LABELS, [0, room], (at) => at > 12, measure);
@@ -20,7 +20,7 @@ test("long words reach over their columns before any word is left out", () => {
       return [at[place] - half, at[place] + half];
     });
     for (const [place, [left, right]] of ends.entries()) {
-      assert.ok(left >= (ends[place - 1]?.[1] ?? 0) - 1, LABELS[place][line]); // places are whole px
+      assert.ok(left >= (ends[place - 1]?.[1] ?? 0) - 1, LABELS[place][line]); // positions are rounded to whole px
       assert.ok(right <= 571, LABELS[place][line]);
     }
   }

@@ -1,4 +1,4 @@
-// A contest of two words, its margins, and the heads that decide it, as the engine computes them.
+// Contests between two words, their margins, and the heads that decide them, as the engine computes them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ablatedHeads, closestCall, contestOf, headEffects, marginsOf, sum } from "../engine/contest.ts";
@@ -36,7 +36,7 @@ function callIn(ids: number[], rows: number[][]) {
 }
 
 const [LE, CHAT, S, DOT, LE_CAPITAL, EOS] = [4, 5, 6, 7, 8, 2];
-/** Returns a row in which the tokens have these log probabilities, and all others -20. */
+/** Returns a row with these log probabilities, and −20 for all other tokens. */
 const rowWith = (some: Record<number, number>) => Array.from({ length: 9 }, (_, id) => some[id] ?? -20);
 
 test("the closest call is the word with the nearest rival, not the end of the sentence", () => {

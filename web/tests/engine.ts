@@ -1,4 +1,4 @@
-// The engine's modules as one script, with which the repository's tests/browser compute in a browser.
+// The engine's modules as one script, which lets tests/browser compute with the engine in a browser.
 export * from "../engine/changes.ts";
 export * from "../engine/engine.ts";
 export * from "../engine/search.ts";

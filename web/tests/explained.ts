@@ -9,7 +9,7 @@ const strings = JSON.parse(
 );
 const PLACES = Array.from({ length: 200 }, (_, place) => `t${place}`);
 
-/** Returns the part of a view that explains a trace's numbers. It shows each text as its key, which has to exist. */
+/** Returns the part of a view that explanations read. Its texts are their own keys, which must exist. */
 export async function explainedOf(
   engine: Engine,
   sentence: Sentence,

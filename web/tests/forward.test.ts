@@ -1,4 +1,4 @@
-// Compares the page's forward pass with PyTorch's at every point: the numbers on screen are the model's.
+// Compares the page's forward pass with PyTorch's at every point, so that the numbers on screen are the model's.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";

@@ -1,4 +1,4 @@
-// Pages without weights ask Python for the points that they show.
+// Pages without weights, which ask Python for the points that they show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";

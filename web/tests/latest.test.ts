@@ -1,9 +1,9 @@
-// A page served by Python gets its numbers late, and not always in the order of its requests.
+// Late answers: a page served by Python gets its numbers late, and not always in the order of its requests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { latestOnly } from "../ui/latest.ts";
 
-/** Returns a drawing whose numbers arrive when the test says so, and the list of what it has shown. */
+/** Returns a drawing whose numbers arrive when the test releases them, and a list of what was shown. */
 function slowDrawing() {
   const closing = new AbortController();
   const arrive: Map<string, (text: string) => void> = new Map();

@@ -1,4 +1,5 @@
-// The classic mistakes: each changes the same numbers as in PyTorch, and the first change is at the point in the table.
+// The classic mistakes: each changes the same numbers as in PyTorch, and the first changed point is the one in the
+// table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NO_CHANGES } from "../engine/changes.ts";
@@ -14,7 +15,7 @@ const [SOURCE, TARGET] = [
   [4, 9, 5, 17, 3, 2],
   [1, 7, 20, 5, 11],
 ];
-const PADDED = [...TARGET, 0]; // as long as the source
+const PADDED = [...TARGET, 0]; // padded to the length of the source
 const recorded = await traces("mistakes");
 
 test("the page has each mistake of the table, with steps that exist", () => {
@@ -60,7 +61,7 @@ test("a mistake that shows only with padding pads the sentences, and needs diffe
 test("the stages from scores to weights, drawn from a trace, end in the trace's weights", async () => {
   const engine = await createEngine(recorded.post);
   const name = "decoder.layers.0.self_attention";
-  const late = ["mask_zero", "mask_after_softmax"]; // together, too
+  const late = ["mask_zero", "mask_after_softmax"]; // also both together
   for (const mistakes of [[], ...Object.keys(MISTAKES).map((id) => [id]), late]) {
     const changes = { ...NO_CHANGES, mistakes };
     const sentence = { sourceIds: SOURCE, targetIds: TARGET };
@@ -73,7 +74,7 @@ test("the stages from scores to weights, drawn from a trace, end in the trace's 
     const mask = attentionMask({ config: engine.config, changes, steps }, name, read);
     const stages = attentionStages({ steps }, scores, mask);
     assert.deepEqual(stages.weights, weights, String(mistakes));
-    const future = ({ data }: Tensor) => data[1]; // of <bos>, in head 0
+    const future = ({ data }: Tensor) => data[1]; // the weight of the second token in the row of <bos>, head 0
     if (mistakes.includes("mask_zero")) assert.equal(future(stages.filled), 0);
     if (mistakes.includes("mask_zero")) assert.ok(future(stages.shares) > 0);
     if (String(mistakes) === "mask_after_softmax") assert.equal(future(stages.filled), future(scores));

@@ -1,4 +1,4 @@
-// What the stage lights at first: the page measures what Python does.
+// The word and heads that are lit when a sentence opens: the page's measurement equals Python's.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createEngine } from "../engine/engine.ts";
@@ -11,7 +11,7 @@ import type { Bytes, Host, Opening, Payload, Question, Slice } from "../engine/t
 const PAGES: Record<string, Payload> = await traces("openings");
 Object.assign(globalThis, { matchMedia: () => ({ matches: false }) });
 
-/** Returns an app that has translated a sentence, the page's own by default. */
+/** Returns an app that has translated a sentence, by default the page's own. */
 async function opened(payload: Payload, sentence = payload.sentence, host: Host | null = null) {
   const app = new App(payload, await createEngine(payload, host), new AbortController().signal);
   await app.open(sentence);
@@ -119,7 +119,9 @@ test("a recording has what Python has measured, or nothing", async () => {
   assert.equal(await openingOf(bare, bare.result.reference), null);
 });
 
-/** Returns a host that answers as Python does, each time after some milliseconds, with the numbers of a page's model. */
+/**
+ * Returns a host that answers with the numbers of a page's model, as Python does, each time after some milliseconds.
+ */
 async function slowHost(payload: Payload, milliseconds: number) {
   const engine = await createEngine(payload);
   const request = async (asked: Question<"search"> | Question<"trace"> | Question<"score">) => {

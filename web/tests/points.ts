@@ -5,7 +5,7 @@ import { bytesOf, floatsOf } from "../engine/tensor.ts";
 
 import type { RecordedTrace, Trace } from "../engine/types.ts";
 
-/** Checks that a trace has PyTorch's points, in any order, and to 1e-4 its numbers. */
+/** Checks that a trace has the same points as PyTorch's, in any order, and the same numbers up to 1e-4. */
 export async function assertSamePoints(
   trace: Trace,
   { points, data }: Pick<RecordedTrace, "points" | "data">,

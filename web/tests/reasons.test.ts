@@ -1,4 +1,5 @@
-// The reasons for a word, with Python's numbers: its rivals, the effects of heads and source positions, direct parts.
+// Compares the reasons for a word with Python's: its rivals, the effects of heads and source positions, and direct
+// parts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NO_CHANGES } from "../engine/changes.ts";

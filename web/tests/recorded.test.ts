@@ -1,4 +1,4 @@
-// A recording: its numbers are PyTorch's, rounded to halves, and all arithmetic without a matrix agrees with them.
+// Recordings: their numbers are PyTorch's in half precision, and all arithmetic that needs no matrix agrees with them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arithmetic } from "../engine/arithmetic.ts";
@@ -19,10 +19,10 @@ const RECORDED: Record<string, Recorded> = await traces("recorded");
 const VOCABULARY = ["logits", "log_probs"];
 const LARGEST_HALF = 65504;
 const NEEDS_MODEL = /^Error: this page is a recording of one sentence/;
-/** The points that are a product with a weight matrix, or rows of one. */
+/** The points whose numbers are products with a weight matrix, or rows of one. */
 const OF_MATRICES = /\.(query|key|value|embedding|hidden)$|(attention|feed_forward)\.output$|^logits$/;
 
-/** Returns by how much rounding to a half may change a number: half of the last of its 11 bits. */
+/** Returns the largest error of rounding x to half precision: half a unit of the last of its 11 bits. */
 const roundingOf = (x: number) => Math.max(Math.abs(x) * 2 ** -11, 2 ** -25);
 
 const sentenceOf = ({ source_ids: sourceIds, target_ids: targetIds }: Payload["trace"]) => ({
@@ -32,7 +32,7 @@ const sentenceOf = ({ source_ids: sourceIds, target_ids: targetIds }: Payload["t
 
 const exactPoints = ({ points, data }: Payload["trace"]) => slices(points, floatsOf(bytesOf(data)));
 
-/** Checks that a recorded number is PyTorch's, rounded. */
+/** Checks that a recorded number is PyTorch's number in half precision. */
 function assertRounded(got: number, exact: number, where: string) {
   const kept = Math.max(-LARGEST_HALF, Math.min(LARGEST_HALF, exact));
   assert.ok(Math.abs(got - kept) <= roundingOf(kept), `${where} is ${got}, but PyTorch has ${exact}`);
@@ -125,8 +125,8 @@ function cellsOf(shape: number[]) {
 }
 
 /**
- * Returns by how much an explanation may miss its number: each operand was rounded, and so was the number. Rounding a
- * number by r changes the result by at most r times the derivative of the formula.
+ * Returns by how much the result of an explanation may differ from its number. Both the operands and the number were
+ * rounded. Rounding an operand by r changes the result by at most r times the derivative of the formula.
  */
 async function boundOf(
   { result, config }: Awaited<ReturnType<typeof explainedOf>>,
@@ -138,33 +138,37 @@ async function boundOf(
   const [row] = index.slice(-2);
   if (kind === "weights") return own + 2 * number * largest(parts.map(({ left = 0 }) => left));
   if (name === "log_probs") return own + 2 * largest(parts.flatMap(({ left }) => left ?? []));
-  if (kind === "activated") return own + 1.2 * largest(parts.map(({ value = 0 }) => value)); // slopes below 1.13
+  if (kind === "activated") return own + 1.2 * largest(parts.map(({ value = 0 }) => value)); // slopes are below 1.13
   if (kind === "normed" || /^(en|de)coder\.output$/.test(name)) {
     const [from] =
       name.endsWith("normed") && config.norm === "post" ? [name.replace(/normed$/, "added")] : [];
     const input = from ?? (await streamBefore(result.current.trace, name));
-    if (parts.length === 1) return own; // a copy: there is no norm
+    if (parts.length === 1) return own; // the number is a copy, because the model has no norm there
     const { shape, data } = await result.current.trace.get(input);
     const x = [...data.subarray(row * shape[1], (row + 1) * shape[1])];
     const mean = x.reduce((sum, value) => sum + value, 0) / x.length;
     const deviation = Math.sqrt(x.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.length + 1e-5);
     const { left = 0, right = 0 } = parts[0];
     const [, beta = 0] = terms;
-    const moved = ((2 + Math.abs(left)) * largest(x)) / deviation; // of x̂: by x itself, the mean and the deviation
+    // the change of x̂ by rounding x: x itself, its mean and its deviation
+    const moved = ((2 + Math.abs(left)) * largest(x)) / deviation;
     return own + Math.abs(right) * moved + Math.abs(left) * roundingOf(right) + roundingOf(beta);
   }
   const scale = kind === "scores" ? Math.sqrt(config.d_k) : 1;
   return own + parts.reduce((sum, part) => sum + changeOf(part), 0) / scale;
 }
 
-/** Returns by how much the rounding of its operands may change a term. */
+/** Returns by how much a term may change when its operands are rounded. */
 function changeOf({ left, right, value = 0 }: Part) {
   if (left === undefined || right === undefined) return roundingOf(value);
   const [a, b] = [roundingOf(left), roundingOf(right)];
   return Math.abs(left) * b + Math.abs(right) * a + a * b;
 }
 
-/** Returns the point that a pre-norm sub-layer's or a stack's norm reads: the one before it with the same numbers. */
+/**
+ * Returns the point that is read by the norm of a pre-norm sub-layer or of a stack: the one before it with the same
+ * numbers.
+ */
 async function streamBefore({ names }: { names: string[] }, name: string) {
   if (name.endsWith("normed")) return name.replace(/normed$/, "input");
   const stack = name.replace(/\.output$/, "");

@@ -1,4 +1,4 @@
-// Compares the page's sampling with Python's: the same words may be drawn, with the same probabilities.
+// Compares the page's sampling with Python's: the same words may be drawn with the same probabilities.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drawable } from "../engine/sampling.ts";

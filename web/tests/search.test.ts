@@ -1,4 +1,4 @@
-// Compares the page's searches with Python's: the same hypotheses and the same tree, with and without cache.
+// Compares the page's searches with Python's: the same hypotheses and the same tree, with and without a cache.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCausal, NO_CHANGES } from "../engine/changes.ts";
@@ -29,7 +29,7 @@ for (const [kind, { payload, cases }] of Object.entries(found)) {
         assert.deepEqual(hypothesis.ids, tokens);
         hypothesis.tokenLogProbs.forEach((one, place) => assertClose(one, token_log_probs[place]));
         assertClose(hypothesis.logProb, log_prob);
-        assertClose(hypothesis.score, score, 1e-4, 1e-6); // a penalty below 1 enlarges it
+        assertClose(hypothesis.score, score, 1e-4, 1e-6); // a length penalty below 1 enlarges the error
       }
       assert.equal(got.tree.length, tree.length);
       for (const [i, { token_log_prob, log_prob, score, ...place }] of tree.entries()) {
@@ -88,7 +88,7 @@ const CAUSAL: Record<string, Partial<Changes>> = {
 for (const [name, changes] of Object.entries(CAUSAL)) {
   test(`the cache changes nothing: ${name}`, async () => {
     const engine = await createEngine(payload);
-    // This mask cell is beyond every output: it changes no number, but the search may not use its cache.
+    // This cell of the mask is beyond every output. It changes no number, but forbids the search to use its cache.
     const cells = [...(changes.masks?.[DECODER] ?? []), [200, 201, true] as const];
     const uncached = { ...changes, masks: { ...changes.masks, [DECODER]: cells } } as Changes;
     assert.equal(isCausal({ ...NO_CHANGES, ...changes }, engine.config), true);

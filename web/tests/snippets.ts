@@ -1,4 +1,5 @@
-// Prints the snippet of one number of each point; a test in Python runs them. The model and changes come from stdin.
+// Prints the snippet of one number of each point, which a test in Python then runs. Reads the model and the changes
+// from stdin.
 import { text } from "node:stream/consumers";
 import { arithmetic } from "../engine/arithmetic.ts";
 import { createEngine } from "../engine/engine.ts";
@@ -20,7 +21,7 @@ for (const one of changes) {
     const index = shape.map((length, axis) => (7 * axis + 2) % length);
     if (trace.words && name.startsWith("log")) index[1] = trace.words.ids[index[0]][3];
     const explained = await arithmetic(app, name, index);
-    // The code of a product with a matrix that was not recorded does not exist.
+    // If a matrix was not recorded, products with it have no code.
     if (explained.code) made.push([explained.result, snippet(explained as Coded, library)]);
   }
 }

@@ -1,9 +1,9 @@
-// The state of a view: who is told when parts of it are set.
+// The state of a view, and which listeners are called when its parts are set.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Store } from "../ui/store.ts";
 
-/** Returns a store, and the list of what a listener to `a` and `b` was told. */
+/** Returns a store, and a list of the calls that a listener to `a` and `b` has received. */
 function watched() {
   const store = new Store({ a: 1, b: 2, c: 3 });
   const told: unknown[] = [];

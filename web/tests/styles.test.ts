@@ -1,4 +1,4 @@
-// The page's colours: each is defined once per theme, in styles.css, and stands out from the page.
+// The page's colours: styles.css defines each of them once for each theme, with enough contrast to the page.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -27,7 +27,7 @@ function luminance(hex: string) {
 }
 
 test("both themes have the same colours", () => {
-  assert.ok(THEMES.light.size > 15); // or else the sheet was not read
+  assert.ok(THEMES.light.size > 15); // otherwise, the style sheet was not read
   assert.deepEqual([...THEMES.light.keys()], [...THEMES.dark.keys()]);
 });
 
@@ -44,7 +44,7 @@ test("both themes of the stage have the same colours, and its parts write none",
 });
 
 test("the report has the page's colours", () => {
-  const blocks = [...report.matchAll(/:root \{([^}]*)\}/g)]; // light, dark, and for printing
+  const blocks = [...report.matchAll(/:root \{([^}]*)\}/g)]; // light, dark, and print
   for (const [i, theme] of [THEMES.light, THEMES.dark].entries()) {
     const colours = [...blocks[i][1].matchAll(/--(\w+): (#\w+);/g)];
     assert.ok(colours.length > 9);
@@ -53,7 +53,7 @@ test("the report has the page's colours", () => {
 });
 
 test("the translation page has the explorer's colours, and names each once per theme", () => {
-  const blocks = [...page.matchAll(/:root \{([^}]*)\}/g)]; // light, dark
+  const blocks = [...page.matchAll(/:root \{([^}]*)\}/g)]; // light and dark
   assert.equal(blocks.length, 2);
   for (const [i, theme] of [THEMES.light, THEMES.dark].entries()) {
     const colours = [...blocks[i][1].matchAll(/--(\w+): (#\w+);/g)];

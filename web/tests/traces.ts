@@ -1,4 +1,4 @@
-// Python's numbers and texts, written by the repository's tests/traces.py, which `make test-web` runs first.
+// Python's numbers and texts, written by tests/traces.py, which `make test-web` runs first.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import type { Changes, WireChanges } from "../engine/types.ts";
 
 const FOLDER = process.env.TRACES ?? fileURLToPath(new URL("data", import.meta.url));
 
-/** Returns the content of one of its files. */
+/** Returns the content of one of these files. */
 export async function traces(name: string): Promise<Record<string, any>> {
   return JSON.parse(await readFile(join(FOLDER, `${name}.json`), "utf8"));
 }

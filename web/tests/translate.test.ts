@@ -1,4 +1,4 @@
-// The translation page: its words, the words aligned to them, and its questions while the reader types.
+// The translation page: its words, the words aligned to them, and its requests while the reader types.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import type { Link } from "../translate/types.ts";
 
 const half = Math.log(0.5);
 
-/** Returns the words of a text with their probabilities, each token having probability one half. */
+/** Returns the words of a text with their probabilities, if each token has probability one half. */
 function probabilities(text: string, tokens: string[]) {
   return wordsOf(
     text,
@@ -81,7 +81,7 @@ test("aligned words are found from both sides", () => {
   ]);
 });
 
-/** Returns a function that asks, and the questions, their signals, and what was shown. */
+/** Returns a function that asks, and lists of the questions, of their signals, and of the answers that were shown. */
 function asking() {
   const asked: Map<string, { signal: AbortSignal; answer(text: string): void; refuse(error: Error): void }> =
     new Map();

@@ -1,4 +1,5 @@
-// Compares turned rows with the whole forward pass under the same overrides, and their words with the page's search.
+// Compares turned rows with a whole forward pass under the same overrides, and the words after them with the page's
+// search.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCausal, NO_CHANGES } from "../engine/changes.ts";
@@ -27,7 +28,7 @@ const row = (attention: string, head: number, query: number, weights: number[]) 
   return { attention, head, query, weights };
 };
 
-/** Some rows that a reader turns, and the watched row if it is not the turned one. */
+/** Rows that a reader turns and, if it is not the turned one, the watched row. */
 const TURNED: Record<string, [TurnedRow[], number?]> = {
   "cross-attention, first row": [[row(CROSS, 1, 0, [0, 0, 1])]],
   "cross-attention, a row between": [[row(FIRST_CROSS, 0, 3, [0, 0.4, 0.6])]],
@@ -45,7 +46,7 @@ const TURNED: Record<string, [TurnedRow[], number?]> = {
   "a row that sees the future": [[row(MASKED, 0, 2, [0, 0, 0, 0, 1])], 4],
 };
 
-/** Changes that are in force while a row is turned. */
+/** Other changes that are in force while a row is turned. */
 const IN_FORCE: Record<string, Partial<Changes>> = {
   nothing: {},
   "other rows, and the same one": {
@@ -56,7 +57,7 @@ const IN_FORCE: Record<string, Partial<Changes>> = {
   "the decoder's keys": { mistakes: ["decoder_keys"] },
 };
 
-/** Returns the changes with these rows as overrides, as the console takes them. */
+/** Returns the changes with these rows as overrides, in the console's format. */
 function overridden(changes: Partial<Changes>, turned: TurnedRow[]): Changes {
   const all = { ...NO_CHANGES, ...changes };
   return { ...all, overrides: withRows(all.overrides, turned) };
@@ -117,7 +118,7 @@ test("the rows before the turned one are computed once", async () => {
   for (const position of [0, 0.5, 1]) await turning.row([row(CROSS, 0, 3, splitWeights(6, position))]);
   assert.equal(read, 1);
   for (const position of [0, 1]) await turning.row([row(ENCODER, 0, 3, splitWeights(6, position))]);
-  assert.equal(read, 3); // the encoder's output is another one
+  assert.equal(read, 3); // the encoder's output has changed
 });
 
 test("what a turned row of the encoder leaves as it was is not computed again", async () => {
@@ -137,10 +138,11 @@ test("what a turned row of the encoder leaves as it was is not computed again", 
   const before = whole.map(times);
   const rows = "encoder.layers.1.feed_forward.expand";
   const [output, one] = [times("output"), times(rows)];
-  assert.equal(output, 1); // of the rows before the watched one, the cache is enough
+  assert.equal(output, 1); // the rows before the watched one come from the cache
   await turn(1);
   assert.deepEqual(whole.map(times), before);
-  assert.deepEqual([times("output"), times(rows)], [output + 1, one + 1]); // one row of the encoder, and the watched one
+  // only one row of the encoder and the watched row are computed again
+  assert.deepEqual([times("output"), times(rows)], [output + 1, one + 1]);
 });
 
 test("a turned row replaces an override of the same row, and is let go alone", () => {

@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { timesText } from "../ui/stage/words.ts";
 
-/** Returns the factor between two probabilities that the page shows. */
+/** Returns the text for how many times as probable one word is as another, whose probabilities the page shows. */
 const times = (more: number, less: number) => timesText(Math.log(more / less), more, less);
 
 test("a factor has the digits that the shown probabilities give", () => {
   assert.equal(times(0.346, 0.046), "7.5");
-  assert.equal(times(0.8897, 0.00222), "400"); // 0.890 and 0.002: 445
-  assert.equal(times(0.8897, 0.00151), "> 400"); // 589; 0.890 and 0.002: 445
-  assert.equal(times(0.884, 0.00056), "> 1,000"); // 1,579; 0.884 and 0.0006: 1,473
-  assert.equal(times(0.884, 0.00002), "> 8,000"); // 0.884 and < 0.0001
-  assert.equal(times(0.0021, 0.0019), "1.1"); // 0.002 and 0.002
+  assert.equal(times(0.8897, 0.00222), "400"); // shown as 0.890 and 0.002, which give 445
+  assert.equal(times(0.8897, 0.00151), "> 400"); // 589; shown as 0.890 and 0.002, which give 445
+  assert.equal(times(0.884, 0.00056), "> 1,000"); // 1,579; shown as 0.884 and 0.0006, which give 1,473
+  assert.equal(times(0.884, 0.00002), "> 8,000"); // shown as 0.884 and < 0.0001
+  assert.equal(times(0.0021, 0.0019), "1.1"); // both are shown as 0.002
 });
 
 test("a factor has two digits where no probabilities are shown, and an end", () => {

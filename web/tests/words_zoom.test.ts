@@ -1,4 +1,5 @@
-// The pure parts of an opened Linear, Softmax or embedding: which words are listed, and what sampling makes of them.
+// The parts of an opened Linear, Softmax or embedding that need no page: which words are listed, and the result of
+// sampling.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { drawable } from "../engine/sampling.ts";
@@ -14,7 +15,7 @@ test("the likeliest words are listed, with the written and the open word", () =>
   assert.deepEqual(listed(ALL.logProbs, 3, [0]), [0, 2, 4]);
   assert.deepEqual(listed(ALL.logProbs, 3, [1, 0]), [0, 2, 1]);
   assert.deepEqual(listed(ALL.logProbs, 1, [1, 3]), [3, 1]);
-  assert.deepEqual(listed(Float32Array.from([NaN, -1, NaN, -2]), 3, [3]), [1, 3]); // a recording's words
+  assert.deepEqual(listed(Float32Array.from([NaN, -1, NaN, -2]), 3, [3]), [1, 3]); // NaN: words that a recording lacks
 });
 
 test("a word's rank counts the words with a larger number", () => {
@@ -70,7 +71,7 @@ test("the step at which words compete most is the one with the smallest lead", (
   };
   assert.equal(closestOf([step(0, 0.9, 0.1), step(1, 0.5, 0.45), step(2, 0.4, 0.1)])?.row, 1);
   assert.equal(closestOf([step(3, 0.5, 0.4), step(4, 0.5, 0.4)])?.row, 3);
-  assert.equal(closestOf([step(0, 1)]), null); // a search that weighed one word
+  assert.equal(closestOf([step(0, 1)]), null); // a search that considered only one word
 });
 
 test("the nearest words have the largest cosine, whatever their length", () => {

@@ -1,4 +1,5 @@
-// The pure parts of opened boxes: their layouts, squares and bars, addresses, and what an attention says about a row.
+// The parts of opened boxes that need no page: layouts, squares and bars, addresses, and sentences about a row of
+// attention.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decimalsOf, fixedText } from "../engine/number_text.ts";
@@ -109,7 +110,7 @@ test("the rows of Add & norm stand one above the other and fit a laptop", () => 
       assert.ok(rows[0].y + rows[0].height < height && rows[rows.length - 1].y >= 24);
       for (const [at, { y, height: tall }] of rows.entries()) {
         assert.ok(tall > 16);
-        if (at > 0) assert.ok(y + tall <= rows[at - 1].y - 24); // a column's number stands between
+        if (at > 0) assert.ok(y + tall <= rows[at - 1].y - 24); // leaves room for the open column's number
       }
     }
 });
@@ -127,7 +128,7 @@ test("the area of a square is its number, and numbers below 0 are hollow", () =>
   const [four, one] = sides(above);
   assert.equal(four, 16);
   assert.equal(four ** 2, 4 * one ** 2);
-  assert.deepEqual(sides(below), [16 - 1.5]); // the border of a hollow square adds half its width on each side
+  assert.deepEqual(sides(below), [16 - 1.5]); // the border adds half its width on each side of a hollow square
 });
 
 test("bars rise above the middle, or hang below it", () => {
