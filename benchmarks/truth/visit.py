@@ -47,6 +47,7 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
         "notes": (
             *("zoom.rollout.about", "zoom.guesses.about"),
+            "zoom.mask.",
             "zoom.resting",
             "numbers.byHand",
             "numbers.ablated",
@@ -321,6 +322,9 @@ class Visit:
         self.show(zoom={"box": box, "key": key}, heads=heads, selected=None, **lit)
         seen = self.seen("zoom", "§3")
         self.check(seen, KINDS["zoom"])
+        self.show(zoom={"box": box, "key": key, "mask": True})
+        self.check(self.seen("zoom", "§3"), KINDS["zoom"])
+        self.show(zoom={"box": box, "key": key})
         point = self.chance.choice(POINTS)
         shape = seen.trace[f"{box}.{point}"].shape
         at = self.chance.randrange(shape[-1])

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 
 import torch
 from torch import Tensor
@@ -61,6 +61,30 @@ def masked(seen: Seen, values: Mapping[str, str]) -> str:
         expected("key", values["0"], seen.keys[at]),
         "it may be read" if allowed(seen)[at] else "",
         differs("0.000", float(seen.lit_weights[at]), "its weight"),
+    )
+
+
+def hides_later(seen: Seen) -> bool:
+    return seen.family == "decoder" and allowed(seen) == [at <= seen.query for at in range(len(seen.keys))]
+
+
+def mask(seen: Seen, values: Mapping[str, str], *, is_so: Callable[[Seen], bool]) -> str:
+    """Check how many words the mask lets the open row read; `is_so`: when the sentence may be said."""
+    return first(
+        expected("query", values["0"], seen.queries[seen.query]),
+        expected("number of words", values["1"], str(sum(allowed(seen)))),
+        expected("number of all words", values.get("2", str(len(seen.keys))), str(len(seen.keys))),
+        "" if is_so(seen) and not by_hand(seen) else "the mask hides different words",
+    )
+
+
+def unmasked(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check what the hidden words would get if the open row's softmax ran over all scores."""
+    shares = seen.trace[f"{seen.box}.scores"][seen.head, seen.query].softmax(-1)
+    hidden = [not one for one in allowed(seen)]
+    return first(
+        differs(values["0"], float(shares[hidden].sum()), "the hidden words' share"),
+        "" if any(hidden) and not by_hand(seen) else "the mask hides nothing from the softmax",
     )
 
 
@@ -174,6 +198,11 @@ CHECKS: dict[str, Check] = {
     "zoom.about.weights": weight("1", "2", lambda seen: sum(allowed(seen)) > 1 and not by_hand(seen), "0"),
     "zoom.about.single": weight("0", "1", lambda seen: sum(allowed(seen)) == 1 and not by_hand(seen)),
     "zoom.about.masked": masked,
+    "zoom.about.mask": partial(mask, is_so=hides_later),
+    "zoom.about.mask.some": partial(mask, is_so=lambda seen: not all(allowed(seen)) and not hides_later(seen)),
+    "zoom.about.mask.none": partial(mask, is_so=lambda seen: all(allowed(seen))),
+    "zoom.mask.why": lambda seen, _: "" if hides_later(seen) else "the mask hides different words",
+    "zoom.mask.without": unmasked,
     "zoom.about.hand": weight("0", "1", by_hand),
     "zoom.about.query": number("query", "1", "2", word="0"),
     "zoom.about.key": number("key", "1", "2", word="0"),

@@ -152,7 +152,7 @@ def test_the_lines_are_the_products_of_one_output_number(make_translator, explor
 
 def test_the_mask_hides_later_words(opened):
     page = opened(MASKED, prefix=PREFIX)
-    marks = [one.get_attribute("aria-label") for one in page.locator(f"{ROWS} {MASK} [role=img]").all()]
+    marks = [one.get_attribute("aria-label") for one in page.locator(f"{ROWS} {MASK} button").all()]
     assert marks == ["may look"] * 3 + ["blocked: –∞"] * (len(marks) - 3)
     assert "Softmax turns the 3 scores into weights" in page.locator(".gf-zoom h2").inner_text()
     page.locator(f"{ROWS} th button").nth(4).click()
@@ -160,6 +160,64 @@ def test_the_mask_hides_later_words(opened):
     assert "§3.2.3" in page.locator(".gfz-about").inner_text()
     page.evaluate("glassformer.app.show({row: 0, zoom: {box: glassformer.app.state.zoom.box, key: null}})")
     page.locator(".gf-zoom h2", has_text="Only one word may be read here: “start” gets 1.000 of 1.").wait_for()
+
+
+STEP = "[data-stop='step mask']"
+
+
+def test_the_step_of_the_mask_says_what_it_does_and_what_it_prevents(opened):
+    page = opened(MASKED, prefix=PREFIX)
+    words = [one.inner_text() for one in page.locator(f"{ROWS} th").all()]
+    page.locator(STEP).click()
+    page.locator(f"{STEP}[aria-current=step]").wait_for()
+    assert page.locator(".gfz-step[aria-current]").count() == 1
+    said = f"The mask lets “{words[2]}” read only the words up to itself: 3 of {len(words)}."
+    assert page.locator(".gf-zoom h2").inner_text() == said
+    weights, scores = (value(page, f"{MASKED}.{point}")[1, 2] for point in ("weights", "scores"))
+    unmasked = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    why, without = notes(page)
+    assert why.startswith("Later words are not written yet. In training they are known")
+    assert number(without.split()[8]) == pytest.approx(unmasked[3:].sum(), abs=0.00051)
+    rows = [row.split("\t") for row in page.locator(".gfz-receipt tbody tr").all_inner_texts()]
+    assert [row[0] for row in rows] == words
+    shown = np.array([[number(text) for text in row[1:]] for row in rows])
+    np.testing.assert_allclose(shown, np.stack([weights, unmasked], 1), atol=0.0051)
+
+
+def test_each_mark_of_the_mask_tells_of_its_word(opened):
+    page = opened(MASKED, prefix=PREFIX)
+    word = page.locator(f"{ROWS} th").nth(5).inner_text()
+    page.locator("[data-stop='mask 5']").focus()
+    page.keyboard.press("Enter")
+    page.locator(".gf-zoom h2", has_text=f"The mask hides “{word}”: its weight is 0.").wait_for()
+    assert "In training they are known" in notes(page)[0]
+    assert page.evaluate("document.activeElement.dataset.stop") == "mask 5"
+    page.locator("[data-stop='mask 1']").click()
+    page.locator(".gf-zoom h2", has_text="read only the words up to itself").wait_for()
+    page.locator("[data-stop='weights']").click()
+    page.locator(".gfz-step[aria-current]", has_text="Softmax").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("box", "changes", "said"),
+    [
+        (ENCODER, {}, "The mask hides nothing here: “{query}” may read all {all} words."),
+        (MASKED, {"mistakes": ["no_causal_mask"]}, "The mask hides nothing here: “{query}” may read all {all} words."),
+        (MASKED, {"mistakes": ["mask_zero"]}, "Softmax turns the {all} scores into weights"),
+        (MASKED, {"mistakes": ["mask_after_softmax"]}, "and only then the mask hides some"),
+        (MASKED, {"mistakes": ["softmax_over_queries"]}, "Softmax runs down the columns here"),
+        (MASKED, {"overrides": {MASKED: [[1, 2, [0.5, 0.5, 0]]]}}, "not computed from these scores."),
+        (CROSS, {"masks": {CROSS: [[2, 1, False]]}}, "The mask lets “{query}” read {some} of {all} words."),
+    ],
+)
+def test_what_is_said_of_a_mask_is_true_of_other_masks(opened, box, changes, said):
+    page = opened(box, prefix=PREFIX, **changes)
+    page.locator(STEP).click()
+    page.locator(f"{STEP}[aria-current=step]").wait_for()
+    query, count = page.locator(".gfz-word").inner_text(), page.locator(ROWS).count()
+    assert said.format(query=query, all=count, some=count - 1) in page.locator(".gf-zoom h2").inner_text()
+    assert any("Without the mask" in one for one in notes(page)) == ("masks" in changes)
+    assert not any("In training" in one for one in notes(page))
 
 
 @pytest.mark.parametrize(
@@ -244,9 +302,12 @@ def test_the_panel_is_one_stop_of_the_tab_key(opened):
     active = "document.activeElement.dataset.stop"
     assert page.evaluate(active) == "weights"
     page.keyboard.press("ArrowLeft")
+    assert page.evaluate(active) == "mask 4"
+    page.keyboard.press("ArrowLeft")
     assert page.evaluate(active) == "scores 4"
     page.keyboard.press("ArrowDown")
     assert page.evaluate(active) == "scores 5"
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowUp")
     assert page.evaluate(active) == "weights"
@@ -281,12 +342,16 @@ def test_a_screen_reader_gets_a_table_with_headers(opened):
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_nothing_scrolls_and_no_text_is_small_on_a_desk(make_translator, explore, opened, size, language):
+@pytest.mark.parametrize(("box", "mask"), [(CROSS, False), (MASKED, True)])
+def test_nothing_scrolls_and_no_text_is_small_on_a_desk(make_translator, explore, opened, size, language, box, mask):
     page = explore(make_translator(), "the big black dog sees a cat and a big black cat .", view="stage")
-    page = opened(CROSS, page=page)
+    page = opened(box, page=page, prefix=PREFIX)
     page.evaluate("(language) => glassformer.app.show({language})", language)
     page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
     over = "((one) => one.scrollWidth - one.clientWidth + one.scrollHeight - one.clientHeight)"
+    if mask:
+        page.locator(STEP).click()
+        page.locator(f"{STEP}[aria-current=step]").wait_for()
     for part in (".gfz-scroll", ".gfz-about", ".gf-zoom"):
         until(page, f"innerHeight === {size[1]} && {over}(document.querySelector('{part}')) === 0")
     assert page.evaluate(SMALL) == []

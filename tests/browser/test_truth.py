@@ -1,5 +1,6 @@
 """Each sentence of the explorer's page is true of the model that it shows: PyTorch computes what it claims."""
 
+import itertools
 import math
 import random
 import re
@@ -58,7 +59,13 @@ def test_every_sentence_is_true(make_translator, page, tmp_path, model):
     tally = visit.tally
     assert tally.false == []
     assert sum(tally.claims.values()) > 500
-    assert tally.claims.keys() >= {"zoom.rollout", "zoom.guess.encoder", "zoom.guess.decoder", "stage.turned.self.two"}
+    assert tally.claims.keys() >= {
+        "zoom.about.mask.none",
+        "zoom.rollout",
+        "zoom.guess.encoder",
+        "zoom.guess.decoder",
+        "stage.turned.self.two",
+    }
     acts = {key.split(".")[1] for key in tally.claims if key.startswith("chapter.")}
     learning = {"beginning", "trained"} if "snapshots" in model else {"snapshots"}
     assert acts >= learning | {
@@ -117,6 +124,17 @@ def test_the_norm_that_ends_a_stack_of_norms_is_read_from_the_norm_before(make_t
     assert visit.tally.false == []
 
 
+def test_what_a_mask_keeps_from_a_row_is_true(make_translator, explore):
+    translator = make_translator(extra_length=3)
+    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    for box, row in itertools.product(("decoder.layers.0.self_attention", "decoder.layers.1.self_attention"), range(2)):
+        visit.show(zoom={"box": box, "key": None, "mask": True}, row=row, selected=None)
+        visit.check(visit.seen("zoom", "§3"), KINDS["zoom"])
+    for claim in ("zoom.about.mask", "zoom.mask.why", "zoom.mask.without"):
+        assert visit.tally.claims[claim] == 4
+    assert visit.tally.false == []
+
+
 @pytest.mark.parametrize(("positions", "stays"), [("learned", True), ("none", True), ("interleaved", False)])
 def test_the_chapter_of_numbers_speaks_of_waves_only_where_waves_are_added(make_translator, explore, positions, stays):
     translator = make_translator(positions=positions, extra_length=3)
@@ -144,6 +162,7 @@ def test_each_template_has_a_check() -> None:
         "stage.more.",
         "stage.turned",
         "zoom.about.",
+        "zoom.mask.",
         "zoom.guess.",
         "beam.scene.looks",
         "beam.scene.writes",

@@ -82,9 +82,10 @@ export interface Looks {
   /** The lit box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
   box: string;
   /**
-   * The opened box, and the position whose row is open in it (null = the one with the largest weight); null = no box.
+   * The opened box, the position whose row is open in it (null = the one with the largest weight), and whether an attention
+   * tells about its mask; null = no box.
    */
-  zoom: { box: string; key: number | null } | null;
+  zoom: { box: string; key: number | null; mask?: true } | null;
   /** Whether the sheet over the stage is open; it shows `panel`. */
   sheet: boolean;
   /** The open chapter, from 1; 0 = the figure, which the reader explores freely. */

@@ -1,6 +1,6 @@
 // The panel of an opened attention: its nine steps, and the row of each key.
 import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts";
-import { element } from "../dom.ts";
+import { element, named } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { frameOf, headBoxes } from "./attention_frame.ts";
 import { firstNumber, KINDS, leadOf } from "./attention_reading.ts";
@@ -78,6 +78,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     key,
     queries,
     family,
+    isMask,
   } = reading;
   const all = (kind: "key" | "value") => reading.keys.map((_, key) => numbersOf(kind, key));
   /** The numbers that fill a cell of the keys and of the values. */
@@ -110,6 +111,11 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     app.show({ zoom: { box, key }, selected: { name: `${box}.${kind}`, index: [...lead, at] } });
   }
 
+  /** Tells what the mask does to a key, or to the row. */
+  function openMask(key: number | null) {
+    app.show({ zoom: { box, key, mask: true }, selected: null });
+  }
+
   /** Returns the numbers of a point as a strip. */
   function stripOf(kind: Kind, strip: Partial<Strip> & Pick<Strip, "width" | "height">, key = reading.key) {
     const word = kind === "key" || kind === "value" ? keys[key].word : query;
@@ -131,10 +137,10 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
   /** Returns a step's number and name, as a button that opens its most important number. */
   function stepOf(kind: Kind | "mask") {
     const [place, name] = [STEPS.indexOf(kind) + 1, app.t(`zoom.step.${kind}`)];
-    if (kind === "mask") return element("span", { class: "gfz-step" }, element("i", {}, place), name);
+    if (kind === "mask") return stepButton(place, name, kind, isMask, () => openMask(null));
     const at = () => (kind === "output" ? output : firstNumber(reading, kind));
     const content = [name, kind === "output" && element("sub", {}, "O")];
-    return stepButton(place, content, kind, open.kind === kind, () => openNumber(kind, at()));
+    return stepButton(place, content, kind, !isMask && open.kind === kind, () => openNumber(kind, at()));
   }
 
   // Above the table
@@ -279,7 +285,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     const cells = [
       isOpen ? drawProducts(strip) : strip,
       drawScore(key, at, isOpen),
-      drawMask(key, isOpen),
+      drawMask(key, at, isOpen),
       drawWeight(key, at, isOpen),
       drawValue(key, at, { width: values.cell * valueWidth, height: row, className: lit }),
     ];
@@ -328,9 +334,11 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     ];
   }
 
-  function drawMask({ isAllowed }: Key, isOpen: boolean): Child[] {
-    const said = app.t(isAllowed ? "numbers.allowed" : steps.blocked.text);
-    const mark = element("span", { role: "img", "aria-label": said, title: said }, isAllowed ? "✓" : "×");
+  function drawMask({ isAllowed }: Key, at: number, isOpen: boolean): Child[] {
+    const mark = named(
+      stopButton(`mask ${at}`, isAllowed ? "✓" : "×", () => openMask(at)),
+      app.t(isAllowed ? "numbers.allowed" : steps.blocked.text),
+    );
     if (!isOpen || !score.total) return [mark];
     const { value } = score.total;
     const decimals = decimalsFor([value], (sum) => scoreText((sum / value) * score.result));

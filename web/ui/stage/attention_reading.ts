@@ -3,7 +3,7 @@ import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
-import { largestAt } from "../../engine/tensor.ts";
+import { largestAt, softmax, tensor } from "../../engine/tensor.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { probabilityWords, tokenName } from "./words.ts";
 import { notesOn, openRow, rowAt } from "./zoom_parts.ts";
@@ -48,6 +48,9 @@ export interface Reading {
   /** The arithmetic of the open key's score and weight. */
   score: Explanation;
   weight: Explanation;
+  /** Whether the reader asks about the mask, and the row of weights without it; null if nothing is kept from the softmax. */
+  isMask: boolean;
+  unmasked: Float32Array | null;
   /** The number that divides a score, such as "√16"; "" if none does. */
   divisor: string;
   /** The number of the output whose products are drawn, and these products; null where the page has no matrices. */
@@ -115,6 +118,9 @@ export async function readAttention(
     name: `${box}.${kind}`,
     index: [...leadOf(place, kind), firstNumber({ tensors, ...place }, kind)],
   }));
+  const steps = stepsUnder(current.changes);
+  const weight = await cell("weights", key);
+  const isKept = weight.steps.length > 0 && keepsOut(steps) && keys.some(({ isAllowed }) => !isAllowed);
   const output = open.kind === "output" ? open.at : firstNumber({ tensors, ...place }, "output");
   return {
     ...found,
@@ -127,16 +133,23 @@ export async function readAttention(
     keySide: columnSide ?? rowSide,
     keys,
     tensors,
-    steps: stepsUnder(current.changes),
+    steps,
+    isMask: zoom.mask === true && !open.isChosen,
+    unmasked: isKept ? softmax(tensor([scores.length], scores)).data : null,
     open: { ...open, made: await cell(open.kind, open.at) },
     score,
     divisor: score.steps[0]?.text.replace(/^.* \/ /, "") ?? "",
-    weight: await cell("weights", key),
+    weight,
     output,
     products: await productsOf(app, box, rowAt(tensors.joined, [row]), output),
     notes: isUnchanged(current.changes) ? [] : await notesOn(app, firsts),
     widest: widestHead(tensors.weights, row, head),
   };
+}
+
+/** Returns whether a row's softmax runs without the words that the mask hides. */
+function keepsOut({ softmax, lateMask, blocked }: Steps) {
+  return softmax.over === "key" && !lateMask.masks && blocked.of(0) === -Infinity;
 }
 
 /** Returns the number of a point that is opened first: that of the open key, or the one with the largest size. */
@@ -202,8 +215,10 @@ export function sentenceOf(reading: Reading): Sentence {
   return { key: `zoom.about.${kind}`, values: values[kind], section };
 }
 
-function weightSentence({ keys, key, keySide, steps, weight: { steps: stages } }: Reading): Sentence {
-  const { word, weight } = keys[key];
+function weightSentence(reading: Reading): Sentence {
+  const { keys, key, keySide, steps, unmasked, isMask } = reading;
+  const { steps: stages } = reading.weight;
+  const { word, weight, isAllowed } = keys[key];
   const [own, share] = [{ word, side: keySide }, probabilityWords(weight)];
   const sum = keys.reduce((total, one) => total + one.weight, 0).toFixed(3);
   const scored = keys.filter(
@@ -214,10 +229,21 @@ function weightSentence({ keys, key, keySide, steps, weight: { steps: stages } }
   if (steps.softmax.over === "query") return say("columns", own, share, sum);
   const isLate = steps.lateMask.masks && keys.some(({ isAllowed }) => !isAllowed);
   if (isLate) return say("late", scored, own, share, sum);
+  const isWhole = keys.every((one) => one.isAllowed);
+  if (isMask && isAllowed && (unmasked || isWhole)) {
+    const kind = isWhole ? ".none" : hidesLater(reading) ? "" : ".some";
+    const asked = { word: reading.query, side: reading.querySide };
+    return { ...say(`mask${kind}`, asked, scored, keys.length), section: "3.2.3" };
+  }
   if (scored === 1 && weight > 0) return say("single", own, share);
-  return keys[key].isAllowed || weight > 0
+  return isAllowed || weight > 0
     ? say("weights", scored, own, share)
     : { ...say("masked", own), section: "3.2.3" };
+}
+
+/** Returns whether the mask hides from a decoder's row what comes after it, and nothing else. */
+export function hidesLater({ family, keys, row }: Reading) {
+  return family.id === "decoder" && keys.every(({ isAllowed }, at) => isAllowed === at <= row);
 }
 
 /** Returns the words on which more than half of the row rests, and their share; null if it does not. */

@@ -3,7 +3,7 @@ import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts"
 import { button } from "../dom.ts";
 import { STEPS } from "../../engine/forward.ts";
 import { attentionPanel, chooseHead } from "./attention_panel.ts";
-import { leadOf, readAttention, restingPlaces, sentenceOf } from "./attention_reading.ts";
+import { hidesLater, leadOf, readAttention, restingPlaces, sentenceOf } from "./attention_reading.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
 import { probabilityWords } from "./words.ts";
 import { partOf, weightsPanel } from "./weights_panel.ts";
@@ -104,10 +104,16 @@ async function weightsOf(app: App, reading: Reading): Promise<Weights<Kind> | nu
 }
 
 function remarksOn(app: App, reading: Reading): Child[] {
-  const { box, notes, open, widest, keys } = reading;
+  const { box, notes, open, widest, keys, unmasked } = reading;
   const resting = restingPlaces(keys, app.labels(`${box}.weights`).columns ?? []);
+  const said = [...new Set([...notes, ...open.made.notes])];
+  if (unmasked && sentenceOf(reading).key.startsWith("zoom.about.mask")) {
+    const share = keys.reduce((sum, { isAllowed }, at) => sum + (isAllowed ? 0 : unmasked[at]), 0);
+    const why = hidesLater(reading) && app.t("zoom.mask.why");
+    return [...said, why, app.t("zoom.mask.without", probabilityWords(share))];
+  }
   return [
-    ...new Set([...notes, ...open.made.notes]),
+    ...said,
     resting && app.t("zoom.resting", resting.share.toFixed(2), resting.words.join(app.t("word.comma"))),
     widest !== null &&
       reading.weight.steps.length > 0 && // without steps, no softmax made the row
@@ -121,8 +127,13 @@ function remarksOn(app: App, reading: Reading): Child[] {
  * number of terms that are listed.
  */
 function receipt(app: App, reading: Reading, most: number): Child {
-  const { open, score } = reading;
+  const { open, score, keys, unmasked, isMask } = reading;
   const { made, kind } = open;
+  if (isMask && unmasked) {
+    const parts = keys.map(({ word: label, weight: left }, at) => ({ label, left, value: unmasked[at] }));
+    const names = ["numbers.word", "zoom.masked", "zoom.unmasked"].map((key): Heading => [app.t(key)]);
+    return receiptTable(app, parts, names, [], most);
+  }
   if (kind === "scores" || !open.isChosen) {
     const names = ["numbers.query", "numbers.key", "zoom.product"].map((key) => app.t(key));
     const headings = names.map((name, at): Heading => [name, [ASKED, KEYED, ""][at]]);

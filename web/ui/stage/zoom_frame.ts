@@ -97,8 +97,9 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     zoom.ariaLabel = made.name;
     explain(app, made, about, sentence, MOST_TERMS);
     const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
+    const terms = about.querySelectorAll(".gfz-receipt tbody tr").length;
     // − 1 for the line "the others"
-    if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, MOST_TERMS - over - 1));
+    if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, terms - over - 1));
     drawPanel(made);
     if (made.place !== shown) showRow(room);
     shown = made.place;
