@@ -232,7 +232,7 @@ def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
         alike = (one for one in named if abs(point.quality - one.quality) < least)
         near = sum(0.5 < _speed(point) / _speed(one) < 2 for one in alike)
         named.append(point)
-        where = (4, 4 - 12 * near)  # moved below names that would cover it
+        where = (4, 4 - 12 * near)  # a name is moved down if other names are near
         axis.annotate(point.name, (_speed(point), point.quality), where, textcoords="offset points", fontsize=8)
     for point in (point for point in points if point not in timed):
         axis.axhline(point.quality, color=THEIRS, linewidth=1, linestyle=":")

@@ -296,8 +296,8 @@ def test_an_experiment_at_reduced_size_supports_the_chapters_conclusion(tmp_path
             assert hidden[word]["encoder"]["pronoun"] >= 88
             assert hidden[word]["everywhere"][word] <= 50
             assert hidden[word]["everywhere"][others] >= 88
-        # If the adjective is hidden, the two sentences of a pair are equal, and each model prefers one of the nouns:
-        # about half are right.
+        # If the adjective is hidden, the two sentences of a pair are equal, and each model prefers one of the nouns,
+        # which is right in about half of the pairs.
         assert 38 <= hidden["adjective"]["everywhere"]["pronoun"] <= 62
         for word in ("verb", "it", "none"):
             assert all(found["pronoun"] >= 88 for found in hidden[word].values())

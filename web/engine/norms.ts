@@ -41,8 +41,8 @@ export function layerNorm(x: Tensor, gamma: Tensor, beta: Tensor, deviation: Dev
 }
 
 /**
- * Carries a direction back through a norm: returns the gradient, with respect to the norm's input, of its output along
- * the direction, with mean and deviation of the row held fixed. `gain` is null if the norm has no learned weights.
+ * Carries a direction back through a norm: returns the direction in its input that has the same effect as `direction` in
+ * its output. Mean and deviation of the row are held fixed. `gain` is null if the norm has no learned weights.
  * `stream`: the row that the norm reads.
  */
 export function throughNorm(

@@ -41,7 +41,7 @@ export function digitsText(value: number) {
   return fixedText(value, decimalsOf([value]));
 }
 
-/** Returns a probability as a percentage with two decimals, or with one digit if it is smaller. */
+/** Returns a probability as a percentage with two decimals; tiny percentages are in exponential notation. */
 export function percentText(probability: number) {
   return `${numberText(100 * probability, 2)} %`;
 }

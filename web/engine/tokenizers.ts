@@ -419,7 +419,8 @@ function indexOfBest(scores: number[]) {
 }
 
 /**
- * Returns the pieces with unknown characters spelled as bytes. Without byte fallback, adjacent ones become one <unk>.
+ * Returns the pieces with unknown characters spelled as bytes. Without byte fallback, adjacent unknown
+ * characters become one <unk>.
  */
 function spelledPieces({ byteIds }: PieceModel, pieces: Piece[]) {
   const spelled: Piece[] = [];

@@ -109,7 +109,7 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
         configuration = replace(configuration, training=training)
-    model_config(configuration, 8, 8)  # rejects model sizes that are wrong for any vocabulary before the corpus is read
+    model_config(configuration, 8, 8)  # rejects sizes that no vocabulary could make valid, before the corpus is read
     return configuration
 
 

@@ -49,7 +49,7 @@ _FORMER = {
     *(name for names in _ONCE.values() for name in names),
     *_TOKENS,
     *_FLAGS,
-    "with_relative_position",  # the layers also reveal this
+    "with_relative_position",  # redundant: the weights of the layers show it
     "layernorm_embedding",
 }
 """Attributes of the whole model, which no part of it reads today."""
