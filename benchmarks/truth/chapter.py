@@ -72,6 +72,20 @@ def both_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
     return both(seen, values) or ("" if is_pair else "the sentence is not in the pair")
 
 
+def asked(check: Check) -> Check:
+    """Return a check of a text about the model's own word, which is true only where this word still follows."""
+    return lambda seen, values: check(seen, values) or ("" if begins_alike(seen) else "it begins differently")
+
+
+def other_beginning(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check that the output begins differently, and which words the bar compares if they are named."""
+    return first(
+        "" if not begins_alike(seen) else "it begins as before",
+        both(seen, values) if values else "",
+        expected("number of the word", values["2"], str(opening(seen)["row"] + 1)) if values else "",
+    )
+
+
 def head(heads: int, trails: bool | None = None) -> Check:
     """Return a check of the deciding head, of what it reads, and of how many heads are turned together."""
 
@@ -272,10 +286,12 @@ def always(*_: object) -> str:
 
 
 CHECKS: dict[str, Check] = {
-    "beam.scene.who": differing,
-    "beam.scene.why": word,
-    "beam.scene.lead.pair": both_of_pair,
-    "beam.scene.lead": both,
+    "beam.scene.who": asked(differing),
+    "beam.scene.why": asked(word),
+    "beam.scene.other": other_beginning,
+    "beam.scene.lead.pair": asked(both_of_pair),
+    "beam.scene.lead": asked(both),
+    "beam.scene.lead.other": other_beginning,
     "beam.scene.looks": head(1),
     "beam.scene.looks.two": head(2, trails=False),
     "beam.scene.looks.trails": head(2, trails=True),

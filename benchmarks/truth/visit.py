@@ -74,8 +74,8 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "direct": ("why.direct.about",),
     },
     "chapter": {
-        "title": ("beam.scene.who", "beam.scene.why"),
-        "lead": ("beam.scene.lead", "beam.scene.lead.pair"),
+        "title": ("beam.scene.who", "beam.scene.why", "beam.scene.other"),
+        "lead": ("beam.scene.lead", "beam.scene.lead.pair", "beam.scene.lead.other"),
         "labels": ("beam.scene.read", "beam.scene.written"),
         "said": ("beam.scene.",),
         "chips": ("beam.scene.look", "beam.scene.hint"),

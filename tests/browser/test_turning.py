@@ -287,6 +287,56 @@ def test_a_click_on_a_word_turns_the_look_to_it(explore, turnable):
     assert shown(page) == pytest.approx([turn["word"], turn["rival"]], abs=1e-4)
 
 
+def test_a_click_on_the_written_word_turns_the_look_and_the_next_lets_it_go(explore, turnable):
+    page = opened(explore, turnable)
+    turn, before = opening(page)["turn"], pill(page)
+    page.locator(".gf-ray-pill").click()
+    until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
+    rest(page)
+    assert shown(page) == pytest.approx([turn["word"], turn["rival"]], abs=1e-4)
+    assert pill(page) != before
+    page.locator(".gf-ray-pill").click()
+    until(page, "Object.keys(glassformer.app.changes.overrides).length === 0")
+    rest(page)
+    assert pill(page) == before
+
+
+def test_the_outline_carries_what_the_reader_has_turned(explore, turnable):
+    page = opened(explore, turnable)
+    turn = opening(page)["turn"]
+    carried = page.locator(".gfs-outline-lead + p")
+    page.locator(f"[data-place='{turn['to']}']").click()
+    until(page, "Object.keys(glassformer.app.changes.overrides).length === 1")
+    rest(page)
+    page.get_by_role("button", name="See the whole figure").click()
+    said = carried.inner_text()
+    assert f"by hand: “{page.evaluate('glassformer.app.result.current.targetTokens')[opening(page)['row']]}”" in said
+    old, new = (
+        page.evaluate(f"glassformer.app.result.{one}.outputTokens.filter((token) => token !== '<eos>')")
+        for one in ("reference", "current")
+    )
+    gone = carried.locator("s").all_inner_texts()
+    assert gone == [word for word, now in zip(old, new, strict=True) if word != now]
+    words = carried.evaluate("(one) => [...one.querySelectorAll('s')].map((old) => old.remove()) && one.innerText")
+    assert words.partition("It now writes: ")[2].split() == new
+    page.evaluate("glassformer.reset()")
+    until(page, "!document.querySelector('.gfs-outline-lead + p').innerText")
+
+
+def test_the_title_asks_about_no_word_that_is_not_on_the_screen(explore, make_translator):
+    page = opened(explore, make_translator(seed=13, extra_length=3))
+    turn, [word, rival] = (opening(page)["turn"], page.locator(".gf-ray-lead strong").all_inner_texts())
+    title = page.locator(".gf-ray h2")
+    assert title.inner_text() == f"Why “{word}”?"
+    page.locator(f"[data-place='{turn['to']}']").click(position={"x": 3, "y": 3})
+    page.locator(".gf-ray-said", has_text="one that begins differently").wait_for()
+    assert title.inner_text() == "Another translation"
+    lead = page.locator(".gf-ray-lead").inner_text()
+    assert lead.endswith(f"still compares “{word}” and “{rival}” for word {opening(page)['row'] + 1}.")
+    page.get_by_role("button", name="Let go").click()
+    until(page, f"document.querySelector('.gf-ray h2').innerText === 'Why “{word}”?'")
+
+
 def test_another_sentence_asks_about_its_closest_word(explore, turnable):
     page = opened(explore, turnable)
     assert page.get_by_role("heading").first.inner_text() == f"Why “{pill(page)}”?"
@@ -327,6 +377,7 @@ def test_a_recording_shows_the_beam_but_does_not_turn_it(explore, turnable):
     page = opened(explore, turnable, data=recorded_payload)
     assert page.locator(".gf-ray-dot").count() == 0
     assert page.locator(".gf-ray-path").count() == 1
+    assert page.locator(".gf-ray-pill").get_attribute("title") is None
     assert "is a recording" in page.locator(".gf-ray-said").inner_text()
     assert page.get_by_role("button", name="See the whole figure").is_visible()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 364_500
+LARGEST = 365_000
 LARGEST_STYLES = 53_200
 WEB = Path(__file__).parents[3] / "web"
 

@@ -237,6 +237,10 @@ class BeamScene {
     return largestAt(margins, 1, (place) => place !== looks[0].peak)[0];
   }
 
+  async #demonstrate() {
+    await this.#turnTo(await this.#aim(), PLAY);
+  }
+
   #key(event: KeyboardEvent) {
     const { translated } = this.#subject as Subject;
     const last = translated.sourceTokens.length - 1;
@@ -292,7 +296,7 @@ class BeamScene {
     this.#kept = null;
     this.element.toggleAttribute("data-empty", !subject);
     if (!subject) {
-      this.#said.textContent = this.#app.t("beam.scene.unknown");
+      refill(this.#said, this.#say("unknown"));
       return this.#drawButtons();
     }
     if (this.#held === null) {
@@ -304,30 +308,18 @@ class BeamScene {
   }
 
   /** Draws the parts that stay while the look is turned. */
-  #fill({ translated, opening, word, rival, other, looks, pale }: Subject) {
+  #fill({ translated, opening, other, looks, pale }: Subject) {
     const app = this.#app;
     const { outputTokens } = translated;
     const languages = languageNames(app);
-    const [mine, its] = this.#words([word, rival]);
-    const differing = other && differingWord(app.state.sentence, other);
-    const isStory = other !== "" && app.payload.story.pair.includes(app.state.sentence);
-    refill(
-      this.#title,
-      isStory
-        ? phrase(app.t("beam.scene.who"), element("em", { class: "gfs-source" }, differing))
-        : phrase(app.t("beam.scene.why"), targetWord(mine)),
-    );
-    refill(
-      this.#lead,
-      phrase(app.t(isStory ? "beam.scene.lead.pair" : "beam.scene.lead"), targetWord(mine), targetWord(its)),
-    );
+    const differing = differingOf(app, other);
     refill(
       this.#field,
       this.#svg,
-      element("p", { class: "gf-ray-label" }, app.t("beam.scene.read", capital(languages.source))),
+      element("p", { class: "gf-ray-label" }, this.#say("read", capital(languages.source))),
       this.#source,
       element("div", { class: "gf-ray-room" }),
-      element("p", { class: "gf-ray-label" }, app.t("beam.scene.written", capital(languages.target))),
+      element("p", { class: "gf-ray-label" }, this.#say("written", capital(languages.target))),
       this.#target,
       this.#chips,
       this.#canTurn && this.#dot,
@@ -356,6 +348,23 @@ class BeamScene {
     refill(this.#map, mapOf(app, looks, pale));
   }
 
+  /** Asks about the scene's words; of a translation that begins differently, says which words the bar compares. */
+  #ask({ opening, word, rival, other, own }: Subject) {
+    const app = this.#app;
+    const [mine, its] = this.#words([word, rival]).map(targetWord);
+    const isPair = other !== "" && app.payload.story.pair.includes(app.state.sentence);
+    const [title, lead] = hasOtherBeginning(own, this.#written, opening)
+      ? ["other", ".other"]
+      : isPair
+        ? ["who", ".pair"]
+        : ["why", ""];
+    const about = isPair
+      ? element("em", { class: "gfs-source" }, differingOf(app, other))
+      : mine.cloneNode(true);
+    refill(this.#title, this.#say(title, about));
+    refill(this.#lead, this.#say(`lead${lead}`, mine, its, opening.row + 1));
+  }
+
   /** Draws all that changes while the look is turned. */
   #draw() {
     const subject = this.#subject;
@@ -364,6 +373,7 @@ class BeamScene {
     refill(this.#target, this.#output(subject));
     this.#drawLook();
     this.#drawTug(subject);
+    this.#ask(subject);
     this.#tell(subject);
   }
 
@@ -393,6 +403,12 @@ class BeamScene {
     return this.#app.engine.tokens("target", ids).map((token) => this.#name(token));
   }
 
+  /** Returns a text of the scene with elements in the places of {0}, {1} … */
+  #say(key: string, ...parts: Child[]): Child[] {
+    const text = this.#app.t(`beam.scene.${key}`);
+    return text.split(/\{(\d)\}/).map((part, at) => (at % 2 ? parts[Number(part)] : part));
+  }
+
   #name(token: string) {
     return tokenName(token, this.#app.t);
   }
@@ -400,12 +416,21 @@ class BeamScene {
   /** Returns the written words; where they differ from the model's own, the old ones are struck. */
   #output({ opening: { row }, own }: Subject): Child[] {
     const [before, now] = this.#texts(own);
-    return compared(before, now).map(({ text, old, place }) => {
-      const struck = old.map((one) => [element("s", {}, this.#name(one)), " "]);
-      if (text === null) return [" ", struck];
-      const className = place === row ? "gf-ray-pill" : place > row ? "gf-ray-later" : "";
-      return [gap(now, place), struck, element("span", { className }, this.#name(text))];
-    });
+    return comparedWords(this.#app, before, now, (text, place) =>
+      place === row
+        ? this.#pill(text)
+        : element("span", { class: place > row && "gf-ray-later" }, this.#name(text)),
+    );
+  }
+
+  /** Returns the scene's word; a click turns the look to where the rival gains most, or lets it go. */
+  #pill(text: string) {
+    const { t } = this.#app;
+    const [key, onclick] = this.#isTurned
+      ? ["letgo", () => this.#app.attempt(() => this.#letGo())]
+      : ["act", () => this.#app.attempt(() => this.#demonstrate())];
+    const way = this.#canTurn && { onclick, title: t(`beam.scene.${key}`) };
+    return element("span", { class: "gf-ray-pill", ...way }, this.#name(text));
   }
 
   /** Returns the model's own words, and those that it writes now, without <eos>. */
@@ -484,11 +509,7 @@ class BeamScene {
       chip(texts.join(" · "), middle(dot, end, 0.55), "gf-ray-on"),
       this.#canTurn &&
         !this.#isTurned &&
-        chip(
-          this.#app.t("beam.scene.hint"),
-          { x: dot.x, y: dot.y + 8 },
-          `gf-ray-hint${hasRoom ? "" : " gf-ray-before"}`,
-        ),
+        chip(this.#say("hint"), { x: dot.x, y: dot.y + 8 }, `gf-ray-hint${hasRoom ? "" : " gf-ray-before"}`),
       isPaleKnown &&
         paleFrom &&
         pale &&
@@ -537,7 +558,7 @@ class BeamScene {
     bar.style.setProperty("--its", String(its));
     const top = this.#top();
     bar.toggleAttribute("data-lost", top === rival);
-    const others = this.#app.t("beam.scene.others", probabilityWords(Math.max(0, 1 - mine - its)));
+    const others = this.#say("others", probabilityWords(Math.max(0, 1 - mine - its)));
     refill(
       this.#tug,
       side(first, mine, top === word),
@@ -565,8 +586,8 @@ class BeamScene {
       const margin = logProbs[word] - logProbs[rival];
       const times = timesText(margin, ...[word, rival].map((id) => Math.exp(logProbs[id])));
       said.push(
-        phrase(
-          app.t(`beam.scene.looks${several && trails ? ".trails" : several}`),
+        this.#say(
+          `looks${several && trails ? ".trails" : several}`,
           sourceWord(this.#name(translated.sourceTokens[place])),
           probabilityWords(looks[0].weights[place]),
           layerOf(looks[0]),
@@ -575,13 +596,13 @@ class BeamScene {
           targetWord(its),
         ),
         space,
-        margin > 0 && phrase(app.t("beam.scene.so"), targetWord(mine), targetWord(its), times),
+        margin > 0 && this.#say("so", targetWord(mine), targetWord(its), times),
         space,
         !app.changed &&
           pale?.isFirst && [
             // measured without changes
-            phrase(
-              app.t("beam.scene.first"),
+            this.#say(
+              "first",
               layerOf(pale),
               pale.head,
               sourceWord(this.#name(translated.sourceTokens[pale.peak])),
@@ -590,17 +611,17 @@ class BeamScene {
             ),
             space,
           ],
-        element("strong", {}, this.#canTurn ? this.#invitation(subject) : app.t("beam.scene.fixed")),
+        element("strong", {}, this.#canTurn ? this.#invitation(subject) : this.#say("fixed")),
       );
     } else {
       const old = own.ids?.[opening.row] ?? word;
       const now = this.#held === null ? (ids?.[opening.row] ?? top) : top;
       const [oldWord, nowWord, topWord] = this.#words([old, now, top]).map(targetWord);
-      const begins = this.#held === null && beginningOf(own, opening) !== beginningOf(this.#written, opening);
+      const begins = this.#held === null && hasOtherBeginning(own, this.#written, opening);
       const key = begins ? "begins" : now === old ? "stays" : "writes";
       said.push(
-        phrase(
-          app.t(`beam.scene.${key}${several}`),
+        this.#say(
+          `${key}${several}`,
           this.#looked(translated),
           begins ? opening.row + 1 : nowWord,
           probability(now),
@@ -608,7 +629,7 @@ class BeamScene {
         ),
         !begins && now !== old && ids && [space, this.#followed(subject)],
         !begins && now !== top
-          ? [space, phrase(app.t("beam.scene.search"), topWord, probability(top))]
+          ? [space, this.#say("search", topWord, probability(top))]
           : this.#held === null && this.#differs(subject),
       );
     }
@@ -624,31 +645,31 @@ class BeamScene {
     const word = (place: number) => sourceWord(this.#name(sourceTokens[place]));
     if (low === high) return ["“", word(low), "”"];
     const shares = [1 - at + low, at - low].map(probabilityWords);
-    return phrase(this.#app.t("beam.scene.both"), word(low), shares[0], word(high), shares[1]);
+    return this.#say("both", word(low), shares[0], word(high), shares[1]);
   }
 
   /** Says which words after the row change with it. */
-  #followed({ opening: { row }, own }: Subject) {
+  #followed({ opening: { row }, own }: Subject): Child {
     const tails = this.#texts(own).map((texts) => texts.slice(row + 1).map((token) => this.#name(token)));
     const [before, now] = tails;
-    if (before.length !== now.length) return this.#app.t("beam.scene.change");
+    if (before.length !== now.length) return this.#say("change");
     const pairs = now.flatMap((text, at) => (text === before[at] ? [] : [`“${before[at]}” → “${text}”`]));
-    if (pairs.length === 0) return this.#app.t("beam.scene.alone");
-    return this.#app.t("beam.scene.follow", pairs.slice(0, 3).join(", ") + (pairs.length > 3 ? ", …" : ""));
+    if (pairs.length === 0) return this.#say("alone");
+    return this.#say("follow", pairs.slice(0, 3).join(", ") + (pairs.length > 3 ? ", …" : ""));
   }
 
   #invitation({ opening, translated }: Subject) {
     const place = opening.turn?.to;
     return place === undefined
-      ? this.#app.t("beam.scene.drag.any")
-      : phrase(this.#app.t("beam.scene.drag"), sourceWord(this.#name(translated.sourceTokens[place])));
+      ? this.#say("drag.any")
+      : this.#say("drag", sourceWord(this.#name(translated.sourceTokens[place])));
   }
 
   /** Returns a remark if the page's own search writes something else than was written under the hand. */
   #differs({ rested, hand }: Subject): Child {
     const { ids, position } = this.#greedy ?? {};
     if (!ids || position !== hand.position || String(ids) === String(rested.ids)) return null;
-    return [" ", this.#app.t("beam.scene.differs", this.#app.engine.decode(ids))];
+    return [" ", this.#say("differs", this.#app.engine.decode(ids))];
   }
 
   /** Shows a button that demonstrates the drag until the reader has dragged the dot, then a button that leads on. */
@@ -661,13 +682,11 @@ class BeamScene {
     if (this.#buttons.dataset.key === key) return; // unchanged buttons keep the focus
     this.#buttons.dataset.key = key;
     const act = (label: string, action: () => unknown, main = true) =>
-      pill(app.t(label), () => app.attempt(action), main);
+      pill(this.#say(label), () => app.attempt(action), main);
     refill(
       this.#buttons,
-      !isFree && act("beam.scene.letgo", () => this.#letGo(), false),
-      isDone
-        ? act("beam.scene.onward", () => this.#leave())
-        : act("beam.scene.act", async () => this.#turnTo(await this.#aim(), PLAY)),
+      !isFree && act("letgo", () => this.#letGo(), false),
+      isDone ? act("onward", () => this.#leave()) : act("act", () => this.#demonstrate()),
     );
   }
 
@@ -742,13 +761,13 @@ function otherOf({ payload, state }: App, { row, rival }: Opening, word: number)
 
 // Texts
 
-/** Returns the words before the scene's word, as one text. */
-const beginningOf = ({ ids }: Written, { row }: Opening) => String(ids?.slice(0, row));
-
-/** Returns a text with elements in the places of {0}, {1} … */
-function phrase(text: string, ...parts: Child[]): Child[] {
-  return text.split(/\{(\d)\}/).map((part, at) => (at % 2 ? parts[Number(part)] : part));
+/** Returns whether two outputs differ before the scene's word. */
+function hasOtherBeginning(one: Written, other: Written, { row }: Opening) {
+  return String(one.ids?.slice(0, row)) !== String(other.ids?.slice(0, row));
 }
+
+/** Returns the word in which the sentence differs from the other one of its pair; "" if it has none. */
+const differingOf = ({ state }: App, other: string) => other && differingWord(state.sentence, other);
 
 /** Returns a name as it begins a sentence. */
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -789,6 +808,19 @@ export function compared(
   return [...kept.slice(0, start), { text: null, old: gone, place: start }, ...kept.slice(start)];
 }
 
+/** Returns the words of an output, drawn by `draw`, among which the old words that it replaces are struck. */
+export function comparedWords(
+  { t }: App,
+  before: string[],
+  now: string[],
+  draw: (text: string, place: number) => Child,
+): Child[] {
+  return compared(before, now).map(({ text, old, place }) => {
+    const struck = old.map((one) => [element("s", {}, tokenName(one, t)), " "]);
+    return text === null ? [" ", struck] : [gap(now, place), struck, draw(text, place)];
+  });
+}
+
 // The picture
 
 /** Returns the path of a beam, which leaves a word downwards and arrives from above. */
@@ -808,7 +840,7 @@ function middle(from: Spot, to: Spot, t: number): Spot {
   };
 }
 
-function chip(text: string, { x, y }: Spot, className: string) {
+function chip(text: Child, { x, y }: Spot, className: string) {
   const made = element("span", { class: `gf-ray-chip ${className}` }, text);
   made.style.cssText = `left:${x}px;top:${y}px`;
   return made;

@@ -441,6 +441,21 @@ export function ribbonHeight(geometry: Geometry, source: number, count: number) 
   );
 }
 
+/** Returns the path of an upright and level line through these points, with rounded corners. */
+export function rounded(radius: number, ...points: [x: number, y: number][]) {
+  const beside = ([x, y]: number[], [toX, toY]: number[]) => [
+    x + radius * Math.sign(toX - x),
+    y + radius * Math.sign(toY - y),
+  ];
+  return points
+    .map((point, at) => {
+      const [before, after] = [points[at - 1], points[at + 1]];
+      if (!before) return `M${point}`;
+      return after ? `L${beside(point, before)}Q${point} ${beside(point, after)}` : `L${point}`;
+    })
+    .join("");
+}
+
 /**
  * Returns the path of a ribbon, from the encoder's last vector of a word to the left edge of the cross-attention box.
  */
@@ -451,17 +466,14 @@ export function ribbonPath(geometry: Geometry, source: number, count: number) {
   const [y, to] = [ribbonHeight(geometry, source, count), decoder.x[0]];
   const rank = rankOf(geometry, source, count);
   if (geometry.narrow) {
-    const [bus, climb, r] = [
-      start - 4 - (rank + 1) * (56 / Math.max(count, 8)),
-      36 - (count - rank) * Math.min(2.2, 28 / count),
-      5,
-    ];
-    return `M${x} ${start}V${bus + r}Q${x} ${bus} ${x - r} ${bus}H${climb + r}Q${climb} ${bus} ${climb} ${bus - r}V${y + r}Q${climb} ${y} ${climb + r} ${y}H${to}`;
+    const bus = start - 4 - (rank + 1) * (56 / Math.max(count, 8));
+    const climb = 36 - (count - rank) * Math.min(2.2, 28 / count);
+    return rounded(5, [x, start], [x, bus], [climb, bus], [climb, y], [to, y]);
   }
   const span = Math.min(80, 8 * count);
   const bus = start - 8 - span + (rank * span) / Math.max(count - 1, 1);
-  const [r, turn] = [10, Math.max(encoder.x[1] - 16, x + 10)];
-  return `M${x} ${start}V${bus + r}Q${x} ${bus} ${x + r} ${bus}H${turn}C${encoder.x[1] + 24} ${bus} ${to - 34} ${y} ${to} ${y}`;
+  const turn = Math.max(encoder.x[1] - 16, x + 10);
+  return `${rounded(10, [x, start], [x, bus], [turn, bus])}C${encoder.x[1] + 24} ${bus} ${to - 34} ${y} ${to} ${y}`;
 }
 
 /** Returns the top edge of a stack's boxes and layers. */

@@ -1,6 +1,6 @@
 // The background of the figure: the cards of the layers, the boxes and their names, and the residual connections.
 import { drawing } from "../figure.ts";
-import { boxOf, memoryTop, middle, topOf } from "./geometry.ts";
+import { boxOf, memoryTop, middle, rounded, topOf } from "./geometry.ts";
 import { HUES, lines, path, rectangle, text } from "./pen.ts";
 
 import type { Box, Span, StackPlace } from "./geometry.ts";
@@ -176,9 +176,7 @@ function loop(
   const start = side < 0 ? x[0] : x[1];
   const [end, r] = [start + side * (narrow ? 6 : 13), narrow ? 3 : 5];
   const colour = lit ? `var(${HUES[place.stack]})` : "var(--loop)";
-  const way =
-    `M${start} ${from}H${end - side * r}Q${end} ${from} ${end} ${from - r}V${to + r}` +
-    `Q${end} ${to} ${end - side * r} ${to}H${start + side * 2}`;
+  const way = rounded(r, [start, from], [end, from], [end, to], [start + side * 2, to]);
   const arrow = `M${start + side * 6} ${to - 3.5}L${start + side} ${to}L${start + side * 6} ${to + 3.5}`;
   const width = lit ? 1.75 : 1.25;
   return [

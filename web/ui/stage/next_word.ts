@@ -1,6 +1,6 @@
 // The next word: its logit among those of all words, its probability, and what the model would write at each box.
 import { drawing } from "../figure.ts";
-import { boxOf, middle } from "./geometry.ts";
+import { boxOf, middle, rounded } from "./geometry.ts";
 import { path, rectangle, text } from "./pen.ts";
 import { largestOfParts } from "./words_reading.ts";
 import { probabilityWords, tokenName } from "./words.ts";
@@ -79,7 +79,7 @@ export function drawSoftmax(pen: Pen) {
     if (lead < x - 60)
       made.push(
         path(
-          `M${lead} ${linear[0] + 5}V${first + 6}Q${lead} ${first} ${lead + 6} ${first}H${x - 16 - measure(shown[0].name, 14, 650)}`,
+          rounded(6, [lead, linear[0] + 5], [lead, first], [x - 16 - measure(shown[0].name, 14, 650), first]),
           "var(--tgt)",
           1,
         ),

@@ -1,9 +1,11 @@
 // The outline: Figure 1 as the paper draws it, with names inside the boxes. Its button expands the boxes into the
 // stage.
+import { inForce } from "../changes/new_sentence.ts";
 import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
 import { along } from "./flight.ts";
-import { NARROW, middle, planeOf, splitOf } from "./geometry.ts";
+import { comparedWords } from "./beam_scene.ts";
+import { middle, NARROW, planeOf, rounded, splitOf } from "./geometry.ts";
 import { createStrip, goOn } from "./chapter_view.ts";
 import { wantsStillness } from "./glide.ts";
 import { languageNames } from "./languages.ts";
@@ -91,6 +93,7 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
 export function createOutline(app: App) {
   const title = element("h2");
   const lead = element("p", { class: "gfs-outline-lead" });
+  const changes = element("p", { class: "gfs-outline-lead" });
   let isWritten = false;
   let plan: OutlinePlan;
   const act = pill("", () => (isWritten ? goOn(app, 1) : write()), true);
@@ -102,7 +105,7 @@ export function createOutline(app: App) {
     element("p", { class: "gfs-name gfs-outline-name" }, "glassformer"),
     picture,
     element("div", { class: "gfs-outline-act" }, act),
-    element("div", { class: "gfs-outline-said" }, title, lead),
+    element("div", { class: "gfs-outline-said" }, title, lead, changes),
     strip,
   );
   const made = element("section", { class: "gf-stage-root gfs-outline" }, plane);
@@ -135,6 +138,7 @@ export function createOutline(app: App) {
     const names = languageNames(app);
     title.textContent = app.t("outline.title");
     lead.textContent = app.t("outline.lead", names.source, names.target);
+    refill(changes, app.changed && [inForce(app), " ", app.t("outline.changed"), " ", newWords(app)]);
     act.textContent = isWritten ? `${app.t("chapter.2")} →` : app.t("outline.act");
     refill(picture, pictureOf(app, plan, isWritten));
   }
@@ -146,6 +150,15 @@ export function createOutline(app: App) {
   });
   window.addEventListener("resize", draw, { signal: app.signal });
   return made;
+}
+
+/** Returns the words that the model writes under the reader's changes, with those that it wrote before. */
+function newWords(app: App) {
+  const { reference, current } = app.result;
+  const [before, now] = [reference, current].map(({ outputTokens }) =>
+    outputTokens.filter((token) => token !== "<eos>"),
+  );
+  return comparedWords(app, before, now, (text) => tokenName(text, app.t));
 }
 
 function pictureOf(app: App, plan: OutlinePlan, isWritten: boolean) {
@@ -227,6 +240,9 @@ function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean)
   );
 }
 
+/** Returns the path of an arrow's head that points up. */
+const tip = (x: number, y: number) => `M${x - 4} ${y + 6}L${x} ${y}L${x + 4} ${y + 6}`;
+
 /** Draws the arrows of a stack: from box to box, three into each attention, and one around each sub-layer. */
 function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   const own = boxes.filter((box) => box.stack === stack);
@@ -235,23 +251,19 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
   const edge = x[stack][way < 0 ? 0 : 1];
   const out = edge + way * (narrow ? 8 : 15);
   const line = (d: string) => path(d, "var(--loop)", 1.5);
-  const head = (at: number, y: number) => line(`M${at - 4} ${y + 6}L${at} ${y}L${at + 4} ${y + 6}`);
   const made: Child[] = [];
   own.forEach((box, at) => {
     const below = own[at - 1];
     const from = below ? below.y[0] : box.y[1] + 28;
     const isAsked = box.id === "cross_attention" && below.id === "self_attention.add"; // drawn together with the memory
     if (from - box.y[1] > 8 && !isAsked)
-      made.push(line(`M${centre} ${from}V${box.y[1]}`), head(centre, box.y[1]));
+      made.push(line(`M${centre} ${from}V${box.y[1]}${tip(centre, box.y[1])}`));
     if (!box.id.endsWith("attention") && box.id !== "feed_forward") return;
     const start = own.find(({ id }) => id === `${box.id}.norm`) ?? box;
     const joint = isAsked ? from - 4 : start.y[1] + Math.min(22, (from - start.y[1]) * 0.6);
     const add = boxOf(own, stack, `${box.id}.add`);
-    const r = way * 8;
     made.push(
-      line(
-        `M${centre} ${joint}H${out - r}Q${out} ${joint} ${out} ${joint - 8}V${middle(add.y) + 8}Q${out} ${middle(add.y)} ${out - r} ${middle(add.y)}H${edge}`,
-      ),
+      line(rounded(8, [centre, joint], [out, joint], [out, middle(add.y)], [edge, middle(add.y)])),
       line(
         `M${edge + way * 6} ${middle(add.y) - 4}L${edge} ${middle(add.y)}L${edge + way * 6} ${middle(add.y) + 4}`,
       ),
@@ -260,15 +272,20 @@ function flowOf({ boxes, x, narrow }: OutlinePlan, stack: Stack) {
     const fork = box.y[1] + 13;
     made.push(
       line(
-        `M${centre - 46} ${box.y[1]}V${fork - 6}Q${centre - 46} ${fork} ${centre - 40} ${fork}H${centre + 40}Q${centre + 46} ${fork} ${centre + 46} ${fork - 6}V${box.y[1]}`,
+        rounded(
+          6,
+          [centre - 46, box.y[1]],
+          [centre - 46, fork],
+          [centre + 46, fork],
+          [centre + 46, box.y[1]],
+        ),
       ),
-      head(centre - 46, box.y[1]),
-      head(centre + 46, box.y[1]),
+      line(tip(centre - 46, box.y[1]) + tip(centre + 46, box.y[1])),
     );
   });
   const last = own[own.length - 1];
   if (stack === "decoder")
-    made.push(line(`M${centre} ${last.y[0]}V${last.y[0] - 34}`), head(centre, last.y[0] - 34));
+    made.push(line(`M${centre} ${last.y[0]}V${last.y[0] - 34}${tip(centre, last.y[0] - 34)}`));
   return made;
 }
 
@@ -284,22 +301,16 @@ function memoryOf({ boxes, x, card }: OutlinePlan) {
   const [under, asks] = [0.36, 0.62].map((share) =>
     Math.round(cross.y[1] + share * (self.y[0] - cross.y[1])),
   );
-  const r = 10;
-  const arrow = (at: number, colour: string) =>
-    path(`M${at - 4} ${cross.y[1] + 6}L${at} ${cross.y[1]}L${at + 4} ${cross.y[1] + 6}`, colour, 2);
+  const arrow = (at: number, colour: string) => path(tip(at, cross.y[1]), colour, 2);
   return [
     path(
-      `M${from} ${top.y[0]}V${up + r}Q${from} ${up} ${from + r} ${up}H${bus - r}Q${bus} ${up} ${bus} ${up + r}V${under - r}Q${bus} ${under} ${bus + r} ${under}H${to - r}Q${to} ${under} ${to} ${cross.y[1]}M${to - 46} ${under}V${cross.y[1]}`,
+      `${rounded(10, [from, top.y[0]], [from, up], [bus, up], [bus, under], [to, under], [to, cross.y[1]])}M${to - 46} ${under}V${cross.y[1]}`,
       "var(--src)",
       2.5,
     ),
     arrow(to, "var(--src)"),
     arrow(to - 46, "var(--src)"),
-    path(
-      `M${to} ${self.y[0]}V${asks + 6}Q${to} ${asks} ${to + 6} ${asks}H${to + 40}Q${to + 46} ${asks} ${to + 46} ${asks - 6}V${cross.y[1]}`,
-      "var(--tgt)",
-      2,
-    ),
+    path(rounded(6, [to, self.y[0]], [to, asks], [to + 46, asks], [to + 46, cross.y[1]]), "var(--tgt)", 2),
     arrow(to + 46, "var(--tgt)"),
   ];
 }

@@ -1,7 +1,7 @@
 // Opens a box in place: it grows from its own rectangle, and the rest of the figure shrinks to a map.
 import { element, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
-import { boxOf, middle, topOf } from "./geometry.ts";
+import { boxOf, middle, rounded, topOf } from "./geometry.ts";
 import { wantsStillness } from "./glide.ts";
 import { boxName, placeOfBox } from "./zoom_box.ts";
 import { createZoomFrame } from "./zoom_frame.ts";
@@ -81,7 +81,7 @@ function mapOf(app: App, { geometry, numbers }: Pen) {
     },
     boxes,
     line(
-      `M${source} ${encoder.words[1]}V${top - 40}Q${source} ${top - 56} ${source + 16} ${top - 56}H${encoder.x[1] + 8}C${encoder.x[1] + 46} ${top - 56} ${decoder.x[0] - 26} ${knot} ${decoder.x[0]} ${knot}H${x}`,
+      `${rounded(16, [source, encoder.words[1]], [source, top - 56], [encoder.x[1] + 8, top - 56])}C${encoder.x[1] + 46} ${top - 56} ${decoder.x[0] - 26} ${knot} ${decoder.x[0]} ${knot}H${x}`,
       "var(--src)",
     ),
     line(`M${x} ${decoder.words[1]}V${knot}M${x} ${knot}V${geometry.written[0]}`, "var(--tgt)"),
