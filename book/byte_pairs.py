@@ -24,8 +24,8 @@
 # Think of somebody who writes by hand, fast, and often. What occurs again and again gets a sign of its own: first *th*,
 # then *the*. Rare words are still spelled. *Byte-pair encoding* does that: start with letters, find the two neighbours
 # that occur together most often, and give this pair a sign. Then look again. A sign can become part of a larger sign, so
-# after some rounds frequent words are a single sign. The method was a compression of files (Gage 1994), whence the
-# *bytes*; Sennrich, Haddow and Birch (2016) used it for words.
+# after some rounds frequent words are a single sign. The method was invented to compress files, whose signs are *bytes*
+# (Gage 1994). Sennrich, Haddow and Birch (2016) used it for words.
 #
 # ## The mathematics
 #
@@ -90,11 +90,12 @@ def merged(pieces, pair):
 print(pairs_of(cuts, counts).most_common(4))
 
 # %% [markdown]
-# *e* and *s* occur together 9 times: 6 times in *newest* and 3 times in *widest*. So *es* is the first new token.
+# *e* and *s* occur together 9 times: 6 times in *newest* and 3 times in *widest*. So do *s* and *t*. *e s* comes first in
+# the text, so *es* is the first new token. In the next count it has *t* as its neighbour, 9 times.
 #
 # ### Ten merges
 #
-# Now ten times the same: count all pairs, merge the most frequent one, and count again.
+# Now do the same ten times: count all pairs, merge the most frequent one, and count again.
 
 # %%
 merges, table, frames = [], [], []
@@ -215,8 +216,8 @@ assert lengths[0] - lengths[100] > 2 * (lengths[100] - lengths[400])
 # ## The same from the library
 #
 # `kind = "bpe"` in a configuration trains this with the program sentencepiece. In our 16 words, many pairs are equally
-# frequent, and it does not break such a tie as we do. So its ten merges also begin with *es* and *est*, but later ones
-# differ:
+# frequent, and sentencepiece chooses among them by another rule. So its ten merges also begin with *es* and *est*, but
+# later ones differ:
 
 # %%
 lines = [" ".join(word.strip("▁") for word in counts for _ in range(counts[word]))]
@@ -261,8 +262,8 @@ assert 0 < len(others) < len(both) / 2
 # ### A letter that was never seen
 #
 # Our method starts with the letters of the text, so it has no token for any other character. GPT-2 and many models after
-# it start with the 256 *bytes* instead, and can then write every character. The price is paid by rare scripts: one
-# character can take three tokens, or four.
+# it start with the 256 *bytes* instead, and can then write every character. The price: only the English letters, digits
+# and signs are a single byte. Any other character is two to four bytes, and as many tokens, until merges join them.
 
 # %%
 for character in "eé猫🐈":

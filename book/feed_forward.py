@@ -133,7 +133,7 @@ activated
 # ### Contract
 #
 # Each unit has a *row* of $W_2$. The result is the sum of these rows, each multiplied by the loudness of its unit, plus
-# $b_2$:
+# $b_2$. The three silent units contribute 0 times their row, so five rows and $b_2$ are left:
 #
 # 1·(1, 0, 0, −1) + 3·(0, 1, 0, 0) + 1·(0, 0, 2, 1) + 3·(−1, 0, 1, 0) + 2·(0, 1, −1, 1) + (0, 0, 1, −1) = (−2, 5, 4, 1)
 
@@ -534,7 +534,7 @@ assert changed > 0
 # ## What goes wrong
 #
 # Three formulas went wrong in print ([errata](errata.py#three-formulas)). Each is off by one sign, one index or one
-# square, so the slip is easy to make and hard to see.
+# term, so the slip is easy to make and hard to see.
 #
 # **`= b_2` for `+ b_2`.** "max(0, x W_1 + b_1) W_2 = b_2" does not define an output; it makes a claim, and a false one.
 

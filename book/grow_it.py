@@ -21,15 +21,15 @@
 #
 # ## The intuition
 #
-# A model that guesses the next word is a bet. Before it has seen anything, it bets alike on all words. Each part lets it
-# see more: the word before, then all words before, then several things about them at once. If the new part helps, the
+# A model that predicts the next word places a bet on every word. Before it has seen anything, it bets equally on all of
+# them. Each part lets it see more: the word before, then all words before, then several things about them at once. If the new part helps, the
 # model is less surprised by what comes, and the loss falls. If the loss does not fall, you have learned something, too:
 # some parts are useless alone and pay only together with others.
 #
 # ## The mathematics
 #
 # The loss is the mean of $-\ln p$ over all words of the validation sentences, where $p$ is the model's probability of the
-# word that really comes ([output and loss](output.py); the paper trains with it, smoothed, §5.4). A model that bets alike
+# word that really comes ([output and loss](output.py); the paper trains with it, smoothed, §5.4). A model that bets equally
 # on $V$ words has the loss $\ln V$. A loss of $L$ means that the model is as surprised as if it had to guess among $e^L$
 # equally likely words.
 #
@@ -129,7 +129,7 @@ SMALL = 0.08
 # %% [markdown]
 # ### Nothing: all words alike
 #
-# The bet of a model that knows only how many words there are:
+# A model that knows only how many words there are bets equally on each:
 
 # %%
 add_row("all words alike", 0, math.log(len(names)), lambda _: torch.zeros(1, 1, len(names)))
@@ -138,13 +138,13 @@ so_far()
 # %% [markdown]
 # ### Counts of pairs
 #
-# The oldest language model needs no network: count how often each word follows each other word. (Each pair gets a tenth
-# of a count for nothing, so that no pair is impossible.)
+# The oldest language model needs no network: count how often each word follows each other word. (Every pair starts with
+# a hundredth of a count, so that no pair is impossible.)
 
 # %%
 before, after = train[:, :-1].flatten(), train[:, 1:].flatten()
 real = after != 0  # without the padding
-counts = torch.full((len(names), len(names)), 0.1)
+counts = torch.full((len(names), len(names)), 0.01)
 counts.index_put_((before[real], after[real]), torch.ones(real.sum()), accumulate=True)
 log_probs = (counts / counts.sum(1, keepdim=True)).log()
 
@@ -157,7 +157,7 @@ def loss_of(logits, sentences):
 add_row("counts of pairs", counts.numel(), loss_of(log_probs[valid[:, :-1]], valid), lambda ids: log_probs[ids])
 
 # %% tags=["hide-input"]
-so_far("Each pair of neighbours is French, and the whole is not: all but the last word is forgotten.")
+so_far("Neighbours go together, but the whole has no plan: each word is chosen by the last one alone.")
 
 # %% [markdown]
 # ### The model, with all its switches
@@ -325,7 +325,7 @@ so_far(
 # %% [markdown]
 # ### Three layers
 #
-# Deep is better, so one hears. Three times the same:
+# Large models are deep. What do two more layers of the same kind buy here?
 
 # %%
 model = grown("three layers", heads=4, feed=True, layers=3)
@@ -451,7 +451,7 @@ assert difference < 1e-5
 #
 # ## Exercises
 #
-# **1.** *Easy · 1 min.* A model bets alike on 32 words. What is its loss?
+# **1.** *Easy · 1 min.* A model bets equally on 32 words. What is its loss?
 #
 # <details><summary>Hint</summary>
 #

@@ -41,9 +41,10 @@ from glassformer.watch import pictures
 # norm](../residual.py)). In post-norm, a toll gate stands on the road itself after every sub-layer: the norm
 # rescales everything that has come so far. In pre-norm, the gates stand on the side roads, and the main road is free.
 #
-# A gradient travels the same road backwards. Through twelve gates it may shrink or grow. And a step that is right for
-# a layer with a small gradient may be far too large for a layer with a large gradient. Warm-up takes small steps
-# until the gradients have evened out.
+# A gradient travels the same road backwards. Through twelve gates it may shrink or grow. The usual explanation builds on
+# this: a step that is right for a layer with a small gradient may be far too large for a layer with a large gradient,
+# and warm-up takes small steps until the gradients have evened out. (It cannot be the whole explanation, as [the
+# optimiser](#what-an-optimiser-makes-of-it) will show.)
 #
 # ## The mathematics
 #
