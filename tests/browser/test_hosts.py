@@ -12,6 +12,7 @@ import glassformer as gf
 from browser.test_box_zooms import shown
 from browser.test_why_panel import PLACE, Word
 from browser.test_why_panel import numbers as table
+from glassformer.corpus.tasks import CLASSIC
 from glassformer.model.taps import Trace
 from glassformer.training.snapshots import Snapshots
 from glassformer.watch.explorer.module import explorer_module
@@ -19,6 +20,7 @@ from glassformer.watch.explorer.packing import dequantised, quantised
 from glassformer.watch.explorer.remote import Remote, unbatched
 from glassformer.watch.explorer.standalone import write_page
 from glassformer.watch.inspection.changes import Changes, changed
+from models import pair_translator
 
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"
@@ -232,6 +234,17 @@ def test_all_hosts_show_the_same_numbers(make_translator, request, host):
     translator.model.half().float()
     for name in ("encoder.output", f"{CROSS}.weights", "logits"):
         np.testing.assert_allclose(numbers(frame, name), expected(translator, name, {}), atol=1e-4)
+
+
+@pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])
+def test_the_first_chapter_begins_alike_and_leads_to_the_other_sentence(tmp_path, request, host):
+    tired, wide = (example.source for example in CLASSIC[1:3])
+    frame = request.getfixturevalue(host)(pair_translator(tmp_path), tired)
+    frame.evaluate("glassformer.app.show({chapter: 1})")
+    frame.get_by_role("heading", name="Who is too tired?").wait_for()
+    frame.get_by_role("button", name="tired ⇄").click()
+    frame.get_by_role("heading", name="Who is too wide?").wait_for()
+    assert frame.evaluate("glassformer.app.state.sentence") == wide
 
 
 @pytest.mark.parametrize("host", ["written", "served", "cell", "exported"])

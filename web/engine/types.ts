@@ -489,6 +489,8 @@ export interface Opening {
   row: number;
   /** The id of the word's rival. */
   rival: number;
+  /** Whether the rival is the word that the other sentence of the pair has in this row. */
+  ofPair: boolean;
   /**
    * For each attention (such as "decoder.layers.1.cross_attention") and each of its heads: the word's probability and
    * its margin, log p(word) − log p(rival), when this head is switched off.

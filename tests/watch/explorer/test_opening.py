@@ -104,6 +104,7 @@ def test_an_opening_is_what_one_pass_for_each_change_measures(make_translator, s
     [found] = Translator(translator.bundle, model).translate([SENTENCE])
     assert translator.bundle.target_tokenizer.tokens(opening["ids"]) == list(found.tokens)
     assert (opening["row"], opening["rival"]) == closest(translator, model, source, opening["ids"])
+    assert not opening["ofPair"]
     check(translator, source, opening)
 
 
@@ -128,7 +129,7 @@ def test_the_sentences_of_the_pair_light_the_first_word_in_which_they_differ(of_
     sources = [[*tokenizer.encode(sentence), 2] for sentence in pair]
     for here, there in ((0, 1), (1, 0)):
         opening = found[pair[here]]
-        assert (opening["row"], opening["rival"]) == (row, outputs[there][row])
+        assert (opening["row"], opening["rival"], opening["ofPair"]) == (row, outputs[there][row], True)
         check(translator, sources[here], opening, (sources[there], outputs[there]))
     assert openings(translator, model, pair[:1]) == {pair[0]: found[pair[0]]}
 

@@ -52,7 +52,7 @@ interface Subject {
   /** What the model writes by itself, and what it writes now. */
   own: Written;
   rested: Written;
-  /** The other sentence of the pair; "" if the sentence has none. */
+  /** The other sentence of the pair, which can be opened; "" if there is none. */
   other: string;
 }
 
@@ -732,7 +732,7 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
     hand,
     own: { logProbs, ids: translated.hypothesis.ids },
     rested: await hand.rested(),
-    other: otherOf(app, opening, word),
+    other: opening.ofPair && app.engine.live !== false ? partnerOf(app.payload, app.state.sentence) : "",
   };
 }
 
@@ -750,13 +750,6 @@ async function lookOf(
   const start = (head * rows + row) * columns;
   const weights = data.subarray(start, start + columns);
   return { attention, head, weights, peak: largestAt(weights, 1)[0] };
-}
-
-/** Returns the other sentence of the pair, if the scene's word and its rival are those of the two sentences. */
-function otherOf({ payload, state }: App, { row, rival }: Opening, word: number) {
-  const other = partnerOf(payload, state.sentence);
-  const there = payload.openings[other];
-  return there && there.row === row && there.ids[row] === rival && there.rival === word ? other : "";
 }
 
 // Texts

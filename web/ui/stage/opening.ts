@@ -139,8 +139,8 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   const all = heads.length + TURNED * sourceIds.length;
   const other = isPlain ? await otherOfPair(app, sourceIds) : null;
   const logProbs = await translated.trace.get("log_probs");
-  const { prefixIds, cases } =
-    (other && contestBetween(translated, other)) ?? closestCall(engine, sourceIds, ids, logProbs);
+  const ofPair = other && contestBetween(translated, other);
+  const { prefixIds, cases } = ofPair ?? closestCall(engine, sourceIds, ids, logProbs);
   const call = { row: prefixIds.length, word: cases[0].word, rival: cases[0].rival };
   const without = await withoutHeads(engine, translated, call, all, onProgress, signal);
   if (!without) return null;
@@ -152,7 +152,7 @@ async function opened(app: App, translated: Translated, onProgress: Progress, si
   const leads = plain[call.word] > plain[call.rival];
   const turn = leads ? await turnOf(engine, translated, call, turned, other, progress, signal) : null;
   onProgress(all, all);
-  return { ids, row: call.row, rival: call.rival, without, turn };
+  return { ids, row: call.row, rival: call.rival, ofPair: ofPair !== null, without, turn };
 }
 
 /** Returns the contest between the translations of two sentences; null if they do not differ. */

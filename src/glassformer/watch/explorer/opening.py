@@ -150,7 +150,8 @@ def _work(model: Transformer, length: int) -> float:
 @torch.no_grad()
 def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
     """Return the opening of a sentence; `other` is the sentence with which it makes a pair."""
-    call = _call_of_pair(written, other) or _closest_call(written)
+    of_pair = _call_of_pair(written, other)
+    call = of_pair or _closest_call(written)
     heads = [(name, head) for name in attentions(written.model) for head in range(written.model.config.heads)]
     log_probs = written.varied(call.row, [{}, *(without_heads({name: [head]}) for name, head in heads)])
     probabilities = log_probs[:, call.word].exp().tolist()
@@ -160,7 +161,8 @@ def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
         without.setdefault(name, []).append({"probability": _short(probability), "margin": _short(margin)})
     by_cost = [head for _, head in sorted(zip(margins[1:], heads, strict=True)) if head[0].endswith("cross_attention")]
     turn = _turn(written, other, call, by_cost[:TURNED]) if margins[0] > 0 else None
-    return {"ids": written.output, "row": call.row, "rival": call.rival, "without": without, "turn": turn}
+    found = {"ids": written.output, "row": call.row, "rival": call.rival, "ofPair": of_pair is not None}
+    return {**found, "without": without, "turn": turn}
 
 
 # The word and its rival
