@@ -846,8 +846,8 @@ pictures.heat_map(
 
 # %% [markdown]
 # The head with the largest weight need not be the head with the largest effect. As long as the margin stays above 0,
-# the model still writes *rive*: no single head decides the word. The rest of the clue takes other paths: other heads,
-# and the French words already written ("rivière", "à la nage"). One sentence is an anecdote; the experiment on [the
+# *rive* remains likelier than *banque*. If it does so without any of the sixteen heads, no single head decides the word.
+# The rest of the clue takes other paths: other heads, and the French words already written ("rivière", "à la nage"). One sentence is an anecdote; the experiment on [the
 # word bank](experiments/bank.py) counts over a whole set of sentences. In the explorer, you can follow [what *bank*
 # reads](../runs/demo/explorer.html#text=I+swam+across+the+river+to+get+to+the+other+bank.&sourceWord=10&zoom=%7B%22box%22:%22encoder.layers.0.self_attention%22,%22key%22:null%7D)
 # in the encoder's self-attention, number by number, in each of its heads.

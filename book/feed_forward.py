@@ -348,7 +348,7 @@ for name, values in bends.items():
     torch.testing.assert_close(ACTIVATIONS[name](line), values)
 
 # %% [markdown]
-# In the picture, the three agree far from 0 and differ in how they turn the corner.
+# In the picture, the three approach one another far from 0, and differ in how they turn the corner.
 
 # %% tags=["hide-input"]
 pictures.curves(

@@ -684,8 +684,8 @@ with plant(model, "doubled_exponent"), gf.record(model, "source.*") as trace:
 torch.testing.assert_close(trace["source.positions"], wrong_table(9, 128).float())
 
 # %% [markdown]
-# Two things are broken. The exponents reach 2 instead of 1, so the hands slow down twice as fast, and most of them
-# stand still. And the sine and cosine of a pair no longer have the same speed, so they are not the tip of a hand that a
+# Two things are broken. The exponents go up to 1.75 instead of 0.75 (in a wide model, to almost 2 instead of almost 1).
+# So the hands slow down twice as fast, and most of them stand still. And the sine and cosine of a pair no longer have the same speed, so they are not the tip of a hand that a
 # matrix could rotate. To see that *no* matrix at all could do the shift, let least squares search for the best one:
 
 

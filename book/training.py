@@ -86,8 +86,9 @@ torch.set_printoptions(precision=4, sci_mode=False)
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\, g \qquad u \leftarrow \beta_2 u + (1 - \beta_2)\, g^2 \qquad
 # w \leftarrow w - \eta\, \frac{m / (1 - \beta_1^t)}{\sqrt{u / (1 - \beta_2^t)} + \epsilon}$$
 #
-# The fraction is roughly of size 1, whatever the size of the gradient. So Adam's step depends on the sign of each
-# gradient much more than on its size.
+# A gradient that stays the same makes the fraction ±1, whatever its size. Gradients that change their signs make it
+# smaller: for pure noise it is about a quarter. Ten times larger gradients change nothing. So Adam's step depends on the
+# signs of the gradients much more than on their size.
 #
 # **Learning rate** (§5.3, equation 3). It rises linearly for `warmup` steps and then falls with the inverse square
 # root of the step number:
@@ -105,7 +106,21 @@ def rate(step, d_model, warmup):
 peak = rate(4000, d_model=512, warmup=4000)
 peak
 
+
 # %% tags=["hide-input", "check"]
+def adam_fractions(gradients):
+    """Return Adam's fraction at each step."""
+    m = u = 0.0
+    for t, gradient in enumerate(gradients.tolist(), start=1):
+        m, u = 0.9 * m + 0.1 * gradient, 0.98 * u + 0.02 * gradient**2
+        yield m / (1 - 0.9**t) / math.sqrt(u / (1 - 0.98**t))
+
+
+noise = torch.randn(3000, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+assert all(math.isclose(fraction, 1) for size in (1e-3, 1) for fraction in adam_fractions(torch.full((50,), size)))
+sizes = [torch.tensor([*adam_fractions(scale * noise)]).square().mean().sqrt().item() for scale in (1, 10)]
+assert 0.2 < sizes[0] < 0.3 and math.isclose(*sizes)
+
 for d_model, warmup in [(512, 4000), (1024, 4000), (64, 200)]:
     for step in (1, 10, 200, 4000, 100_000):
         ours = rate(step, d_model, warmup)

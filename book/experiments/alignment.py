@@ -247,7 +247,9 @@ pictures.bars(
 # spread is.
 
 # %% tags=["hide-input", "check"]
-assert min(map(min, (right_of("writes", "layer 1"), shown["best head"]))) > 79
+assert min(shown["best head"]) > 79
+assert min(right_of("writes", "layer 1")) > 80
+assert 13 <= min(last_errors) <= max(last_errors) <= 20
 assert all(value < line for value, line in zip(right_of("writes", "layer 0"), shown["diagonal"], strict=True))
 assert all(mean > one for mean, one in zip(shown["both layers, mean"], shown["best head"], strict=True))
 assert all(more > less for more, less in zip(shown["both, with contents"], shown["both layers, mean"], strict=True))
