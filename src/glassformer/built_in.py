@@ -18,7 +18,7 @@ __all__ = ["BUILT_IN", "ORIGIN_FILE", "built_in_scores", "cache_folder", "is_bui
 BUILT_IN = "demo"
 """The name of the model in the package."""
 ORIGIN_FILE = "built_in.json"
-"""The file in its folder that tells how it was trained, what it scores, and its licence."""
+"""The file in its folder that says how it was trained, what it scores, and its licence."""
 
 _KNOWS = "demo: the model in the package, which knows about 600 English words; `glassformer demo` trains it again"
 _HIDDEN = "demo: the run in ./demo, which hides the model in the package; write ./demo to name it alone"

@@ -84,7 +84,7 @@ class Translator:
 
         Rescoring models score whole outputs, so they may have any tokenizer, order and direction. The outputs of all
         searches are ranked by the weighted sum of the models' log probabilities. `glassformer tune` fits the weights;
-        without it, all models count alike.
+        without it, all models have the same weight.
 
         Args:
             folder: folder of the run or the export; or a file that `glassformer tune` wrote, which names all models.

@@ -112,7 +112,7 @@ class ChosenModels(NamedTuple):
         return Combination.of(run, ensemble=self.ensemble or (), rescore=self.rescore or (), lexicon=self.lexicon)
 
     def say_if_untuned(self, run: Path) -> None:
-        """Print on stderr that the models count alike, unless `tune` has fitted their weights."""
+        """Print on stderr that the models have equal weights, unless `tune` has fitted them."""
         if (self.rescore or self.lexicon) and not self.combination(run).tuned:
             typer.echo("all models count alike; `glassformer tune` with the same models fits their weights", err=True)
 

@@ -133,7 +133,7 @@ class Lexicon:
 
 
 class _Endings:
-    """The known words by what they begin with, and how targets change between their endings."""
+    """The known words by their beginnings, and the changes of targets between their endings."""
 
     def __init__(self, words: KnownWords) -> None:
         self._words = words

@@ -39,7 +39,7 @@ class Resampler:
     def _chosen(self, ids: IdArray, cut: list[int]) -> IdArray:
         """Return the new encoding, or the old one if the new one is too long, or the text has unknown characters.
 
-        Ids do not tell which character an unknown one was.
+        Ids do not show which character an unknown token was.
         """
         usable = len(cut) <= self.max_length and not (ids == UNK_ID).any()
         return np.array(cut, dtype=np.int32) if usable else ids

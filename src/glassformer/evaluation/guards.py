@@ -130,12 +130,12 @@ class Guards:
 
 
 def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
-    """Return thresholds for the signals of some outputs, and the quantile at which all thresholds lie.
+    """Return thresholds for the signals of some outputs, and the quantile that they all have in common.
 
     The quantile is the lowest at which all guards together can be expected to flag at most `share` of new outputs. An
-    output whose value is a threshold counts as flagged, unless other outputs have the same value: of n + 1 outputs that
-    are drawn alike, each is as likely as any other to be the one above. Without this, four guards that each flag 2 of
-    500 outputs flag 3 of 501 new ones each.
+    output whose value is a threshold counts as flagged, unless other outputs have the same value: of n + 1 outputs from
+    the same distribution, each is as likely as any other to be the one above. Without this, four guards that each flag
+    2 of 500 outputs flag 3 of 501 new ones each.
     """
     import numpy as np
 

@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\d(?:[\d.,:/'\u00a0\u202f]*\d)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOutput:
-    """An output of a model, and what it was made from."""
+    """An output of a model, and the inputs that it was made from."""
 
     source: str
     target: str
@@ -48,7 +48,7 @@ class Usual:
 
     @classmethod
     def of(cls, outputs: Sequence[ModelOutput]) -> "Usual":
-        """Return what is usual in some outputs."""
+        """Return the usual values of some outputs."""
         import numpy as np
 
         lengths = np.log([[len(one.source_ids), len(one.tokens)] for one in outputs])
@@ -64,7 +64,7 @@ class Usual:
 def signals(output: ModelOutput, usual: Usual | None, names: Iterable[str] | None = None) -> dict[str, float]:
     """Return the value of each signal in `SIGNALS` that can be told; with `names`, only of these.
 
-    Without log probabilities, or if it is not known what is usual, some signals are missing.
+    Some signals are missing if there are no log probabilities or no usual values.
     """
     chosen = SIGNALS if names is None else names
     return {name: found for name in chosen if (found := SIGNALS[name](output, usual)) is not None}

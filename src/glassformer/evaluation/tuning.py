@@ -138,8 +138,8 @@ def fit_weights(table: CandidateTable, start: Sequence[float], held: Collection[
 def useful_weights(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> tuple[float, ...]:
     """Return what `fit_weights` returns, or the initial weights if these choose better candidates.
 
-    The risk can fall while the metric gets worse: where the features of a weak model hardly tell good candidates from
-    bad ones, the lowest risk can have a negative weight of this model.
+    The risk can fall while the metric gets worse: where the features of a weak model hardly distinguish good candidates
+    from bad ones, the lowest risk can have a negative weight of this model.
     """
     weights = fit_weights(table, start, held)
     return tuple(start) if table.is_better(start, weights) else weights

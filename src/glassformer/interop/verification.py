@@ -141,7 +141,7 @@ def verify_outside(
 
 
 def _until(theirs: object, ours: str, cut: bool) -> object:
-    """Return an output that goes on where ours was cut at its maximum length as if it were cut there, too."""
+    """Return our output if theirs only continues it beyond our maximum length, and otherwise theirs."""
     return ours if cut and str(theirs).startswith(ours.rstrip()) else theirs
 
 

@@ -355,7 +355,7 @@ def make_part(job: BulkJob, translator: Translator, part: BulkPart) -> PartRecor
 
 
 def _outputs(job: BulkJob, translator: Translator, lines: FileRange) -> Iterator[tuple[str, Translation]]:
-    """Yield what is written for each line of a range, and its translation or scored target."""
+    """Yield, for each line of a range, the text to write, and the translation or scored target."""
     if job.target_column is None:
         for translation in translator.stream(lines.texts(job.column), log_probs=False, glossary=job.glossary):
             yield translation.text, translation

@@ -109,7 +109,9 @@ END_STAGES: tuple[Callable[[Ended], Iterator[RunReport]], ...] = (
 
 
 def _until(trained: float, stop: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that tells when to stop calibrating: if asked, or after a time that fits the training time."""
+    """Return a function that says whether to stop calibrating: on request, or after a time in proportion to the
+    training time.
+    """
     least, most = CALIBRATION_SECONDS
     end = time.monotonic() + min(max(CALIBRATION_SHARE * trained, least), most)
     return lambda: stop() or time.monotonic() > end

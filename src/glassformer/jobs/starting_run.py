@@ -39,7 +39,7 @@ class StartingRun:
         """Return the starting run of a configuration, or None if training starts from random weights.
 
         Raises:
-            ConfigError: the folder is not a run with weights, or a setting has no effect or no meaning beside it.
+            ConfigError: the folder is not a run with weights, or a setting has no effect or makes no sense with it.
             CheckpointError: the new run's own files are damaged.
         """
         start, run = configuration.training.start_from, Path(configuration.run.directory)

@@ -29,7 +29,7 @@ FEWEST_ITEMS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """A tuned combination, and what it gains."""
+    """A tuned combination, and its gain."""
 
     combination: Combination
     """The combination with the weights from all items."""

@@ -87,7 +87,7 @@ async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> Non
 
 
 class _Answers:
-    """Adds CORS headers to every answer, answers a browser's question whether it may ask, and writes errors."""
+    """Adds CORS headers to every answer, answers browsers' preflight requests, and writes errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

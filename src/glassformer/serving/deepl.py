@@ -72,7 +72,7 @@ class KeyQuery(BaseModel):
 
 
 class DeepLQuery(KeyQuery):
-    """The fields of POST /v2/translate; of those that the description leaves out, few values are accepted."""
+    """The fields of POST /v2/translate; of the fields that the description leaves out, only few values are accepted."""
 
     text: Annotated[
         list[str], SkipValidation, BeforeValidator(_texts), WithJsonSchema({}), OfService(text_or_texts_schema)

@@ -83,7 +83,7 @@ class Endpoint:
     handler: Handler
     _: KW_ONLY
     needs_key: bool = False
-    """Whether the service answers only those who have a key, if it has keys."""
+    """Whether a request needs a key, if the service has keys."""
     request: type[BaseModel] | None = None
     """The type of its request."""
     takes: tuple[str, ...] = (JSON,)

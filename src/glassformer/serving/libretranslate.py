@@ -175,7 +175,7 @@ class Translated(TypedDict):
 
 
 class Language(TypedDict):
-    """A language, and those that it can be translated into."""
+    """A language, and the languages that it can be translated into."""
 
     code: str
     name: str

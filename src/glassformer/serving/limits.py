@@ -25,7 +25,7 @@ SECTION = "serving"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one request may ask for, and how much a client; what is over a limit is refused before any work."""
+    """How much one request may ask for, and how much a client; a request over a limit is refused before any work."""
 
     characters: Annotated[int, Range(1, 10**8)] = 20_000
     """Maximum number of characters of a text."""
@@ -85,7 +85,7 @@ class Rates:
 
 
 class Keys:
-    """The keys of those who may use the service, read from a file again whenever it has changed.
+    """The keys with which the service may be used, read again whenever their file has changed.
 
     Each line holds the SHA-256 hash of a key (keys are random, so that it needs no salt), a tab, and a name.
     """

@@ -14,7 +14,7 @@ class ServiceLog:
 
     file: TextIO | None = None
     has_texts: bool = False
-    """Whether the texts of requests are logged, too."""
+    """Whether to log the texts of requests as well."""
 
     def write(self, **entry: Any) -> None:
         """Write an entry with the time of now."""

@@ -121,7 +121,7 @@ def _passage(
 
 
 def _ranked(found: Sequence[Translation], alternatives: int) -> Iterator[list[Translation]]:
-    """Yield the alternatives of each rank; the best text, where there are not so many or one is empty."""
+    """Yield the alternatives of each rank; the best text for a rank that has none or an empty one."""
     for rank in range(alternatives):
         others = [one.alternatives[rank : rank + 1] for one in found]
         yield [other[0] if other and other[0].text.strip() else one for one, other in zip(found, others, strict=True)]

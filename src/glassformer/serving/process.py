@@ -90,7 +90,7 @@ class Asked:
     options: Options
     answer: "asyncio.Future[Translation]"
     turn: int
-    """Texts of a later turn wait for those of an earlier one."""
+    """Texts of a later turn wait for the texts of an earlier one."""
     since: float = field(default_factory=perf_counter)
 
 

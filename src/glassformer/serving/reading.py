@@ -76,7 +76,7 @@ def decoded_json(body: bytes) -> dict[str, Any]:
 
 
 def _number(text: str) -> float | int:
-    """Return a number; 3.0 is the integer 3, as JSON does not tell them apart."""
+    """Return a number; 3.0 is the integer 3, because JSON does not distinguish them."""
     number = float(text)
     return int(number) if number.is_integer() else number
 

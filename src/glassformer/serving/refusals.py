@@ -16,7 +16,7 @@ class RequestError(Exception):
         super().__init__(text)
         self.status, self.headers = status, dict(headers or {})
         self.text = text.encode("utf-8", "replace").decode()
-        """The sentence; half a surrogate pair that it quotes is "?", because no answer can hold it."""
+        """The sentence, with "?" in place of unpaired surrogates, which an answer cannot contain."""
 
     def __reduce__(self) -> tuple[type["RequestError"], tuple[int, str, dict[str, str]]]:
         """Return how the refusal is made again, in the process that answers the request."""

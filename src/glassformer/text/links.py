@@ -193,8 +193,9 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
     """Return the source word of each target word, given the weights of all links, (W, U), which are not empty.
 
     The words are the most probable path of a hidden Markov model (Vogel, Ney and Tillmann 1996). A source word emits a
-    target word by the share of its attention that this word has, and the next word is probably the next source word. So
-    a word is linked rightly even if it attends to another word, as long as its neighbours attend to theirs.
+    target word by the share of its attention that this word has, and the next word is probably the next source word. A
+    word is thus linked correctly even if it attends to a wrong word, as long as its neighbours attend to the right
+    ones.
     """
     import numpy as np
 

@@ -31,7 +31,7 @@ __all__ = ["MarianTokenizer"]
 CODE_BEGINS, CODE_ENDS = ">>", "<<"
 """Around the code of a target language, such as ">>fra<<", with which a source of a multilingual model begins."""
 _KINDS: Mapping[int, str] = {UNIGRAM: "unigram", BPE: "bpe"}
-"""The types of models that the explorer's page knows, with the kinds of tokenizers that cut alike."""
+"""The types of models that the explorer's page knows, with the kinds of tokenizers that cut in the same way."""
 _VOCABULARY, _MODEL, _DECODER = ".json", ".model", ".decoder.model"
 
 

@@ -103,7 +103,7 @@ def masked(text: str, tokenizer: Tokenizer) -> Masked:
 
 
 def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Term]:
-    """Return which spans of a text its translation has, too: the translation's span by the index of the text's."""
+    """Return the spans that a text and its translation share: the translation's span by the index of the text's."""
     free = defaultdict[tuple[str, ...], deque[Term]](deque)
     for other in others:
         free[other.forms].append(other)

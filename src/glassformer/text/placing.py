@@ -282,7 +282,7 @@ def _space(left: str, right: str, is_wanted: bool) -> str:
 
 
 def _end_of_word(text: str, place: int) -> int:
-    """Return where the word ends that goes on at a place of a text, or the place itself if none does."""
+    """Return the end of the word that continues at a position of a text, or the position itself if no word does."""
     words = (_inner(text, *word)[1] for word in word_spans(text) if word[0] < place < word[1])
     return max(place, next(words, place))
 

@@ -82,7 +82,7 @@ class ReversedTokenizer:
         return self.forward.join(list(tokens)[::-1])
 
     def save(self, stem: Path) -> None:
-        """Write the tokenizer of the normal order: `data.reverse_target` in the configuration says the rest."""
+        """Write the tokenizer of the normal order; the configuration says that it is reversed."""
         self.forward.save(stem)
 
     def to_dict(self) -> dict[str, Any]:

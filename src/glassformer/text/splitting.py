@@ -78,8 +78,8 @@ def clause_spans(text: str) -> list[Span]:
 def split_sentences(text: str, language: str) -> list[str]:
     """Return the sentences of a text, each with the white space after it: joined, they are the text.
 
-    `language` is a BCP 47 tag; for a language without rules of its own, those of English hold. A line end also ends a
-    sentence.
+    `language` is a BCP 47 tag; a language without rules of its own is split by the English rules. A line end also ends
+    a sentence.
 
     Raises:
         MissingDependencyError: sentencex is not installed.

@@ -32,7 +32,7 @@ class Terms:
     protect: bool = True
     """Whether protected spans belong to them: addresses, placeholders, tags, numbers of three digits or more, …"""
     patterns: tuple[str, ...] = ()
-    """What else is protected: literal text with a * for any."""
+    """Further texts to protect, literally, except that a * stands for any characters."""
     glossary: Glossary | None = None
 
     def of(self, text: str) -> tuple[Term, ...]:

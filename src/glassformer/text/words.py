@@ -10,7 +10,7 @@ text has a space between such tokens ("Qui est-ce ?", "l' animal"), the second t
 Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
 
 Straight double quotes, dashes and slashes are not cut off, because a separate token would not show to which side it
-leans. A typographic apostrophe is treated like a plain apostrophe.
+joins. A typographic apostrophe is treated like a plain apostrophe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def split_words(text: str) -> list[str]:
 
 
 def join_words(tokens: Iterable[str]) -> str:
-    """Return the text of these tokens, without a space where one leans on the other.
+    """Return the text of these tokens, without a space where a token joins to its neighbour.
 
     >>> join_words(["L'", "animal", "était", "là", "."])
     "L'animal était là."
@@ -101,13 +101,13 @@ def _cut(word: str) -> tuple[str, ...]:
 
 
 def _head(word: str) -> str:
-    """Return the part at the word's beginning that leans to the right, or "" for no part or the whole word."""
+    """Return the beginning of the word that joins to the right; "" if there is none, or if it is the whole word."""
     end = 1 if word[0] in OPENING else _straight(word).find("'") + 1
     return word[:end] if end < len(word) and _plain(word[:end]) in LEAN_RIGHT else ""
 
 
 def _tail(word: str) -> str:
-    """Return the part at the word's end that leans to the left, or "" for no part or the whole word."""
+    """Return the end of the word that joins to the left; "" if there is none, or if it is the whole word."""
     if len(word) > 1 and word[-1] in CLOSING:
         return word[-1]
     if _plain(word) in ELISIONS:

@@ -196,7 +196,9 @@ class _Group(Ranks):
 
     @contextmanager
     def _collective(self) -> Iterator[None]:
-        """Say of a collective that failed what is likely, and what helps; torchrun says which rank ended."""
+        """When a collective fails, raise an error that names the likely cause and a remedy; torchrun reports which rank
+        ended.
+        """
         try:
             yield
         except RuntimeError as error:

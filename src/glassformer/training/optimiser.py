@@ -28,8 +28,8 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
     """Return the optimiser of all trainable weights; the loop sets its learning rate at each step. Paper: §5.3 (Adam).
 
     Weight decay applies to matrices only, not to biases, norms or embeddings (of tokens and positions): decay would
-    shrink each row of an embedding at every step, however rarely its token occurs. With training in bf16, Muon
-    multiplies in bf16, too.
+    shrink each row of an embedding at every step, however rarely its token occurs. With training in bf16, Muon also
+    multiplies in bf16.
     """
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if config.optimiser == "adam":

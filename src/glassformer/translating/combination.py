@@ -18,7 +18,7 @@ __all__ = ["COMBINATION", "SUFFIX", "Combination", "CombinationWeights"]
 COMBINATION = "combination.json"
 """The file's name in the folder of its run."""
 SUFFIX = ".json"
-"""The end of the name of every such file, which tells it from the folder of a run."""
+"""The suffix of every such file, which distinguishes it from the folder of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class CombinationWeights:
 
     @classmethod
     def equal(cls, models: int) -> "CombinationWeights":
-        """Return the weights before tuning: all models count alike."""
+        """Return the weights before tuning, which are the same for all models."""
         return cls(rescore=(1.0,) * models)
 
     @classmethod
@@ -98,7 +98,8 @@ class Combination:
     def of(
         cls, run: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
     ) -> "Combination":
-        """Return the combination of these models: the one stored beside the run, if it has them, or with equal weights.
+        """Return the combination of these models: the one stored with the run, if it consists of them, or else one with
+        equal weights.
 
         Raises:
             CheckpointError: the stored combination is damaged.

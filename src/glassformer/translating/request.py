@@ -19,7 +19,9 @@ class Request(NamedTuple):
     prefixes: Sequence[str]
     """The beginning of each output."""
     seeds: Sequence[int]
-    """For sampling, what tells the random numbers of the texts apart, such as their indices in the whole input."""
+    """For sampling, a number for each text that makes its random numbers different, such as its index in the whole
+    input.
+    """
     search: Search
     terms: Terms
     links: bool = False

@@ -65,7 +65,7 @@ class SecondSearches:
     def _attempts(
         self, best: Mapping[int, Translation]
     ) -> Iterator[tuple[Retry, list[tuple[int, Translation | None]]]]:
-        """Yield one search after the other, with what it finds for the texts whose best output is suspicious."""
+        """Yield each search in turn, with its outputs for the texts whose best output is suspicious."""
         ways: list[tuple[Retry, Callable[[Sequence[int]], _Outputs]]] = []
         ways.append(("beam" if self.request.search.beam_size == 1 else "greedy", self._by_other_beam))
         if self.draws:

@@ -228,7 +228,7 @@ def _print_grid(console: "Console", grid: "Tensor", rows: Sequence[str], columns
 
 
 def _blocks(rows: Sequence[str], columns: Sequence[str], width: int) -> Iterator[slice]:
-    """Yield blocks of columns that fit beside the rows' names."""
+    """Yield blocks of columns that fit to the right of the rows' names."""
     from rich.cells import cell_len
 
     room = width - max(map(cell_len, rows))

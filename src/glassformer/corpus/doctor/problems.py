@@ -292,7 +292,7 @@ class _ByteOrderMarks(Problem):
     id, effect = "byte_order_marks", "report"
 
     def look_at(self, pairs: Pairs) -> None:
-        """Count all pairs with a mark, also those that are left out."""
+        """Count all pairs with a mark, including those that are left out."""
         found = pairs.with_any(*(side.marks for side in pairs.odd))
         self.tally.add(np.flatnonzero(found) + pairs.first)
 

@@ -36,7 +36,7 @@ _MODEL = "model.bin"
 BINARY_VERSION = 6
 """The version of the layout above, which CTranslate2 writes since 3.0."""
 HEADS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8}
-"""The specifications of a Transformer, each with its number of heads in files that do not tell it."""
+"""The specifications of a Transformer, each with its number of heads in files that do not contain it."""
 _REVISION = 7
 """The last revision of the specification that is known."""
 MOST_VARIABLES = 200_000

@@ -43,7 +43,7 @@ _ONCE = {
 }
 """Attributes of a stack that the whole model had once before revision 5."""
 _TOKENS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-"""The special tokens of a model that does not tell them."""
+"""The special tokens of a model whose files do not name them."""
 _FLAGS = ("with_source_bos", "with_source_eos", "with_target_bos", "user_decoder_start_tokens")
 _FORMER = {
     *(name for names in _ONCE.values() for name in names),

@@ -92,7 +92,7 @@ def imported_rows(
     """Return the rows of a vocabulary in our order: the four special tokens, then all others as they are.
 
     A special token that CTranslate2's vocabulary lacks gets a row of zeros. `<bos>` is the start token itself if that
-    is `bos`; otherwise it is a copy, because the token may occur later in a text too.
+    is `bos`; otherwise it is a copy, because the token may also occur inside a text.
 
     Args:
         tokens: the tokens by CTranslate2's id.

@@ -386,7 +386,7 @@ def _tokenizer(path: Path, side: _Side) -> Tokenizer:
 
 
 def _readable(path: Path, make: Callable[[bytes], T]) -> T:
-    """Return what is made of a sentencepiece model; an error names its file."""
+    """Return the result of reading a sentencepiece model; an error names the model's file."""
     try:
         return make(read_bytes(path))
     except OSError as error:

@@ -50,7 +50,7 @@ class Family:
 
     title: str
     settings: Mapping[str, Any]
-    """Fields of ModelConfig that no name tells, as the family's origin has them."""
+    """Fields of ModelConfig that no weight's name shows, with the values of the family's origin."""
     outside: Mapping[str, str]
     """The weights outside the layers: our name → theirs."""
     layer: str
@@ -66,7 +66,7 @@ class Family:
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Parts of names in some copies → the same part in `outside` and `parts`."""
     all_copies: bool = False
-    """Every copy of a shared matrix is there, because its origin tells which are shared."""
+    """Whether every copy of a shared matrix must be present, because the origin says which matrices are shared."""
 
 
 def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:

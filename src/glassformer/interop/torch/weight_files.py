@@ -34,7 +34,7 @@ _SETTINGS = (
     *("numpy.dtype", "numpy.ndarray"),
     *(f"numpy.{core}.multiarray.{made}" for core in ("core", "_core") for made in ("scalar", "_reconstruct")),
 )
-"""The objects other than tensors that programs save beside a model: options, and numbers of NumPy."""
+"""The objects other than tensors that programs save together with a model: options, and NumPy numbers."""
 _DEEPEST = 8
 """Maximum depth of nested dictionaries that are searched."""
 

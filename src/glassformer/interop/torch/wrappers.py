@@ -1,4 +1,4 @@
-"""Find a model in state dicts as they are saved: under prefixes, in dictionaries, beside other tensors.
+"""Find a model in saved state dicts: under prefixes, in dictionaries, among other tensors.
 
 A prefix comes before the names that a model is known by. DataParallel, `torch.compile`, Lightning and moving
 averages each add one, a dictionary around the state dict is one more, and all of them may be nested. So no list of

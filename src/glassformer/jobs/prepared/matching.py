@@ -54,7 +54,8 @@ def _files(names: Sequence[str] | None, there: Manifest | None) -> tuple[CorpusF
 def _left_open(folder: PreparedFolder, configuration: Configuration, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the folder's own value of each tokenizer setting that has the value chosen for this corpus.
 
-    A run keeps chosen values, such as "unigram", and its folder what they were chosen for, such as "auto".
+    A run stores chosen values, such as "unigram"; its prepared folder stores the settings that they were chosen for,
+    such as "auto".
     """
     if not folder.has(SAMPLE_FILE):
         return {}

@@ -12,7 +12,7 @@ __all__ = ["DocumentReport", "DocumentSentences", "Doubt"]
 
 
 class Doubt(NamedTuple):
-    """A unit whose translation a reader should check, or which has none in part."""
+    """A unit whose translation a reader should check, or of which a part has no translation."""
 
     line: int
     """The line of the document in which the unit begins, from 1."""

@@ -284,7 +284,7 @@ def _numbers(value: Any) -> list[Any]:
 
 
 def _fits(numbers: list[Any], right: list[Any], tolerance: float) -> bool | str:
-    """Return True, or what is wrong: how many numbers fit, or False if there is one number."""
+    """Return True if all numbers fit; otherwise, how many fit, or False if there is only one number."""
     if len(numbers) != len(right):
         return f"expected {len(right)} numbers, got {len(numbers)}"
     fitting = sum(

@@ -125,7 +125,7 @@ def _run(path: Path, results: Path, seconds: float, training_seconds: float) -> 
 
 
 def _read(path: Path, lines: list[Mapping[str, Any]], stack: str) -> FileCheck:
-    """Return the result that the worker's lines and, if a step took too long, its stack tell."""
+    """Return the result, read from the worker's lines and, if a step took too long, from its stack."""
     values: dict[str, Any] = {}
     for line in lines:
         values |= line

@@ -100,7 +100,7 @@ class _Drawing:
     written: Sequence[str]
     """The words that the columns write; none in the encoder."""
     colours: tuple[str, str]
-    """Of the words that are read, and of those that read."""
+    """The colours of the words that are attended to, and of the words that attend."""
     masked: bool
     """Whether no column reads a row below its own."""
 

@@ -55,7 +55,9 @@ SEARCH_SECONDS = 10.0
 MOST_IDS = 1 << 31
 """A bound that is larger than every vocabulary."""
 KEPT_TRACES = 5
-"""Maximum number of traces to keep, those used last: pages fetch the points of a trace when they show them."""
+"""Maximum number of traces to keep; the most recently used ones stay: pages fetch the points of a trace when they show
+them.
+"""
 KEPT_BYTES = 1_000_000_000
 """Maximum size of the kept traces without the newest; long sentences have large ones."""
 

@@ -264,7 +264,7 @@ def _encoded(run: Bundle | None, pairs: Sequence[tuple[Any, Any]]) -> list[tuple
 
 
 class _Scored(NamedTuple):
-    """The loss of all pairs in one computation, and what it is at the best temperature."""
+    """The loss of all pairs in one computation, and the loss at the best temperature."""
 
     loss: float
     """Nats per target token at temperature 1."""

@@ -72,7 +72,7 @@ def _floor(smoothing: float, vocabulary: int) -> float:
 
 
 def health_curves(history: History) -> Iterator[Chart]:
-    """Yield the curves that tell a developer whether the training was healthy and fast."""
+    """Yield the curves that show a developer whether the training was healthy and fast."""
     single = (
         ("Learning rate", "learning rate", history.series("learning_rate"), ""),
         ("Gradient norm", "norm", history.series("gradient_norm"), "Before clipping."),
