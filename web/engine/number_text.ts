@@ -26,8 +26,8 @@ export function decimalsOf(numbers: Iterable<number>) {
 }
 
 /**
- * Returns the number of decimals with which a reader who computes `shown` from the rounded numbers gets the same text
- * as from the exact ones; it is at least that of `decimalsOf`.
+ * Returns a number of decimals that suffices for a check by hand: `shown` returns the same text for the rounded numbers
+ * as for the exact ones. It is at least that of `decimalsOf`.
  */
 export function decimalsFor(numbers: number[], shown: (...rounded: number[]) => string) {
   let decimals = decimalsOf(numbers);

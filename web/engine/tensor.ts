@@ -23,7 +23,7 @@ export function bytesOf(data: Bytes) {
   return bytes;
 }
 
-/** Returns a copy of the floats in little-endian bytes. A view would need aligned bytes, which these may not be. */
+/** Returns a copy of the floats in little-endian bytes; a view is only possible if the bytes are aligned. */
 export function floatsOf(bytes: Uint8Array<ArrayBuffer>) {
   return new Float32Array(bytes.slice().buffer);
 }

@@ -31,8 +31,8 @@ export function inside(index: number[], shape: number[]) {
 }
 
 /**
- * Returns the index in the point `other` with the same word and head as in a cell, where `other` has these axes.
- * `tensor` belongs to `other`.
+ * Converts a cell's index to the point `other`: the same word and head, as far as `other` has these axes. `tensor`
+ * belongs to `other`.
  */
 export function indexIn(other: string, { shape }: Tensor, { name, index }: Cell) {
   const [t, c] = index.slice(-2);

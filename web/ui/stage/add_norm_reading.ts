@@ -150,7 +150,7 @@ async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32
   return [guess(vectors[0]), guess(vectors[1])] as [Guess[], Guess[]];
 }
 
-/** Returns the angle of a cosine in whole degrees. */
+/** Returns the angle with this cosine, in whole degrees. */
 export const degrees = (cosine: number) =>
   Math.round((Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI);
 
