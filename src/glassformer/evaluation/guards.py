@@ -32,7 +32,7 @@ GUARDS = "guards.json"
 UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
 """The guards that need no calibration: the output has the same words as the source, or different numbers."""
 AROUND_A_SEARCH = ("retry", "protect", "protect_also")
-"""Settings of outputs that change no output of a single search, which is what the guards are calibrated on."""
+"""Settings that do not change the outputs of a single search, on which the guards are calibrated."""
 
 
 @dataclass(frozen=True, slots=True)

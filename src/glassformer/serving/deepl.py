@@ -242,7 +242,7 @@ def _check_wishes(asked: DeepLQuery) -> None:
 
 
 def _split(asked: DeepLQuery) -> bool:
-    """Return whether texts are split into sentences; a line end is none in texts with tags, and one in plain texts."""
+    """Return whether texts are split into sentences; a line end separates sentences in plain texts only."""
     wish = str(asked.split_sentences).lower()
     given = {"true": "1", "false": "0", "none": "1"}.get(wish, wish)
     if given not in ("0", "1", "nonewlines"):

@@ -51,7 +51,7 @@ class Judge:
         return self.guards.suspicion(output)
 
     def judged(self, one: Translation, text: str, source: Ids) -> Translation:
-        """Return a translation with what the guards say of it."""
+        """Return a translation with the judgement of the guards."""
         why = self.reasons(one, text, source)
         confidence = self.guards.confidence(one.token_log_probs) if self.guards else None
         if not why and confidence is None:

@@ -110,7 +110,7 @@ class Branch(bytes):
 
 
 def model_file(graph: Graph, inputs: Sequence[Port], outputs: Sequence[Port]) -> bytes:
-    """Return a graph with its constants as a file of ONNX.
+    """Return a graph with its constants as an ONNX file.
 
     Raises:
         ConfigError: the model is too large for a file.

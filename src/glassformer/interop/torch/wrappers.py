@@ -22,7 +22,7 @@ K = TypeVar("K", bound=Hashable)
 _INSIDE = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 """Parts of names that stand for a wrapper, which may wrap any part of a model, so that they occur inside names, too."""
 _DEEPEST = 32
-"""Most parts of a prefix."""
+"""Maximum number of parts in a prefix."""
 _SHARE = 0.5
 """Smallest share of the names of the best match that makes another match a model."""
 

@@ -62,7 +62,7 @@ class Syntax:
     void: frozenset[str] = frozenset()
     """Names of elements without an end tag; if there are any, the slash of <b/> has no meaning."""
     ends: tuple[tuple[str, str], ...] = ()
-    """The beginning and the end of what is neither text nor tag, as far as ">" is not its end."""
+    """Beginnings and ends of parts that are neither text nor tags, unless they simply end with ">"."""
 
 
 HTML = Syntax(
