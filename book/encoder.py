@@ -451,8 +451,9 @@ pictures.flow(
 # %% [markdown]
 # ### Six layers and the final norm
 #
-# The other five layers do the same with their own weights. So we turn the lines above into a function, which gives the
-# same numbers:
+# The other five layers do the same with their own weights. (Many notebooks make five copies of the first layer. Copies
+# [start with equal weights](errata.py#copied-layers), so we have drawn the weights of each layer.) So we turn the lines
+# above into a function, which gives the same numbers:
 
 
 # %%

@@ -182,6 +182,9 @@ for attended in (attend(x), torch.zeros_like(x)):
     fixed = x + dropout(attended)
     print(f"first number of the output: wrong {wrong[0, 0, 0]:.4f}, fixed {fixed[0, 0, 0]:.4f}")
 
+print("position 0 begins with:        ", short(joined(x)[0, 0, :4]))
+print("feature 0 of positions 0 to 3: ", short(x[0, :4, 0]))
+
 residual = Residual(nn.LayerNorm(512), "pre", dropout=0.1, tap=Tap()).eval()
 
 # %% tags=["hide-input", "check"]

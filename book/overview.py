@@ -32,7 +32,7 @@
 # | a day | you want to know how all of it works | the tour, [why attention at all](why_attention.py), then every chapter from [words and embeddings](embeddings.py) to [decoding](decoding.py) |
 # | everything | you want to build it, test it and teach it | all pages, in the order of [the table](#the-chapters) |
 #
-# You need no mathematics for the tour. For the chapters, you need basic Python and a little linear algebra: what a vector
+# You need no mathematics for the tour, and it shows no code. For the chapters, you need basic Python and a little linear algebra: what a vector
 # is, and how two matrices are multiplied. [Training](training.py) and [backwards by hand](by_hand_backward.py) also use
 # derivatives. At the end of each page, *Next* leads to the page after it.
 

@@ -226,6 +226,15 @@ embedding = E[ids] * math.sqrt(128)  # (B, S, d_model) = (1, 9, 128)
 x = embedding + gf.sinusoids(9, 128, dtype=torch.float64)  # (1, 9, 128) + (9, 128)
 x[0, 2, :6]  # "cat", at position 2
 
+# %% [markdown]
+# In training, [dropout](residual.py#dropout) acts on this sum (§5.4): it sets each number to 0 with a probability of 0.1
+# and divides the others by 0.9. Here are the first eight numbers of "cat" before and after:
+
+# %%
+torch.manual_seed(2)
+dropped = torch.nn.Dropout(0.1)(x)  # a new module is in training mode
+torch.stack([x[0, 2, :8], dropped[0, 2, :8]])
+
 # %% tags=["hide-input", "check"]
 assert x.shape == (1, 9, 128)
 

@@ -468,6 +468,8 @@ pictures.curves(
 #
 # ## What is gained, what is lost
 #
+# Compared with the recurrent translators and the convolutions [that were there before](#the-intuition):
+#
 # | | gained | lost |
 # |---|---|---|
 # | training | all positions at once | |
