@@ -442,5 +442,5 @@ def test_lecture_mode_begins_at_the_strip_and_shows_whole_sentences(opened):
     assert line.evaluate(size) == 18
     labels = page.locator(".gfs-g-names text, .gfs-g-softmax text").all()
     assert min(one.evaluate(size) for one in labels) >= 14
-    page.locator(".gfs-strip:visible").get_by_role("button", name="× Leave").click()
+    page.locator(".gfs-strip:visible").get_by_role("button", name="Smaller").click()
     until(page, "!glassformer.app.state.lecture")

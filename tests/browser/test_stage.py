@@ -456,7 +456,7 @@ def test_in_lecture_mode_all_words_are_large_and_rings_contain_their_letters(exp
     assert [text for text in shown.all_text_contents() if text in ("·", "…")] == []
     assert min(shown.evaluate_all("(all) => all.map((one) => parseFloat(getComputedStyle(one).fontSize))")) >= 20
     assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
-    for one in [*shown.all(), page.get_by_role("button", name="Leave")]:
+    for one in [*shown.all(), page.get_by_role("button", name="Smaller")]:
         box = one.bounding_box()
         assert 0 <= box["x"] <= size[0] - box["width"]
         assert 0 <= box["y"] <= size[1] - box["height"]
@@ -464,8 +464,54 @@ def test_in_lecture_mode_all_words_are_large_and_rings_contain_their_letters(exp
         outer, inner = ring.locator("rect").bounding_box(), ring.locator("text").bounding_box()
         assert outer["x"] <= inner["x"] <= outer["x"] + outer["width"] - inner["width"]
         assert outer["height"] > ring.locator("text").evaluate("(one) => one.getBoundingClientRect().height * 0.9")
-    page.get_by_role("button", name="Leave").click()
+    page.get_by_role("button", name="Smaller").click()
     until(page, "!document.querySelector('.glassformer[data-lecture]')")
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_lecture_mode_keeps_its_sentence_and_its_buttons_apart_from_the_figure(explore, size):
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate("glassformer.app.show({ lecture: true })")
+    page.locator(".glassformer[data-lecture]").wait_for()
+    memory = page.locator(".gf-stage-root text", has_text="Memory")
+    for box in page.evaluate("[...document.querySelectorAll('.gfs-box')].map((one) => one.dataset.box)"):
+        page.evaluate("(box) => glassformer.app.show({ box })", box)
+        settled(page)
+        until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
+        sentence = page.locator(SENTENCE_AT).bounding_box()
+        assert sentence["y"] + sentence["height"] <= memory.bounding_box()["y"], box
+    page.evaluate("glassformer.app.show({ chapter: 4, act: 1 })")
+    page.locator(f"{SENTENCE_AT}", has_text="this head").wait_for()
+    assert sum("×" in text for text in page.locator(".gfs-strip:visible button").all_inner_texts()) == 1
+
+
+@pytest.mark.parametrize(("size", "struck"), [((1920, 1080), 1), ((1280, 720), 0)])  # the low window has no room for it
+def test_in_lecture_mode_the_word_before_a_change_is_struck_apart_from_the_others(explore, size, struck):
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    look = {"box": "decoder.cross_attention", "lecture": True, "row": 10}
+    page.evaluate("(look) => glassformer.app.show(look)", look)
+    layer, head = page.evaluate("(({ layer, head }) => [layer, head])(glassformer.app.state.heads.cross)")
+    street = [[head, 10, [float(at == 6) for at in range(14)]]]
+    name = f"decoder.layers.{layer}.cross_attention"
+    page.evaluate("(rows) => glassformer.set({ overrides: rows }).then(() => null)", {name: street})
+    page.locator(SENTENCE_AT, has_text="elle").wait_for()
+    settled(page)
+    assert page.locator(".gfs-struck").count() == struck
+    assert page.evaluate(OVERLAPS)["crossing"] == []
+    chip, frame = page.locator(".gfs-why rect").bounding_box(), page.locator(".gfs-box[data-box='decoder.softmax']")
+    assert chip["x"] + chip["width"] <= frame.bounding_box()["x"] + frame.bounding_box()["width"]
+
+
+def test_the_end_of_lecture_mode_draws_no_ring_around_the_page(stage):
+    page = stage()
+    page.locator(".gfs-figure-svg").focus()
+    page.keyboard.press("f")
+    page.locator(".glassformer[data-lecture]").wait_for()
+    page.keyboard.press("Escape")
+    until(page, "!document.querySelector('.glassformer[data-lecture]')")
+    until(page, "!document.querySelector('.gfs-figure-svg:focus-visible')")
 
 
 def test_lecture_mode_fills_a_frame_that_may_not_have_the_screen(stage):

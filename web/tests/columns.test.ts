@@ -26,6 +26,26 @@ test("long words reach over their columns before any word is left out", () => {
   }
 });
 
+test("only as many words as needed leave the first line, and words on a line do not touch", () => {
+  const counts = [430, 500, 560].map((room) => {
+    const { at, shown, out } = columnsOf(LABELS, [0, room], () => true, measure, false, 26, 2);
+    assert.ok(shown.every(Boolean));
+    for (const height of [0, Math.max(...out)]) {
+      const line = LABELS.map((_, place) => place).filter((place) => out[place] === height);
+      for (const [i, place] of line.entries()) {
+        const before = line[i - 1] ?? place;
+        for (const side of [0, 1]) {
+          const halves = (measure(LABELS[place][side]) + measure(LABELS[before][side])) / 2;
+          assert.ok(before === place || at[place] - at[before] >= halves - 1);
+        }
+      }
+    }
+    return out.filter(Boolean).length;
+  });
+  assert.ok(counts[0] > counts[1] && counts[1] > counts[2], String(counts));
+  assert.equal(counts[2], 0);
+});
+
 test("where the words cannot fit, those that must be kept do", () => {
   const { shown } = columns(330);
   assert.ok(shown.slice(13).every(Boolean));

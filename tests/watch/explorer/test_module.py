@@ -8,7 +8,7 @@ from pathlib import Path
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
 LARGEST = 365_000
-LARGEST_STYLES = 53_200
+LARGEST_STYLES = 53_500
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -216,7 +216,7 @@ function handle(pen: Pen, look: Look) {
       anchor: roomy ? "start" : "end",
       kind: "gfs-halo",
     });
-  const height = y + (isArc ? -8 : roomy ? 0 : y - box[0] < 30 ? 14 : -13);
+  const height = y + (isArc ? (size > 13 ? -3 : -8) : roomy ? 0 : y - box[0] < 30 ? 14 : -13);
   const other = look.stops[source] < y ? -1 : 1;
   const isStop = isLit || (!isArc && !pen.box.endsWith("self_attention"));
   return [

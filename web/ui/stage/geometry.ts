@@ -179,18 +179,37 @@ function stacked(rows: Row[], heights: number[], bottom: number, gap = GAP) {
   return { boxes, top: y + gap };
 }
 
-/** Returns the middles of words packed as tightly as possible, and the right end. Words alternate between the lines. */
-function closest(sizes: number[][], least: number, lines: number) {
+/** Returns the middles of words packed as tightly as possible, and the right end. `raised`: the words of the second line. */
+function closest(sizes: number[][], least: number, raised: boolean[]) {
   const at: number[] = [];
   let end = 0;
   for (const [here, words] of sizes.entries()) {
-    const before = sizes[here - lines];
-    const apart = before && Math.max(...words.map((word, line) => (word + before[line]) / 2)) + 3;
+    const before = raised.lastIndexOf(raised[here], here - 1);
+    const isFirst = here === 0 || before < 0;
+    const apart = isFirst ? 0 : Math.max(...words.map((word, line) => (word + sizes[before][line]) / 2)) + 3;
     const half = Math.max(...words) / 2;
-    at.push(Math.max(half, (at[here - 1] ?? -least / 2) + least, before ? at[here - lines] + apart : 0));
+    at.push(Math.max(half, (at[here - 1] ?? -least / 2) + least, isFirst ? 0 : at[before] + apart));
     end = Math.max(end, at[here] + half);
   }
   return { at, end };
+}
+
+/** Returns words packed into a room: as few as possible, the widest ones, leave the first line. */
+function packed(sizes: number[][], least: number, lines: number, room: number) {
+  let raised = sizes.map(() => false);
+  const pack = () => ({ ...closest(sizes, least, raised), raised });
+  let made = pack();
+  while (lines > 1 && made.end > room) {
+    const free = sizes.map((words, at) =>
+      raised.slice(at && at - 1, at + 2).includes(true) ? 0 : Math.max(...words),
+    );
+    const widest = Math.max(...free);
+    if (widest === 0) raised = sizes.map((_, at) => at % 2 > 0);
+    else raised[free.indexOf(widest)] = true;
+    made = pack();
+    if (widest === 0) break;
+  }
+  return made;
 }
 
 /** Returns the columns of words in this room. If not all words fit, those for which `keep` is true are shown. */
@@ -211,8 +230,7 @@ export function columnsOf(
     [LEAST, 1],
     [LEAST, turns],
   ]) {
-    // prettier-ignore
-    const { at: tight, end } = closest(sizes, least, lines);
+    const { at: tight, end, raised } = packed(sizes, least, lines, room);
     const extra = Math.min(most, (room - end) / sizes.length);
     if (extra < 0) continue;
     const at = tight.map((x, here) => x + extra * (here + 0.5));
@@ -221,7 +239,7 @@ export function columnsOf(
       at: round(at),
       width,
       shown: at.map(() => true),
-      out: at.map((_, here) => (here % lines) * LINE),
+      out: raised.map((one) => (one ? LINE : 0)),
     };
   }
   const full = sizes.map((words) => Math.max(24, ...words) + 5);
@@ -320,7 +338,7 @@ function wide(plan: Plan): Geometry {
     if (plan.alone) return usual;
     const height = heights[rows.findIndex((row) => row.id === id)]; // equal heights in both stacks, unless a box is lit
     return `encoder.${id}` === plan.lit
-      ? usual
+      ? Math.min(usual, Math.max(84, plan.height - 600)) // a low window needs room for the sentence above
       : `decoder.${id}` === plan.lit
         ? Math.min(height, 84)
         : height;

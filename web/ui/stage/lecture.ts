@@ -13,9 +13,11 @@ export function followLecture(app: App, root: HTMLElement) {
     if (lecture) {
       await root.requestFullscreen?.().catch(() => {}); // refused, as in most frames: the stage fills its frame
       isWhole = document.fullscreenElement === root;
-    } else if (isWhole) {
+    } else {
+      // Escape is a key: the focus ring of the figure would be drawn around the whole page
+      if (document.activeElement instanceof SVGElement) document.activeElement.blur();
+      if (isWhole && document.fullscreenElement === root) await document.exitFullscreen();
       isWhole = false;
-      if (document.fullscreenElement === root) await document.exitFullscreen();
     }
     app.layOut();
   };

@@ -145,7 +145,8 @@ export function drawGuesses(pen: Pen) {
 export function drawWhy(pen: Pen) {
   const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
   const why = t("why.title", tokenName(numbers.translated.outputTokens[numbers.row] ?? "", t));
-  const fits = pen.measure(why, 12, 620) + 14 < decoder.x[1] - decoder.names;
+  const scale = pen.wordSize > 16 ? 1.2 : 1; // in lecture mode
+  const fits = (pen.measure(why, 12, 620) + 14) * scale < decoder.x[1] - decoder.names;
   const y = middle(boxOf(decoder, "softmax").y) + 14;
   return chip(pen, "why", fits ? why : t("panel.why"), why, [decoder.names - 6, y], true);
 }

@@ -515,7 +515,7 @@ class StageView {
     const { encoder, narrow, width, height } = geometry;
     const style = (one: HTMLElement, css: string) => (one.style.cssText = narrow ? "" : css);
     const [x0, x1] = encoder.x;
-    const low = Math.max(...encoder.columns.out, ...geometry.decoder.columns.out);
+    const low = Math.max(...encoder.columns.out, ...(this.#isAlone ? [] : geometry.decoder.columns.out));
     style(this.#field, `left:${x0}px;top:${encoder.words[0]}px;width:${x1 - x0}px;height:${32 + low}px`);
     const from = splitOf(width);
     style(this.#chips, `left:${x0}px;top:${encoder.words[1] + 12}px;width:${from - 64 - x0}px`);
@@ -720,7 +720,7 @@ class StageView {
     const { encoder, narrow } = geometry;
     const top = memoryTop(geometry, encoder.columns.at.length);
     const room = (isEarly ? Math.min(encoder.card[0], top + 60) - 40 : top - 24) - this.#hero.offsetTop;
-    for (const level of ["", "tight", "tightest"]) {
+    for (const level of ["", "tight", "tighter", "tightest"]) {
       this.#hero.dataset.fit = level;
       if (narrow || this.#hero.offsetHeight <= room) return;
     }

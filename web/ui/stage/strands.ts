@@ -233,7 +233,7 @@ export function drawWords(pen: Pen) {
         isOwn(second?.written, at),
       ),
     );
-  const [x, y] = [decoder.columns.at[row], middle(written) - 21];
+  const [x, y] = [decoder.columns.at[row], middle(written) - 21 - Math.max(...decoder.columns.out)];
   const was =
     numbers.before.word !== null &&
     y > 12 &&
