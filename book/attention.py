@@ -36,7 +36,6 @@
 
 # %%
 import math
-from pathlib import Path
 
 import torch
 
@@ -732,8 +731,9 @@ assert jacobian.abs().max() < 1e-9
 # each word.
 
 # %% tags=["hide-input"]
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+from glassformer.built_in import trained_demo
+
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 

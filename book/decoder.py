@@ -541,11 +541,10 @@ torch.testing.assert_close(cache.layers[0].past.key, key[:1])
 # translation through the model once more, and record where cross-attention looks.
 
 # %%
-from pathlib import Path
+from glassformer.built_in import trained_demo
 
 torch.set_default_dtype(torch.float32)  # as the demo was trained
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 demo = translator.model.eval().requires_grad_(False)
 
 text = "The black cat sat on the couch and the brown dog slept on the rug."

@@ -33,13 +33,13 @@ _ = torch.set_grad_enabled(False)  # nothing is trained on this page
 
 # %% tags=["hide-input"]
 import copy
-from pathlib import Path
+
+from glassformer.built_in import trained_demo
 
 torch.manual_seed(1)
 torch.set_printoptions(precision=4, sci_mode=False)
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model = copy.deepcopy(translator.model).double()  # float64, to compare exactly
 read, write = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
 pad_id, bos_id, eos_id = 0, 1, 2
@@ -231,7 +231,8 @@ pictures.heat_map(
 # A *beam search* keeps several beginnings side by side. Here is what greedy search (left) and a beam of 2 (right)
 # consider, as a tree. Follow *this*: greedy drops it at once. The beam keeps it, and sees one step later that it was the
 # better beginning. Blue beginnings are continued, green ones are finished, grey ones are dropped. The numbers are the
-# probabilities of everything up to that token.
+# probabilities of everything up to that token. Each step shows the best two candidates of greedy search, and the best
+# four of the beam. The others, such as *bird* on the left, are left out.
 
 # %% tags=["hide-input"]
 from types import SimpleNamespace
@@ -297,6 +298,11 @@ pictures.picture(
     "Two search trees. Greedy keeps 'the', drops 'this', and ends with 'the cat' at 0.24. The beam of 2 keeps both and "
     "ends with 'this cat' at 0.36 before 'the cat' at 0.24.",
 )
+
+# %% tags=["hide-input", "check"]
+at_each_step = [[sum(node.position == step for node in tree.nodes) for step in range(3)] for tree in trees]
+assert at_each_step == [[2, 2, 1], [2, 4, 2]]
+assert words.index("bird") not in [node.token for node in trees[0].nodes]
 
 # %% tags=["hide-input", "check"]
 [by_greedy] = greedy(toy, max_lengths=[5])
@@ -592,7 +598,7 @@ for (name, probs), setting in zip(bent.items(), settings, strict=True):
 
 # %% [markdown]
 # The lines count the tokens that can still be drawn. The picture shows the eight most probable tokens (the same in
-# each panel). A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a chance. At
+# each panel). Greedy search would write the first of them; a beam may end up with another one. A low temperature makes large probabilities larger. A high temperature gives unlikely tokens a chance. At
 # temperature 1.3, the most probable token loses probability, most of it to the many tokens that are not shown. `top_k`
 # and `top_p` cut this tail off.
 

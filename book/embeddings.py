@@ -27,11 +27,11 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.watch import pictures
 
 torch.manual_seed(1)
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 # %% [markdown]

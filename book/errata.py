@@ -69,7 +69,7 @@
 #
 # You can plant many of these mistakes in a working model: `plant(model, "no_scale")` makes the model commit one for
 # a while. `gf.check` (on the command line: `glassformer check RUN`) is the self-test that should find it. `verdict`
-# below returns the findings: the likely mistake and the names of the failed checks. The check *reference* compares
+# below prints the findings: the likely mistake and the names of the failed checks. The check *reference* compares
 # every number of a forward pass with a second implementation in NumPy. The checks *causality*, *padding* and *batch*
 # change things that must not matter: later tokens, padding, and the other sentences of the batch. Tests are named by
 # their file in `tests/`.
@@ -98,11 +98,12 @@ target_input = torch.tensor([[1, 4, 5, 6]])  # <bos> and three symbols
 
 
 def verdict(mistake):
-    """Return what gf.check says while our model makes this mistake: the likely mistake and the failed checks."""
+    """Print what gf.check says while our model makes this mistake: the likely mistake and the failed checks."""
     with plant(model, mistake):
         failed = {one.name: one for one in gf.check(model).failures}
     assert MISTAKES[mistake].title in failed["reference"].likely
-    return failed["reference"].likely, list(failed)
+    print("likely:", *failed["reference"].likely)
+    print("failed checks:", ", ".join(failed))
 
 
 def short(numbers):
@@ -958,7 +959,7 @@ print(f"asked for 10 %, in evaluation 0 %: dropped {dropped:.1%}")
 broken = copy.deepcopy(model)
 broken.source.dropout = always_on
 [check] = gf.check(broken.eval()).failures
-check.name, check.likely
+print(check.name, *check.likely, sep="\n")
 
 # %% tags=["hide-input", "check"]
 assert 0.45 < dropped < 0.55
@@ -1172,7 +1173,7 @@ from_zero, from_one = gf.sinusoids(2, 4), gf.sinusoids(3, 4)[1:]
 with gf.intervene(model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1, 128, dtype=rows.dtype)[1:]}):
     [check] = [one for one in gf.check(model).failures if one.name == "reference"]
 
-check.likely
+print(*check.likely)
 
 # %% tags=["hide-input", "check"]
 assert from_zero[0].tolist() == [0, 1, 0, 1]
@@ -1365,7 +1366,7 @@ layers = list(broken.encoder.layers)
 del broken.encoder.layers
 broken.encoder.layers = layers
 [check] = [one for one in gf.check(broken).failures if one.name == "save and load"]
-check.likely
+print(*check.likely, sep="\n")
 
 # %% tags=["hide-input", "check"]
 assert list(Heads(list).parameters()) == []
@@ -1665,7 +1666,8 @@ for name, divisor in (("by √d_k", 8.0), ("by √d_model", math.sqrt(512)), ("b
     largest[name] = scores.softmax(-1).amax(-1).mean().item()
     print(f"divided {name:<12} standard deviation {scores.std():.2f}, largest of 10 weights {largest[name]:.2f}")
 
-verdict("scale_d_model"), verdict("no_scale")
+verdict("scale_d_model")
+verdict("no_scale")
 
 # %% tags=["hide-input", "check"]
 torch.testing.assert_close((query @ key.mT / 8.0).softmax(-1), gf.attention(query, key, key).weights)
@@ -1702,14 +1704,12 @@ pictures.bars(
 # when it runs as pre-norm:
 
 # %%
+from glassformer.built_in import trained_demo
+
 x, sublayer = torch.randn(1, 2, 4), torch.tanh
 post, pre = (Residual(nn.LayerNorm(4), place, dropout=0.0, tap=Tap()) for place in ("post", "pre"))
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-demo, sentence = (
-    gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo"),
-    "The black cat sat on the couch.",
-)
+demo, sentence = gf.Translator.load(trained_demo("../runs/demo")), "The black cat sat on the couch."
 [fixed] = demo.translate([sentence])
 with plant(demo.model, "norm_order"):
     [wrong] = demo.translate([sentence])

@@ -61,7 +61,6 @@
 
 # %%
 import math
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -370,11 +369,11 @@ pictures.curves(
 # split through the encoder and record the activations of its second layer for every token.
 
 # %%
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import english_french
 from glassformer.corpus.tasks.world.nouns import NOUNS
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 tokenizer = translator.bundle.source_tokenizer
 test = english_french(train=1).splits["test"]  # the training sentences are not needed here
 

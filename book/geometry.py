@@ -21,18 +21,17 @@
 
 # %%
 import math
-from pathlib import Path
 
 import torch
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import english_french
 from glassformer.corpus.tasks.world.french import starts_with_vowel
 from glassformer.corpus.tasks.world.nouns import NOUNS
 from glassformer.watch import pictures
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model, translator.bundle
 
 # %% [markdown]

@@ -29,7 +29,6 @@
 # %%
 import json
 import math
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -501,8 +500,9 @@ assert round((63_082_496 + extra) / 1e6) == 195
 # largest weight. Layers and heads are counted from 0.
 
 # %% tags=["hide-input"]
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+from glassformer.built_in import trained_demo
+
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model = translator.model
 english, french = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
 

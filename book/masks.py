@@ -531,14 +531,12 @@ torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 # positions; `decoding` recomputes everything written so far at each step. The functions that measure are folded.
 
 # %% tags=["hide-input"]
-from pathlib import Path
-
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import english_french
 from glassformer.decoding.greedy_search import greedy
 from glassformer.watch.inspection import MISTAKES, Changes, decoding, plant
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 tokenizer = translator.bundle.source_tokenizer
 
 

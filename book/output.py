@@ -67,7 +67,6 @@
 
 # %%
 import math
-from pathlib import Path
 
 import torch
 from torch.nn import functional as F
@@ -446,9 +445,10 @@ assert bool((theirs[0].grad[1, 3] == 0).all())  # the padded position learns not
 # others, and yet its probability is never much above 0.9.
 
 # %%
+from glassformer.built_in import trained_demo
+
 torch.set_default_dtype(torch.float32)  # as the demo was trained
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 demo = translator.model.eval().requires_grad_(False)
 source_tokenizer = translator.bundle.source_tokenizer
 tokenizer = translator.bundle.target_tokenizer

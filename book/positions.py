@@ -19,19 +19,18 @@
 
 # %%
 import math
-from pathlib import Path
 from textwrap import fill
 
 import torch
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.watch import pictures
 from glassformer.watch.inspection import Changes, changed, plant
 
 torch.manual_seed(1)
 torch.set_printoptions(sci_mode=False)  # 0.0030 instead of 3.0000e-03
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model, tokenizer = translator.model, translator.bundle.source_tokenizer
 
 # %% [markdown]

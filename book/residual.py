@@ -351,6 +351,9 @@ pictures.curves(
 
 
 # %% tags=["hide-cell"]
+from glassformer.built_in import trained_demo
+
+
 def read_position(x):
     """Return the share of positions that one matrix reads right in the unseen half."""
     x = torch.cat([x.double(), torch.ones(*x.shape[:2], 1)], -1)  # a column of ones, for the bias
@@ -374,8 +377,7 @@ def positions_left(model, residual=True):
     return [read_position(value) for value in trace.values()]
 
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 models = {"demo": translator.model}
 sizes = {"vocab_size": 605, "d_model": 128, "d_ff": 512, "dropout": 0.0}
 sizes |= {"encoder_layers": 6, "decoder_layers": 1}

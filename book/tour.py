@@ -22,20 +22,19 @@
 import copy
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import torch
 from IPython.display import Markdown
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.bundle import put_weights, read_weights
 from glassformer.training.snapshots import Snapshots
 from glassformer.watch import pictures
 from glassformer.watch.inspection import without_heads
 from glassformer.watch.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, Box
 
-RUN = Path("../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model.eval().requires_grad_(False), translator.bundle
 english, french = bundle.source_tokenizer, bundle.target_tokenizer
 bos, eos = bundle.model_config.bos_id, bundle.model_config.eos_id
@@ -400,19 +399,20 @@ Markdown(
 # In the beginning, all numbers that the model is to learn are random. Training shows it pairs of sentences, compares its
 # probabilities with the word that really comes next, and moves each number a little in the direction that would have
 # made the right word likelier. That is one *step*, and it is repeated with tens of thousands of pairs. During the demo's
-# training, snapshots of the model were kept. Each of them translates the same sentence:
+# training, snapshots of the model were kept. Each of them translates the same sentence, and always writes the likeliest
+# word (greedy search):
 
 # %% tags=["remove-input"]
 rows = ["| step | translation of “… too wide” |", "|---|---|"]
 for step, path in Snapshots(bundle.folder / "snapshots", keep=0).paths().items():
     young = copy.deepcopy(model)
     put_weights(young, read_weights(path), str(path))
-    said = gf.Translator(bundle, young).translate([WIDE])[0].text.split()
+    said = gf.Translator(bundle, young).translate([WIDE], beam_size=1)[0].text.split()
     rows.append(f"| {step} | {' '.join(said[:20])}{' …' * (len(said) > 20)} |")
 
 log = [json.loads(line) for line in (bundle.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 steps = [line for line in log if line["type"] == "step"]
-rows.append(f"| {steps[-1]['step']} | {wide} |")
+rows.append(f"| {steps[-1]['step']} | {translator.translate([WIDE], beam_size=1)[0].text} |")
 Markdown("\n".join(rows))
 
 # %% tags=["remove-input"]

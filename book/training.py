@@ -601,7 +601,7 @@ pictures.picture(
 # ### What it learns first
 #
 # The training run also kept *snapshots*: its weights after 8, 16, 32, … steps. Put each snapshot into the model and
-# translate the same sentence.
+# translate the same sentence by greedy search. (A beam can find another output, above all of a young model.)
 
 
 # %%

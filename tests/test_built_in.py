@@ -8,10 +8,19 @@ import pytest
 from tools.make_built_in import rewrite, scores
 
 import glassformer as gf
-from glassformer.built_in import BUILT_IN, ORIGIN_FILE, cache_folder, is_built_in, refuse_built_in, run_folder
+from glassformer.built_in import (
+    BUILT_IN,
+    ORIGIN_FILE,
+    cache_folder,
+    is_built_in,
+    refuse_built_in,
+    run_folder,
+    trained_demo,
+)
 from glassformer.bundle import WEIGHTS, Bundle
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.system.files import hash_of_file
+from glassformer.watch.explorer.standalone import EXPLORER_PAGE
 
 FOLDER = run_folder(BUILT_IN)
 MOST_BYTES = 5_500_000
@@ -36,6 +45,13 @@ def test_a_run_in_the_current_folder_wins_and_a_folder_that_is_no_run_does_not(t
     assert not is_built_in(run_folder("demo"))
     with pytest.raises(gf.CheckpointError, match="'demo' is not a run: tokenizer is missing"):
         gf.Translator.load("demo")
+
+
+def test_the_users_own_demo_counts_once_its_page_is_written_which_is_the_last_step(tmp_path):
+    (tmp_path / "config.toml").touch()
+    assert trained_demo(tmp_path) == trained_demo(tmp_path / "absent") == BUILT_IN
+    (tmp_path / EXPLORER_PAGE).touch()
+    assert trained_demo(tmp_path) == tmp_path
 
 
 @pytest.mark.slow

@@ -32,12 +32,12 @@ from statistics import fmean
 import torch
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import CLASSIC, english_french
 from glassformer.text.words import split_words
 from glassformer.watch import pictures
 
-RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model, translator.bundle
 
 example = CLASSIC[1]

@@ -30,11 +30,11 @@ from textwrap import fill
 import torch
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import english_french
 from glassformer.watch import pictures
 
-RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `make demo`, or the model in the package
 splits = english_french(1, train=0).splits
 
 # %% [markdown]

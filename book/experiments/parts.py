@@ -31,11 +31,11 @@ from statistics import fmean, stdev
 import torch
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.watch import pictures
 from glassformer.watch.inspection import plant, without_positions
 
-RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model, translator.bundle
 torch.manual_seed(1)
 

@@ -33,12 +33,12 @@ import numpy as np
 import torch
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import CLASSIC, english_french
 from glassformer.watch import pictures
 from glassformer.watch.inspection import Changes, Patch, changed, grid, patched, patching_study
 
-RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model, translator.bundle
 tired, wide = CLASSIC[1], CLASSIC[2]
 [translation.text for translation in translator.translate([tired.source, wide.source])]

@@ -21,18 +21,17 @@
 
 # %%
 from functools import partial
-from pathlib import Path
 
 import torch
 from captum.attr import IntegratedGradients, LayerIntegratedGradients
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.watch import pictures
 from glassformer.watch.inspection import Changes, changed
 
-RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model.requires_grad_(False), translator.bundle
 eos, bos = model.config.eos_id, model.config.bos_id
 

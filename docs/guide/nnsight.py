@@ -22,19 +22,18 @@
 
 # %%
 import warnings
-from pathlib import Path
 
 import torch
 from nnsight import NNsight
 
 import glassformer as gf
+from glassformer.built_in import trained_demo
 from glassformer.corpus.tasks import CLASSIC
 from glassformer.watch import pictures
 from glassformer.watch.inspection import without_heads
 
 torch.set_grad_enabled(False)
-RUN = Path("../../runs/demo")  # of a finished `make demo`; without it, the model in the package
-translator = gf.Translator.load(RUN if (RUN / "explorer.html").exists() else "demo")
+translator = gf.Translator.load(trained_demo("../../runs/demo"))  # your own `make demo`, or the model in the package
 model, bundle = translator.model, translator.bundle
 
 # %% [markdown]

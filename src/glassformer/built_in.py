@@ -13,7 +13,16 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 
-__all__ = ["BUILT_IN", "ORIGIN_FILE", "built_in_scores", "cache_folder", "is_built_in", "refuse_built_in", "run_folder"]
+__all__ = [
+    "BUILT_IN",
+    "ORIGIN_FILE",
+    "built_in_scores",
+    "cache_folder",
+    "is_built_in",
+    "refuse_built_in",
+    "run_folder",
+    "trained_demo",
+]
 
 BUILT_IN = "demo"
 """The name of the model in the package."""
@@ -36,6 +45,12 @@ def run_folder(run: str | Path) -> Path:
         return Path(run)
     _say(_KNOWS)
     return _folder()
+
+
+def trained_demo(run: str | Path) -> str | Path:
+    """Return the folder of the user's own `glassformer demo` once it has finished; until then, `demo`."""
+    explorer_page = Path(run) / "explorer.html"  # `glassformer demo` writes it last
+    return run if explorer_page.is_file() else BUILT_IN
 
 
 def is_built_in(folder: Path) -> bool:
