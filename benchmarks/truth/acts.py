@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.truth.chapter import both, opening
-from benchmarks.truth.claims import ROUNDING, differs, expected, first
+from benchmarks.truth.claims import ROUNDING, differs, differs_in_times, expected, first
 from benchmarks.truth.seen import Check, Seen
 from benchmarks.truth.stage import guess_at
 from glassformer.decoding.hypothesis import Hypothesis
@@ -313,7 +313,36 @@ def deciding_head(seen: Seen, values: Mapping[str, str]) -> str:
         if said and margins[said] < least + 1e-3
         else f"the word loses most without {min(margins, key=margins.__getitem__)}",
         both(seen, {"0": values["target"], "1": values["rival"]}),
-        differs(values["from"], math.exp(log_probs[found["ids"][found["row"]]]), "its probability"),
+        ratio(seen, values["usual"], log_probs),
+        ""
+        if said is None
+        else ratio_of(values["odds"], margins[said], found["without"][said[0]][said[1]]["probability"]),
+    )
+
+
+def ratio_of(text: str, margin: float, probability: float) -> str:
+    """Return why a text does not say how many times as probable a word is as its rival."""
+    if margin < 0:
+        return differs(text, math.exp(margin), "the ratio")
+    return differs_in_times(text, margin, probability, probability * math.exp(-margin))
+
+
+def ratio(seen: Seen, text: str, log_probs: Tensor) -> str:
+    """Check the ratio of the opening's two words in a row of log probabilities."""
+    found = opening(seen)
+    word, rival = (float(log_probs[one]) for one in (found["ids"][found["row"]], found["rival"]))
+    return ratio_of(text, word - rival, math.exp(word))
+
+
+def ratios(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check how many times as probable the word is as its rival, while heads are off and before."""
+    found = opening(seen)
+    row = found["row"]
+    return first(
+        both(seen, {"0": values["target"], "1": values["rival"]}),
+        ratio(seen, values["odds"], seen.trace["log_probs"][row]),
+        ratio(seen, values["usual"], seen.model.log_probs(seen.source, found["ids"], {})[row]),
+        "" if seen.output[row] == found["ids"][row] else "the word changes",
     )
 
 
@@ -393,6 +422,7 @@ CHECKS: dict[str, Check] = {
     "chapter.snapshots": no_snapshots,
     "chapter.deciding": deciding,
     "chapter.deciding.more": deciding_head,
+    "chapter.off.more": ratios,
     "chapter.off.turns.one": off(stays=False, many=False),
     "chapter.off.stays.one": off(stays=True, many=False),
     "chapter.off.turns": off(stays=False, many=True),

@@ -116,7 +116,9 @@ def differs_in_times(text: str, margin: float, *shown: float) -> str:
     `shown`: the two probabilities, where the page shows them: with three decimals, below 0.001 with four. The factor
     must agree with these, too: where they leave the second digit open, it has one digit or is a bound.
     """
-    times, said = math.exp(abs(margin)), float(text.removeprefix("> ").replace(",", ""))
+    times, bound = math.exp(abs(margin)), re.fullmatch(r"more than (.*)|(.*) 多", text)
+    number = (bound[1] or bound[2]) if bound else text
+    said = float(number.replace(",", ""))
     rounded = [max(round(one, 3 if one >= 0.001 else 4), 0.0001) for one in shown]
     seen = max(rounded) / min(rounded) if shown and times >= 2 else times
 
@@ -126,7 +128,7 @@ def differs_in_times(text: str, margin: float, *shown: float) -> str:
             for one in (times, seen)
         )
 
-    is_right = min(times, seen) > said * 0.999 if text.startswith(">") else has(3 if times < 1.05 else 2)
+    is_right = min(times, seen) > said * 0.999 if bound else has(3 if times < 1.05 else 2)
     is_rough = f"{times:.2g}" != f"{seen:.2g}" and re.fullmatch(r"\d[0,]*", text) is not None and has(1)
     return "" if is_right or is_rough else f"it is {times:.4g} times, not {text}"
 

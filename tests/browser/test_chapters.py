@@ -1,5 +1,6 @@
 """The chapters: seven on one stage, each with a sentence of the model's own numbers, a button and something to try."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -289,6 +290,43 @@ def test_a_row_that_is_turned_in_the_act_about_deciding_heads_can_be_let_go(open
     assert said(page) == before
 
 
+def test_the_act_about_the_head_that_counts_most_says_by_what_measure(opened):
+    page = opened("chapter=7")
+    said(page)
+    measure = page.locator(".gfs-said-box .gfs-more-text").inner_text()
+    opening = page.evaluate("glassformer.app.payload.openings[glassformer.app.state.sentence]")
+    margins = {(name, at): one["margin"] for name, all in opening["without"].items() for at, one in enumerate(all)}
+    (name, head), least = min(margins.items(), key=lambda one: one[1])
+    logs = value(page, "log_probs")[opening["row"]]
+    usual = logs[opening["ids"][opening["row"]]] - logs[opening["rival"]]
+    found = re.search(
+        r"head (\d) of layer (\d) .* is ([\d.]+) times as likely as .*; without it, ([\d.]+) times", measure
+    )
+    assert [int(found[1]), found[2]] == [head, name.split(".")[2]]
+    assert [float(found[3]), float(found[4])] == pytest.approx(np.exp([usual, least]), rel=0.05)  # two digits
+
+
+def test_another_sentence_is_told_in_the_same_act(opened):
+    page = opened("chapter=7&act=1")
+    assert "Without this head" in said(page)
+    page.evaluate("glassformer.app.open('the big cat sleeps .')")
+    until(page, "Object.keys(glassformer.app.changes.ablated).length === 1")
+    assert "Without this head" in said(page)
+
+
+def test_without_the_causal_mask_no_box_is_called_masked(opened):
+    page = opened("chapter=0")
+    names = page.locator(".gfs-g-names")
+    names.get_by_text("Masked").wait_for()
+    page.evaluate("glassformer.set({mistakes: ['no_causal_mask']}).then(() => null)")
+    until(page, "!glassformer.app.state.busy")
+    until(page, "!document.querySelector('.gfs-g-names').textContent.includes('Masked')")
+    assert names.get_by_text("Multi-head").count() == 3
+    page.evaluate("glassformer.app.show({chapter: 1, act: 1})")
+    page.locator(".gfs-outline-svg").wait_for()
+    assert page.locator(".gfs-outline-svg").get_by_text("Masked").count() == 0
+
+
 def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     page = opened("chapter=7")
     sentence = said(page)
@@ -320,6 +358,13 @@ def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     least = min(margins["found"], key=lambda name: margins["found"][name][word] - margins["found"][name][rival])
     assert least == f"{attention} {head}"
     assert "counts most for" in sentence
+    place = page.evaluate("glassformer.app.state.heads")
+    stack, _, layer, kind = attention.split(".")
+    family = "encoder" if stack == "encoder" else "cross" if kind == "cross_attention" else "decoder"
+    assert place[family] == {"layer": int(layer), "head": head}  # what the sentence names is lit
+    assert page.evaluate("glassformer.app.state.box") == f"{stack}.{kind}"
+    lit = page.locator(".gfs-box rect[stroke='var(--ink)']")
+    assert lit.locator("xpath=..").get_attribute("data-box") == f"{stack}.{kind}"
     more = page.get_by_role("button", name="Switch off the next, too")
     said(page)
     for count in range(2, 4):

@@ -31,6 +31,12 @@ export function placeIn(attention: string) {
   return { family, layer: Number(layer) };
 }
 
+/** Returns the key of a box's name. Without the causal mask, the decoder's self-attention is named as the encoder's. */
+export function boxKey({ mistakes }: { mistakes: string[] }, stack: Stack, id: string) {
+  const isUnmasked = id === "self_attention" && mistakes.includes("no_causal_mask");
+  return `stage.box.${isUnmasked ? "encoder" : stack}.${id}`;
+}
+
 type Place = { attention: string; head: number };
 
 /** Returns the name of a head in the reader's language. */

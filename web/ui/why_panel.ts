@@ -75,7 +75,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   if (signal.aborted) return;
   const logs = [found.word.logProb, found.rivals[0].logProb];
   const margin = logs[0] - logs[1];
-  const times = timesText(margin, ...logs.map(Math.exp));
+  const times = timesText(app.t, margin, ...logs.map(Math.exp));
   const isGiven = word < current.prefixIds.length;
   const say = element(
     "p",
@@ -176,7 +176,7 @@ const percent = (share: number) => `${Math.round(100 * share)} %`;
 
 /** Returns which of two words is the more probable, in words. `words`: the word and its rival. */
 function then(app: App, words: string[], margin: number) {
-  return app.t("why.then", ...(margin >= 0 ? words : [...words].reverse()), timesText(margin));
+  return app.t("why.then", ...(margin >= 0 ? words : [...words].reverse()), timesText(app.t, margin));
 }
 
 /**

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 365_000
+LARGEST = 365_900
 LARGEST_STYLES = 53_500
 WEB = Path(__file__).parents[3] / "web"
 

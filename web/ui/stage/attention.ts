@@ -1,7 +1,7 @@
 // The attentions: arcs between words of one side, ribbons of the memory that cross the strands of the other.
 import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
 import { drawing } from "../figure.ts";
-import { FAMILIES } from "../heads.ts";
+import { FAMILIES, boxKey } from "../heads.ts";
 import { boxOf, ribbonHeight, ribbonPath } from "./geometry.ts";
 import { isHeadOff, rowOfHead } from "./numbers.ts";
 import { HUES, path, rectangle, text } from "./pen.ts";
@@ -285,7 +285,7 @@ export function drawHeads(pen: Pen) {
   const weights = numbers.weights[family];
   const heads = pen.pictured[family];
   const lit = stack === "encoder" ? numbers.source : numbers.row;
-  const names = pen.t(`stage.box.${box}`).split("|").length;
+  const names = pen.t(boxKey(numbers.translated.changes, stack, id)).split("|").length;
   const top = y[0] + 14 + names * 15;
   const rows = Math.ceil(heads.length / 2);
   const tall = Math.min(29, Math.floor((y[1] - top - 2) / rows) - 3);

@@ -584,7 +584,7 @@ class BeamScene {
     const said: Child[] = [];
     if (!isTurned) {
       const margin = logProbs[word] - logProbs[rival];
-      const times = timesText(margin, ...[word, rival].map((id) => Math.exp(logProbs[id])));
+      const times = timesText(app.t, margin, ...[word, rival].map((id) => Math.exp(logProbs[id])));
       said.push(
         this.#say(
           `looks${several && trails ? ".trails" : several}`,

@@ -69,24 +69,25 @@ export function chapterKey(app: App, event: KeyboardEvent) {
   goOn(app, on ? 1 : -1);
 }
 
-/** Makes the changes of each act while it is shown, and lights the word that it is about. */
+/** Makes the changes of each act while it is shown, also for a new sentence, and lights what it is about. */
 export function followChapters(app: App) {
   let shown: Act | null = null;
+  let about = "";
   const follow = async () => {
     const [act, before] = [actOf(app), shown];
-    if (act?.id === before?.id) return;
-    shown = act;
-    const wanted = act?.changes && (await act.changes(app));
-    const row = act?.row && (await act.row(app));
-    if (actOf(app)?.id !== act?.id) return;
-    if (typeof row === "number") app.show({ row, sourceWord: null });
     const { sentence } = app.state;
+    if (act?.id === before?.id && sentence === about) return;
+    [shown, about] = [act, sentence];
+    const wanted = act?.changes && (await act.changes(app));
+    const looks = await act?.looks?.(app);
+    if (actOf(app)?.id !== act?.id || app.state.sentence !== sentence) return;
+    if (looks) app.show(looks);
     if (wanted && (app.changed || Object.keys(wanted).length > 0))
       await app.turnTo({ sentence, changes: { ...NO_CHANGES, ...wanted } });
     else if (before?.changes && !act?.changes) await app.reset();
   };
   const begin = () => void follow().catch((error) => app.complain(messageOf(error)));
-  app.on(["chapter", "act"], begin);
+  app.on(["chapter", "act", "result"], begin);
   begin();
 }
 
@@ -160,7 +161,7 @@ export async function guided(app: App, act: Act, numbers: StageNumbers, edit: ()
   const found: Found = (await act.found?.(app, numbers)) ?? { values: {} };
   const key = `chapter.${act.id}`;
   const exists = (one: string) => app.t(one) !== one;
-  const said = (one: string) => spoken(saidWith(app, one, act.box, numbers, found.values));
+  const said = (one: string) => spoken(saidWith(app, one, act.box || app.state.box, numbers, found.values));
   return {
     kicker,
     sentence: said(found.variant === OWN ? "" : found.variant ? `${key}.${found.variant}` : key),

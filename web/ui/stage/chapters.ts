@@ -2,15 +2,17 @@
 // Its texts are the strings `chapter.ACT`, with ".more", ".try" and ".next".
 import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
-import { probabilityWords, tokenName } from "./words.ts";
+import { rowOf } from "../../engine/tensor.ts";
+import { FAMILIES, placeIn } from "../heads.ts";
+import { probabilityWords, timesText, tokenName } from "./words.ts";
 import { openingOf } from "./opening.ts";
 import { areShares, hidesLater } from "./sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { checkpointSteps, stepName } from "../training_panel.ts";
 
-import type { Changes } from "../../engine/types.ts";
+import type { Changes, Opening } from "../../engine/types.ts";
 import type { App } from "../app.ts";
-import type { Looks, SomeChanges } from "../types.ts";
+import type { Looks, SomeChanges, Translated } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 
 /** Up to which box each stack has risen; "" = not begun. */
@@ -29,13 +31,13 @@ export interface Found {
 
 export interface Act {
   id: string;
-  /** The box with the ink border. */
+  /** The box with the ink border; "" = the reader's. */
   box: string;
   /** The boxes that are not quiet; [] = all. */
   lit: string[];
   risen: Risen;
-  /** The row that it lights, if it is not the reader's. */
-  row?(app: App): Promise<number | null>;
+  /** What it lights, if that is not the reader's choice. */
+  looks?(app: App): Promise<Partial<Looks> | null>;
   /** What is changed while it is shown; null = what the reader has changed. */
   changes?(app: App): Promise<SomeChanges | null>;
   /** Whether a result contains the act's changes; until then, the act's text stays empty. */
@@ -147,13 +149,15 @@ export const CHAPTERS: Chapter[] = [
   {
     acts: () => [
       whole("deciding", {
-        row: decidedRow,
+        box: "",
+        looks: decided,
         changes: async () => ({}),
         made: isUnchanged,
         found: decidingOf,
       }),
       whole("off", {
-        row: decidedRow,
+        box: "",
+        looks: decided,
         changes: firstOff,
         made: ({ ablated }) => Object.keys(ablated).length > 0,
         found: offOf,
@@ -332,22 +336,44 @@ async function deciding(app: App) {
   return { opening, head: all.reduce((best, one) => (one.margin < best.margin ? one : best)) };
 }
 
-async function decidedRow(app: App) {
-  return (await deciding(app))?.opening.row ?? null;
+/** Lights the word whose choice is measured, and the head that counts most for it. */
+async function decided(app: App): Promise<Partial<Looks> | null> {
+  const found = await deciding(app);
+  if (!found) return null;
+  const { family, layer } = placeIn(found.head.attention);
+  const heads = { ...app.state.heads };
+  for (const { id, stack } of FAMILIES) if (stack === family.stack) heads[id] = { ...heads[id], layer };
+  heads[family.id] = { layer, head: found.head.head };
+  const box = `${family.stack}.${family.sublayer}`;
+  return { row: found.opening.row, sourceWord: null, heads, box };
+}
+
+/** Returns the word whose choice is measured, its rival, and how many times as probable it is as the rival. */
+async function choiceOf(app: App, { row, rival }: Opening, { trace, outputTokens, hypothesis }: Translated) {
+  const logProbs = rowOf(await trace.get("log_probs"), row);
+  const word = hypothesis.ids[row];
+  return {
+    target: nameOf(app, outputTokens[row]),
+    rival: nameOf(app, app.engine.tokens("target", [rival])[0]),
+    usual: timesOf(app, logProbs[word] - logProbs[rival], Math.exp(logProbs[word])),
+  };
+}
+
+/** Returns how many times as probable a word is as its rival. */
+function timesOf({ t }: App, margin: number, probability: number) {
+  if (margin < 0) return probabilityWords(Math.exp(margin));
+  return timesText(t, margin, probability, probability * Math.exp(-margin));
 }
 
 async function decidingOf(app: App): Promise<Found> {
   const found = await deciding(app);
   if (!found) return { values: {}, variant: "unknown" };
   const { opening, head } = found;
-  const { reference } = app.result;
-  const [rival] = app.engine.tokens("target", [opening.rival]);
   return {
     values: {
       ...headNames(app, head),
-      target: nameOf(app, reference.outputTokens[opening.row]),
-      rival: nameOf(app, rival),
-      from: probabilityWords(Math.exp(reference.hypothesis.tokenLogProbs[opening.row])),
+      ...(await choiceOf(app, opening, app.result.reference)),
+      odds: timesOf(app, head.margin, head.probability),
       count: String(Object.values(opening.without).flat().length),
     },
     more: true,
@@ -373,14 +399,20 @@ async function offOf(app: App): Promise<Found> {
   const now = current.outputTokens[row];
   const count = Object.values(app.changes.ablated).flat().length;
   const stays = reference.hypothesis.ids[row] === current.hypothesis.ids[row];
+  const [before, after] = await Promise.all(
+    found && stays ? [reference, current].map((one) => choiceOf(app, found.opening, one)) : [],
+  );
   return {
     values: {
+      ...before,
+      odds: after?.usual ?? "",
       count: String(count),
       target: nameOf(app, reference.outputTokens[row]),
       now: now === undefined ? app.t("chapter.nothing") : `“${nameOf(app, now)}”`,
       probability: probabilityWords(Math.exp(current.hypothesis.tokenLogProbs[row] ?? NaN)),
     },
     variant: `${stays ? "stays" : "turns"}${count > 1 ? "" : ".one"}`,
+    more: after !== undefined,
   };
 }
 

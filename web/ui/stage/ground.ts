@@ -1,5 +1,6 @@
 // The background of the figure: the cards of the layers, the boxes and their names, and the residual connections.
 import { drawing } from "../figure.ts";
+import { boxKey } from "../heads.ts";
 import { boxOf, memoryTop, middle, rounded, topOf } from "./geometry.ts";
 import { HUES, lines, path, rectangle, text } from "./pen.ts";
 
@@ -81,16 +82,15 @@ function boxes(pen: Pen, place: StackPlace) {
   });
 }
 
-/** Returns the key of a box's name. In a pre-norm model, the box after the sub-layer only adds. */
-function nameKey({ stack, boxes: all }: StackPlace, { id }: Box) {
-  if (id.endsWith(".add") && all.some((one) => one.id === id.replace(".add", ".norm")))
-    return "stage.box.add";
-  return `stage.box.${stack}.${id}`;
+/** Returns the text that names a box. In a pre-norm model, the box after the sub-layer only adds. */
+function labelOf({ t, numbers }: Pen, { stack, boxes: all }: StackPlace, { id }: Box) {
+  const adds = id.endsWith(".add") && all.some((one) => one.id === id.replace(".add", ".norm"));
+  return t(adds ? "stage.box.add" : boxKey(numbers.translated.changes, stack, id));
 }
 
 /** Returns a box's full name, such as "Decoder: Add & norm". */
 function nameOf(pen: Pen, place: StackPlace, box: Box) {
-  return `${pen.t(`stage.${place.stack}`)}: ${pen.t(nameKey(place, box)).replaceAll("|", " ")}`;
+  return `${pen.t(`stage.${place.stack}`)}: ${labelOf(pen, place, box).replaceAll("|", " ")}`;
 }
 
 /** Draws the boxes' names above everything else. */
@@ -100,7 +100,7 @@ export function drawNames(pen: Pen) {
   const named = [encoder, decoder].flatMap((place) =>
     place.boxes.flatMap((box) => {
       const isLit = `${place.stack}.${box.id}` === pen.box;
-      const shown = pen.t(nameKey(place, box)).split("|");
+      const shown = labelOf(pen, place, box).split("|");
       const style = isLit ? { fill: "var(--ink)", weight: 650 } : {};
       const fits = Math.max(1, Math.floor((box.y[1] - box.y[0] + 5) / 15));
       const pictured = isLit && box.kind === "att" && !narrow;

@@ -3,6 +3,7 @@
 import { inForce } from "../changes/new_sentence.ts";
 import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";
+import { boxKey } from "../heads.ts";
 import { along } from "./flight.ts";
 import { comparedWords } from "./beam_scene.ts";
 import { middle, NARROW, planeOf, rounded, splitOf } from "./geometry.ts";
@@ -218,7 +219,11 @@ function cardOf(app: App, { x, card, narrow }: OutlinePlan, stack: Stack, layers
 
 function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean) {
   const adds = id.endsWith(".add") && app.config.norm === "pre";
-  const key = adds ? "stage.box.add" : id === "embedding" ? "outline.embedding" : `stage.box.${stack}.${id}`;
+  const key = adds
+    ? "stage.box.add"
+    : id === "embedding"
+      ? "outline.embedding"
+      : boxKey(app.changes, stack, id);
   const named = app.t(key).split("|");
   const fits = y[1] - y[0] >= (narrow ? 30 : 34) ? 2 : 1;
   const space = app.state.language === "zh" ? "" : " ";

@@ -396,7 +396,7 @@ class StageView {
 
   /** The lit box: that of the act of Play or of the chapter, or else the one that the reader has chosen. */
   get #box() {
-    return this.#player.act?.box ?? this.#act?.box ?? this.#app.state.box;
+    return this.#player.act?.box ?? (this.#act?.box || this.#app.state.box);
   }
 
   /** Whether the chapter's act shows the encoder alone. */
@@ -702,7 +702,7 @@ class StageView {
         if (hadFocus) this.#buttons.querySelector("button")?.focus();
         this.#tellLine(pen);
         this.#fit(pen);
-        if (this.#told !== act.id && pen.geometry.narrow) this.#comeInto(act.box);
+        if (this.#told !== act.id && pen.geometry.narrow) this.#comeInto(pen.box);
         this.#told = act.id;
       },
       (error) => this.#app.complain(messageOf(error)),

@@ -24,7 +24,7 @@ export function probabilityWords(value: number) {
  * probabilities, if the page shows them. If their rounded values do not determine the second digit, the text has one
  * digit, or else only a bound.
  */
-export function timesText(margin: number, ...shown: number[]) {
+export function timesText(t: Texts, margin: number, ...shown: number[]) {
   const times = Math.exp(Math.abs(margin));
   const rounded = shown.map((one) => Number(probabilityWords(one).replace("< ", "")));
   const seen = shown.length && times >= 2 ? Math.max(...rounded) / Math.min(...rounded) : times;
@@ -33,7 +33,7 @@ export function timesText(margin: number, ...shown: number[]) {
   const unit = 10 ** Math.floor(Math.log10(least));
   const isKnown = digits && least < 1e9;
   const text = (isKnown ? +times.toPrecision(digits) : Math.floor(least / unit) * unit).toLocaleString("en");
-  return isKnown ? text : `> ${text}`;
+  return isKnown ? text : t("times.more", text);
 }
 
 /** Returns a whole number in groups of three digits. */

@@ -4,6 +4,7 @@ import { stepsUnder } from "../../engine/mistakes.ts";
 import { digitsText } from "../../engine/number_text.ts";
 import { button, element, named, nodesOf } from "../dom.ts";
 import { drawing } from "../figure.ts";
+import { boxKey } from "../heads.ts";
 import { MOST_SQUARES, largestSize } from "./strips.ts";
 import { tokenName } from "./words.ts";
 import { placeOfBox } from "./zoom_box.ts";
@@ -62,13 +63,14 @@ export function openWord(app: App, box: string, point: string, lit: Lit | null) 
 export function neighbours(app: App, box: string) {
   const { stack, layer, id } = placeOfBox(box);
   const { config } = app;
-  const steps = stepsUnder(app.result.current.changes);
+  const { changes } = app.result.current;
+  const steps = stepsUnder(changes);
   const isPre = steps.preNorm(config);
   const last = config[`${stack}_layers`] - 1;
   const kinds = ["self_attention", ...(stack === "decoder" ? ["cross_attention"] : []), "feed_forward"];
   const order = kinds.flatMap((one) => [...(isPre ? [`${one}.norm`] : []), one, `${one}.add`]);
   const named = (one: string) =>
-    app.t(isPre && one.endsWith(".add") ? "stage.box.add" : `stage.box.${stack}.${one}`).replaceAll("|", " ");
+    app.t(isPre && one.endsWith(".add") ? "stage.box.add" : boxKey(changes, stack, one)).replaceAll("|", " ");
   const at = layer === null ? -1 : order.indexOf(id);
   const before = layer === null ? last : layer - 1;
   const isSum = id.endsWith(".add"); // the line of an Add comes along the residual connection, past the sub-layer
