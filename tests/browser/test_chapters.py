@@ -471,6 +471,20 @@ def test_an_encoder_that_stands_alone_leaves_no_empty_half(opened, size):
     assert min(heights.values()) > 0.1 * size[1]  # the lit box gets the remaining height
 
 
+@pytest.mark.parametrize("size", [(1280, 720), (1440, 900)])
+@pytest.mark.parametrize("act", ["chapter=7&act=1", "chapter=7&act=2", "chapter=5&act=1"])
+def test_the_tools_of_an_act_stand_beside_the_word_decoder(opened, size, act):
+    page = opened(act, size)
+    said(page)
+    tools = page.locator(".gfs-stage-buttons > *").all()
+    assert len(tools) >= 2
+    decoder = page.locator(".gfs-figure-svg text", has_text="Decoder").first.bounding_box()
+    sentence = page.locator(".gfs-said-box h2").bounding_box()
+    for box in (one.bounding_box() for one in tools):
+        assert box["x"] + box["width"] <= decoder["x"] or box["y"] >= decoder["y"] + decoder["height"]
+        assert box["y"] + box["height"] <= sentence["y"]
+
+
 def test_lecture_mode_begins_at_the_strip_and_shows_whole_sentences(opened):
     page = opened("chapter=4&act=1")
     said(page)
