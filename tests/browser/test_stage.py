@@ -514,6 +514,17 @@ def test_the_end_of_lecture_mode_draws_no_ring_around_the_page(stage):
     until(page, "!document.querySelector('.gfs-figure-svg:focus-visible')")
 
 
+def test_words_that_the_last_step_changed_keep_their_names(explore):
+    page = explore(gf.Translator.load(BUILT_IN), ANIMAL, view="stage")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.get_by_role("button", name="tired ⇄ wide").click()
+    page.locator(SENTENCE_AT, has_text="elle").wait_for()
+    settled(page)
+    assert "…" in shown(page, ".gfs-word text")  # not all words have a name
+    for side, word in (("source", "wide"), ("output", "elle"), ("output", "large")):
+        assert word in shown(page, f".gfs-word[data-word={side}] text")
+
+
 def test_lecture_mode_fills_a_frame_that_may_not_have_the_screen(stage):
     page = stage()
     page.evaluate("() => { Element.prototype.requestFullscreen = async () => { throw new TypeError('refused'); }; }")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 365_900
-LARGEST_STYLES = 53_500
+LARGEST = 366_100
+LARGEST_STYLES = 53_600
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -82,6 +82,7 @@ const RISING = [
 const GROWS = 260; // ms for resizing the lit box
 const WIDENS = 700; // ms for expanding the outline into the stage
 const WIDEST = 1440;
+const MOST_CHANGED = 5; // maximum number of words that keep their names because the last step changed them
 const REST = 800; // ms before the opening of a new sentence is measured
 /** The groups of the figure from the lowest to the highest, each with the function that draws it. */
 const LAYERS: [name: string, draw: (pen: Pen) => Child][] = [
@@ -120,6 +121,20 @@ const BOXES_UP = [
 function fullName(box: string, { open }: StageNumbers) {
   const [stack, id] = box.split(/\.(.*)/) as [Stack, string];
   return boxName(stack, id, open[stack]);
+}
+
+/** Returns a function that tells of each word whether the last step changed it; if it changed most words, of none. */
+function changedWords() {
+  let last: string[] = [];
+  let changed: boolean[] = [];
+  return (words: string[]) => {
+    if (String(words) === String(last)) return changed;
+    const shift = last.length - words.length;
+    const isNew = words.map((word, at) => word !== last[at] && word !== last[at + shift]);
+    changed = isNew.filter(Boolean).length > MOST_CHANGED ? [] : isNew;
+    last = words;
+    return changed;
+  };
 }
 
 /** Returns the family of attention whose handle contains an element. */
@@ -181,6 +196,8 @@ class StageView {
   #lighting = new AbortController();
   /** The translation whose opening has been lit. */
   #opened: Translated | null = null;
+  /** Tell which words of the source and of the translation the last step changed. */
+  #changed = [changedWords(), changedWords()];
   #scale = 1;
 
   constructor(app: App) {
@@ -440,6 +457,9 @@ class StageView {
     const { t } = this.#app;
     const name = (token: string | undefined) => (token === undefined ? "" : tokenName(token, t));
     const { second } = numbers;
+    const [newSource, newOutput] = [translated.sourceTokens, translated.outputTokens].map((tokens, side) =>
+      this.#changed[side](tokens),
+    );
     const under = (words: Seat[] | undefined, column: number) => (words ? seated(words, column, t) : "");
     return geometryOf({
       width,
@@ -455,7 +475,8 @@ class StageView {
       columns: {
         encoder: {
           labels: translated.sourceTokens.map((token, at) => [name(token), under(second?.source, at)]),
-          keep: (at) => Math.abs(at - source) < 3 || read[at] > 0.1 || largest.encoder === at,
+          keep: (at) =>
+            Math.abs(at - source) < 3 || read[at] > 0.1 || largest.encoder === at || newSource[at],
           lit: source,
           leftwards: isLeftwards(translated.sourceTokens),
         },
@@ -465,7 +486,11 @@ class StageView {
             name(translated.outputTokens[at]),
             under(second?.written, at),
           ]),
-          keep: (at) => Math.abs(at - row) < 3 || largest.decoder === at || (isOwn && largest.cross === at),
+          keep: (at) =>
+            Math.abs(at - row) < 3 ||
+            largest.decoder === at ||
+            newOutput[at] ||
+            (isOwn && largest.cross === at),
           lit: row,
           leftwards: isLeftwards(translated.outputTokens),
         },
