@@ -844,6 +844,17 @@ pictures.heat_map(
     alt="The change of the margin between rive and banque without each of the sixteen heads of the encoder.",
 )
 
+# %% tags=["hide-input", "check"]
+# Exercise 6 has an answer: a head of cross-attention that looks at "animal" when the model writes "il".
+tired = tokenizer.encode("The animal didn't cross the street because it was too tired.")
+animal = tokenizer.tokens(tired).index("animal")
+begun = [french.bos_id, *french.encode("L'animal n'a pas traversé la rue parce qu'")]
+with gf.record(model, "decoder.*.cross_attention.weights") as trace, torch.no_grad():
+    log_probs = model(torch.tensor([[*tired, tokenizer.eos_id]]), torch.tensor([begun]))[0, -1]
+
+assert french.tokens([log_probs.argmax().item()]) == ["il"]
+assert max(weights[0, :, -1, animal].max() for weights in trace.values()) > 0.9
+
 # %% [markdown]
 # The head with the largest weight need not be the head with the largest effect. As long as the margin stays above 0,
 # *rive* remains likelier than *banque*. If it does so without any of the sixteen heads, no single head decides the word.
