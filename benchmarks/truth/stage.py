@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from benchmarks.truth.claims import ROUNDING, differs, expected, first, read
 from benchmarks.truth.seen import Check, Seen, family_of
+from benchmarks.truth.zoom import by_hand
 from glassformer.text.vocabulary import UNK_ID
 
 __all__ = ["CHECKS", "GENERAL", "guess_at", "lit"]
@@ -131,6 +132,10 @@ def costs_most(seen: Seen, _: Mapping[str, str]) -> str:
 def is_off(seen: Seen, *, wanted: bool) -> str:
     is_so = seen.head in seen.changes.get("ablated", {}).get(seen.box, [])
     return "" if is_so == wanted else f"the head is {'on' if wanted else 'off'}"
+
+
+def is_by_hand(seen: Seen, *, wanted: bool) -> str:
+    return "" if by_hand(seen) == wanted else f"the row was {'computed' if wanted else 'turned by hand'}"
 
 
 def hides_later(seen: Seen, _: Mapping[str, str]) -> str:
@@ -294,7 +299,9 @@ CHECKS: dict[str, Check] = {
     "stage.turned.self.two": turned_between,
     "stage.more.turned": turned_rows,
     "stage.more.weight.loose": loose_share,
-    "stage.more.weight": share_of_attention,
+    "stage.more.weight": lambda seen, values: share_of_attention(seen, values) or is_by_hand(seen, wanted=False),
+    "stage.more.weight.hand": lambda seen, values: share_of_attention(seen, values) or is_by_hand(seen, wanted=True),
+    "stage.said.hand": lambda seen, _: is_by_hand(seen, wanted=True),
     "stage.more.same": still_has,
     "stage.more.falls": depends(falls=True),
     "stage.more.rises": depends(falls=False),

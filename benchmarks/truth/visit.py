@@ -68,6 +68,7 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "why.head",
             "why.reads",
             "why.reads.shared",
+            "why.reads.hand",
         ),
         "row": ("why.row",),
         "entropy": ("why.entropy",),
@@ -601,7 +602,7 @@ def stage_kinds(box: str) -> dict[str, tuple[str, ...]]:
         own = (*own, "stage.said.positions.")
     elif inner.endswith("attention") and not beside:
         looks = ("shared", "tied", "self", "self.shared")
-        own = (*own, *(f"stage.said.{box}.{look}" for look in looks), "stage.said.nothing")
+        own = (*own, *(f"stage.said.{box}.{look}" for look in looks), "stage.said.nothing", "stage.said.hand")
     elif inner == "linear":
         own = (*own, f"stage.said.{box}.unseen")
     kinds = {"kicker": ("stage.word.of", "stage.changed"), "more": ("stage.more.",), "paper": ("stage.paper",)}

@@ -105,11 +105,20 @@ def head(seen: Seen, values: Mapping[str, str]) -> str:
     return "a different head matters most"
 
 
-def reads(shared: bool) -> Check:
-    """Return a check of what the strongest head reads; which head this is, another sentence says."""
+def reads(is_so: Callable[[float], bool], *, hand: bool = False) -> Check:
+    """Return a check of what the strongest head reads; which head this is, another sentence says.
+
+    `is_so`: whether the sentence may be said of a row's largest weight. `hand`: whether it says that the reader has
+    turned the row.
+    """
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         usual, left = margin(seen, seen.log_probs), margins_without(seen)
+        rows = seen.changes.get("overrides", {})
+
+        def turned(name: str, at: int) -> bool:
+            return any(one[:2] == [at, seen.row] for one in rows.get(name, []))
+
         whys = []
         for name, at in strongest(usual, left):
             weights = seen.weights(name, at, seen.row)
@@ -122,7 +131,8 @@ def reads(shared: bool) -> Check:
                 first(
                     expected("word", values["0"], seen.token(ids[place], "source" if is_cross else "target")),
                     "" if abs(percent - 100 * most) <= 0.51 else f"its weight is {most:.3f}",
-                    "" if shared == (most < MOSTLY) or abs(most - MOSTLY) < CLOSE else f"its weight is {most:.3f}",
+                    "" if is_so(most) else f"its weight is {most:.3f}",
+                    "" if turned(name, at) == hand else "the row was made in a different way",
                 )
             )
         return "" if "" in whys else whys[0]
@@ -160,8 +170,9 @@ CHECKS: dict[str, Check] = {
     "why.needs": needs(0),
     "why.needs.next": needs(1),
     "why.head": head,
-    "why.reads": reads(shared=False),
-    "why.reads.shared": reads(shared=True),
+    "why.reads": reads(lambda weight: weight > MOSTLY - CLOSE),
+    "why.reads.shared": reads(lambda weight: weight < MOSTLY + CLOSE),
+    "why.reads.hand": reads(lambda _: True, hand=True),
     "why.row": row,
     "why.entropy": entropy,
     "why.direct.about": direct,

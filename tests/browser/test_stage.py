@@ -950,5 +950,8 @@ def test_turned_rows_are_named(stage):
     page.evaluate("glassformer.app.show({ row: 1 })")
     words = [source[weights[1, 1].argmax()], source[3]]
     page.get_by_text(f"Turned by hand: head 1 of layer 1, from “{words[0]}” to “{words[1]}”.").wait_for()
+    page.evaluate("glassformer.app.show({ heads: { ...glassformer.app.state.heads, cross: { layer: 1, head: 1 } } })")
+    page.locator(SENTENCE_AT, has_text=f"this head looks at “{words[1]}”. You turned it there.").wait_for()
+    page.get_by_text("You gave it 1.000 of the attention of head 1 of layer 1.").wait_for()
     page.evaluate("glassformer.app.show({ row: 0 })")
     page.get_by_text(f"from “{words[0]}” to “{words[1]}” (“{target[1]}”).").wait_for()

@@ -135,6 +135,19 @@ def test_what_a_mask_keeps_from_a_row_is_true(make_translator, explore):
     assert visit.tally.false == []
 
 
+def test_a_row_that_the_reader_has_turned_is_not_said_to_be_the_models(make_translator, explore):
+    translator = make_translator(extra_length=3)
+    visit = visit_of(translator, explore(translator, view="stage"), "the cat sees a dog .")
+    turned = [[head, 1, [0, 1]] for head in range(4)]
+    visit.set(overrides={f"decoder.layers.{layer}.cross_attention": turned for layer in (0, 1)})
+    visit.show(row=1, box="decoder.cross_attention")
+    visit.stage()
+    visit.why()
+    assert visit.tally.false == []
+    for claim in ("stage.said.hand", "stage.more.weight.hand", "why.reads.hand"):
+        assert visit.tally.claims[claim] == 1
+
+
 @pytest.mark.parametrize(("positions", "stays"), [("learned", True), ("none", True), ("interleaved", False)])
 def test_the_chapter_of_numbers_speaks_of_waves_only_where_waves_are_added(make_translator, explore, positions, stays):
     translator = make_translator(positions=positions, extra_length=3)

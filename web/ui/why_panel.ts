@@ -160,8 +160,12 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   if (!strongest) return;
   tell(app.t("why.head", headName(app, strongest), then(app, words, margin + strongest.effect)));
   const read = await readBy(current, strongest, word);
-  if (read && !signal.aborted)
-    tell(app.t(read.weight < 0.5 ? "why.reads.shared" : "why.reads", read.token, percent(read.weight)));
+  if (!read || signal.aborted) return;
+  const isByHand = changes.overrides[strongest.attention]?.some(
+    ([head, row]) => head === strongest.head && row === word,
+  );
+  const kind = isByHand ? ".hand" : read.weight < 0.5 ? ".shared" : "";
+  tell(app.t(`why.reads${kind}`, read.token, percent(read.weight)));
 }
 
 /** Returns what changes the margin most, in either direction; undefined if nothing changes it. */

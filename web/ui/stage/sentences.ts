@@ -58,12 +58,9 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
   const { t } = app;
   const [stack, id = ""] = box.split(/\.(.*)/);
   const family = FAMILIES.find((one) => one.id === familyOf(box)) as Family;
+  const attention = attentionName(family, open[family.stack]);
   const named = (tokens: string[]) => tokens.map((token) => tokenName(token, t));
-  const {
-    rowSide,
-    columnSide = rowSide,
-    ...labels
-  } = labelsOf(translated, `${attentionName(family, open[family.stack])}.weights`);
+  const { rowSide, columnSide = rowSide, ...labels } = labelsOf(translated, `${attention}.weights`);
   const [rows, keys] = [labels.rows, labels.columns ?? []].map(named);
   const rowOf = stack === "encoder" ? source : row;
   const read = numbers.rows[family.id];
@@ -96,7 +93,12 @@ function namedIn(app: App, box: string, numbers: StageNumbers) {
   const key = isAttention
     ? lookKey(box, read, keys, family.id === "cross" ? -1 : rowOf)
     : keyOf(app, box, numbers);
-  return { id, family, values, sides, isAttention, key };
+  const isByHand =
+    isAttention &&
+    numbers.before.turned.some(
+      (one) => one.attention === attention && one.head === heads[family.id] && one.query === rowOf,
+    );
+  return { id, family, values, sides, isAttention, isByHand, key };
 }
 
 /**
@@ -126,15 +128,19 @@ export function spoken(sentence: Said["sentence"]): Child[] {
 export function saidOf(app: App, box: string, numbers: StageNumbers, worth: Worth | null): Said {
   const { translated } = numbers;
   const { t } = app;
-  const { id, family, values, sides, isAttention, key } = namedIn(app, box, numbers);
+  const { id, family, values, sides, isAttention, isByHand, key } = namedIn(app, box, numbers);
   const isSum = id.endsWith(".add");
   const paper = isSum || id.endsWith("norm") ? "§3.1" : (PAPER[id] ?? "§3");
   return {
     kicker: [placeOfWord(app, numbers), app.changed && t("stage.changed")].filter(Boolean).join(" · "),
-    sentence: parts(t(key), values, sides),
+    sentence: parts(
+      isByHand ? `${t(key)} ${t("stage.said.hand")}`.replace("。 ", "。") : t(key),
+      values,
+      sides,
+    ),
     more: [
       choice(app, numbers, values.target),
-      isAttention && moreOf(app, numbers, family, values, worth),
+      isAttention && moreOf(app, numbers, { family, values, isByHand }, worth),
       isSum && !stepsUnder(app.changes).preNorm(app.config) && t("stage.more.norm"),
       isAttention && family.id === "decoder" && hidesLater(app, numbers) && t("stage.more.mask"),
       unknownWords(app, translated),
@@ -225,12 +231,13 @@ export function areShares({ rows }: StageNumbers, id: FamilyId) {
 function moreOf(
   app: App,
   numbers: StageNumbers,
-  family: Family,
-  values: Record<string, string>,
+  { family, values, isByHand }: Pick<ReturnType<typeof namedIn>, "family" | "values" | "isByHand">,
   worth: Worth | null,
 ) {
   const { target } = values;
-  const weight = app.t(areShares(numbers, family.id) ? "stage.more.weight" : "stage.more.weight.loose");
+  const weight = app.t(
+    `stage.more.weight${isByHand ? ".hand" : areShares(numbers, family.id) ? "" : ".loose"}`,
+  );
   const gives = values.weight === probabilityWords(0) ? "" : filled(weight, values);
   if (isHeadOff(numbers, family.id, numbers.heads[family.id])) return `${gives} ${app.t("stage.more.off")}`;
   if (!worth) return gives;
