@@ -242,7 +242,7 @@ export function columnsOf(
       out: raised.map((one) => (one ? LINE : 0)),
     };
   }
-  const full = sizes.map((words) => Math.max(24, ...words) + 5);
+  const full = sizes.map((words) => Math.max(LEAST, ...words) + 3);
   const shown = full.map((_, at) => keep(at));
   const taken = () => full.reduce((sum, width, at) => sum + (shown[at] ? width : THREAD), 0);
   const kept = [...full.keys()].filter((at) => shown[at]);

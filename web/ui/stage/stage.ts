@@ -357,7 +357,7 @@ class StageView {
       this.element.clientWidth || WIDEST,
       this.#app.state.lecture,
     );
-    const geometry = this.#geometry(numbers, width, height);
+    const { geometry, size } = this.#roomiest(numbers, width, height);
     const isNarrow = geometry.narrow;
     this.#plane.classList.toggle("gfs-narrow", isNarrow);
     this.#plane.style.cssText = css;
@@ -369,7 +369,7 @@ class StageView {
       viewBox: `0 0 ${width} ${geometry.height}`,
     }))
       this.#svg.setAttribute(name, String(value));
-    this.#pen = this.#penFor(numbers, geometry);
+    this.#pen = this.#penFor(numbers, geometry, size);
     this.#scale = scale;
     this.#drawParts();
     if (!isNarrow && before.size > 0) glide(this.#svg, before, [this.#risen], this.#from ? WIDENS : GROWS);
@@ -450,7 +450,16 @@ class StageView {
     }
   }
 
-  #geometry(numbers: StageNumbers, width: number, height: number) {
+  /** Returns the layout with the usual size of words, or with a smaller one if this shows more of them. */
+  #roomiest(numbers: StageNumbers, width: number, height: number) {
+    const sizes = [this.#wordSize, ...(this.#wordSize === 13 ? [12] : [])];
+    const found = sizes.map((size) => ({ size, geometry: this.#geometry(numbers, width, height, size) }));
+    const hidden = ({ geometry: { encoder, decoder } }: (typeof found)[0]) =>
+      [...encoder.columns.shown, ...decoder.columns.shown].filter((one) => !one).length;
+    return found.reduce((best, one) => (hidden(one) < hidden(best) ? one : best));
+  }
+
+  #geometry(numbers: StageNumbers, width: number, height: number, size: number) {
     const { config } = this.#app;
     const { translated, row, source, read, at: largest } = numbers;
     const isOwn = numbers.steps.crossKeyValue.side === "target";
@@ -496,8 +505,7 @@ class StageView {
         },
       },
       names: { encoder: this.#widestName("encoder"), decoder: this.#widestName("decoder") },
-      measure: (content, isLit) =>
-        this.#measure(content, this.#wordSize, isLit ? 650 : 400) + (isLit ? 8 : 2),
+      measure: (content, isLit) => this.#measure(content, size, isLit ? 650 : 400) + (isLit ? 8 : 2),
     });
   }
 
@@ -515,7 +523,7 @@ class StageView {
     );
   }
 
-  #penFor(numbers: StageNumbers, geometry: Geometry): Pen {
+  #penFor(numbers: StageNumbers, geometry: Geometry, wordSize: number): Pen {
     const app = this.#app;
     return {
       geometry,
@@ -530,7 +538,7 @@ class StageView {
       written: writtenIn(
         this.#player.act ?? (this.#act?.lit.length ? { row: numbers.row, risen: this.#act.risen } : null),
       ),
-      wordSize: this.#wordSize,
+      wordSize,
       isEarly: (this.#player.act ?? this.#act)?.risen.encoder.startsWith("all") === false,
     };
   }
