@@ -4,12 +4,12 @@ Axes: B sentences · R rows (hypotheses) · T target positions · V vocabulary.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from glassformer.model.cache import Cache
 from glassformer.model.transformer import Transformer
 
 __all__ = ["TransformerStep", "padded", "target_log_probs"]
@@ -23,7 +23,10 @@ def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) ->
 
 
 class TransformerStep:
-    """A batch of sources to be decoded step by step; the state is the model's cache."""
+    """A batch of sources to be decoded step by step; the state is the model's cache.
+
+    Within `inspection.changed`, the model may keep whole prefixes instead of a cache.
+    """
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"]) -> None:
         self._model, self._source = model, source
@@ -31,20 +34,20 @@ class TransformerStep:
         self.bos_id, self.eos_id, self.pad_id = model.config.bos_id, model.config.eos_id, model.config.pad_id
         self.device = source.device
 
-    def start(self) -> Cache:
+    def start(self) -> Any:
         """Return the cache after encoding the sources."""
         return self._model.start(self._source)
 
-    def advance(self, tokens: Int[Tensor, "R"], state: Cache) -> tuple[Float[Tensor, "R V"], Cache]:
+    def advance(self, tokens: Int[Tensor, "R"], state: Any) -> tuple[Float[Tensor, "R V"], Any]:
         """Return the log probabilities of each row's next token, and the cache after `tokens`."""
         logits, state = self._model.advance(tokens, state)
         return logits.log_softmax(-1), state
 
-    def select(self, state: Cache, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> Cache:
+    def select(self, state: Any, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> Any:
         """Return the cache of these rows and sentences."""
         return state.select(rows, sentences)
 
-    def join(self, state: Cache, newcomers: Cache) -> Cache:
+    def join(self, state: Any, newcomers: Any) -> Any:
         """Return the cache with new sentences appended to the sentences of `state`."""
         return state.join(newcomers)
 

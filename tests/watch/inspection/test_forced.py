@@ -8,6 +8,8 @@ from glassformer.decoding import beam_search, greedy
 from glassformer.decoding.transformer_step import TransformerStep
 from glassformer.watch.inspection.changes import Changes, changed
 from glassformer.watch.inspection.forced import RecomputingStep, compare, decoding, first_difference, log_prob, outputs
+from glassformer.watch.inspection.mistakes import MISTAKES
+from models import random_translator
 
 CROSS, SELF = "decoder.layers.0.cross_attention", "decoder.layers.0.self_attention"
 SOURCES = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0], [10, 2, 0, 0, 0]])
@@ -69,10 +71,26 @@ def test_a_cache_gives_the_same_results(make_model, changes):
     assert all(same(one, other) for one, other in zip(cached, recomputed, strict=True))
 
 
-def test_changes_by_position_of_the_target_are_recomputed(make_model):
-    changes = Changes(overrides={CROSS: [(0, 1, [1.0])]})
-    with decoding(make_model(), SOURCES[:1], changes) as step:
-        assert isinstance(step, RecomputingStep)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        Changes(overrides={CROSS: [(0, 1, [1.0]), (1, 3, [0, 0.5, 0.5])]}),
+        Changes(masks={SELF: [(0, 3, True), (2, 1, False)]}, ablated={CROSS: [1]}),
+        *(Changes(mistakes=[one.id]) for one in MISTAKES.values() if not one.causal),
+    ],
+)
+def test_a_search_within_a_change_applies_it_at_positions_of_the_target(make_model, changes):
+    """Each sentence of the batch equals the recomputed search of this sentence alone, without padding."""
+    model = make_model()
+    alone = [source[source != 0][None] for source in SOURCES]
+    with changed(model, changes):
+        step = TransformerStep(model, SOURCES)
+        beams = beam_search(step, beam_size=3, n_best=3, max_lengths=[9, 7, 8])
+        lines = greedy(step, max_lengths=[9, 7, 8])
+    for source, length, beam, line in zip(alone, [9, 7, 8], beams, lines, strict=True):
+        whole = RecomputingStep(model, source, changes)
+        assert same(beam, beam_search(whole, beam_size=3, n_best=3, max_lengths=[length])[0])
+        assert same([line], greedy(whole, max_lengths=[length]))
 
 
 def test_a_forced_output_has_the_sum_of_its_tokens(make_model, source):
@@ -122,3 +140,19 @@ def test_recordings_differ_by_shape_or_by_more_than_the_tolerance():
     assert first_difference(one, {"a": torch.zeros(2), "b": torch.full((2,), 1e-9)}, tolerance=1e-8) is None
     assert first_difference(one, {"a": torch.zeros(1), "b": torch.zeros(2)}) == "a"
     assert first_difference(one, {"a": torch.tensor([0, torch.nan]), "b": torch.zeros(2)}, tolerance=1) == "a"
+
+
+def test_a_translator_applies_changes_at_positions_of_the_target(tmp_path):
+    """Texts enter the batch one after another; the probability of each output is that of a whole pass."""
+    translator = random_translator(tmp_path, extra_length=2)
+    model, bundle = translator.model, translator.bundle
+    texts = ["the cat sees a big black dog .", "a dog sleeps .", "the big dog", "a cat", "the black cat sees the dog ."]
+    changes = Changes(overrides={CROSS: [(0, 1, [0.0, 1.0]), (1, 2, [1.0])]}, masks={SELF: [(1, 0, False)]})
+    before = translator.translate(texts)
+    with changed(model, changes):
+        found = translator.translate(texts)
+    assert max(abs(one.log_prob - plain.log_prob) for one, plain in zip(found, before, strict=True)) > 0.1
+    for text, result in zip(texts, found, strict=True):
+        source = [*bundle.source_tokenizer.encode(text), model.config.eos_id]
+        output = [*bundle.target_tokenizer.encode(result.text), model.config.eos_id]
+        assert result.log_prob == pytest.approx(log_prob(model, source, output, changes), abs=1e-4)  # float32

@@ -9,7 +9,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,6 +35,7 @@ from glassformer.watch.inspection.edits import (
     without_positions,
 )
 from glassformer.watch.inspection.mistakes import MISTAKES, plant, replaced
+from glassformer.watch.inspection.uncached import uncached
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -170,9 +171,10 @@ def changed(model: Transformer, changes: Changes) -> Iterator[None]:
     """Let the model compute under these changes within the context.
 
     In each attention layer, changes apply in this order: scale of the scores, mask, softmax, mistakes in masking,
-    given rows of weights. At each point, patches come last. For decoding, see
-    `glassformer.watch.inspection.forced.RecomputingStep`. Masks and some mistakes replace methods of the model's parts,
-    so let only one thread at a time use the model.
+    given rows of weights. At each point, patches come last. A search within the context applies the changes too, as in
+    `translator.translate(["…"])`. If it needs them at positions of the target, which a cached step does not have, each
+    step runs the whole prefix, one sentence at a time; this takes several times as long. Some changes and mistakes
+    replace methods of the model's parts, so let only one thread at a time use the model.
 
     Raises:
         ConfigError: the model does not have a named point, head or position.
@@ -184,7 +186,8 @@ def changed(model: Transformer, changes: Changes) -> Iterator[None]:
         without_heads(changes.ablated),
         *(patched(patch.trace, patch.point, patch.positions, patch.heads) for patch in changes.patches if patch.trace),
     )
-    with plant(model, *changes.planted), _masked(model, changes.masks), intervene(model, edits):
+    steps = nullcontext() if changes.cacheable else uncached(model, changes.one_length)
+    with plant(model, *changes.planted), _masked(model, changes.masks), intervene(model, edits), steps:
         yield
 
 

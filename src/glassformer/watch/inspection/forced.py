@@ -147,15 +147,9 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
 
 @contextmanager
 def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -> Iterator[Step[Any]]:
-    """Yield a `Step` for searches under changes; it uses a cache if that gives the same result, and recomputes if not.
-
-    Some changes depend on the length of the batch, so decode one sentence at a time under changes.
-    """
-    if changes.cacheable:
-        with changed(model, changes):
-            yield TransformerStep(model, source)
-    else:
-        yield RecomputingStep(model, source, changes)
+    """Yield a `Step` for searches under changes, as `changed` lets the model compute them."""
+    with changed(model, changes):
+        yield TransformerStep(model, source)
 
 
 class RecomputingState(NamedTuple):

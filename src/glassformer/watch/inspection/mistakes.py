@@ -95,7 +95,8 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
     """Plant these mistakes in a model within a `with` block; the weights are unchanged.
 
     Some mistakes replace methods of the model's parts, which affects all threads: use such a model in one thread only.
-    If both `no_scale` and `scale_d_model` are given, only `no_scale` has an effect.
+    If both `no_scale` and `scale_d_model` are given, only `no_scale` has an effect. A search uses a cache, which holds
+    only the past, so that it cannot show a mistake that is not `causal`; within `changed`, it does.
 
     Raises:
         ConfigError: a mistake is unknown.
