@@ -11,6 +11,7 @@ import glassformer as gf
 from browser.test_view import problems
 from browser.waiting import until
 from browser.zooms import FRAMES, SENTENCE, SMALL, STILL, number, open_box, shown, strip, trace_of
+from glassformer.corpus.tasks import CLASSIC
 from glassformer.watch.explorer.payload import recorded_payload, rounded
 
 OTHER = "the black dog sleeps ."
@@ -125,6 +126,16 @@ def test_a_label_of_a_guess_opens_the_guesses_at_its_box(make_translator, explor
         assert page.evaluate("glassformer.app.state.zoom.box") == box
         page.locator(".gf-zoom").get_by_role("button", name="← Figure").click()
         until(page, "glassformer.app.state.zoom === null")
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_the_guesses_of_the_first_sentence_are_not_cut(page, explore, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    explore(gf.Translator.load("demo"), CLASSIC[1].source, view="stage")
+    page.locator(".gfs-guess[data-guess='cross_attention.add']").click()
+    is_open(page, "Guesses")
+    panel = page.locator(".gfz-scroll", has=page.locator(".gfz-guesses"))
+    assert panel.evaluate("(one) => [one.scrollWidth - one.clientWidth, one.scrollHeight - one.clientHeight]") == [0, 0]
 
 
 @pytest.mark.parametrize("family", ["encoder", "cross", "decoder"])

@@ -275,6 +275,14 @@ def test_the_keyboard_moves_through_the_figure(stage):
     assert page.evaluate("glassformer.app.state.heads.cross.head") == 1
 
 
+def test_the_menu_has_no_sign_that_common_fonts_lack(stage):
+    page = stage()
+    page.locator(".gfs-more summary").click()
+    text = page.locator(".gfs-more .gf-choices").inner_text()
+    assert "Copy link" in text
+    assert re.fullmatch(r"[\s!-~…]+", text)
+
+
 def test_boxes_and_guesses_open_their_panels_over_the_free_space(stage):
     page = stage()
     sheet = page.locator(".gfs-sheet")

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -172,12 +173,36 @@ def test_kept_weights_are_marked_on_the_curve_and_not_on_the_axis(make_translato
     marks = page.evaluate("""[...document.querySelectorAll(".gf-kept")].map((one) =>
       [one.getAttribute("cx"), one.getAttribute("cy")].map(Number))""")
     curve = page.locator(".gf-loss").get_attribute("points")
-    points = [tuple(map(float, pair.split(","))) for pair in curve.split()]
+    across, heights = np.array([pair.split(",") for pair in curve.split()], float).T
     assert len(marks) == len(SEEDS)
     for x, y in marks:
-        before = [height for at, height in points if at <= x + 0.1] or [points[0][1]]
-        assert y == pytest.approx(before[-1], abs=0.1)
+        assert y == pytest.approx(np.interp(x, across, heights), abs=0.1)  # points have one decimal
     page.get_by_text("weights that the page has").wait_for()
+
+
+def test_weights_from_before_the_first_loss_have_no_mark_beside_the_curve(make_translator, explore):
+    late = {**CURVE, "loss": [one for one in CURVE["loss"] if one[0] >= 50]}
+    page = played(explore(make_translator(), SENTENCE, **checkpoints(make_translator) | {"curve": late}))
+    page.locator(".gf-kept").first.wait_for()
+    assert page.locator(".gf-kept").count() == len(SEEDS) - 1
+    page.get_by_role("slider", name="Checkpoint").press("Home")
+    page.get_by_role("img", name="Curve of the loss; at step 8: ").wait_for()
+    assert page.locator(".gf-cursor").count() == 1
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
+def test_the_curve_and_its_controls_are_not_cut(page, make_translator, explore, size):
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    explore(make_translator(), SENTENCE, view="stage", label_smoothing=0.1, **checkpoints(make_translator))
+    page.evaluate("glassformer.app.show({sheet: true, panel: 'training'})")
+    play = page.get_by_role("button", name="▶ Play").last.bounding_box()
+    body = page.locator(".gfs-sheet-body").bounding_box()
+    assert play["y"] + play["height"] <= body["y"] + body["height"]
+    assert page.locator(".gfs-sheet-body").evaluate("(one) => one.scrollWidth - one.clientWidth") == 0
+    letters = page.locator(".gf-training svg text").first.evaluate(
+        "(one) => parseFloat(getComputedStyle(one).fontSize) * one.ownerSVGElement.getScreenCTM().a"
+    )
+    assert letters >= 12
 
 
 def test_the_floor_of_the_smoothed_loss_is_that_of_pytorch(make_translator, explore):

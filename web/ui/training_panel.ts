@@ -210,6 +210,13 @@ function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validat
   const share = (step: number) => (scale(step) - scale(first)) / (scale(last) - scale(first) || 1);
   const x = (step: number) => left + (right - left) * share(step);
   const y = (value: number) => bottom - ((bottom - top) * value) / highest;
+  /** Returns the height of the drawn loss over a step; null before its first value. */
+  const heightOver = (step: number) => {
+    const place = loss.findLastIndex(([one]) => one >= first && one <= step);
+    if (place < 0) return null;
+    const [[from, low], [to, high]] = [loss[place], loss[place + 1] ?? loss[place]];
+    return y(low + ((high - low) * (x(step) - x(from))) / (x(to) - x(from) || 1));
+  };
   const at = ([step, value]: Point) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`;
   const line = (name: string, list: Point[]) =>
     drawing("polyline", {
@@ -238,9 +245,10 @@ function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validat
     text(app.t("training.losses"), { x: -(top + bottom) / 2, y: 10, transform: "rotate(-90)" }),
     line("gf-loss", loss),
     line("gf-validation", validation),
-    marked.map((step) =>
-      drawing("circle", { class: "gf-kept", cx: x(step), cy: y(valueAt(loss, step) ?? 0), r: 4 }),
-    ),
+    marked.map((step) => {
+      const cy = heightOver(step);
+      return cy !== null && drawing("circle", { class: "gf-kept", cx: x(step), cy, r: 4 });
+    }),
     chosen !== null && chosen > 0 && upright("gf-cursor", chosen, top),
   );
 }

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-LARGEST = 366_700
-LARGEST_STYLES = 53_600
+LARGEST = 366_800
+LARGEST_STYLES = 53_800
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -583,9 +583,7 @@ class StageView {
       button(app.t("lecture.title"), () => app.show({ lecture: true })),
       button(app.t("stage.numbers"), () => app.show({ view: "numbers" })),
       button(app.t("page.language"), () => app.show({ language: app.state.language === "en" ? "zh" : "en" })),
-      button(`◐ ${app.t("page.theme")}`, () =>
-        app.show({ theme: app.state.theme === "dark" ? "light" : "dark" }),
-      ),
+      button(app.t("page.theme"), () => app.show({ theme: app.state.theme === "dark" ? "light" : "dark" })),
       savingButtons(
         app,
         "figure-1",
