@@ -9,6 +9,9 @@ from benchmarks.truth.seen import Check, Seen
 
 __all__ = ["CHECKS", "GENERAL"]
 
+LOWEST = 2**-126
+"""The temperature that stands for 0."""
+
 
 def open_word(seen: Seen) -> int:
     """Return the word whose number is open: the reader's, or the written one."""
@@ -26,6 +29,7 @@ def of_word(number: str, what: Callable[[Seen], Tensor], is_so: Callable[[Seen, 
             expected("number of words", values["0"], str(len(all))),
             expected("word", values["1"], seen.name(id, "target")),
             differs(values[number], float(all[id])),
+            differs(values["3"], seen.state["temperature"], "the temperature") if not rank and "3" in values else "",
             expected("rank", values[rank], str(place)) if rank else "",
             "" if is_so(seen, place) else f"its rank is {place}",
         )
@@ -34,7 +38,10 @@ def of_word(number: str, what: Callable[[Seen], Tensor], is_so: Callable[[Seen, 
 
 
 def probabilities(seen: Seen) -> Tensor:
-    return seen.log_probs.exp()
+    """Return the probabilities at the temperature that the reader tries, (V)."""
+    temperature = max(seen.state["temperature"], LOWEST)
+    shares: Tensor = (seen.log_probs.double() / temperature).softmax(-1)
+    return shares
 
 
 def logits(seen: Seen) -> Tensor:

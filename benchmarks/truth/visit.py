@@ -345,8 +345,9 @@ class Visit:
         lit = {"row": stage.row, "sourceWord": stage.lit_source}
         ids = [None, *stage.log_probs.topk(8).indices.tolist()]
         key = self.chance.choice(ids) if box in WORDS else None
-        self.show(zoom={"box": box, "key": key}, selected=None, **lit)
-        self.check(self.seen("zoom", "§3"), KINDS["zoom"])
+        for temperature in (1.85, 1) if box == "decoder.softmax" else (1,):
+            self.show(zoom={"box": box, "key": key}, selected=None, temperature=temperature, **lit)
+            self.check(self.seen("zoom", "§3"), KINDS["zoom"])
         side, width = "source" if box.startswith("encoder") else "target", self.model.config.d_model
         point = "decoder.output" if box in WORDS else f"{side}.{self.chance.choice(SUMMED)}"
         row = stage.lit_source if side == "source" else stage.row

@@ -11,7 +11,7 @@ import torch
 
 from browser.test_view import problems
 from browser.waiting import rest, until
-from browser.zooms import FRAMES, SENTENCE, SMALL, check_on_a_phone, number, open_box, trace_of
+from browser.zooms import FRAMES, SENTENCE, SMALL, check_on_a_phone, number, open_box, trace_of, value
 from glassformer.watch.explorer.payload import recorded_payload
 
 SOFTMAX, LINEAR = "decoder.softmax", "decoder.linear"
@@ -119,6 +119,30 @@ def test_sliders_show_what_would_be_drawn_and_translate_nothing(make_translator,
     page.evaluate(SLIDER, ["Temperature", "0"])  # at temperature 0, one word has all the probability
     assert numbers(page, 5)[:2] == [1, 0]
     assert page.evaluate("globalThis.before === glassformer.app.result")
+
+
+def test_the_temperature_of_the_box_is_that_of_the_sentence_and_of_the_chapter(opened):
+    page = opened()
+    scores = torch.tensor(value(page, "logits")[ROW])
+    heading, likeliest = page.locator(".gf-zoom h2"), float(scores.softmax(-1).max())
+    assert f"At temperature 1, softmax turns the {len(scores)} scores" in heading.inner_text()
+    page.evaluate(SLIDER, ["Temperature", "1.85"])
+    page.locator(".gf-zoom h2", has_text="At temperature 1.85,").wait_for()
+    warm = float((scores / 1.85).softmax(-1)[int(scores.argmax())])
+    assert f"{warm:.3f} of 1" in heading.inner_text()
+    assert warm < likeliest - 0.001
+    assert numbers(page, 5)[0] == pytest.approx(warm, abs=0.00051)
+    page.evaluate("glassformer.app.show({ zoom: null, chapter: 5, act: 1 })")
+    chapter = page.locator(".gfs-stage-buttons").get_by_label("Temperature")
+    chapter.wait_for()
+    assert chapter.input_value() == "1.85"
+    chapter.fill("0.7")
+    page.locator(".gfs-said-box h2", has_text="At temperature 0.7,").wait_for()
+    page.evaluate("glassformer.app.show({ zoom: { box: 'decoder.softmax', key: null } })")
+    page.locator(".gf-zoom h2", has_text="At temperature 0.7,").wait_for()
+    assert page.locator(".gfz-sliders").get_by_label("Temperature").input_value() == "0.7"
+    page.evaluate("glassformer.app.show({ zoom: null, chapter: 0 })")
+    until(page, "glassformer.app.state.temperature === 1")  # the figure shows the model's own probabilities
 
 
 def test_every_word_of_the_vocabulary_has_a_tick_and_is_found(make_translator, explore, opened):

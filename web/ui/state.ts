@@ -51,7 +51,7 @@ function firstLooks(config: ModelConfig): Looks {
     act: 0,
     lecture: false,
     task: "",
-    temperature: 2,
+    temperature: 1,
     sheet: false,
     heads: Object.fromEntries(heads) as Record<FamilyId, HeadPlace>,
     order: "index",

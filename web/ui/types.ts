@@ -96,7 +96,7 @@ export interface Looks {
   lecture: boolean;
   /** The name of the shown exercise of the book; "" = none. */
   task: string;
-  /** The temperature that the reader tries in the chapter about choosing words. */
+  /** The temperature that the reader tries, in the chapter about choosing words and in the box of Softmax. */
   temperature: number;
   heads: Record<FamilyId, HeadPlace>;
   order: HeadOrder;

@@ -11,6 +11,7 @@ import { gathered } from "../latest.ts";
 import { CHAPTERS, OWN, actOf, mistakesOf, placeAfter } from "./chapters.ts";
 import { openingOf } from "./opening.ts";
 import { saidWith, spoken } from "./sentences.ts";
+import { temperatureText } from "./words.ts";
 
 import type { App } from "../app.ts";
 import type { Child } from "../types.ts";
@@ -85,6 +86,7 @@ export function followChapters(app: App) {
     if (wanted && (app.changed || Object.keys(wanted).length > 0))
       await app.turnTo({ sentence, changes: { ...NO_CHANGES, ...wanted } });
     else if (before?.changes && !act?.changes) await app.reset();
+    if (before?.id === "temperature" && act?.id !== before.id) app.show({ temperature: 1 });
   };
   const begin = () => void follow().catch((error) => app.complain(messageOf(error)));
   app.on(["chapter", "act", "result"], begin);
@@ -180,7 +182,7 @@ function toolOf(app: App, { id }: Act): Child {
   if (id === "temperature")
     return slider(
       app.t("chapter.temperature.name"),
-      { low: 0.2, high: 4, step: 0.1, value: app.state.temperature, written: (value) => value.toFixed(1) },
+      { low: 0, high: 4, step: 0.05, value: app.state.temperature, written: temperatureText },
       (temperature) => app.show({ temperature }),
     );
   if (id === "mistake")

@@ -4,7 +4,7 @@ import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
 import { FAMILIES, placeIn } from "../heads.ts";
-import { probabilityWords, timesText, tokenName } from "./words.ts";
+import { probabilityWords, temperatureText, timesText, tokenName } from "./words.ts";
 import { openingOf } from "./opening.ts";
 import { areShares, hidesLater } from "./sentences.ts";
 import { numberText } from "../../engine/number_text.ts";
@@ -138,7 +138,9 @@ export const CHAPTERS: Chapter[] = [
   {
     acts: ({ engine }) => [
       about("chances", SOFTMAX, ["all", "all"], chancesOf, ["decoder.linear"]),
-      ...(engine.live === true ? [about("temperature", SOFTMAX, ["all", "all"], temperatureOf)] : []),
+      ...(engine.live === true
+        ? [{ ...about("temperature", SOFTMAX, ["all", "all"], temperatureOf), looks: warmer }]
+        : []),
       about("search", SOFTMAX, ["all", "all"], searchOf),
     ],
   },
@@ -271,6 +273,11 @@ function chancesOf(app: App, { candidates, translated, row, probability }: Stage
   };
 }
 
+/** Returns a temperature that changes the probabilities, if the reader tries none. */
+async function warmer({ state }: App) {
+  return state.temperature === 1 ? { temperature: 2 } : null;
+}
+
 function temperatureOf(
   { state: { temperature } }: App,
   { translated, candidates, row, probability }: StageNumbers,
@@ -279,7 +286,7 @@ function temperatureOf(
   const shown = candidates.find(({ id }) => id === written);
   return {
     values: {
-      temperature: temperature.toFixed(1),
+      temperature: temperatureText(temperature),
       usual: probabilityWords(probability),
       probability: probabilityWords(shown?.probability ?? 0),
     },

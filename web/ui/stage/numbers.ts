@@ -254,6 +254,8 @@ async function guesses(
   );
 }
 
+const LOWEST = 0.01; // a lower temperature gives the likeliest word all, too
+
 /**
  * Returns the numbers with the candidates' probabilities at the temperature that the reader tries in the chapter about
  * choosing words.
@@ -263,7 +265,7 @@ export function warmed(app: App, numbers: StageNumbers): StageNumbers {
   if (actOf(app)?.id !== "temperature" || numbers.logits.length === 0) return numbers;
   const warm = tensor(
     [1, numbers.logits.length],
-    numbers.logits.map((one) => one / temperature),
+    numbers.logits.map((one) => one / Math.max(temperature, LOWEST)),
   );
   return {
     ...numbers,

@@ -55,3 +55,6 @@ export function headName({ t }: App, { attention, head }: { attention: string; h
   const { family, layer } = placeIn(attention);
   return t(`stage.head.${family.id}`, head, layer);
 }
+
+/** Returns a temperature with at most two decimals. */
+export const temperatureText = (value: number) => String(Number(value.toFixed(2)));

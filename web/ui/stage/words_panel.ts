@@ -121,6 +121,7 @@ function draw(
   const { words } = app.result.current.trace;
   // a recording knows only some words
   const sampling = settings.get(app) ?? { ...PLAIN, topK: words ? HIGHEST_TOP_K : 0 };
+  sampling.temperature = app.state.temperature;
   settings.set(app, sampling);
   let sampled = sampledWords(reading, sampling);
   /** For each tick, the word with the largest logit in its part of the vocabulary. */
@@ -184,6 +185,7 @@ function draw(
         value === all ? app.t("steps.all") : fixedText(value, step < 1 ? 2 : 0);
       return slider(app.t(`steps.${name}`), { low, high, step, value: sampling[name], written }, (value) => {
         sampling[name] = value;
+        if (name === "temperature") app.show({ temperature: value });
         sampled = sampledWords(reading, sampling);
         fill();
       });
@@ -191,7 +193,7 @@ function draw(
     const sliders = element(
       "div",
       { class: "gfz-sliders", role: "group", "aria-label": app.t("zoom.words.sliders") },
-      one("temperature", 0, 2, 0.05),
+      one("temperature", 0, 4, 0.05),
       one("topK", least, most, 1, 0),
       one("topP", 0.05, 1, 0.05),
     );

@@ -2,7 +2,14 @@
 import { decimalsFor, fixedText, digitsText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { explanationReceipt, receiptTable } from "./receipt.ts";
-import { differenceText, groupedText, powerText, probabilityWords, tokenName } from "./words.ts";
+import {
+  differenceText,
+  groupedText,
+  powerText,
+  probabilityWords,
+  temperatureText,
+  tokenName,
+} from "./words.ts";
 import { wordsPanel } from "./words_panel.ts";
 import { PLAIN, readWords, sampledWords } from "./words_reading.ts";
 import { KEYED, openRow, turner } from "./zoom_parts.ts";
@@ -32,7 +39,7 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
     place: [zoom.box, reading.row, open.id].join(),
     name: `${name} · ${app.t("stage.word.of", reading.row + 1, reading.rows)}`,
     sides: { keys: "target", query: "target" },
-    sentence: sentenceOf(reading, isLogit),
+    sentence: sentenceOf(reading, isLogit, app.state.temperature),
     remarks: remarksOn(app, reading, word),
     receipt: (most) => receipt(app, reading, most),
     cell: part
@@ -47,8 +54,9 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
   };
 }
 
-/** Returns the sentence about the open number. It holds for any model, word and change. */
-export function sentenceOf({ open, part, logits, vector }: WordsReading, isLogit: boolean): Sentence {
+/** Returns the sentence about the open number. It holds for any model, word and change, and at any temperature. */
+export function sentenceOf(reading: WordsReading, isLogit: boolean, temperature = 1): Sentence {
+  const { open, part, logits, vector } = reading;
   const word = { word: open.word, side: "target" } as const;
   const say = (key: string, ...values: Sentence["values"]) => ({
     key: `zoom.words.about.${key}`,
@@ -56,8 +64,11 @@ export function sentenceOf({ open, part, logits, vector }: WordsReading, isLogit
     section: "3.4",
   });
   if (part) return say("vector", vector.length, part.at, digitsText(part.made.result));
-  if (!isLogit || Number.isNaN(open.logit))
-    return say("probability", logits.length, word, probabilityWords(open.probability));
+  if (!isLogit || Number.isNaN(open.logit)) {
+    const warm = temperature === 1 ? NaN : sampledWords(reading, { ...PLAIN, temperature }).share(open.id);
+    const [shown, at] = Number.isNaN(warm) ? [open.probability, 1] : [warm, temperature];
+    return say("probability", logits.length, word, probabilityWords(shown), temperatureText(at));
+  }
   return say(open.rank === 1 ? "best" : "logit", logits.length, word, digitsText(open.logit), open.rank);
 }
 

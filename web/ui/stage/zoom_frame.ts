@@ -95,14 +95,18 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
     zoom.style.cssText = `--ground: var(--${made.kind}); --edge: var(--${made.kind}-l)`;
     if (made.kind !== "att") zoom.style.setProperty("--lift", "var(--card)");
     zoom.ariaLabel = made.name;
+    tell(made);
+    drawPanel(made);
+    if (made.place !== shown) showRow(room);
+    shown = made.place;
+  }
+
+  function tell(made: Opened) {
     explain(app, made, about, sentence, MOST_TERMS);
     const over = Math.ceil((about.scrollHeight - about.clientHeight) / TERM);
     const terms = about.querySelectorAll(".gfz-receipt tbody tr").length;
     // − 1 for the line "the others"
     if (over > 0) explain(app, made, about, sentence, Math.max(LEAST_TERMS, terms - over - 1));
-    drawPanel(made);
-    if (made.place !== shown) showRow(room);
-    shown = made.place;
   }
 
   function drawPanel(made: Opened) {
@@ -133,6 +137,11 @@ export function createZoomFrame(app: App, lit: () => Lit | null = () => null): H
   });
   room.addEventListener("keydown", (event) => moveFocus(room, event));
   app.on(DRAWN, latestOnly(app.signal, read, show));
+  // while the reader moves its slider, the panel stays
+  app.on(
+    ["temperature"],
+    latestOnly(app.signal, read, (made) => made && tell(made)),
+  );
   const observer = new ResizeObserver(() => {
     const size = `${room.clientWidth} ${innerHeight}`; // without the height, which the panel itself changes on a phone
     if (opened && size !== drawn) show(opened);
