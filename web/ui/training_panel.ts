@@ -1,4 +1,4 @@
-// The training played back: the curve of the loss, and the same sentence with the weights of earlier steps.
+// Plays the training back: the curve of the loss, and the same sentence with the weights of earlier steps.
 import { numberText } from "../engine/number_text.ts";
 import { tryChange } from "./changes/controls.ts";
 import { button, element, note, refill } from "./dom.ts";
@@ -14,7 +14,10 @@ const SHOWN_FOR = 1200; // milliseconds per checkpoint while playing
 
 type Point = [step: number, loss: number];
 
-/** The state of the panel: the steps that can be chosen (null is the run's model), and the output at each. */
+/**
+ * The state of the panel: the steps that can be chosen (null: the run's final model), and the output at each visited
+ * step.
+ */
 interface Panel {
   app: App;
   steps: (number | null)[];
@@ -91,7 +94,7 @@ export function createTrainingPanel(app: App) {
   return element("div", { class: "gf-training" }, chart, below, controls, status, table);
 }
 
-/** Returns the steps that can be chosen, oldest first; null, the last, is the run's model. */
+/** Returns the steps that can be chosen, oldest first; the last one is null, the run's final model. */
 export function checkpointSteps({ checkpoints = [], step }: Payload) {
   return [...checkpoints.map((one) => one.step).filter((one) => one !== step), null];
 }
@@ -115,7 +118,9 @@ function leftOut(app: App) {
   return steps.length > 0 && note(app.t("training.left", steps.join(", ")));
 }
 
-/** Keeps the output of each visited checkpoint until the sentence or another change is different. */
+/**
+ * Records the output at the chosen checkpoint; forgets all outputs when the sentence or another change is different.
+ */
 function keepVisit(panel: Panel) {
   const {
     sentence,
@@ -174,7 +179,7 @@ function curveParts(panel: Panel): Child[] {
   ];
 }
 
-/** Returns why the loss of the training stays above that of the validation: its target is smoothed (§5.4). */
+/** Returns a note that says why the training loss stays above the validation loss: its targets are smoothed (§5.4). */
 function smoothingNote(app: App) {
   const { payload, config } = app;
   const [smoothing, size] = [payload.label_smoothing, config.target_vocab_size];
@@ -253,7 +258,7 @@ function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validat
   );
 }
 
-/** Returns the value of a curve at a step: the latest up to it, or the first. */
+/** Returns the value of a curve at a step: that of the latest point up to it, or of the first point. */
 function valueAt(curve: Point[], step: number) {
   return (curve.findLast(([at]) => at <= step) ?? curve[0])?.[1];
 }
@@ -264,7 +269,7 @@ function described(app: App, chosen: number | null) {
   return app.t("training.described", chosen ?? "–", value(loss), value(validation));
 }
 
-/** Returns the labelled steps of the axis: powers of ten, or about four at equal distances. */
+/** Returns the steps that are labelled on the axis: powers of ten, or about four steps at equal distances. */
 function stepMarks(first: number, last: number, logarithmic: boolean) {
   const wide = roundStep(last / 4);
   const marks = Array.from({ length: 10 }, (_, place) => (logarithmic ? 10 ** place : place * wide));
@@ -272,7 +277,7 @@ function stepMarks(first: number, last: number, logarithmic: boolean) {
   return seen.length > 1 ? seen : [first, last];
 }
 
-/** Returns the smallest of 1, 2 and 5 times a power of ten that is at least this value. */
+/** Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least this value. */
 function roundStep(value: number) {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 2, 5].find((times) => times * power >= value * 0.999) ?? 10);

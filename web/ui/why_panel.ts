@@ -1,4 +1,4 @@
-// The panel "Why?": the rivals of one word of the translation, and the heads and source words that it depends on.
+// The panel "Why?": the rivals of one word of the translation, and the heads and source words on which it depends.
 import { directParts } from "../engine/direct.ts";
 import { stepsUnder } from "../engine/mistakes.ts";
 import { allHeads } from "../engine/model.ts";
@@ -19,14 +19,16 @@ import type { RowWords } from "../engine/types.ts";
 import type { App } from "./app.ts";
 import type { Child, Translated } from "./types.ts";
 
-/** A bar with its number as text and exactly. */
+/** A bar: its size, the number as shown, and the exact number. */
 interface Bar {
   size: number;
   text: string;
   exact: number;
 }
 
-/** A head or another part of the decoder: its direct part, and the exact effect once it is measured. */
+/**
+ * A head or another part of the decoder: its direct contribution, and the exact effect of removing it, once measured.
+ */
 interface PartRow {
   name: string;
   head: number | null;
@@ -59,8 +61,8 @@ export function createWhyPanel(app: App) {
 }
 
 /**
- * Fills the panel: at once what the trace contains, then the source words and the heads as they are measured. A few
- * sentences at the top say what was found.
+ * Fills the panel. What the trace contains is shown at once; the source words and the heads follow as they are
+ * measured. A few sentences at the top summarise the findings.
  */
 async function explain(app: App, holder: HTMLElement, word: number, signal: AbortSignal) {
   const { current } = app.result;
@@ -168,7 +170,7 @@ async function explain(app: App, holder: HTMLElement, word: number, signal: Abor
   tell(app.t(`why.reads${kind}`, read.token, percent(read.weight)));
 }
 
-/** Returns what changes the margin most, in either direction; undefined if nothing changes it. */
+/** Returns the item that changes the margin most, in either direction; undefined if none changes it. */
 function largestEffect<Measured extends { effect: number }>(all: Measured[]): Measured | undefined {
   const size = ({ effect }: Measured) => Math.abs(effect);
   return all
@@ -178,14 +180,14 @@ function largestEffect<Measured extends { effect: number }>(all: Measured[]): Me
 
 const percent = (share: number) => `${Math.round(100 * share)} %`;
 
-/** Returns which of two words is the more probable, in words. `words`: the word and its rival. */
+/** Returns a text that says which of two words would be the more probable one. `words`: the word and its rival. */
 function then(app: App, words: string[], margin: number) {
   return app.t("why.then", ...(margin >= 0 ? words : [...words].reverse()), timesText(app.t, margin));
 }
 
 /**
- * Returns the token at which a head of the decoder looks most in one row, and its weight; null for an encoder's head, and
- * if it looks at none.
+ * Returns the token with the largest weight in a row of a decoder head, and this weight. Returns null for a head of the
+ * encoder, or if all weights are 0.
  */
 async function readBy(
   { trace, sourceTokens, targetTokens }: Translated,
@@ -202,7 +204,8 @@ async function readBy(
 }
 
 /**
- * Returns a word that competes for a place. A rival is a button: it makes the model write the rival there, and go on.
+ * Returns a word that competes at the position. A rival is a button that forces the rival there and lets the model
+ * continue.
  */
 function candidate(app: App, { ids, place }: Place, id: number) {
   const [token] = app.engine.tokens("target", [id]);
@@ -221,7 +224,8 @@ function candidate(app: App, { ids, place }: Place, id: number) {
 }
 
 /**
- * Returns gradient × input of each source position if Python is behind the page, or the reason why it does not answer.
+ * Returns gradient × input of each source position if Python is behind the page, or the error if Python does not
+ * answer.
  */
 async function gradientsOf(
   app: App,
@@ -236,7 +240,7 @@ async function gradientsOf(
   }
 }
 
-/** Returns a row for each other part of the decoder, and for each head. */
+/** Returns the table's rows: the other parts of the decoder, and then the heads. */
 function partRows(app: App, parts: DirectPart[] | null): PartRow[] {
   const heads = allHeads(app.config).map(({ attention, head }) => ({ name: attention, head }));
   const others = (parts ?? []).filter(({ head }) => head === null);
@@ -251,17 +255,17 @@ function partRows(app: App, parts: DirectPart[] | null): PartRow[] {
 }
 
 /**
- * Compares two rows: heads come after the other parts. The effects decide once they are measured; before, and where
- * there is none, the larger direct part comes first.
+ * Compares two rows: heads come after the other parts. Measured effects decide first; rows that have none are ordered
+ * by their direct contribution, largest first.
  */
 function inOrder(a: PartRow, b: PartRow) {
   const [isHead, isOtherHead] = [a, b].map(({ head }) => Number(head !== null));
-  const byEffect = (a.effect ?? Infinity) - (b.effect ?? Infinity); // NaN if there is none
+  const byEffect = (a.effect ?? Infinity) - (b.effect ?? Infinity); // NaN if both are missing
   const byDirect = (b.direct ?? -Infinity) - (a.direct ?? -Infinity);
   return isHead - isOtherHead || byEffect || byDirect || 0;
 }
 
-/** Yields the effects of heads, and shows each in its row as it comes. */
+/** Yields the effects of heads, and writes each into its row as it arrives. */
 async function* shownEffects(effects: AsyncGenerator<HeadEffect>, rows: PartRow[], holder: HTMLElement) {
   for await (const one of effects) {
     const at = rows.findIndex(({ name, head }) => name === one.attention && head === one.head);
@@ -272,7 +276,7 @@ async function* shownEffects(effects: AsyncGenerator<HeadEffect>, rows: PartRow[
   }
 }
 
-/** Shows the table of heads and other parts; a focused button keeps the focus. `words`: the word and its rival. */
+/** Draws the table of heads and other parts; a focused button keeps the focus. `words`: the word and its rival. */
 function drawParts(
   app: App,
   holder: HTMLElement,
@@ -303,12 +307,14 @@ function drawParts(
   if (focused instanceof HTMLElement && holder.contains(focused)) focused.focus();
 }
 
-/** Opens a sub-layer's box on the stage. */
+/** Opens the box of a sub-layer, at a head. */
 function openPoint(app: App, box: string, name: string, head: number) {
   app.show({ zoom: { box, key: null }, heads: headsWith(app.state.heads, name, head) });
 }
 
-/** Returns the name of a part that is not a head; the name of a network opens its output. */
+/**
+ * Returns the name of a part that is not a head. The name of a feed-forward network is a button that opens its output.
+ */
 function partLabel(app: App, name: string) {
   const layer = name.match(/^decoder\.layers\.(\d+)\.feed_forward$/)?.[1];
   if (layer === undefined) return hint(app.t(`why.part.${name}`), app.t(`why.part.${name}.about`));
@@ -321,7 +327,7 @@ function signedBar(value: number): Bar {
   return { size: value, text: numberText(value, 3, true), exact: value };
 }
 
-/** Returns the entropy of a row, in nats. `logs`: the log probabilities of the row. */
+/** Returns a line with the entropy, in nats, of a row of log probabilities. */
 function entropyLine(app: App, logs: Float32Array) {
   const entropy = logs.reduce((sum, one) => (one === -Infinity ? sum : sum - one * Math.exp(one)), 0);
   return element(
@@ -331,7 +337,7 @@ function entropyLine(app: App, logs: Float32Array) {
   );
 }
 
-/** Returns a head's name, which opens the head, and the button that switches it off. */
+/** Returns a head's name as a button that opens the head, and a button that switches the head off. */
 function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
   const { attention, head } = one;
   const open = () => openPoint(app, attention, `${attention}.weights`, head);
@@ -342,7 +348,7 @@ function headButtons(app: App, one: Pick<HeadEffect, "attention" | "head">) {
 }
 
 /**
- * Returns a table with a label and bars in each row; null leaves a bar's place empty. `columns`: a heading for each
+ * Returns a table whose rows have a label and bars; null leaves a bar's cell empty. `columns`: a heading for each
  * column of bars.
  */
 function barTable(

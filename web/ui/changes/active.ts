@@ -1,4 +1,4 @@
-// The active changes, each with its undo.
+// The reader's active changes, each with a function that undoes it.
 import { placeName } from "./attention.ts";
 import { withList, without } from "./lists.ts";
 import type { App } from "../app.ts";
@@ -72,12 +72,12 @@ export function activeChanges(app: App): ActiveChange[] {
   ];
 }
 
-/** Returns the text of a change, which says so if the present sentence lacks all of its positions. */
+/** Returns the text of a change; if none of its positions exist in the present sentence, the text says so. */
 function said(app: App, isHere: boolean, text: string) {
   return isHere ? text : app.t("changes.elsewhere", text);
 }
 
-/** Returns the edits of masks, grouped by key. */
+/** Returns the changes of masks; cells with the same key and value count as one change. */
 export function activeMasks(app: App): ActiveChange[] {
   const { masks } = app.changes,
     kind = ([, key, may]: MaskCell) => `${key} ${may}`;

@@ -1,4 +1,4 @@
-// The choice of an attention, and of its head, row and key.
+// Controls that choose an attention, and its head, row and key.
 import { attentionNames } from "../../engine/model.ts";
 import { placeIn } from "../heads.ts";
 import { chooser, element } from "../dom.ts";
@@ -6,7 +6,7 @@ import { labelled, tokenPairs } from "./controls.ts";
 import type { App } from "../app.ts";
 import type { At, ChangesPanel } from "../types.ts";
 
-/** Returns "Cross-attention, layer 1". */
+/** Returns the name of an attention, such as "Cross-attention, layer 1". */
 export function placeName(app: App, attention: string) {
   const { family, layer } = placeIn(attention);
   return app.t("changes.place", app.t(`family.${family.id}`), layer);

@@ -1,4 +1,4 @@
-// The controls of the panel of changes. Each has a key, by which the focus finds it after redrawing.
+// The controls of the panel of changes. Each control has a key, by which the focus returns to it after a redraw.
 import { button, element, named, note } from "../dom.ts";
 import { remark } from "../figure.ts";
 import type { App } from "../app.ts";
@@ -12,12 +12,12 @@ interface Looks {
   disabled?: boolean;
 }
 
-/** Makes changes, and shows an error. */
+/** Applies changes; shows an error if they are impossible. */
 export function tryChange(app: App, changes: SomeChanges) {
   return app.attempt(() => app.set(changes));
 }
 
-/** Returns a control with its key, and its name for screen readers. */
+/** Gives a control its key and its name for screen readers, and returns it. */
 export function keyed<Control extends HTMLElement>(control: Control, key: string, label = "") {
   control.dataset.key = key;
   return label ? named(control, label) : control;
@@ -33,7 +33,7 @@ export function press(
   return keyed(button(text, action, { title: label, ...options }), key, label);
 }
 
-/** Returns a button with a key around a word. */
+/** Returns a button with a key that shows a word. */
 export function wordPress(key: string, word: Child, action: () => unknown, looks?: Looks) {
   return press(key, element("bdi", {}, word), action, looks);
 }
@@ -68,7 +68,7 @@ export function tokenPairs(tokens: string[]): [string, string][] {
   return tokens.map((token, at) => [String(at), `${at} · ${token}`]);
 }
 
-/** `more`: returns a further control of a change. */
+/** Returns the active changes as a list; each can be undone. `more` returns a further control for a change. */
 export function chips(
   app: App,
   active: ActiveChange[],

@@ -1,4 +1,4 @@
-// Rows of attention weights, written by hand.
+// The section for rows of attention weights that are set by hand.
 import { numberText } from "../../engine/number_text.ts";
 import { withRows } from "../../engine/turning.ts";
 import { element } from "../dom.ts";
@@ -51,7 +51,7 @@ export async function handSection(panel: ChangesPanel): Promise<Child[]> {
   ];
 }
 
-/** Returns the weights that the reader edits, initially the chosen row's own. */
+/** Returns the weights that the reader edits, which are at first those of the chosen row. */
 async function rowOf(panel: ChangesPanel) {
   const { attention, head, query } = panel.at;
   const {

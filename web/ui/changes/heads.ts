@@ -1,4 +1,4 @@
-// Heads that are switched off.
+// The section for switching heads off.
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { element } from "../dom.ts";
 import { remark } from "../figure.ts";

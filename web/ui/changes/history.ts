@@ -1,9 +1,9 @@
-// Undoing and redoing changes, also across sentences.
+// Undo and redo of changes, which also work across sentences.
 import { NO_CHANGES } from "../../engine/changes.ts";
 import type { App } from "../app.ts";
 import type { Situation } from "../types.ts";
 
-/** Returns the sentence and its changes as a JSON string, for comparing states and restoring one. */
+/** Returns the sentence and its changes as JSON, for comparing and restoring states. */
 function situationText({ sentence, changes }: Situation) {
   return JSON.stringify({ sentence, changes: { ...NO_CHANGES, source: sentence, prefix: "", ...changes } });
 }

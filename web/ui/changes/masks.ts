@@ -1,4 +1,4 @@
-// Masks: which query may attend to which key.
+// The section for masks: which query may attend to which key.
 import { attentionNames } from "../../engine/model.ts";
 import { element } from "../dom.ts";
 import { activeMasks } from "./active.ts";
@@ -9,7 +9,7 @@ import type { MaskCell } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { At, ChangesPanel, Child } from "../types.ts";
 
-const LATER = 50; // a hidden key is also hidden from this number of target positions after the present output
+const LATER = 50; // how many target positions after the present output a hidden key stays hidden from
 
 export function masksSection(panel: ChangesPanel): Child[] {
   const { app, at } = panel;
@@ -41,7 +41,7 @@ export function masksSection(panel: ChangesPanel): Child[] {
   ];
 }
 
-/** Returns the masks with one cell toggled, which adds or removes an edit. */
+/** Returns the masks with one cell toggled: its edit is added or removed. */
 function toggledCell(app: App, { attention, query, key }: At, may: boolean) {
   const cells = app.changes.masks[attention] ?? [];
   const others = cells.filter((cell) => cell[0] !== query || cell[1] !== key);
@@ -49,7 +49,10 @@ function toggledCell(app: App, { attention, query, key }: At, may: boolean) {
   return withList(app.changes.masks, attention, edited);
 }
 
-/** Returns the masks that hide a key from all queries in some attentions, including words written later. */
+/**
+ * Returns the masks with a key hidden from all queries in the named attentions, including queries of words that are
+ * written later.
+ */
 function hiding(app: App, names: string[], key: number) {
   const { length } = app.result.current.sourceIds;
   return names.reduce((masks, name) => {

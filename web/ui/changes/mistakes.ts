@@ -1,4 +1,4 @@
-// The classic mistakes, each with a switch.
+// The section for the classic mistakes, each with a switch.
 import { button, note } from "../dom.ts";
 import { openTensor } from "../numbers/cells.ts";
 import { switchRow, tryChange } from "./controls.ts";

@@ -1,4 +1,5 @@
-// A new sentence: it keeps the pinned changes that it can have, and says which, with one button back.
+// Replaces the sentence: pinned changes that the new sentence can have stay; a notice names them, with a button to turn
+// back.
 import { keptChanges, NO_CHANGES } from "../../engine/changes.ts";
 import { button } from "../dom.ts";
 import { activeChanges } from "./active.ts";
@@ -7,13 +8,13 @@ import { press } from "./controls.ts";
 import type { App } from "../app.ts";
 import type { ActiveChange, Child } from "../types.ts";
 
-const MOST_NAMED = 3; // changes of a kind that the notice names
+const MOST_NAMED = 3; // maximum number of changes of each kind that the notice names
 
-/** Returns the active changes that can outlive their sentence: replaced and forced words cannot. */
+/** Returns the active changes that can stay when the sentence is replaced; replaced and forced words cannot. */
 const lasting = (app: App) => activeChanges(app).filter(({ section }) => section !== "words");
 const isPinned = (app: App, { id }: ActiveChange) => app.state.pinned.includes(id);
 
-/** Opens the reader's new sentence, under the pinned changes that it can have; returns the words about the changes. */
+/** Opens a new sentence with the pinned changes that it can have. Returns the notice about the changes. */
 export async function openNew(app: App, typed: string): Promise<Child> {
   const sentence = joinMarks(app.engine.tokenizers.source, typed);
   const { sentence: old, changes } = app.state;
@@ -43,7 +44,7 @@ async function keptFor(app: App, sentence: string) {
   return keptChanges(changes, { source: sourceIds.length, target: targetIds.length });
 }
 
-/** Returns whether all changes that can outlive their sentence are pinned. */
+/** Returns whether all changes that can be pinned are pinned. */
 export function areAllPinned(app: App) {
   return lasting(app).length > 0 && lasting(app).every((change) => isPinned(app, change));
 }
@@ -56,7 +57,7 @@ export function pinButton(app: App) {
   return button(app.t("changes.pin"), turn, { pressed: areAllPinned(app), title, disabled });
 }
 
-/** Returns the button that pins one change; replaced and forced words belong to their sentence and have none. */
+/** Returns the button that pins one change; null for replaced and forced words, which belong to their sentence. */
 export function pinOf(app: App, { section, id, text }: ActiveChange) {
   if (section === "words") return null;
   const { pinned } = app.state;
@@ -69,12 +70,15 @@ export function pinOf(app: App, { section, id, text }: ActiveChange) {
   });
 }
 
-/** Returns the words for the reader's changes, where a page about the model itself may be read without them in mind. */
+/**
+ * Returns a reminder of the reader's active changes, for texts that could be misread as being about the unchanged
+ * model.
+ */
 export function inForce(app: App) {
   return app.changed ? app.t("beam.scene.changes", named(activeChanges(app))) : "";
 }
 
-/** Returns the texts of changes, of many the first ones and the number of the others. */
+/** Returns the texts of the first few changes, and the number of the others. */
 function named(list: ActiveChange[]) {
   const texts = list.slice(0, MOST_NAMED).map(({ text }) => text);
   return [...texts, ...(list.length > MOST_NAMED ? [`+ ${list.length - MOST_NAMED}`] : [])].join("; ");

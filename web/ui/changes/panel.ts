@@ -1,5 +1,5 @@
-// "What if?": the panel of all changes. Each section shows and sets its part of app.changes; the effect
-// on the output is shown at the top of the page. Only the open section has elements.
+// "What if?": the panel of all changes. Each section shows and sets its own part of app.changes; the page shows the
+// effect on the output. Only the open section is filled.
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { button, element, note, refill } from "../dom.ts";
@@ -102,7 +102,10 @@ function folded(panel: ChangesPanel, group: string, id: SectionName, content: Se
   };
 }
 
-/** Returns the other sentence of the story's pair, with the name of this change; nothing where this is neither. */
+/**
+ * Returns the change that swaps in the other sentence of the story's pair, with its name; [] if the present sentence is
+ * not one of the pair.
+ */
 function swapOf(app: App): [string, SomeChanges][] {
   const { pair } = app.payload.story;
   const at = pair.indexOf(app.state.sentence);
@@ -112,9 +115,12 @@ function swapOf(app: App): [string, SomeChanges][] {
   return [[app.t("changes.words.swap", here[place], there[place]), { source: pair[1 - at] }]];
 }
 
-/** Runs an action that redraws, then restores the focus and the typed text to the control with the same data-key. */
+/**
+ * Runs an action that redraws. If that removes the focused control, the control with the same data-key gets the focus
+ * and the typed text.
+ */
 function keepingFocus(holder: HTMLElement, otherwise: HTMLElement, action: () => void) {
-  const root = holder.getRootNode(); // in a notebook's cell the root may be a shadow root
+  const root = holder.getRootNode(); // in a notebook, the root may be a shadow root
   const before = root instanceof Document || root instanceof ShadowRoot ? root.activeElement : null;
   const key = before?.getAttribute("data-key");
   const kept = holder.contains(before);
@@ -128,7 +134,7 @@ function keepingFocus(holder: HTMLElement, otherwise: HTMLElement, action: () =>
   (after ?? otherwise).focus({ preventScroll: true });
 }
 
-/** Lets the sections "Mask" and "Attention by hand" follow the cell that the reader has chosen in a grid. */
+/** Updates what the sections "Mask" and "Attention by hand" edit when the reader chooses a cell in a grid. */
 function follow(at: At, selected: Cell | null) {
   if (!selected || !/\.(scores|weights)$/.test(selected.name)) return;
   const [head, query, key] = selected.index;
@@ -152,7 +158,7 @@ function topOf({ app, history }: ChangesPanel, active: ActiveChange[]): Child[] 
   ];
 }
 
-/** Returns buttons for a first try: the pair's other word, and changes that work in every model. */
+/** Returns buttons for first experiments: the other sentence of the pair, and changes that work in every model. */
 function firstTries(app: App) {
   const last = attentionName(FAMILIES[1], app.config.decoder_layers - 1);
   const tries: [string, SomeChanges][] = [

@@ -1,4 +1,4 @@
-// Parts of the model that are left out.
+// The section for leaving out parts of the model.
 import { switchRow, tryChange } from "./controls.ts";
 import type { ChangesPanel } from "../types.ts";
 

@@ -1,4 +1,5 @@
-// Patches: rows of a tensor that come from a different sentence, and what each row of the stream does from there.
+// The section for patches: rows of a tensor that are replaced by rows of another sentence, and the effect of each row
+// of the stream.
 import { NO_CHANGES } from "../../engine/changes.ts";
 import { contestOf } from "../../engine/contest.ts";
 import { patchSweep, sideOf } from "../../engine/lens.ts";
@@ -63,7 +64,7 @@ export async function patchSection(panel: ChangesPanel): Promise<Child[]> {
   ];
 }
 
-/** Returns an empty patch. */
+/** Returns a patch without pairs of rows. */
 function draft(sentence: string, point: string): PatchDraft {
   return { sentence, point, head: "", key: "", pairs: [], here: 0, there: 0, donor: null, sweep: null };
 }
@@ -116,7 +117,7 @@ async function patchPositions(panel: ChangesPanel, patch: PatchDraft): Promise<C
   ];
 }
 
-/** Returns the other sentence's tokens at the point's rows, or null; this translates the sentence. */
+/** Translates the other sentence, and returns its tokens along the rows of the point; null if that fails. */
 async function patchTokens(app: App, patch: PatchDraft) {
   const { checkpoint } = app.changes,
     key = JSON.stringify([patch.sentence, checkpoint]);
@@ -135,7 +136,7 @@ async function patchTokens(app: App, patch: PatchDraft) {
 
 // The sweep
 
-/** Returns the buttons that measure each patch of a stack's stream, and what they have found for this result. */
+/** Returns the buttons that measure every single patch of a stack's stream, and the results so far. */
 function sweepParts(app: App, patch: PatchDraft): Child[] {
   const { current: of } = app.result;
   if (patch.sweep?.of !== of || patch.sweep.sentence !== patch.sentence) {
@@ -167,7 +168,7 @@ function sweepParts(app: App, patch: PatchDraft): Child[] {
   ];
 }
 
-/** Puts in each row of the other sentence's stream in turn, and shows what this changes as a table. */
+/** Patches in each row of the other sentence's stream, one at a time, and shows the effects as a table. */
 async function measure(app: App, sentence: string, stack: Stack, holder: HTMLElement, signal: AbortSignal) {
   const { current } = app.result;
   const other = await app.translated(sentence, "", { ...current.changes, patches: [] });
@@ -180,7 +181,7 @@ async function measure(app: App, sentence: string, stack: Stack, holder: HTMLEle
   const donor = { sourceIds: other.sourceIds, targetIds: [app.config.bos_id, ...contest.prefixIds] };
   const length =
     stack === "encoder" ? Math.min(current.sourceIds.length, donor.sourceIds.length) : donor.targetIds.length;
-  const layers = layersOf(app.config, { stack }) + 1; // the layers and the input of the first
+  const layers = layersOf(app.config, { stack }) + 1; // the layers, and the input of the first layer
   const steps = patchSweep(app.engine, { ...contest, cases: [mine] }, donor, stack, length, current.changes);
   const found = await collected(app, holder, steps, layers * length, signal);
   if (signal.aborted) return;
@@ -225,7 +226,7 @@ async function measure(app: App, sentence: string, stack: Stack, holder: HTMLEle
   );
 }
 
-/** Returns the pairs of positions whose words differ, between the common beginning and the common end. */
+/** Returns the pairs of positions with different words between the common beginning and the common end. */
 function differingPlaces(here: string[], there: string[]): [number, number][] {
   const least = Math.min(here.length, there.length);
   let start = 0,
@@ -236,7 +237,10 @@ function differingPlaces(here: string[], there: string[]): [number, number][] {
   return places.filter((place) => here[place] !== there[place]).map((place) => [place, place]);
 }
 
-/** Returns the example of the same length that differs from the sentence in the fewest words. */
+/**
+ * Returns the example that is most similar to the sentence: of the same length, if possible, with the fewest different
+ * words.
+ */
 function likestExample(app: App) {
   const words = app.state.sentence.split(" ");
   const distance = (text: string) => {

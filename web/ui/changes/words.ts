@@ -1,4 +1,4 @@
-// Words: a different source, a forced beginning of the output.
+// The section for words: replacing source words, and forcing the beginning of the output.
 import { dot, largestAt, rowOf } from "../../engine/tensor.ts";
 import { numberText } from "../../engine/number_text.ts";
 import { button, element, note, refill } from "../dom.ts";
@@ -9,7 +9,7 @@ import type { TokenizerData } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { ChangesPanel, Child, Token } from "../types.ts";
 
-const RIVALS = 7; // number of replacements offered for a word
+const RIVALS = 7; // maximum number of replacements offered for a word
 const SUGGESTIONS = 40;
 let lists = 0;
 
@@ -84,7 +84,7 @@ async function wordEditor(panel: ChangesPanel, tokens: string[], place: number) 
   );
 }
 
-/** Returns the source with one word replaced or deleted; the text around it stays as typed. */
+/** Returns the source with one word replaced or deleted; the rest of the text stays as it was typed. */
 function withWord(app: App, ids: number[], place: number, word: string) {
   const { source } = app.engine.tokenizers,
     text = app.changes.source ?? app.state.sentence;
@@ -100,17 +100,21 @@ function withWord(app: App, ids: number[], place: number, word: string) {
   return joinMarks(source, (text.slice(0, start) + word + text.slice(end)).replace(/ +/g, " ").trim());
 }
 
-/** Returns words that begin with the typed text: the examples' words, then the vocabulary's; no pieces of words. */
+/**
+ * Returns words that begin with the typed letters, first those of the examples, then those of the vocabulary. Returns
+ * none if the vocabulary consists of word pieces.
+ */
 function suggestions(app: App, typed: string) {
   const { source } = app.engine.tokenizers;
   if (!source.suggestsTokens) return [];
-  const { tokens } = app.payload.source as TokenizerData; // always there: a recording has no panel of changes
+  // the payload has a tokenizer, because recordings have no panel of changes
+  const { tokens } = app.payload.source as TokenizerData;
   const words = [...app.payload.examples.flatMap(source.split), ...tokens.slice(4)];
   const fits = (word: string) => word.toLowerCase().startsWith(typed.trim().toLowerCase());
   return [...new Set(words)].filter(fits).slice(0, SUGGESTIONS);
 }
 
-/** Returns the words with the most similar embeddings (cosine), if the page has the weights. */
+/** Returns the words with the most similar embeddings (by cosine), if the page has the weights. */
 async function nearestWords(app: App, id: number): Promise<string[]> {
   if (app.engine.live !== true || id < 4) return [];
   const table = (await app.engine.model(app.changes.checkpoint)).weight("source.tokens.weight");

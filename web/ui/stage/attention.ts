@@ -1,4 +1,5 @@
-// The attentions: arcs between words of one side, ribbons of the memory that cross the strands of the other.
+// Draws the attentions: arcs between words of one side, and ribbons of the memory that cross the strands of the
+// decoder's words.
 import { MARKED_FROM as OUTLINED } from "../../engine/alignment.ts";
 import { drawing } from "../figure.ts";
 import { FAMILIES, boxKey } from "../heads.ts";
@@ -15,10 +16,10 @@ import type { Look } from "./looks.ts";
 import type { StageNumbers } from "./numbers.ts";
 import type { Pen } from "./pen.ts";
 
-/** How a line that the reader's changes have moved is drawn. */
+/** The style of a line from before the reader's changes. */
 const OLD = { "stroke-dasharray": "2 5", opacity: 0.7, class: "gfs-old" };
 
-// Arcs from the words that are read, below, to the word that reads, above
+// Arcs from the words that are attended to, below, up to the word that attends
 
 export function drawArcs(pen: Pen) {
   const { geometry, numbers } = pen;
@@ -40,7 +41,7 @@ export function drawArcs(pen: Pen) {
   ];
 }
 
-/** Returns whether a word of the decoder reads a later one: the mask is changed. */
+/** Returns whether a word of the decoder attends to a later one, because the mask was changed. */
 function seesLater({ weights, heads }: StageNumbers, id: FamilyId) {
   const rows = [...Array(weights[id].shape[1]).keys()];
   return rows.some((at) =>
@@ -48,7 +49,10 @@ function seesLater({ weights, heads }: StageNumbers, id: FamilyId) {
   );
 }
 
-/** Draws the rows that are not lit; of the decoder those up to the lit one, unless its words read later ones. */
+/**
+ * Draws the rows that are not lit. In the decoder, later rows than the lit one are left out unless words attend to
+ * later words.
+ */
 function faintArcs(pen: Pen, id: FamilyId, isLater: boolean) {
   const { place, query, isArc, family } = lookOf(pen, id);
   if (!isArc) return [];
@@ -78,7 +82,7 @@ function faintArcs(pen: Pen, id: FamilyId, isLater: boolean) {
   return made;
 }
 
-/** Draws the lit row as arcs; where it looked before the changes, the old arc is dashed. */
+/** Draws the lit row as arcs. Arcs from before the changes that have become weaker are dashed. */
 function litArcs(pen: Pen, { place, family, query }: Look) {
   const { rows, before } = pen.numbers;
   const hue = `var(${HUES[place.stack]})`;
@@ -94,16 +98,16 @@ function litArcs(pen: Pen, { place, family, query }: Look) {
   ];
 }
 
-/** Returns the words that a row read before the changes, and now reads less. */
+/** Returns the indices of the words to which a row attended clearly more before the changes. */
 function changedKeys(now: Float32Array, before: Float32Array | undefined) {
   return [...(before ?? []).keys()].filter((key) => (before?.[key] ?? 0) - (now[key] ?? 0) > OUTLINED);
 }
 
-// Cross-attention: the memory's ribbons cross the words' strands, and a knot is as large as the weight
+// Cross-attention: the memory's ribbons cross the words' strands; the area of a knot at a crossing shows the weight
 
 export function drawRibbons(pen: Pen) {
   const { geometry, numbers } = pen;
-  if (numbers.steps.crossKeyValue.side === "target") return []; // the decoder does not read the memory
+  if (numbers.steps.crossKeyValue.side === "target") return []; // a mistake makes the decoder attend to its own words
   const { decoder } = geometry;
   const count = numbers.read.length;
   const x = decoder.columns.at[numbers.row];
@@ -118,7 +122,7 @@ export function drawRibbons(pen: Pen) {
   return [...faint, ...knots(pen)];
 }
 
-/** Returns the knots of the rows before the lit one. */
+/** Returns the knots in the rows before the lit one. */
 function knots({ geometry, numbers }: Pen) {
   const { decoder } = geometry;
   const count = numbers.read.length;
@@ -143,7 +147,7 @@ function knots({ geometry, numbers }: Pen) {
   return made;
 }
 
-/** Draws the lit rows of the attentions, each with the handle that the reader can drag. */
+/** Draws the lit row of each attention, with the handle that the reader can drag. */
 export function drawLook(pen: Pen) {
   return FAMILIES.flatMap(({ id }) => {
     const look = lookOf(pen, id);
@@ -151,7 +155,7 @@ export function drawLook(pen: Pen) {
   });
 }
 
-/** Draws the lit row of cross-attention: its ribbons and knots, and Q, K and V. */
+/** Draws the lit row of cross-attention: ribbons and knots, and the labels Q, K and V. */
 function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
   const { geometry, numbers } = pen;
   const { read, source, before } = numbers;
@@ -188,7 +192,10 @@ function litRibbons(pen: Pen, { query, place, stops }: Look): Child[] {
   ];
 }
 
-/** Draws the handle of a lit row, with its largest weight, and the weight of the source word that the reader has chosen. */
+/**
+ * Draws the handle of a lit row with its largest weight and, if the reader has chosen a different source word, that
+ * word's weight.
+ */
 function handle(pen: Pen, look: Look) {
   const { numbers, geometry } = pen;
   const { family, tokens, place, isArc } = look;
@@ -274,7 +281,7 @@ function tag(pen: Pen, x: number, y: number, content: string, colour: string) {
   );
 }
 
-/** Draws the small pictures of the lit attention's heads inside its box. */
+/** Draws small pictures of the lit attention's heads inside its box. */
 export function drawHeads(pen: Pen) {
   const { geometry, numbers, box } = pen;
   if (geometry.narrow || !box.endsWith("attention")) return [];

@@ -1,20 +1,20 @@
-// Where the parts of an opened attention stand, in px from the top left of its panel.
+// The layout of an opened attention, in px from the top left of its panel.
 
 import type { Band } from "./zoom_parts.ts";
 
 export interface Frame {
   width: number;
   height: number;
-  /** The keys' and the values' left edges and the widths of their cells. */
+  /** The left edges of the keys and of the values, and the widths of their cells. */
   keys: { x: number; cell: number };
   values: { x: number; cell: number };
-  /** The right edge of the scores and the left edge of the weights. */
+  /** The right edge of the column of scores, and the left edge of the column of weights. */
   scores: number;
   weights: number;
-  /** The height of the table's rows, of which the open row takes three, and the top of the first one. */
+  /** The height of a row of the table (the open row is three times as high), and the top of the first row. */
   row: number;
   rows: number;
-  /** The tops and heights of the output, the joined heads, the weighted sum, and the query. */
+  /** The vertical positions of the output, the joined heads, the weighted sum, and the query. */
   output: Band;
   joined: Band;
   sum: Band;
@@ -23,11 +23,11 @@ export interface Frame {
 
 const SMALLEST = 908;
 const CELL = 18;
-const ROWS = { least: 18, touched: 28, most: 30 }; // touched: where a row is hit by a finger
-/** The row of numbers begins after the words. */
+const ROWS = { least: 18, touched: 28, most: 30 }; // px; touched: least height of a row on touch screens
+/** The left edge of the numbers, to the right of the words. */
 const LABELS = 126;
 const MARGIN = 36;
-/** The columns between the keys and the values. */
+/** The widths of the columns between the keys and the values. */
 const SCORES = 70;
 const MASK = 112;
 const WEIGHTS = 164;
@@ -56,7 +56,10 @@ const TIGHT = {
 };
 const ROOMY_FROM = 780;
 
-/** Returns the places of the parts in a room, which the panel exceeds if it has too many words or is too narrow. */
+/**
+ * Returns the layout of the parts in a room. The panel is larger than the room if there are too many words or the room
+ * is too narrow.
+ */
 export function frameOf(
   room: { width: number; height: number },
   count: { keys: number; keyWidth: number; valueWidth: number },
@@ -91,7 +94,7 @@ export function frameOf(
   };
 }
 
-/** Returns the left edges and the width of the joined heads' boxes, side by side between two edges. */
+/** Returns the left edges and the width of the boxes of the joined heads, which stand side by side. */
 export function headBoxes({ keys, values, width }: Frame, heads: number) {
   const right = Math.max(values.x, width - MARGIN);
   const step = (right - keys.x + 7) / heads;

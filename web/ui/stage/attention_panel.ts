@@ -1,4 +1,4 @@
-// The panel of an opened attention: its nine steps, and the row of each key.
+// The panel of an opened attention: its nine steps, and a table with a row for each key.
 import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { element, named } from "../dom.ts";
 import { drawing } from "../figure.ts";
@@ -35,19 +35,19 @@ import type { Frame } from "./attention_frame.ts";
 import type { Key, Kind, Reading } from "./attention_reading.ts";
 import type { Strip, Tell } from "./strips.ts";
 
-/** The steps, by the point whose number they open; the mask has no number of its own. */
+/** The steps, named after the point whose numbers they open. The mask has no numbers of its own. */
 const STEPS = [...KINDS.slice(0, 3), "mask" as const, ...KINDS.slice(3)];
-/** A larger score has a power of e that is too long to be read. */
+/** The power of e for a larger score is too long to read. */
 const LARGEST_EXPONENT = 12;
-/** The width of the number beside a bar. */
+/** The width of the number beside a bar, in px. */
 const NUMBER = 56;
 
-/** Chooses a head of the opened attention. */
+/** Opens another head of the opened attention. */
 export function chooseHead(app: App, { family, layer }: Reading, head: number) {
   app.show({ heads: { ...app.state.heads, [family.id]: { layer, head } } });
 }
 
-/** Returns the panel and, where it needs no scrolling, the lines that lead into it and out of it. */
+/** Returns the panel and, if it fits without scrolling, the lines that enter and leave it. */
 export function attentionPanel(app: App, reading: Reading, room: HTMLElement): Child[] {
   const { keys, tensors } = reading;
   const [keyWidth, valueWidth] = [tensors.query, tensors.value].map(({ shape }) => shape[2]);
@@ -59,7 +59,7 @@ export function attentionPanel(app: App, reading: Reading, room: HTMLElement): C
   );
 }
 
-/** Returns the parts of the panel, and the lines around it. */
+/** Returns the parts of the panel, and the lines outside it. */
 function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Child[]; outside: Child[] } {
   const {
     box,
@@ -81,7 +81,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     isMask,
   } = reading;
   const all = (kind: "key" | "value") => reading.keys.map((_, key) => numbersOf(kind, key));
-  /** The numbers that fill a cell of the keys and of the values. */
+  /** The absolute values that fill a cell of the keys and of the values. */
   const largest = {
     key: largestSize(numbersOf("query"), ...all("key")),
     value: largestSize(numbersOf("heads"), ...all("value")),
@@ -100,7 +100,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     ];
   }
 
-  // What the parts share
+  // Helpers
 
   function numbersOf(kind: Kind, key = reading.key) {
     return rowAt(reading.tensors[kind], leadOf({ ...reading, key }, kind));
@@ -116,7 +116,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     app.show({ zoom: { box, key, mask: true }, selected: null });
   }
 
-  /** Returns the numbers of a point as a strip. */
+  /** Returns a point's numbers as a strip. */
   function stripOf(kind: Kind, strip: Partial<Strip> & Pick<Strip, "width" | "height">, key = reading.key) {
     const word = kind === "key" || kind === "value" ? keys[key].word : query;
     const isOpen = open.isChosen && open.kind === kind && key === reading.key;
@@ -174,14 +174,14 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     ]);
   }
 
-  /** Returns the middle of a number of the output. */
+  /** Returns the x coordinate of the middle of a number of the output. */
   function outputX(at: number) {
     const { keys } = frame;
     const [, count] = reading.tensors.output.shape;
     return keys.x + 4 + ((at + 0.5) * (wideOf() - 8)) / count;
   }
 
-  /** Returns the width of the joined heads and of the output. */
+  /** Returns the width that the joined heads and the output share. */
   function wideOf() {
     const boxes = headBoxes(frame, heads);
     return boxes.at(heads - 1) + boxes.width - frame.keys.x;
@@ -297,7 +297,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     app.show({ zoom: { box: reading.box, key }, selected: null });
   }
 
-  /** Returns the open key below the query and above their products, number by number. */
+  /** Returns the open key below the query, and their products above both, number by number. */
   function drawProducts(key: SVGSVGElement): Child[] {
     const { keys, row } = frame;
     const [asked, offered] = [numbersOf("query"), numbersOf("key")];
@@ -371,7 +371,10 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     ];
   }
 
-  /** Returns e to the power of the open score, and the sum of these powers, if this is how the weight was made. */
+  /**
+   * Returns e to the power of the open score, and the sum of all such powers; null if the weight was not computed from
+   * them.
+   */
   function powersOf(score: number) {
     const filled = keys.map((one) => (one.isAllowed ? one.score : steps.blocked.of(one.score)));
     if (weight.steps.length === 0 || steps.softmax.over !== "key" || !keys[key].isAllowed) return null;
@@ -380,7 +383,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return [Math.exp(score), sum].map((power) => powerText(power));
   }
 
-  /** Returns a key's value, faint, and on it the value times the weight. */
+  /** Returns a key's value as a faint strip, and drawn over it the value times the weight. */
   function drawValue(
     { weight }: Key,
     at: number,
@@ -405,7 +408,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return put(box, { x: keys.x - 8, y: query.y, width: width + 16, height: query.height });
   }
 
-  /** Returns what stands beside the query: its word, and how squares are read. */
+  /** Returns the elements beside the query: its word with buttons to change it, and a legend. */
   function drawBeside() {
     const { query, keys } = frame;
     const { row, query: word } = reading;
@@ -415,9 +418,9 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     return [put(turn, { x, y: y - 13 }), put(signs, { y: y - 12 })];
   }
 
-  // Around the panel
+  // Outside the panel
 
-  /** Returns the lines from below, from the left and to above. */
+  /** Returns the lines that enter from below and from the left, and the line that leaves upwards. */
   function outside() {
     const { keys, query, height, rows, row, output } = frame;
     const { keys: all } = reading;

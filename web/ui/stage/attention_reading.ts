@@ -1,4 +1,5 @@
-// What an opened attention shows: one head's row of numbers, its sentence, and the arithmetic of the open number.
+// What an opened attention shows: the numbers of one head at one query, a sentence about them, and the arithmetic of
+// the open number.
 import { arithmetic } from "../../engine/arithmetic.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
@@ -13,13 +14,13 @@ import type { App } from "../app.ts";
 import type { Family } from "../types.ts";
 import type { Lit, Sentence, Value } from "./zoom_frame.ts";
 
-/** The points of an attention, in the order of its steps. */
+/** The points of an attention, in the order of the computation. */
 export const KINDS = ["query", "key", "scores", "weights", "value", "heads", "joined", "output"] as const;
 export type Kind = (typeof KINDS)[number];
-/** The points that a matrix makes. */
+/** The points that are computed with a weight matrix. */
 const MADE: Kind[] = ["query", "key", "value", "output"];
 
-/** A key of the row that one query reads. */
+/** A key, as seen by the query of the shown row. */
 export interface Key {
   word: string;
   score: number;
@@ -33,7 +34,7 @@ export interface Reading {
   layer: number;
   head: number;
   heads: number;
-  /** The position of the query, and that of the open key. */
+  /** The index of the query, and that of the open key. */
   row: number;
   key: number;
   query: string;
@@ -51,21 +52,24 @@ export interface Reading {
   /** Whether the reader asks about the mask, and the row of weights without it; null if nothing is kept from the softmax. */
   isMask: boolean;
   unmasked: Float32Array | null;
-  /** The number that divides a score, such as "√16"; "" if none does. */
+  /** The divisor of a score as text, such as "√16"; "" if the score is not divided. */
   divisor: string;
-  /** The number of the output whose products are drawn, and these products; null where the page has no matrices. */
+  /** The index of the output number whose products are drawn, and these products; null if the page has no matrices. */
   output: number;
   products: number[] | null;
   /** Notes on the reader's changes to this row. */
   notes: string[];
-  /** The head of this layer whose row is spread most, if this head's row is nearly one word and that head's is not. */
+  /**
+   * If this head attends to nearly one word only: the head of this layer that spreads its weight most, unless it does
+   * the same. Otherwise null.
+   */
   widest: number | null;
 }
 
 const SURE = 0.99;
 const RESTING = /^(<(bos|eos|pad)>|▁?[\p{P}\p{S}]+)$/u;
 
-/** Returns the family, the layer and the name of an attention; null for any other name. */
+/** Returns the family and the layer of an attention, given the name of its box; null for any other box. */
 function attentionOf(app: App, box: string) {
   const layer = Number(/\.layers\.(\d+)\./.exec(box)?.[1]);
   const family = FAMILIES.find((one) => attentionName(one, layer) === box);
@@ -74,15 +78,15 @@ function attentionOf(app: App, box: string) {
 
 type Place = Pick<Reading, "head" | "row" | "key">;
 
-/** Returns the leading indices of a point's row for a reading. */
+/** Returns the leading indices of a reading's row in a point. */
 export function leadOf({ head, row, key }: Place, kind: Kind) {
   if (kind === "joined" || kind === "output") return [row];
   return [head, kind === "key" || kind === "value" ? key : row];
 }
 
 /**
- * Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: what the stage lights. `first`:
- * the point whose number is open until the reader chooses one.
+ * Returns the data of the attention that `state.zoom` names; null if it names none. `lit`: the words that are lit on
+ * the stage. `first`: the point whose number is open until the reader chooses one.
  */
 export async function readAttention(
   app: App,
@@ -152,13 +156,18 @@ function keepsOut({ softmax, lateMask, blocked }: Steps) {
   return softmax.over === "key" && !lateMask.masks && blocked.of(0) === -Infinity;
 }
 
-/** Returns the number of a point that is opened first: that of the open key, or the one with the largest size. */
+/**
+ * Returns the index of the number of a point that is opened first: that of the open key, or the one with the largest
+ * absolute value.
+ */
 export function firstNumber({ tensors, ...place }: Place & Pick<Reading, "tensors">, kind: Kind) {
   if (kind === "scores" || kind === "weights") return place.key;
   return largestAt(rowAt(tensors[kind], leadOf(place, kind)).map(Math.abs), 1)[0] ?? 0;
 }
 
-/** Returns the number that the reader has chosen, if it belongs to what is shown, or else the first one of a point. */
+/**
+ * Returns the number that the reader has chosen if this box shows it; otherwise the first number of the point `first`.
+ */
 function openCell(app: App, tensors: Reading["tensors"], place: Place & Pick<Reading, "box">, first: Kind) {
   const fits = (kind: Kind, { name, index }: Cell) => {
     const at = index[index.length - 1];
@@ -173,7 +182,7 @@ function openCell(app: App, tensors: Reading["tensors"], place: Place & Pick<Rea
   return { kind, at: selected.index[selected.index.length - 1], isChosen: true };
 }
 
-/** Returns the products whose sum, with a bias, is one number of the output; null without the matrix. */
+/** Returns the products that sum, with a bias, to one number of the output; null without the matrix. */
 async function productsOf(app: App, box: string, joined: Float32Array, output: number) {
   const { engine } = app;
   if (engine.live === false) return null;
@@ -182,7 +191,10 @@ async function productsOf(app: App, box: string, joined: Float32Array, output: n
   return Array.from(joined, (value, i) => value * matrix.data[i]);
 }
 
-/** Returns the head whose row has the smallest peak, if this head's peak is near 1 and that head's is not. */
+/**
+ * If the peak of this head's row is near 1, returns the head whose row has the smallest peak, unless that one is near 1
+ * as well; otherwise null.
+ */
 export function widestHead(weights: Tensor, row: number, head: number) {
   const peaks = Array.from({ length: weights.shape[0] }, (_, one) => Math.max(...rowAt(weights, [one, row])));
   const widest = peaks.reduce((best, peak, one) => (peak > 0 && peak < peaks[best] ? one : best), head);
@@ -191,7 +203,7 @@ export function widestHead(weights: Tensor, row: number, head: number) {
 
 // Sentences
 
-/** Returns the sentence about the open number: true under the reader's changes, too. */
+/** Returns the sentence about the open number. It also holds under the reader's changes. */
 export function sentenceOf(reading: Reading): Sentence {
   const { open, heads } = reading;
   const { made, at, kind } = open;
@@ -225,7 +237,7 @@ function weightSentence(reading: Reading): Sentence {
     ({ isAllowed, score }) => isAllowed || steps.blocked.of(score) > -Infinity,
   ).length;
   const say = (name: string, ...values: Value[]) => ({ key: `zoom.about.${name}`, values, section: "3.2.1" });
-  if (stages.length === 0) return say("hand", own, share); // the reader has written the row by hand
+  if (stages.length === 0) return say("hand", own, share); // the reader has set the weights by hand
   if (steps.softmax.over === "query") return say("columns", own, share, sum);
   const isLate = steps.lateMask.masks && keys.some(({ isAllowed }) => !isAllowed);
   if (isLate) return say("late", scored, own, share, sum);
@@ -246,7 +258,10 @@ export function hidesLater({ family, keys, row }: Reading) {
   return family.id === "decoder" && keys.every(({ isAllowed }, at) => isAllowed === at <= row);
 }
 
-/** Returns the words on which more than half of the row rests, and their share; null if it does not. */
+/**
+ * Returns the special tokens and punctuation on which more than half of the row's weight rests, and their share; null
+ * if less than that does.
+ */
 export function restingPlaces(keys: Key[], tokens: string[]) {
   const resting = keys.filter(({ weight }, at) => RESTING.test(tokens[at]) && weight >= 0.05);
   const share = resting.reduce((sum, { weight }) => sum + weight, 0);

@@ -1,4 +1,4 @@
-// An attention opened where it stands: one head's row as a worked calculation, beside what it says in words.
+// An attention opened in place: one head's row as a worked calculation, with an explanation.
 import { decimalsFor, decimalsOf, fixedText } from "../../engine/number_text.ts";
 import { button } from "../dom.ts";
 import { STEPS } from "../../engine/forward.ts";
@@ -18,11 +18,11 @@ import type { Heading, Line } from "./receipt.ts";
 import type { Matrix, Weights } from "./weights_panel.ts";
 import type { Lit, Opened } from "./zoom_frame.ts";
 
-/** Opens the attention of `state.zoom`. */
+/** Opens the attention that `state.zoom` names. */
 export async function attentionView(app: App, lit: Lit | null): Promise<Opened | null> {
   const segment = app.state.zoom && segmentOf(app, app.state.zoom.box);
   const first = segment === "weights" ? "query" : "weights";
-  if (segment === "weights") await matricesOf(app); // the open number is computed from them
+  if (segment === "weights") await matricesOf(app); // fetches the matrices, from which the open number is computed
   const reading = await readAttention(app, lit, first);
   if (!reading) return null;
   const weights = segment === "weights" ? await weightsOf(app, reading) : null;
@@ -52,7 +52,7 @@ export async function attentionView(app: App, lit: Lit | null): Promise<Opened |
   };
 }
 
-/** Returns the matrices of the opened attention: [W_Q; W_K; W_V], and W_O; null in a recording. */
+/** Returns the matrices of the opened attention, [W_Q; W_K; W_V] and W_O; null in a recording. */
 async function matricesOf({ engine, state, result }: App) {
   if (engine.live === false || !state.zoom) return null;
   const parts = ["input", "output"].map((part) => `${state.zoom?.box}.${part}_projection`);
@@ -61,7 +61,7 @@ async function matricesOf({ engine, state, result }: App) {
   return parts.map((part) => model.weight(`${part}.weight`));
 }
 
-/** Returns the shown head's parts of the matrices, and the open number. */
+/** Returns the parts of the matrices that belong to the shown head, and the open number's place in them. */
 async function weightsOf(app: App, reading: Reading): Promise<Weights<Kind> | null> {
   const all = await matricesOf(app);
   if (!all) return null;
@@ -116,15 +116,15 @@ function remarksOn(app: App, reading: Reading): Child[] {
     ...said,
     resting && app.t("zoom.resting", resting.share.toFixed(2), resting.words.join(app.t("word.comma"))),
     widest !== null &&
-      reading.weight.steps.length > 0 && // without steps, no softmax made the row
+      reading.weight.steps.length > 0 && // if there are no steps, the weights do not come from a softmax
       open.kind === "weights" &&
       button(app.t("zoom.widest", widest), () => chooseHead(app, reading, widest), { className: "gfz-link" }),
   ];
 }
 
 /**
- * Returns the open number's arithmetic; without a chosen number, the way from the products to the weight. `most`: the
- * number of terms that are listed.
+ * Returns the open number's arithmetic or, if the reader has chosen no number, the steps from the products to the
+ * weight. `most`: the maximum number of terms.
  */
 function receipt(app: App, reading: Reading, most: number): Child {
   const { open, score, keys, unmasked, isMask } = reading;
@@ -142,7 +142,7 @@ function receipt(app: App, reading: Reading, most: number): Child {
   return explanationReceipt(app, made, most, kind === "weights");
 }
 
-/** Returns the lines from the sum of the products to the weight. */
+/** Returns the lines that lead from the sum of the products to the weight. */
 function scoreLines(app: App, { score, weight, divisor, steps, keys, key }: Reading): Line[] {
   const { isAllowed, weight: share } = keys[key];
   const decimals = decimalsOf(keys.map((one) => one.score));

@@ -1,5 +1,5 @@
-// The first chapter: the beam of one head, from the source word that it reads to the word that is written. The reader
-// drags it to another word, and the model writes something else.
+// The first chapter, a scene about the beam of one head, which runs from the source word that the head attends to to
+// the word that is written. The reader drags the beam to another source word, and the model writes something else.
 import { isUnchanged } from "../../engine/changes.ts";
 import { activeChanges } from "../changes/active.ts";
 import { inForce } from "../changes/new_sentence.ts";
@@ -23,51 +23,54 @@ import type { Written } from "./hand.ts";
 
 const MOVE = 320; // milliseconds
 const PLAY = 1500;
-const MAGNET = 0.12; // share of the way between two words
-const FAINT = 0.03; // a smaller weight has no beam
-const BROAD = 16; // pixels of the beam with weight 1
-const HINT = 110; // pixels that the words beside the dot need
+const MAGNET = 0.12; // fraction of the distance between two words within which the dot snaps to a word
+const FAINT = 0.03; // smaller weights get no beam
+const BROAD = 16; // px: the width of a beam with weight 1
+const HINT = 110; // px needed for the hint beside the dot
 
-/** A head's row of cross-attention for the word that the scene is about. */
+/** A head's row of cross-attention, at the position of the scene's word. */
 interface Look {
   attention: string;
   head: number;
   weights: Float32Array;
-  /** The place of the word that it reads most. */
+  /** The index of the source word with the largest weight. */
   peak: number;
 }
 
-/** All that the scene shows of a sentence. */
+/** Everything that the scene shows about a sentence. */
 interface Subject {
   translated: Translated;
   opening: Opening;
-  /** The ids of the word and of its rival. */
+  /** The ids of the scene's word and of its rival. */
   word: number;
   rival: number;
-  /** The rows that the reader turns together, the deciding one first. */
+  /** The rows that the reader turns together; the deciding one comes first. */
   looks: Look[];
-  /** The row that counts most of those that stay; `isFirst`: of all, so that the figure opens with it. */
+  /**
+   * Of the rows that are not turned, the one that matters most. `isFirst`: it matters most of all rows, so the figure
+   * opens with it.
+   */
   pale: (Look & { isFirst: boolean }) | null;
   hand: Hand;
-  /** What the model writes by itself, and what it writes now. */
+  /** The output without turned rows, and the output with the rows as released. */
   own: Written;
   rested: Written;
   /** The other sentence of the pair, which can be opened; "" if there is none. */
   other: string;
 }
 
-/** A point of the picture. */
+/** A point in the picture. */
 interface Spot {
   x: number;
   y: number;
 }
 
-/** The strand of the figure that the beam becomes: the row that writes the word, and the heads to show. */
+/** What the figure lights after the scene: the row that writes the word, and the heads. */
 export type Lit = Pick<Looks, "heads"> & { row: number };
 
 /**
- * Returns the scene as an element; it follows the page's sentence. `onward`: leads to the figure and lights the beam
- * there; gets null if no beam is known.
+ * Returns the scene as an element, which follows the page's sentence. `onward` opens the figure and lights the beam
+ * there; its argument is null if no beam is known.
  */
 export function createBeamScene(app: App, onward: (lit: Lit | null) => void): HTMLElement {
   return new BeamScene(app, onward).element;
@@ -78,14 +81,14 @@ class BeamScene {
   #app: App;
   #onward: (lit: Lit | null) => void;
   #subject: Subject | null = null;
-  /** The position to which the reader has turned the look; null while no hand holds it. */
+  /** The position to which the reader is turning the rows; null if the reader does not hold the dot. */
   #held: number | null = null;
-  /** Where the look is coming to rest while the page searches. */
+  /** The position at which the rows were released, while the page is searching. */
   #kept: number | null = null;
-  /** The position for which the numbers are shown, which follow the look. */
+  /** The position that the shown numbers belong to; they may lag behind the dot. */
   #told = 0;
   #written: Written = { logProbs: new Float32Array(), ids: null };
-  /** The output under the hand, and at which position: it is compared with the page's own search. */
+  /** The greedy output for a position of the dot, to be compared with the output of the page's search. */
   #greedy: { position: number; ids: number[] } | null = null;
   #language = "";
   #frame = 0;
@@ -154,9 +157,12 @@ class BeamScene {
     this.#app.attempt(this.#prepare);
   }
 
-  // What the reader does
+  // The reader's actions
 
-  /** The position of the look: held, at rest, or the word that the head reads most by itself. */
+  /**
+   * The position of the dot: where the reader holds it, or where it was released, or else the word that the head
+   * attends to most.
+   */
   get #position() {
     const subject = this.#subject as Subject;
     return this.#held ?? subject.hand.position ?? subject.looks[0].peak;
@@ -170,7 +176,7 @@ class BeamScene {
     return this.#app.engine.live !== false;
   }
 
-  /** Turns the look to a position: the beam follows at once, the numbers follow when they are computed. */
+  /** Moves the dot to a position. The beam follows at once; the numbers follow when they have been computed. */
   #hold(position: number) {
     const { hand } = this.#subject as Subject;
     if (!this.#canTurn || position === this.#held) return;
@@ -209,7 +215,7 @@ class BeamScene {
     this.#keep();
   }
 
-  /** Moves the look to a position, and holds it on the way. */
+  /** Animates the dot to a position, and recomputes on the way. */
   #glide(to: number, duration: number) {
     const from = this.#position;
     const begun = performance.now();
@@ -226,7 +232,7 @@ class BeamScene {
     });
   }
 
-  /** Returns the place to which the dot is best dragged: where the rival gains most. */
+  /** Returns the best position to drag the dot to: where the rival gains most. */
   async #aim() {
     const { opening, looks, translated, hand, word, rival } = this.#subject as Subject;
     if (opening.turn || this.#app.engine.live !== true)
@@ -258,7 +264,7 @@ class BeamScene {
     event.stopPropagation();
   }
 
-  /** Returns the position under the pointer, drawn to a word that is near. */
+  /** Returns the position under the pointer, snapped to a word that is near. */
   #positionAt({ clientX, clientY }: PointerEvent) {
     const words = this.#spots();
     const { left, top } = this.#field.getBoundingClientRect();
@@ -278,9 +284,9 @@ class BeamScene {
     return a + (b - a) * drawn;
   }
 
-  // What the reader sees
+  // What the scene shows
 
-  /** Says how far the search for the deciding head is, for a sentence that Python has not measured. */
+  /** Shows the progress of the search for the deciding head, in a sentence that Python has not measured. */
   #measuring(done: number, all: number) {
     if (this.#subject) return;
     this.#said.textContent = done < all ? this.#app.t("beam.scene.measuring", done, all) : "";
@@ -303,11 +309,11 @@ class BeamScene {
       this.#written = subject.rested;
       this.#told = this.#position;
     }
-    if (isNew) this.#fill(subject); // refill only for a new subject, so that the dot keeps the focus
+    if (isNew) this.#fill(subject); // only for a new subject: refilling would take the focus from the dot
     this.#draw();
   }
 
-  /** Draws the parts that stay while the look is turned. */
+  /** Draws the parts that do not change while the beam is turned. */
   #fill({ translated, opening, other, looks, pale }: Subject) {
     const app = this.#app;
     const { outputTokens } = translated;
@@ -365,7 +371,7 @@ class BeamScene {
     refill(this.#lead, this.#say(`lead${lead}`, mine, its, opening.row + 1));
   }
 
-  /** Draws all that changes while the look is turned. */
+  /** Draws everything that changes while the beam is turned. */
   #draw() {
     const subject = this.#subject;
     if (!subject || !this.element.clientWidth) return;
@@ -377,7 +383,7 @@ class BeamScene {
     this.#tell(subject);
   }
 
-  /** Draws the look at its position, before the output for this position is known. */
+  /** Draws the beam at its position, before the output for this position is known. */
   #drawLook() {
     const subject = this.#subject as Subject;
     const weights = this.#weights(subject);
@@ -386,7 +392,7 @@ class BeamScene {
     this.#drawBeams(subject, weights);
   }
 
-  /** Sets the type of the words: in one line if it stays large enough. */
+  /** Sets the font size of the words so that they fit in one line, unless that would be too small. */
   #size({ translated: { sourceTokens, outputTokens } }: Subject) {
     const letters = (tokens: string[]) => tokens.join("").length + 1.3 * tokens.length;
     const fitting =
@@ -394,7 +400,7 @@ class BeamScene {
     this.element.style.setProperty("--beam-size", `${Math.min(27, fitting < 20 ? 20 : fitting)}px`);
   }
 
-  /** Returns the weights of the deciding head's row. */
+  /** Returns the weights of the deciding head's row, as turned. */
   #weights({ looks: [{ weights }], hand }: Subject) {
     return this.#isTurned ? hand.rows(this.#position)[0].weights : weights;
   }
@@ -413,7 +419,7 @@ class BeamScene {
     return tokenName(token, this.#app.t);
   }
 
-  /** Returns the written words; where they differ from the model's own, the old ones are struck. */
+  /** Returns the output. Where it differs from the output without turned rows, the old words are struck out. */
   #output({ opening: { row }, own }: Subject): Child[] {
     const [before, now] = this.#texts(own);
     return comparedWords(this.#app, before, now, (text, place) =>
@@ -433,7 +439,7 @@ class BeamScene {
     return element("span", { class: "gf-ray-pill", ...way }, this.#name(text));
   }
 
-  /** Returns the model's own words, and those that it writes now, without <eos>. */
+  /** Returns the words of the output without turned rows, and of the present output, without <eos>. */
   #texts(own: Written): [before: string[], now: string[]] {
     const { engine, config } = this.#app;
     const texts = ({ ids }: Written) =>
@@ -444,14 +450,14 @@ class BeamScene {
     return [texts(own), texts(this.#written)];
   }
 
-  /** Returns the spots under the source words, where a beam begins. */
+  /** Returns the points below the source words at which beams begin. */
   #spots(): Spot[] {
     const { left, top } = this.#field.getBoundingClientRect();
     let line = 0;
     return [...this.#source.querySelectorAll("[data-place]")].map((one) => {
       const box = one.getBoundingClientRect();
-      const y = Math.round(box.bottom - top) + 16; // the dot is clear of the word's button
-      if (Math.abs(y - line) > 12) line = y; // words of one line have different heights
+      const y = Math.round(box.bottom - top) + 16; // keeps the dot clear of the word's button
+      if (Math.abs(y - line) > 12) line = y; // words of one line may differ in height
       return { x: (box.left + box.right) / 2 - left, y: line };
     });
   }
@@ -471,7 +477,8 @@ class BeamScene {
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const id = this.#gradient;
     const others = this.#isTurned ? [] : [...Array.from(weights).keys()].filter((place) => place !== at);
-    const isBeside = pale !== null && Math.abs(spots[pale.peak].x - dot.x) < 14; // the pale beam moves aside
+    // the pale beam moves aside, so that the two do not overlap
+    const isBeside = pale !== null && Math.abs(spots[pale.peak].x - dot.x) < 14;
     const aside = ({ x, y }: Spot) => ({ x: x + (isBeside ? 14 : 0), y });
     const [paleFrom, paleTo] = [pale && aside(spots[pale.peak]), aside(end)];
     refill(
@@ -518,7 +525,7 @@ class BeamScene {
     this.#nameDot();
   }
 
-  /** Tells the dot's position to those who hear the page. */
+  /** Names the dot's position for screen readers. */
   #nameDot() {
     const { translated } = this.#subject as Subject;
     const at = this.#position;
@@ -536,7 +543,7 @@ class BeamScene {
     });
   }
 
-  /** Returns the likeliest word in the place of the scene's word. */
+  /** Returns the likeliest word at the position of the scene's word. */
   #top() {
     const { bos_id: bos, pad_id: pad } = this.#app.config;
     return largestAt(this.#written.logProbs, 1, (id) => id !== bos && id !== pad)[0];
@@ -568,7 +575,7 @@ class BeamScene {
     );
   }
 
-  /** Says what happened, and what can be done now. */
+  /** Writes what happened, and what the reader can do next. */
   #tell(subject: Subject) {
     const app = this.#app;
     const { looks, pale, word, rival, opening, translated, own } = subject;
@@ -600,7 +607,7 @@ class BeamScene {
         space,
         !app.changed &&
           pale?.isFirst && [
-            // measured without changes
+            // only without changes, because it was measured without any
             this.#say(
               "first",
               layerOf(pale),
@@ -633,12 +640,13 @@ class BeamScene {
           : this.#held === null && this.#differs(subject),
       );
     }
-    if (!isTurned || activeChanges(app).length > looks.length) said.unshift(inForce(app), space); // else the text names them
+    // otherwise, the text already names the changes
+    if (!isTurned || activeChanges(app).length > looks.length) said.unshift(inForce(app), space);
     refill(this.#said, said);
     this.#drawButtons();
   }
 
-  /** Returns the words at the dot, with their shares if there are two. */
+  /** Returns the words at the dot; between two words, with the share of each. */
   #looked({ sourceTokens }: Translated): Child {
     const at = this.#told;
     const [low, high] = [Math.floor(at), Math.ceil(at)];
@@ -648,7 +656,7 @@ class BeamScene {
     return this.#say("both", word(low), shares[0], word(high), shares[1]);
   }
 
-  /** Says which words after the row change with it. */
+  /** Returns a text that says which words after the turned row change as a consequence. */
   #followed({ opening: { row }, own }: Subject): Child {
     const tails = this.#texts(own).map((texts) => texts.slice(row + 1).map((token) => this.#name(token)));
     const [before, now] = tails;
@@ -665,21 +673,23 @@ class BeamScene {
       : this.#say("drag", sourceWord(this.#name(translated.sourceTokens[place])));
   }
 
-  /** Returns a remark if the page's own search writes something else than was written under the hand. */
+  /** Returns a remark if the page's search writes something other than the greedy output while dragging. */
   #differs({ rested, hand }: Subject): Child {
     const { ids, position } = this.#greedy ?? {};
     if (!ids || position !== hand.position || String(ids) === String(rested.ids)) return null;
     return [" ", this.#say("differs", this.#app.engine.decode(ids))];
   }
 
-  /** Shows a button that demonstrates the drag until the reader has dragged the dot, then a button that leads on. */
+  /**
+   * Shows a button that demonstrates dragging until the reader has dragged the dot, and then a button that leads on.
+   */
   #drawButtons() {
     const [app, subject] = [this.#app, this.#subject];
     const isTurned = subject !== null && this.#isTurned;
     const isDone = !subject || isTurned || !this.#canTurn;
     const isFree = !isTurned && !app.changed;
     const key = `${isFree} ${isDone} ${app.state.language}`;
-    if (this.#buttons.dataset.key === key) return; // unchanged buttons keep the focus
+    if (this.#buttons.dataset.key === key) return; // keeps unchanged buttons, which may have the focus
     this.#buttons.dataset.key = key;
     const act = (label: string, action: () => unknown, main = true) =>
       pill(this.#say(label), () => app.attempt(action), main);
@@ -698,7 +708,7 @@ class BeamScene {
   }
 }
 
-// The subject
+// The subject of the scene
 
 async function subjectOf(app: App, progress: (done: number, all: number) => void): Promise<Subject | null> {
   const translated = app.result.reference;
@@ -736,7 +746,7 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
   };
 }
 
-/** Returns the trace of a translation, whose words stay, under changes. */
+/** Returns the trace of a translation under changes, without searching for a new output. */
 function traceUnder(app: App, { sourceIds, targetIds, trace }: Translated, changes: Changes) {
   return isUnchanged(changes) ? trace : app.sentences.traced(sourceIds, targetIds, changes);
 }
@@ -762,13 +772,13 @@ function hasOtherBeginning(one: Written, other: Written, { row }: Opening) {
 /** Returns the word in which the sentence differs from the other one of its pair; "" if it has none. */
 const differingOf = ({ state }: App, other: string) => other && differingWord(state.sentence, other);
 
-/** Returns a name as it begins a sentence. */
+/** Returns a name with a capital letter, for the beginning of a sentence. */
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const sourceWord = (text: string) => element("strong", { class: "gfs-source" }, element("bdi", {}, text));
 const targetWord = (text: string) => element("strong", { class: "gfs-target" }, element("bdi", {}, text));
 
-/** Returns the space before a token; pieces of one word stand together. */
+/** Returns the space before a token; there is none between pieces of one word. */
 function gap(tokens: string[], place: number) {
   const arePieces = tokens.some((token) => token.startsWith("▁"));
   return place && !(arePieces && !/^[▁<]/.test(tokens[place])) ? " " : "";
@@ -783,7 +793,10 @@ function layerOf({ attention }: { attention: string }) {
   return Number(attention.split(".")[2]);
 }
 
-/** Returns the words of an output, each with the words of the old output that it replaces. */
+/**
+ * Returns the words of an output, each with the words of the old output that it replaces. Old words without a
+ * replacement have the text null.
+ */
 export function compared(
   before: string[],
   now: string[],
@@ -816,13 +829,13 @@ export function comparedWords(
 
 // The picture
 
-/** Returns the path of a beam, which leaves a word downwards and arrives from above. */
+/** Returns the SVG path of a beam, which leaves one point vertically and arrives at the other vertically. */
 function curve(from: Spot, to: Spot) {
   const fall = to.y - from.y;
   return `M${from.x} ${from.y}C${from.x} ${from.y + 0.55 * fall} ${to.x} ${to.y - 0.5 * fall} ${to.x} ${to.y}`;
 }
 
-/** Returns the point of a beam's curve at t. */
+/** Returns the point at parameter t of a beam's curve. */
 function middle(from: Spot, to: Spot, t: number): Spot {
   const fall = to.y - from.y;
   const bend = (a: number, b: number, c: number, d: number) =>
@@ -839,7 +852,7 @@ function chip(text: Child, { x, y }: Spot, className: string) {
   return made;
 }
 
-/** Returns the boxes of Figure 1, with those of the lit heads marked. */
+/** Returns the boxes of Figure 1 as a small map, with the boxes of the lit heads highlighted. */
 function mapOf(app: App, looks: Look[], pale: Look | null): Child[] {
   const { encoder_layers: encoder, decoder_layers: decoder } = app.config;
   const stack = (name: "encoder" | "decoder", layers: number, kinds: string[]) => {

@@ -1,4 +1,5 @@
-// What the chapters show around the figure: the strip of seven, an act's sentence, its button and something to try.
+// What the chapters add to the figure: the strip of the seven chapters, the text of an act, its button, and something
+// to try.
 import { headEffects } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
 import { NO_CHANGES } from "../../engine/changes.ts";
@@ -22,8 +23,8 @@ const SEEN = "glassformer.story";
 const MOST_OFF = 8;
 
 /**
- * Opens the first chapter if Python wants that: always, or at the reader's first visit, unless the address has a state.
- * A model without a pair of sentences to turn begins with the outline.
+ * Opens the first chapter if Python asks for it, either always or at the reader's first visit, unless the address
+ * contains a state. Models without a pair of sentences start with the outline.
  */
 export function welcome(app: App) {
   const { opens, pair } = app.payload.story;
@@ -31,32 +32,35 @@ export function welcome(app: App) {
   if (opens === "always" || isFirstVisit()) app.show({ chapter: 1, act: Number(pair.length === 0) });
 }
 
-/** Returns whether this browser has not shown the chapters yet, and remembers that it has, where it may. */
+/** Returns whether this browser has never shown the chapters, and records that it has, if it allows storage. */
 function isFirstVisit() {
   try {
     if (localStorage.getItem(SEEN)) return false;
     localStorage.setItem(SEEN, "seen");
   } catch {
-    // Sandboxed frames and some settings refuse storage: each visit is the first.
+    // Sandboxed frames and some settings refuse storage, so each visit counts as the first.
   }
   return true;
 }
 
-/** Opens an act; 0 = the figure. Chapter 1 drops forced words, which would hide the effect of turning the attention. */
+/**
+ * Opens an act; chapter 0 is the figure. Chapter 1 removes forced words, which would hide the effect of turning the
+ * attention.
+ */
 export async function openChapter(app: App, chapter: number, act = 0) {
   if (chapter === 1 && app.changes.prefix) await app.set({ prefix: "" });
   app.show({ chapter, act, zoom: null, sheet: false });
 }
 
-/** Goes to the next act or back; after the last act, to the figure. */
+/** Goes to the next act or back; the last act is followed by the figure. */
 export function goOn(app: App, by: 1 | -1) {
   const place = placeAfter(app, by);
   app.attempt(() => openChapter(app, place?.chapter ?? 0, place?.act));
 }
 
 /**
- * Goes on or back by the keys of a clicker, wherever the focus is: not in a field, nor where a key has a meaning of its own,
- * and not behind a zoom or a sheet.
+ * Moves through the acts with the keys of a presentation remote, wherever the focus is, except in a field, where a key
+ * has a meaning of its own, and behind an opened box or the sheet.
  */
 export function chapterKey(app: App, event: KeyboardEvent) {
   const { chapter, view, zoom, sheet } = app.state;
@@ -66,7 +70,7 @@ export function chapterKey(app: App, event: KeyboardEvent) {
   const on = [" ", "ArrowRight", "PageDown"].includes(event.key);
   if (!on && !["ArrowLeft", "PageUp"].includes(event.key)) return;
   event.preventDefault();
-  if (on && chapter === CHAPTERS.length && !placeAfter(app, 1)) return; // nothing follows the last act
+  if (on && chapter === CHAPTERS.length && !placeAfter(app, 1)) return; // in the last act, the keys do not lead on
   goOn(app, on ? 1 : -1);
 }
 
@@ -93,7 +97,7 @@ export function followChapters(app: App) {
   begin();
 }
 
-/** Returns the strip of the chapters: one stop of the Tab key, arrows between the chapters. */
+/** Returns the strip of the chapters. Tab reaches only one of them, and the arrow keys lead to the others. */
 export function createStrip(app: App) {
   const made = element("nav", { class: "gfs-strip" });
   const steps = element("div", { role: "toolbar" });
@@ -106,7 +110,7 @@ export function createStrip(app: App) {
     whole.title = app.t("lecture.title");
     refill(whole, lecture ? app.t("lecture.leave") : [screen, element("span", {}, app.t("beam.larger"))]);
     whole.ariaPressed = String(lecture);
-    whole.tabIndex = -1; // arrow keys reach it, Tab does not
+    whole.tabIndex = -1; // the arrow keys reach it, Tab does not
     const had = [...steps.children].indexOf(document.activeElement as Element);
     steps.ariaLabel = app.t("chapter.strip");
     named(close, app.t("chapter.close"));
@@ -133,24 +137,25 @@ export function createStrip(app: App) {
     if (had >= 0) (steps.children[Math.max(0, chapter - 1)] as HTMLElement).focus();
   };
   letArrowsMove(steps);
-  steps.addEventListener("mousedown", (event) => event.preventDefault()); // take no focus, so that arrow keys still change the act
+  // without the focus, so that arrow keys still change the act
+  steps.addEventListener("mousedown", (event) => event.preventDefault());
   fill();
   app.on(["chapter", "language", "lecture"], fill);
   refill(made, steps, close);
   return made;
 }
 
-/** What an act shows in the place of the stage's sentence. */
+/** What an act shows instead of the stage's own sentence. */
 export interface Guided {
   kicker: Child;
   sentence: Child;
   more: Child;
-  /** The reader's changes, if they are in force, with a button that lets them go. */
+  /** The reader's active changes, with a button that undoes them. */
   changes: Child;
   buttons: Child;
 }
 
-/** Returns what an act says of these numbers, once it is known. */
+/** Returns the text of an act, filled in with these numbers. */
 export async function guided(app: App, act: Act, numbers: StageNumbers, edit: () => void): Promise<Guided> {
   const kicker = `${app.state.chapter} · ${app.t(`chapter.${app.state.chapter}`)}`;
   const changes = app.changed && [
@@ -177,7 +182,7 @@ export async function guided(app: App, act: Act, numbers: StageNumbers, edit: ()
   };
 }
 
-/** Returns what the reader can set in an act. */
+/** Returns the control that an act offers, such as a slider. */
 function toolOf(app: App, { id }: Act): Child {
   if (id === "temperature")
     return slider(
@@ -209,7 +214,7 @@ function toolOf(app: App, { id }: Act): Child {
   );
 }
 
-/** Returns the button of an act: it goes on, or does what is left to do here. */
+/** Returns the buttons of an act: one leads on, or does what remains to be done in this act. */
 function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit: () => void): Child {
   const dark = (label: string, action: () => unknown) => pill(label, () => app.attempt(action), true);
   if (id === "yours")
@@ -231,7 +236,7 @@ function buttonsOf(app: App, { id }: Act, { variant = "", values }: Found, edit:
   ];
 }
 
-/** Switches off the head that now costs the word most, besides those that are off. */
+/** Switches off one more head: the one whose removal now costs the word most. */
 async function switchNextOff(app: App) {
   const { reference } = app.result;
   const opening = await openingOf(app, reference);

@@ -1,5 +1,5 @@
-// The chapters: what each act lights, how far the figure has risen, what it changes, and the numbers in its sentence.
-// Its texts are the strings `chapter.ACT`, with ".more", ".try" and ".next".
+// The chapters: for each act, what it lights, up to which box the figure is computed, what it changes, and the numbers
+// in its text. The texts are the strings `chapter.ACT`, with the suffixes ".more", ".try" and ".next".
 import { isUnchanged } from "../../engine/changes.ts";
 import { ablatedHeads } from "../../engine/contest.ts";
 import { rowOf } from "../../engine/tensor.ts";
@@ -15,17 +15,17 @@ import type { App } from "../app.ts";
 import type { Looks, SomeChanges, Translated } from "../types.ts";
 import type { StageNumbers } from "./numbers.ts";
 
-/** Up to which box each stack has risen; "" = not begun. */
+/** Up to which box each stack is shown; "" = the stack has not begun. */
 export interface Risen {
   encoder: string;
   decoder: string;
 }
 
-/** What an act says: numbers and words by their names in its texts, and which of its texts, if not the usual one. */
+/** The values that an act's text names, by name, and the variant of the text, if it is not the usual one. */
 export interface Found {
   values: Record<string, string>;
   variant?: string;
-  /** Whether there is a second part to say. */
+  /** Whether the text has a second part. */
   more?: boolean;
 }
 
@@ -33,38 +33,38 @@ export interface Act {
   id: string;
   /** The box with the ink border; "" = the reader's. */
   box: string;
-  /** The boxes that are not quiet; [] = all. */
+  /** The boxes that the veil leaves clear; [] = all. */
   lit: string[];
   risen: Risen;
   /** What it lights, if that is not the reader's choice. */
   looks?(app: App): Promise<Partial<Looks> | null>;
-  /** What is changed while it is shown; null = what the reader has changed. */
+  /** Returns the changes that apply while the act is shown; null = the reader's own. */
   changes?(app: App): Promise<SomeChanges | null>;
-  /** Whether a result contains the act's changes; until then, the act's text stays empty. */
+  /** Returns whether a result was computed with the act's changes; until then, the act's text is empty. */
   made?(changes: Changes): boolean;
   found?(app: App, numbers: StageNumbers): Found | Promise<Found>;
 }
 
 interface Chapter {
   acts(app: App): Act[];
-  /** Returns the key of the reason why this page cannot show the chapter; "" if it can. */
+  /** Returns the key of a text that says why this page cannot show the chapter, or "" if it can. */
   missing?(app: App): string;
 }
 
-/** The variant of an act whose text is the stage's own sentence about the box. */
+/** The variant of an act's text that is the stage's own sentence about the box. */
 export const OWN = "own";
 const WHOLE: Risen = { encoder: "all", decoder: "all" };
 const CROSS = "decoder.cross_attention";
 const SELF = "encoder.self_attention";
 const SOFTMAX = "decoder.softmax";
-/** The mistakes whose effect is easy to see. */
+/** Mistakes whose effect is easy to see, in order of preference. */
 const PREFERRED = ["no_transpose", "no_scale"];
 const SNAPSHOTS = 3;
-const LONGEST = 90; // letters of a translation in a sentence
+const LONGEST = 90; // maximum number of letters of a translation inside a sentence
 
 const needsModel = ({ engine }: App) => (engine.live === false ? "chapter.recorded" : "");
 
-/** Returns an act that shows the whole figure. */
+/** Returns an act about the whole figure. */
 const whole = (id: string, more: Partial<Act> = {}): Act => ({
   id,
   box: CROSS,
@@ -73,7 +73,7 @@ const whole = (id: string, more: Partial<Act> = {}): Act => ({
   ...more,
 });
 
-/** Returns an act about one box of a figure that has risen so far. */
+/** Returns an act about one box of a figure that is computed up to the given boxes. */
 const about = (
   id: string,
   box: string,
@@ -175,14 +175,17 @@ export const CHAPTERS: Chapter[] = [
   },
 ];
 
-/** Returns the acts of a chapter, from 1; a chapter that this page cannot show has one, which says why. */
+/**
+ * Returns the acts of a chapter; chapters are numbered from 1. If this page cannot show the chapter, the only act says
+ * why.
+ */
 export function actsOf(app: App, chapter: number): Act[] {
   const { acts, missing } = CHAPTERS[chapter - 1];
   const reason = missing?.(app);
   return reason && chapter > 1 ? [whole(reason.replace("chapter.", ""))] : acts(app);
 }
 
-/** Returns the act that is shown; null on the figure. */
+/** Returns the act that is shown; null if no chapter is open. */
 export function actOf(app: App) {
   const { chapter, act } = app.state;
   if (!chapter) return null;
@@ -190,7 +193,7 @@ export function actOf(app: App) {
   return acts[Math.min(act, acts.length - 1)];
 }
 
-/** Returns the place of the act that follows or precedes; null = the figure after the last act. */
+/** Returns the chapter and act that follow or precede the present act; null = the figure, after the last act. */
 export function placeAfter(app: App, by: 1 | -1): { chapter: number; act: number } | null {
   const { chapter, act } = app.state;
   const next = Math.min(act, actsOf(app, chapter).length - 1) + by;
@@ -202,7 +205,10 @@ export function placeAfter(app: App, by: 1 | -1): { chapter: number; act: number
   return chapter < CHAPTERS.length ? { chapter: chapter + 1, act: 0 } : null;
 }
 
-/** Returns where the stage shows what a scene of the former story showed; a page that opened no scene, 0, has none. */
+/**
+ * Returns the chapter and act that replace a scene of the story in earlier versions; nothing for scene 0, which means
+ * that no scene was open.
+ */
 export function chapterOfScene(scene: number): Partial<Looks> {
   const places = [[5, 0], [4, 1], [7, 0], [7, 1], [7, 2]]; // prettier-ignore
   if (scene === 0) return {};
@@ -212,13 +218,13 @@ export function chapterOfScene(scene: number): Partial<Looks> {
 
 // Acts that compute
 
-/** Returns the beginning of a text that is too long for a sentence. */
+/** Returns a text, shortened if it is too long for a sentence. */
 function cut({ state }: App, text: string) {
   const longest = state.lecture ? LONGEST / 2 : LONGEST;
   return text.length > longest ? `${text.slice(0, longest)} …` : text;
 }
 
-/** Returns what the model writes, as far as it has room in a sentence. */
+/** Returns the model's output, shortened if it is too long for a sentence. */
 function written(app: App) {
   return cut(app, app.result.current.text) || app.t("chapter.nothing");
 }
@@ -256,7 +262,7 @@ function unitsOf(app: App, { vectors, row, guesses }: StageNumbers): Found {
 
 function chancesOf(app: App, { candidates, translated, row, probability }: StageNumbers): Found {
   const written = translated.hypothesis.ids[row];
-  const never = [written, app.config.bos_id, app.config.pad_id]; // searches never write the last two
+  const never = [written, app.config.bos_id, app.config.pad_id]; // searches never write <bos> and <pad>
   const rival = candidates.find(({ id }) => !never.includes(id));
   const smoothing = app.payload.label_smoothing;
   return {
@@ -423,7 +429,10 @@ async function offOf(app: App): Promise<Found> {
   };
 }
 
-/** Returns the mistakes whose effect shows in one sentence, and which the figure can draw: ribbons come from the source. */
+/**
+ * Returns the mistakes whose effect is visible in one sentence, and which the figure can draw; its ribbons always come
+ * from the source.
+ */
 export function mistakesOf({ config }: App) {
   return config.mistakes
     .filter(({ id, first, one_length: oneLength }) => first && !oneLength && id !== "decoder_keys")

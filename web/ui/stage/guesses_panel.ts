@@ -1,4 +1,4 @@
-// What the model would write if it stopped at a box, for each box of a stack and each word: the logit lens.
+// The logit lens as a panel: what the model would write if it stopped at a box, for each box of a stack and each word.
 import { logitLens, readOutRun, sideOf } from "../../engine/lens.ts";
 import { layerNames } from "../../engine/model.ts";
 import { rowOf, tensor } from "../../engine/tensor.ts";
@@ -13,7 +13,7 @@ import type { Child } from "../types.ts";
 import type { Candidate } from "./numbers.ts";
 import type { Sentence } from "./zoom_frame.ts";
 
-/** A box after which a stack's stream is read, and the likeliest words of each position, best first. */
+/** A box whose result is read as words, and the likeliest words at each position, best first. */
 export interface Guesses {
   box: string;
   name: string;
@@ -23,8 +23,8 @@ export interface Guesses {
 const WORDS = 5;
 
 /**
- * Returns the guesses after each box of a stack that adds something, from the first to the last; of a model that Python
- * computes, after each layer. Null for a recording, which has no output matrix.
+ * Returns the guesses after each box of a stack that adds something, first to last. If Python computes the model, only
+ * the last box of each layer is read. Null for a recording, which has no output matrix.
  */
 export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | null> {
   const { engine, config } = app;
@@ -49,7 +49,10 @@ export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | n
   return found;
 }
 
-/** Returns the sentence about what the open box would write, or the last box of its layer where it is not read. */
+/**
+ * Returns the sentence about what the model would write at the open box or, if that box was not read, at the last box
+ * of its layer.
+ */
 export function guessSentence(
   app: App,
   all: Guesses[],

@@ -1,17 +1,17 @@
-// Lecture mode: the stage on the whole screen, in type that is read from the last row.
+// Lecture mode: the stage fills the screen, in type that can be read from the last row of a lecture hall.
 import { isForPage } from "../dom.ts";
 
 import type { App } from "../app.ts";
 
-/** Follows the state into lecture mode and out of it; F, and Escape, do the same from the keyboard. */
+/** Enters and leaves lecture mode when the state changes. The keys F and Escape change the state. */
 export function followLecture(app: App, root: HTMLElement) {
   const { signal } = app;
-  let isWhole = false; // whether this view has the screen, rather than its frame
+  let isWhole = false; // whether this view fills the screen instead of only its frame
   const follow = async () => {
     const { lecture } = app.state;
     root.toggleAttribute("data-lecture", lecture);
     if (lecture) {
-      await root.requestFullscreen?.().catch(() => {}); // refused, as in most frames: the stage fills its frame
+      await root.requestFullscreen?.().catch(() => {}); // most frames refuse this: then the stage fills its frame only
       isWhole = document.fullscreenElement === root;
     } else {
       // Escape is a key: the focus ring of the figure would be drawn around the whole page
