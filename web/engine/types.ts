@@ -489,7 +489,7 @@ export interface Opening {
   row: number;
   /** The id of the word's rival. */
   rival: number;
-  /** Whether the rival is the word that the other sentence of the pair has in this row. */
+  /** Whether the rival is the word that the pair's other sentence has at this position. */
   ofPair: boolean;
   /**
    * For each attention (such as "decoder.layers.1.cross_attention") and each of its heads: the word's probability and

@@ -26,7 +26,10 @@ test("two translations compete with the first words that differ", () => {
   assert.equal(contestOf(one, { ...one }), null);
 });
 
-/** Returns the closest call among rows of log p in a vocabulary of pieces: the special tokens, two words, an end, ".", and the first word in capitals. */
+/**
+ * Returns the closest call among rows of log p in a vocabulary of pieces: the special tokens, two words, a suffix, ".",
+ * and the first word with a capital letter.
+ */
 function callIn(ids: number[], rows: number[][]) {
   const tokens = ["<pad>", "<bos>", "<eos>", "<unk>", "▁le", "▁chat", "s", ".", "▁Le"];
   const target = makeTokenizer({ kind: "unigram", tokens, scores: [], types: [] } as PieceData);

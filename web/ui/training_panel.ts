@@ -215,7 +215,7 @@ function curvePicture({ app, steps, logarithmic }: Panel, loss: Point[], validat
   const share = (step: number) => (scale(step) - scale(first)) / (scale(last) - scale(first) || 1);
   const x = (step: number) => left + (right - left) * share(step);
   const y = (value: number) => bottom - ((bottom - top) * value) / highest;
-  /** Returns the height of the drawn loss over a step; null before its first value. */
+  /** Returns the y coordinate of the loss curve at a step; null before the curve's first point. */
   const heightOver = (step: number) => {
     const place = loss.findLastIndex(([one]) => one >= first && one <= step);
     if (place < 0) return null;

@@ -82,8 +82,8 @@ export interface Looks {
   /** The lit box of the stage: a stack and a sub-layer, such as "decoder.cross_attention". */
   box: string;
   /**
-   * The opened box, the position whose row is open in it (null = the one with the largest weight), and whether an attention
-   * tells about its mask; null = no box.
+   * The opened box, the position whose row is open in it (null = the one with the largest weight), and whether the box
+   * of an attention explains its mask; null = no box.
    */
   zoom: { box: string; key: number | null; mask?: true } | null;
   /** Whether the sheet over the stage is open; it shows `panel`. */

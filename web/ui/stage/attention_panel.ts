@@ -111,7 +111,7 @@ function draw(app: App, reading: Reading, frame: Frame, tell: Tell): { parts: Ch
     app.show({ zoom: { box, key }, selected: { name: `${box}.${kind}`, index: [...lead, at] } });
   }
 
-  /** Tells what the mask does to a key, or to the row. */
+  /** Shows the text about what the mask does to a key, or to the whole row. */
   function openMask(key: number | null) {
     app.show({ zoom: { box, key, mask: true }, selected: null });
   }

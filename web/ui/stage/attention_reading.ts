@@ -49,7 +49,10 @@ export interface Reading {
   /** The arithmetic of the open key's score and weight. */
   score: Explanation;
   weight: Explanation;
-  /** Whether the reader asks about the mask, and the row of weights without it; null if nothing is kept from the softmax. */
+  /**
+   * Whether the mask is explained, and the row of weights without a mask; null if the mask hides nothing from the
+   * softmax.
+   */
   isMask: boolean;
   unmasked: Float32Array | null;
   /** The divisor of a score as text, such as "√16"; "" if the score is not divided. */
@@ -151,7 +154,7 @@ export async function readAttention(
   };
 }
 
-/** Returns whether a row's softmax runs without the words that the mask hides. */
+/** Returns whether the softmax of a row leaves out the words that the mask hides. */
 function keepsOut({ softmax, lateMask, blocked }: Steps) {
   return softmax.over === "key" && !lateMask.masks && blocked.of(0) === -Infinity;
 }
@@ -253,7 +256,7 @@ function weightSentence(reading: Reading): Sentence {
     : { ...say("masked", own), section: "3.2.3" };
 }
 
-/** Returns whether the mask hides from a decoder's row what comes after it, and nothing else. */
+/** Returns whether the mask hides exactly the later words from a row of the decoder. */
 export function hidesLater({ family, keys, row }: Reading) {
   return family.id === "decoder" && keys.every(({ isAllowed }, at) => isAllowed === at <= row);
 }

@@ -55,7 +55,7 @@ interface Subject {
   /** The output without turned rows, and the output with the rows as released. */
   own: Written;
   rested: Written;
-  /** The other sentence of the pair, which can be opened; "" if there is none. */
+  /** The other sentence of the pair, to which a button leads; "" if there is none. */
   other: string;
 }
 
@@ -354,7 +354,10 @@ class BeamScene {
     refill(this.#map, mapOf(app, looks, pale));
   }
 
-  /** Asks about the scene's words; of a translation that begins differently, says which words the bar compares. */
+  /**
+   * Writes the question that the scene asks; if the translation begins differently, writes which words the bar
+   * compares.
+   */
   #ask({ opening, word, rival, other, own }: Subject) {
     const app = this.#app;
     const [mine, its] = this.#words([word, rival]).map(targetWord);
@@ -409,7 +412,7 @@ class BeamScene {
     return this.#app.engine.tokens("target", ids).map((token) => this.#name(token));
   }
 
-  /** Returns a text of the scene with elements in the places of {0}, {1} … */
+  /** Returns a text of the scene in which elements replace {0}, {1} … */
   #say(key: string, ...parts: Child[]): Child[] {
     const text = this.#app.t(`beam.scene.${key}`);
     return text.split(/\{(\d)\}/).map((part, at) => (at % 2 ? parts[Number(part)] : part));
@@ -429,7 +432,7 @@ class BeamScene {
     );
   }
 
-  /** Returns the scene's word; a click turns the look to where the rival gains most, or lets it go. */
+  /** Returns the scene's word as a button, which turns the beam to where the rival gains most, or undoes the turn. */
   #pill(text: string) {
     const { t } = this.#app;
     const [key, onclick] = this.#isTurned
@@ -769,7 +772,7 @@ function hasOtherBeginning(one: Written, other: Written, { row }: Opening) {
   return String(one.ids?.slice(0, row)) !== String(other.ids?.slice(0, row));
 }
 
-/** Returns the word in which the sentence differs from the other one of its pair; "" if it has none. */
+/** Returns the word that the pair's other sentence replaces; "" if the sentence belongs to no pair. */
 const differingOf = ({ state }: App, other: string) => other && differingWord(state.sentence, other);
 
 /** Returns a name with a capital letter, for the beginning of a sentence. */
@@ -814,7 +817,7 @@ export function compared(
   return [...kept.slice(0, start), { text: null, old: gone, place: start }, ...kept.slice(start)];
 }
 
-/** Returns the words of an output, drawn by `draw`, among which the old words that it replaces are struck. */
+/** Returns the words of an output, drawn by `draw`, with the old words that they replace struck out. */
 export function comparedWords(
   { t }: App,
   before: string[],

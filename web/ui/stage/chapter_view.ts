@@ -74,7 +74,7 @@ export function chapterKey(app: App, event: KeyboardEvent) {
   goOn(app, on ? 1 : -1);
 }
 
-/** Makes the changes of each act while it is shown, also for a new sentence, and lights what it is about. */
+/** Applies the changes of each act while it is shown, even to a new sentence, and lights what the act is about. */
 export function followChapters(app: App) {
   let shown: Act | null = null;
   let about = "";

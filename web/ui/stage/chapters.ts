@@ -31,12 +31,12 @@ export interface Found {
 
 export interface Act {
   id: string;
-  /** The box with the ink border; "" = the reader's. */
+  /** The box that is outlined; "" = the one that the reader has chosen. */
   box: string;
   /** The boxes that the veil leaves clear; [] = all. */
   lit: string[];
   risen: Risen;
-  /** What it lights, if that is not the reader's choice. */
+  /** Returns what the act lights; if absent, the reader's choice stays. */
   looks?(app: App): Promise<Partial<Looks> | null>;
   /** Returns the changes that apply while the act is shown; null = the reader's own. */
   changes?(app: App): Promise<SomeChanges | null>;
@@ -349,7 +349,7 @@ async function deciding(app: App) {
   return { opening, head: all.reduce((best, one) => (one.margin < best.margin ? one : best)) };
 }
 
-/** Lights the word whose choice is measured, and the head that counts most for it. */
+/** Lights the word of the opening, and the head that matters most for it. */
 async function decided(app: App): Promise<Partial<Looks> | null> {
   const found = await deciding(app);
   if (!found) return null;
@@ -361,7 +361,7 @@ async function decided(app: App): Promise<Partial<Looks> | null> {
   return { row: found.opening.row, sourceWord: null, heads, box };
 }
 
-/** Returns the word whose choice is measured, its rival, and how many times as probable it is as the rival. */
+/** Returns the word of the opening, its rival, and how many times as probable as the rival the word is. */
 async function choiceOf(app: App, { row, rival }: Opening, { trace, outputTokens, hypothesis }: Translated) {
   const logProbs = rowOf(await trace.get("log_probs"), row);
   const word = hypothesis.ids[row];

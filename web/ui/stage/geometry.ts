@@ -194,7 +194,7 @@ function closest(sizes: number[][], least: number, raised: boolean[]) {
   return { at, end };
 }
 
-/** Returns words packed into a room: as few as possible, the widest ones, leave the first line. */
+/** Packs words into a room: as few as possible, the widest ones first, are moved to the second line. */
 function packed(sizes: number[][], least: number, lines: number, room: number) {
   let raised = sizes.map(() => false);
   const pack = () => ({ ...closest(sizes, least, raised), raised });
@@ -459,7 +459,7 @@ export function ribbonHeight(geometry: Geometry, source: number, count: number) 
   );
 }
 
-/** Returns the path of an upright and level line through these points, with rounded corners. */
+/** Returns the SVG path of a line through these points, made of vertical and horizontal parts with rounded corners. */
 export function rounded(radius: number, ...points: [x: number, y: number][]) {
   const beside = ([x, y]: number[], [toX, toY]: number[]) => [
     x + radius * Math.sign(toX - x),

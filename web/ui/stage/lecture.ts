@@ -14,7 +14,7 @@ export function followLecture(app: App, root: HTMLElement) {
       await root.requestFullscreen?.().catch(() => {}); // most frames refuse this: then the stage fills its frame only
       isWhole = document.fullscreenElement === root;
     } else {
-      // Escape is a key: the focus ring of the figure would be drawn around the whole page
+      // after the Escape key, the figure's focus ring would be drawn around the whole page
       if (document.activeElement instanceof SVGElement) document.activeElement.blur();
       if (isWhole && document.fullscreenElement === root) await document.exitFullscreen();
       isWhole = false;

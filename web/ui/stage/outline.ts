@@ -245,7 +245,7 @@ function boxIn(app: App, { stack, id, kind, x, y }: OutlineBox, narrow: boolean)
   );
 }
 
-/** Returns the path of an arrow's head that points up. */
+/** Returns the SVG path of an arrowhead that points up. */
 const tip = (x: number, y: number) => `M${x - 4} ${y + 6}L${x} ${y}L${x + 4} ${y + 6}`;
 
 /** Draws the arrows of a stack: from box to box, three into each attention, and one around each sub-layer. */

@@ -123,7 +123,10 @@ function fullName(box: string, { open }: StageNumbers) {
   return boxName(stack, id, open[stack]);
 }
 
-/** Returns a function that tells of each word whether the last step changed it; if it changed most words, of none. */
+/**
+ * Returns a function that says which of the given words differ from those of its last call; none of them if more than a
+ * few do.
+ */
 function changedWords() {
   let last: string[] = [];
   let changed: boolean[] = [];
@@ -196,7 +199,7 @@ class StageView {
   #lighting = new AbortController();
   /** The translation whose opening has been lit. */
   #opened: Translated | null = null;
-  /** Tell which words of the source and of the translation the last step changed. */
+  /** Say which words of the source, and of the translation, have changed since the last drawing. */
   #changed = [changedWords(), changedWords()];
   #scale = 1;
 
