@@ -209,7 +209,7 @@ def test_the_guards_are_calibrated_at_the_end_on_the_outputs_of_the_kept_weights
     assert len(reports_of(with_many_pairs())) == 2  # a finished run is not calibrated again
     assert (folder / GUARDS).stat() == guards
     (folder / GUARDS).unlink()
-    train(with_many_pairs())  # but it is if the calibration is missing
+    train(with_many_pairs())  # a finished run without a calibration is calibrated
     assert (folder / GUARDS).exists()
 
 

@@ -36,8 +36,8 @@ def test_the_start_up_time_of_a_process_is_subtracted(monkeypatch):
     monkeypatch.setattr(engines, "time", clock)
     ways = {engines.DIRECT: clock.way(1.0, 0.5), engines.COMMAND: clock.way(3.0, 0.5)}
     found = engines.measure(ways, list("abcde"), list("ABCDE"), rounds=2)
-    # The four lines after the first take 2 seconds. The time of `direct` includes its start, which makes it 3; the
-    # start of the command is subtracted.
+    # The four lines after the first take 2 seconds. The time of `direct` also includes its start: 3 seconds. The start
+    # of the command is subtracted.
     assert found["speeds"] == {engines.DIRECT: pytest.approx([5 / 3] * 2), engines.COMMAND: pytest.approx([2.5] * 2)}
     assert found["scores"][engines.COMMAND]["equal"] == 100.0
 

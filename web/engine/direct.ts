@@ -85,8 +85,9 @@ export async function directParts(
 }
 
 /**
- * Returns what each unit of a feed-forward network contributes along a direction of the network's output, [F]. Their
- * sum is the network's part, which excludes the bias of W₂. `contract`: W₂, [D, F]. `active`: the activations, [F].
+ * Returns what each unit of a feed-forward network contributes along a direction of the network's output, [F]. The sum
+ * over all units is the network's part, which excludes the bias of W₂. `contract`: W₂, [D, F]. `active`: the
+ * activations, [F].
  */
 export function unitParts(direction: Float64Array, { data }: Tensor, active: Float32Array) {
   const sums = new Float64Array(active.length);

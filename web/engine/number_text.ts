@@ -27,7 +27,7 @@ export function decimalsOf(numbers: Iterable<number>) {
 
 /**
  * Returns a number of decimals that suffices for a check by hand: `shown` returns the same text for the rounded numbers
- * as for the exact ones. It is at least that of `decimalsOf`.
+ * as for the exact ones. The number is at least that of `decimalsOf`.
  */
 export function decimalsFor(numbers: number[], shown: (...rounded: number[]) => string) {
   let decimals = decimalsOf(numbers);

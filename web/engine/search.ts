@@ -155,7 +155,7 @@ function stateOf(candidates: Candidate[], rank: number, beamSize: number, eos: n
   return before < beamSize ? "kept" : "pruned";
 }
 
-/** Returns the candidate's path, one token longer. */
+/** Returns the candidate's path with its token appended. */
 function extended(
   { path, token, tokenLogProb, logProb, cache }: Candidate,
   node: number,

@@ -16,9 +16,9 @@ interface Begun {
 }
 
 /**
- * Recomputes a translation under rows of attention weights that are set by hand. It keeps the encoder's output and the
- * decoder's rows before the first turned one. A turned row of the encoder's self-attention changes both, so then
- * everything is computed again. Each new request aborts the one before, which rejects with an AbortError.
+ * Recomputes a translation under rows of attention weights that are set by hand. Keeps the encoder's output and the
+ * decoder's rows before the first turned row. A turned row of the encoder's self-attention changes both, so then
+ * everything is computed again. Each new request aborts the request before, which rejects with an AbortError.
  */
 export class Turning {
   #unturned: Writer;

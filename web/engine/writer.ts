@@ -41,7 +41,7 @@ export class Writer {
     this.run = this.#newRun();
   }
 
-  /** Returns a run, which pauses as the last one would have; `products`: those that it reuses. */
+  /** Returns a new run that continues the last run's rhythm of pauses. `products`: the products that it reuses. */
   #newRun(products: Products | null = null) {
     const run = new Run(this.model, this.changes, this.donors, this.signal);
     run.paused = this.run?.paused ?? run.paused;
@@ -64,7 +64,9 @@ export class Writer {
     return { logProbs: logProbs.data.subarray(last * width, (last + 1) * width), cache };
   }
 
-  /** Returns the cache after these target ids with bos; decoding may use one. */
+  /**
+   * Returns the cache of these target ids, which begin with bos; only for changes under which decoding may use a cache.
+   */
   async cacheOf(targetIds: number[], past: LayerCache[] | null) {
     const run = this.#newRun(this.products);
     const { sourceIds } = run.steps.readIds(this.sourceIds, targetIds, this.model.config.pad_id);

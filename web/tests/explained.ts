@@ -9,7 +9,7 @@ const strings = JSON.parse(
 );
 const PLACES = Array.from({ length: 200 }, (_, place) => `t${place}`);
 
-/** Returns the part of a view that explanations read. Its texts are their own keys, which must exist. */
+/** Returns the part of a view that explanations read. The view's texts are their own keys, which must exist. */
 export async function explainedOf(
   engine: Engine,
   sentence: Sentence,

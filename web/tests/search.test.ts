@@ -88,7 +88,7 @@ const CAUSAL: Record<string, Partial<Changes>> = {
 for (const [name, changes] of Object.entries(CAUSAL)) {
   test(`the cache changes nothing: ${name}`, async () => {
     const engine = await createEngine(payload);
-    // This cell of the mask is beyond every output. It changes no number, but forbids the search to use its cache.
+    // This cell of the mask is beyond every output. The cell changes no number, but forbids the search to use its cache.
     const cells = [...(changes.masks?.[DECODER] ?? []), [200, 201, true] as const];
     const uncached = { ...changes, masks: { ...changes.masks, [DECODER]: cells } } as Changes;
     assert.equal(isCausal({ ...NO_CHANGES, ...changes }, engine.config), true);

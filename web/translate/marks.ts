@@ -7,8 +7,8 @@ const UNSURE = 0.5;
 
 /**
  * Returns the words of a sentence (runs of characters without white space), each with the product of its tokens'
- * probabilities and the index of its least probable token. Both are null if the tokens do not spell the text, as in
- * another wording that the reader has chosen.
+ * probabilities and the index of its least probable token. The product and the index are null if the tokens do not
+ * spell the text, as in another wording that the reader has chosen.
  */
 export function wordsOf(
   text: string,

@@ -363,7 +363,8 @@ function confidenceIn({ exact, close }: NonNullable<Wording["confidence"]>) {
 }
 
 /**
- * Returns the source with an element for each aligned word. It lies behind the text field, which shows the text itself.
+ * Returns the source with an element for each aligned word. This source lies behind the text field, which shows the
+ * text itself.
  */
 function mirrored({ points, translated }: Shown) {
   let end = 0;

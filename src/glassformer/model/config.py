@@ -198,7 +198,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "small": {"d_model": 256, "heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
     "base": {},
     "big": {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
-    # Table 3: what each row changes in the base model. Label smoothing only affects training, so those rows change
+    # Table 3: what each row changes in the base model. Label smoothing only affects training, so its rows change
     # nothing here.
     "table3-base": {},
     "table3-A-h1": {"heads": 1, "d_k": 512, "d_v": 512},

@@ -156,7 +156,7 @@ export function sheetOf(picture: Picture, room: number, measure: (text: string) 
   return { left, top, width, height: ROW, isNumbered, whole };
 }
 
-/** Returns whether the column labels fit side by side. They are numbers, some of which may be left out. */
+/** Returns whether the column labels fit side by side. The labels are numbers, some of which may be left out. */
 function isAcross(columns: string[], width: number, measure: (text: string) => number) {
   return columns.every((label) => /^\d+$/.test(label) || measure(label) < width - 4);
 }
@@ -205,7 +205,7 @@ export function paintCells(brush: Brush, picture: Picture, sheet: Sheet, colours
   );
 }
 
-/** Draws the labels. Those of the highlighted row and column are bold, and are never left out. */
+/** Draws the labels. The labels of the highlighted row and column are bold, and are never left out. */
 export function paintLabels(
   brush: Brush,
   { rows, columns }: Picture,

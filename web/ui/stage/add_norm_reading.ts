@@ -154,7 +154,7 @@ async function guessesOf(app: App, stack: Stack, vectors: [Float32Array, Float32
 export const degrees = (cosine: number) =>
   Math.round((Math.acos(Math.max(-1, Math.min(1, cosine))) * 180) / Math.PI);
 
-/** Returns the sentence about the box, or about the open column. It also holds under the reader's changes. */
+/** Returns the sentence about the box, or about the open column. The sentence also holds under the reader's changes. */
 export function sentenceOf({ lines, at, isChosen, word, side, cosine, guesses, stack }: Reading): Sentence {
   const say = (name: string, ...values: Sentence["values"]): Sentence => {
     return { key: `zoom.add.${name}`, values, section: "3.1" };

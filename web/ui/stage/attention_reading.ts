@@ -206,7 +206,7 @@ export function widestHead(weights: Tensor, row: number, head: number) {
 
 // Sentences
 
-/** Returns the sentence about the open number. It also holds under the reader's changes. */
+/** Returns the sentence about the open number. The sentence also holds under the reader's changes. */
 export function sentenceOf(reading: Reading): Sentence {
   const { open, heads } = reading;
   const { made, at, kind } = open;

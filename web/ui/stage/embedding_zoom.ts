@@ -40,7 +40,10 @@ export async function embeddingView(app: App, lit: Lit | null): Promise<Opened |
   };
 }
 
-/** Returns the sentence about the open number. It holds for any kind of positions and under the reader's changes. */
+/**
+ * Returns the sentence about the open number. The sentence holds for any kind of positions and under the reader's
+ * changes.
+ */
 export function sentenceOf({ open, words, row, side, vectors, positions, id }: EmbeddingReading): Sentence {
   const { kind, at } = open;
   const word = { word: words[row], side };

@@ -55,7 +55,9 @@ export interface Reading {
 export const MOST_UNITS = 12;
 const WORDS = 5;
 
-/** Apps with Python behind the page whose reader has asked for the units' words. They need the whole output matrix. */
+/**
+ * Apps with Python behind the page whose reader has asked for the units' words. The words need the whole output matrix.
+ */
 const asked = new WeakSet<App>();
 
 /** Makes the page fetch from Python what the units' words need. */
@@ -195,7 +197,7 @@ async function directOf(app: App, box: string, row: number, contract: Tensor, ac
 
 // Sentences
 
-/** Returns the sentence about the open number. It also holds under the reader's changes. */
+/** Returns the sentence about the open number. The sentence also holds under the reader's changes. */
 export function sentenceOf(
   { open, numbers, active, unit, units, words, word, side }: Reading,
   comma: string,

@@ -18,7 +18,7 @@ export interface Box {
 
 /**
  * The columns of a side's words: their middles, their widths, whether a word is shown or only a thread, and its
- * vertical offset. Words that are too wide for one line alternate between two.
+ * vertical offset. Words that are too wide for one line alternate between two lines.
  */
 export interface Columns {
   at: number[];

@@ -62,8 +62,8 @@ export class Hand {
 
   /**
    * Computes what the model writes with the rows at a position, and shows it: first the watched word, then the words
-   * after it. If moves arrive faster than they are computed, only the last one is. Does nothing unless the page itself
-   * can compute.
+   * after it. If moves arrive faster than they can be computed, only the last move is computed. Does nothing unless the
+   * page itself can compute.
    */
   async hold(position: number, show: (written: Written) => void) {
     const { engine } = this.#app;

@@ -280,8 +280,8 @@ export function warmed(app: App, numbers: StageNumbers): StageNumbers {
 }
 
 /**
- * Returns whether the reader has switched off a head of the open layer. Its weights are still shown, but it adds
- * nothing.
+ * Returns whether the reader has switched off a head of the open layer. The weights of such a head are still shown, but
+ * the head adds nothing.
  */
 export function isHeadOff({ translated, open }: StageNumbers, id: FamilyId, head: number) {
   const family = FAMILIES.find((one) => one.id === id) as Family;

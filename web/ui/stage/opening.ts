@@ -18,7 +18,7 @@ import type { Translated } from "../types.ts";
 type Progress = (done: number, all: number) => void;
 type HeadPlace = Pick<HeadEffect, "attention" | "head">;
 
-/** For how many heads of cross-attention each turn to another source word is tried. */
+/** The number of cross-attention heads that are turned to every other source word, to find the best turn. */
 const TURNED = 3;
 /** Milliseconds that measuring through Python may take in all, and after which this time is estimated. */
 const [PATIENCE, ESTIMATED] = [4000, 500];

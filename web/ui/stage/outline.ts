@@ -1,5 +1,4 @@
-// The outline: Figure 1 as the paper draws it, with names inside the boxes. Its button expands the boxes into the
-// stage.
+// The outline: Figure 1 as the paper draws it, with names inside the boxes. A button expands the boxes into the stage.
 import { inForce } from "../changes/new_sentence.ts";
 import { element, pill, refill } from "../dom.ts";
 import { drawing } from "../figure.ts";

@@ -20,8 +20,8 @@ const sizeOf = ({ value, left }: Part) => Math.abs(value ?? left ?? 0);
 
 /**
  * Returns a number's terms as a table: the largest ones in their original order, the sum of the others, and lines
- * below. `headings`: of the columns of numbers, preceded by that of the labels if there is one more. `most`: the
- * maximum number of terms. `go`: makes each number that has a cell a button.
+ * below. `headings`: of the columns of numbers; if there is one more heading, the first belongs to the labels. `most`:
+ * the maximum number of terms. `go`: makes each number that has a cell a button.
  */
 export function receiptTable(
   app: App,

@@ -1,6 +1,6 @@
 // A second translation on the same figure: of another sentence, with the weights of another training step, or of the
-// sentence before the changes. Its words are shown under those of the first translation, its lines are dashed, and
-// weights that differ are outlined.
+// sentence before the changes. The words of the second translation are shown under those of the first, its lines are
+// dashed, and weights that differ are outlined.
 import {
   alignment,
   largestChanges,
@@ -39,7 +39,10 @@ export interface Seat {
   token: string;
   /** Whether only the second translation has this word. */
   isOwn: boolean;
-  /** Its probability minus that in the first translation; 0 for words of only one translation, and for source words. */
+  /**
+   * The word's probability minus that in the first translation; 0 for words of only one translation, and for source
+   * words.
+   */
   change: number;
 }
 

@@ -1,5 +1,5 @@
-// The sentence about the lit word, row or box. It only claims what a number of the trace or a measurement shows;
-// `python -m benchmarks.truth` checks its claims against PyTorch.
+// The sentence about the lit word, row or box. The sentence only claims what a number of the trace or a measurement
+// shows; `python -m benchmarks.truth` checks its claims against PyTorch.
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";

@@ -170,7 +170,8 @@ class StageView {
   #buttons = element("div", { class: "gfs-stage-buttons" });
   #foot = element("p", { class: "gfs-foot" });
   /**
-   * The result of the reader's last action, if it is not visible elsewhere. It covers the foot until the next action.
+   * The result of the reader's last action, if it is not visible elsewhere. The notice covers the foot until the next
+   * action.
    */
   #notice = element("p", { class: "gfs-notice", role: "status" });
   #line = element("p", { class: "gfs-written-line", dir: "auto" });

@@ -32,7 +32,7 @@ export function drawStrands(pen: Pen) {
 }
 
 /**
- * Returns the vertical parts of a strand, from the words upwards, as pairs of heights. They leave out boxes with arcs.
+ * Returns the vertical parts of a strand, from the words upwards, as pairs of heights. Boxes with arcs are left out.
  */
 function strandParts(place: StackPlace, { geometry, numbers }: Pen): Span[] {
   const bent = arcBoxes(place, numbers).map(({ y }) => y);
@@ -82,7 +82,7 @@ export function drawLitStrands(pen: Pen) {
   return made;
 }
 
-/** Returns the vertical parts of a lit strand, from the bottom up. They leave out boxes with tiles. */
+/** Returns the vertical parts of a lit strand, from the bottom up. Boxes with tiles are left out. */
 function between(
   place: StackPlace,
   geometry: Geometry,

@@ -96,8 +96,8 @@ const isOpen = ({ state: { zoom } }: App, box: RegExp) => box.test(zoom?.box ?? 
 const writes = ({ result }: App, word: string) => result.current.outputTokens.includes(word);
 
 /**
- * Returns log p, in the present model, of a word of the unchanged translation. It is −∞ if the output differs before
- * the word, and NaN if the unchanged translation lacks the word.
+ * Returns log p, in the present model, of a word of the unchanged translation. The result is −∞ if the output differs
+ * before the word, and NaN if the unchanged translation lacks the word.
  */
 async function logChance(app: App, word: string, temperature = 1) {
   const { reference, current } = app.result;

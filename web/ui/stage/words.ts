@@ -21,8 +21,8 @@ export function probabilityWords(value: number) {
 
 /**
  * Returns how many times as probable as its rival a word is: e^|margin|, with two digits. `shown`: the two
- * probabilities, if the page shows them. If their rounded values do not determine the second digit, the text has one
- * digit, or else only a bound.
+ * probabilities, if the page shows them. If the rounded probabilities do not determine the second digit, the text has
+ * one digit, or else only a bound.
  */
 export function timesText(t: Texts, margin: number, ...shown: number[]) {
   const times = Math.exp(Math.abs(margin));

@@ -23,7 +23,7 @@ import type { Lit, Opened, Sentence } from "./zoom_frame.ts";
 
 const LISTED = 12;
 
-/** Opens Linear or Softmax. Both show the same words; Linear starts at the logits. */
+/** Opens Linear or Softmax. Both boxes show the same words; Linear starts at the logits. */
 export async function wordsView(app: App, lit: Lit | null): Promise<Opened | null> {
   const { zoom, selected } = app.state;
   if (!zoom) return null;
@@ -54,7 +54,10 @@ export async function wordsView(app: App, lit: Lit | null): Promise<Opened | nul
   };
 }
 
-/** Returns the sentence about the open number. It holds for any model, word and change, and at any temperature. */
+/**
+ * Returns the sentence about the open number. The sentence holds for any model, word and change, and at any
+ * temperature.
+ */
 export function sentenceOf(reading: WordsReading, isLogit: boolean, temperature = 1): Sentence {
   const { open, part, logits, vector } = reading;
   const word = { word: open.word, side: "target" } as const;

@@ -192,7 +192,7 @@ function moveFocus(room: HTMLElement, event: KeyboardEvent) {
 }
 
 /**
- * Fills the column with the explanation. Its sentence remains the same element, so that screen readers announce
+ * Fills the column with the explanation. The sentence remains the same element, so that screen readers announce
  * changes.
  */
 function explain(app: App, made: Opened, about: HTMLElement, sentence: HTMLElement, most: number) {
