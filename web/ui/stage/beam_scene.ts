@@ -47,8 +47,8 @@ interface Subject {
   /** The rows that the reader turns together; the deciding one comes first. */
   looks: Look[];
   /**
-   * Of the rows that are not turned, the one that matters most. `isFirst`: it matters most of all rows, so the figure
-   * opens with it.
+   * Of the rows that are not turned, the one that matters most. `isFirst`: whether this row matters most of all, so
+   * that the figure opens with it.
    */
   pale: (Look & { isFirst: boolean }) | null;
   hand: Hand;

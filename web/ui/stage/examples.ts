@@ -57,7 +57,7 @@ function groupsOf(examples: string[]) {
 
 /**
  * Returns the label of a chip. For a single sentence, it is the sentence's end, which tells examples apart. For a pair,
- * it is the two differing words, with that of the open sentence in bold.
+ * the label is the two differing words, with the word of the open sentence in bold.
  */
 function labelOf([first, second]: string[], open: string): Child {
   if (!second) return shortened(first);

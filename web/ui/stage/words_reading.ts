@@ -249,7 +249,9 @@ export function largestOfParts(numbers: ArrayLike<number>, count: number) {
   return parts;
 }
 
-/** Returns the result of sampling's settings for the words of a reading. */
+/**
+ * Returns what the settings of sampling do to the words of a reading: their powers, and the words that may be drawn.
+ */
 export function sampledWords(
   { scores, logProbs, rest }: Pick<WordsReading, "scores" | "logProbs" | "rest">,
   sampling: Sampling,

@@ -32,7 +32,7 @@ interface Size {
 /** The classes for keys (what is attended to), for queries (what attends), and for hidden parts. */
 export const [KEYED, ASKED, HIDDEN] = ["gfz-keyed", "gfz-asked", "gfz-hidden"];
 
-/** Returns the last axis of a tensor at these leading indices. */
+/** Returns the numbers along a tensor's last axis, at these leading indices. */
 export function rowAt({ shape, data }: Tensor, lead: number[]) {
   const width = shape[shape.length - 1];
   const start = lead.reduce((place, at, axis) => place * shape[axis] + at, 0) * width;
