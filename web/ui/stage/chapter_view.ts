@@ -156,7 +156,13 @@ export interface Guided {
 }
 
 /** Returns the text of an act, filled in with these numbers. */
-export async function guided(app: App, act: Act, numbers: StageNumbers, edit: () => void): Promise<Guided> {
+export async function guided(
+  app: App,
+  act: Act,
+  numbers: StageNumbers,
+  edit: () => void,
+  open: () => void,
+): Promise<Guided> {
   const kicker = `${app.state.chapter} · ${app.t(`chapter.${app.state.chapter}`)}`;
   const changes = app.changed && [
     inForce(app),
@@ -178,12 +184,12 @@ export async function guided(app: App, act: Act, numbers: StageNumbers, edit: ()
       exists(`${key}.try`) && element("strong", {}, app.t(`${key}.try`)),
     ],
     changes: !act.changes && changes,
-    buttons: [buttonsOf(app, act, found, edit), toolOf(app, act)],
+    buttons: [buttonsOf(app, act, found, edit), toolOf(app, act, open)],
   };
 }
 
-/** Returns the control that an act offers, such as a slider. */
-function toolOf(app: App, { id }: Act): Child {
+/** Returns the control that an act offers, such as a slider, or a button that opens its panel or its box. */
+function toolOf(app: App, { id, lit }: Act, open: () => void): Child {
   if (id === "temperature")
     return slider(
       app.t("chapter.temperature.name"),
@@ -206,12 +212,9 @@ function toolOf(app: App, { id }: Act): Child {
       beginning: "training",
     } as const
   )[id];
-  return (
-    panel &&
-    button(app.t(`chapter.${id}.open`), () => app.show({ sheet: true, panel }), {
-      className: "gfs-text-link",
-    })
-  );
+  const link = { className: "gfs-text-link" };
+  if (panel) return button(app.t(`chapter.${id}.open`), () => app.show({ sheet: true, panel }), link);
+  return lit.length > 0 && button(app.t("stage.open.box"), open, link);
 }
 
 /** Returns the buttons of an act: one leads on, or does what remains to be done in this act. */

@@ -727,7 +727,8 @@ class StageView {
 
   /** Shows the text of a chapter's act. */
   #tellAct(pen: Pen, act: Act) {
-    const said = guided(this.#app, act, pen.numbers, () => this.edit());
+    const open = () => this.#openBox(act.box);
+    const said = guided(this.#app, act, pen.numbers, () => this.edit(), open);
     said.then(
       ({ kicker, sentence, more, changes, buttons }) => {
         if (this.#pen !== pen || this.#act?.id !== act.id) return;
@@ -900,7 +901,10 @@ class StageView {
   #chooseHead(family: FamilyId, head: number) {
     if (head >= this.#app.config.heads) return;
     const { heads } = this.#app.state;
-    this.#app.show({ heads: { ...heads, [family]: { ...heads[family], head } }, sourceWord: null });
+    this.#app.show({
+      heads: { ...heads, [family]: { ...heads[family], head } },
+      ...(family !== "encoder" && { sourceWord: null }), // a head of the encoder keeps the word that reads
+    });
   }
 
   #openLayer(stack: Stack, layer: number) {
