@@ -72,6 +72,17 @@ def both_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
     return both(seen, values) or ("" if is_pair else "the sentence is not in the pair")
 
 
+def genders_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check that the bar compares the two pronouns, and that the sentence is about an animal and a street."""
+    text = seen.state["sentence"]
+    are_named = text in story_pair(seen.model.bundle) and "animal" in text and "street" in text
+    return first(
+        expected("pronouns", str(values), str({"0": "il", "1": "elle"})),
+        expected("words", str(sorted(named(seen))), str(["elle", "il"])),
+        "" if are_named else "the sentence is not about an animal and a street",
+    )
+
+
 def asked(check: Check) -> Check:
     """Return a check of a text about the model's own word, which is true only where this word still follows."""
     return lambda seen, values: check(seen, values) or ("" if begins_alike(seen) else "it begins differently")
@@ -289,6 +300,7 @@ CHECKS: dict[str, Check] = {
     "beam.scene.who": asked(differing),
     "beam.scene.why": asked(word),
     "beam.scene.other": other_beginning,
+    "beam.scene.lead.genders": asked(genders_of_pair),
     "beam.scene.lead.pair": asked(both_of_pair),
     "beam.scene.lead": asked(both),
     "beam.scene.lead.other": other_beginning,

@@ -76,7 +76,12 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "chapter": {
         "title": ("beam.scene.who", "beam.scene.why", "beam.scene.other"),
-        "lead": ("beam.scene.lead", "beam.scene.lead.pair", "beam.scene.lead.other"),
+        "lead": (
+            "beam.scene.lead",
+            "beam.scene.lead.genders",
+            "beam.scene.lead.pair",
+            "beam.scene.lead.other",
+        ),
         "labels": ("beam.scene.read", "beam.scene.written"),
         "said": ("beam.scene.",),
         "chips": ("beam.scene.look", "beam.scene.hint"),

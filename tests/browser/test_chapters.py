@@ -235,6 +235,27 @@ def test_label_smoothing_is_named_where_the_training_had_it(opened):
     assert "label smoothing" not in page.locator(".gfs-more-text").inner_text()
 
 
+def test_another_head_of_the_encoder_keeps_the_word(opened):
+    page = opened("chapter=3")
+    said(page)
+    page.locator("[data-word=encoder][data-column='2']").click()
+    first = said(page)
+    page.locator(".gfs-head[data-head='0']").click()
+    assert "“sees” gives" in first
+    assert "“sees” gives" in said(page)
+
+
+@pytest.mark.parametrize(("chapter", "box"), [(3, "encoder.layers.1.self_attention"), (2, "encoder.embedding")])
+def test_an_act_about_a_box_opens_it(opened, chapter, box):
+    page = opened(f"chapter={chapter}")
+    said(page)
+    page.get_by_role("button", name="Open this box").click()
+    until(page, "document.querySelector('.gfs-zoom')?.checkVisibility()")
+    assert page.evaluate("glassformer.app.state.zoom.box") == box
+    page.keyboard.press("Escape")
+    assert place(page) == [chapter, 0]
+
+
 def test_an_act_makes_its_change_and_the_next_one_undoes_it(opened):
     page = opened("chapter=2&act=1")
     said(page)

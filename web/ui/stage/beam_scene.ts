@@ -360,18 +360,21 @@ class BeamScene {
    */
   #ask({ opening, word, rival, other, own }: Subject) {
     const app = this.#app;
-    const [mine, its] = this.#words([word, rival]).map(targetWord);
+    const names = this.#words([word, rival]);
+    const [mine, its] = names.map(targetWord);
     const isPair = other !== "" && app.payload.story.pair.includes(app.state.sentence);
     const [title, lead] = hasOtherBeginning(own, this.#written, opening)
       ? ["other", ".other"]
       : isPair
-        ? ["who", ".pair"]
+        ? ["who", String([...names].sort()) === "elle,il" ? ".genders" : ".pair"]
         : ["why", ""];
     const about = isPair
       ? element("em", { class: "gfs-source" }, differingOf(app, other))
       : mine.cloneNode(true);
     refill(this.#title, this.#say(title, about));
-    refill(this.#lead, this.#say(`lead${lead}`, mine, its, opening.row + 1));
+    const genders = ["il", "elle"].map(targetWord);
+    const said = lead === ".genders" ? genders : [mine, its, opening.row + 1];
+    refill(this.#lead, this.#say(`lead${lead}`, ...said));
   }
 
   /** Draws everything that changes while the beam is turned. */
