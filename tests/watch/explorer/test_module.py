@@ -7,11 +7,7 @@ from pathlib import Path
 
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
-<<<<<<< HEAD
 LARGEST = 367_300
-=======
-LARGEST = 367_100
->>>>>>> 3aab3d41 (Say in the first chapter what il and elle stand for)
 LARGEST_STYLES = 53_800
 WEB = Path(__file__).parents[3] / "web"
 
