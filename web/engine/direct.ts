@@ -6,7 +6,7 @@
 // back from the output to the input, and each summand of the stream is multiplied with the direction at that depth.
 import { streamName } from "./lens.ts";
 import { stepsUnder } from "./mistakes.ts";
-import { layerNames } from "./model.ts";
+import { layerNames, SUBLAYERS } from "./model.ts";
 import { normWeights, throughNorm } from "./norms.ts";
 import { dot, rowOf } from "./tensor.ts";
 
@@ -22,7 +22,6 @@ export interface DirectPart {
   value: number;
 }
 
-const KINDS = ["self_attention", "cross_attention", "feed_forward"];
 const ROUNDING = 1e-5; // the rounding error of float32, relative to the parts
 
 /**
@@ -104,7 +103,9 @@ export function unitParts(direction: Float64Array, { data }: Tensor, active: Flo
 function namesUnder(config: ModelConfig, changes: Changes) {
   const { decoder_layers: layers } = config;
   const { preNorm, finalNorm, shortcut } = stepsUnder(changes);
-  const sublayers = layerNames("decoder", layers).flatMap((layer) => KINDS.map((kind) => `${layer}.${kind}`));
+  const sublayers = layerNames("decoder", layers).flatMap((layer) =>
+    SUBLAYERS.map((kind) => `${layer}.${kind}`),
+  );
   const stream = streamName(config, changes, "decoder", layers - 1);
   const weights = config.output_bias ? ["output.bias"] : [];
   const points = ["target.input", stream, "logits"];

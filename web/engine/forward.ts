@@ -6,7 +6,7 @@
 // wrong ones. A step also contains the text with which arithmetic.ts explains it.
 
 import { ACTIVATIONS, add, dot, isSame, linear, logSoftmax, rowOf, softmax, tensor } from "./tensor.ts";
-import { layerNames } from "./model.ts";
+import { SUBLAYERS, layerNames } from "./model.ts";
 import { DEVIATION, norm } from "./norms.ts";
 
 import type { Products, Run } from "./run.ts";
@@ -117,8 +117,7 @@ async function readTarget(
   const cache = memories.map((_, i) => new LayerCache(past?.[i].known ?? null));
   let x = embed(run, "target", targetIds.slice(start), start);
   for (const [i, layer] of layerNames("decoder", layers).entries()) {
-    const kinds = ["self_attention", "cross_attention", "feed_forward"];
-    const [self, cross, feed] = kinds.map((kind) => `${layer}.${kind}`);
+    const [self, cross, feed] = SUBLAYERS.map((kind) => `${layer}.${kind}`);
     x = residual(run, self, x, (y) => selfAttention(run, self, y, mask, cache[i]));
     x = residual(run, cross, x, (y) => crossAttention(run, cross, y, memoryMask, memories[i]));
     x = residual(run, feed, x, (y) => feedForward(run, feed, y));

@@ -108,6 +108,9 @@ export function allHeads(config: ModelConfig) {
   );
 }
 
+/** The sub-layers of a decoder's layer, in their order. */
+export const SUBLAYERS = ["self_attention", "cross_attention", "feed_forward"];
+
 /** Returns "encoder.layers.0", … */
 export function layerNames(stack: Stack, count: number) {
   return Array.from({ length: count }, (_, i) => `${stack}.layers.${i}`);

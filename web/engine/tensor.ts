@@ -205,3 +205,10 @@ export const ACTIVATIONS: Record<Activation, (x: number) => number> = {
   gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
   silu: (x) => x / (1 + Math.exp(-x)),
 };
+
+/** Returns the index of the largest number; in a tie, the first one. */
+export function largestPlace(numbers: ArrayLike<number>) {
+  let best = 0;
+  for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
+  return best;
+}

@@ -1,6 +1,7 @@
 // Converts texts to ids and back exactly as glassformer.text does: words, characters, and sentencepiece models. Each
 // kind of tokenizer has a row in TOKENIZER_KINDS.
 
+import { largestPlace } from "./tensor.ts";
 import { makeNormaliser } from "./normaliser.ts";
 
 import type { JoinerData, MarianData, PieceData, RecordedTexts, Tokenizer, TokenizerData } from "./types.ts";
@@ -403,19 +404,13 @@ function mergedPieces({ ids, scores }: PieceModel, characters: string[], whole: 
     return isWhole ? -Infinity : (scores[ids.get(pieces[left] + pieces[left + 1]) ?? -1] ?? -Infinity);
   };
   const pairs = pieces.map((_, left) => scoreAt(left)); // the score of each piece joined with its right neighbour
-  for (let left = indexOfBest(pairs); pairs[left] > -Infinity; left = indexOfBest(pairs)) {
+  for (let left = largestPlace(pairs); pairs[left] > -Infinity; left = largestPlace(pairs)) {
     pieces.splice(left, 2, pieces[left] + pieces[left + 1]);
     pairs.splice(left + 1, 1);
     pairs[left] = scoreAt(left);
     if (left > 0) pairs[left - 1] = scoreAt(left - 1);
   }
   return pieces.map((piece) => ({ piece, id: ids.get(piece) ?? UNKNOWN_ID }));
-}
-
-function indexOfBest(scores: number[]) {
-  let best = 0;
-  for (let i = 1; i < scores.length; i++) if (scores[i] > scores[best]) best = i;
-  return best;
 }
 
 /**

@@ -10,10 +10,15 @@ export function drawing<Tag extends keyof SVGElementTagNameMap>(
   attributes: Record<string, string | number> = {},
   ...children: Child[]
 ): SVGElementTagNameMap[Tag] {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  const made = withAttributes(document.createElementNS(SVG, tag), attributes);
   made.append(...nodesOf(children));
   return made;
+}
+
+/** Sets attributes of an element, and returns the element. */
+export function withAttributes<One extends Element>(one: One, attributes: Record<string, string | number>) {
+  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, String(value));
+  return one;
 }
 
 /** Returns a remark in small type. */

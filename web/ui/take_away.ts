@@ -3,6 +3,7 @@
 import { activeChanges } from "./changes/active.ts";
 import { coloursAt } from "./colours.ts";
 import { brushOf, button, closeMenu, element, menu, refill } from "./dom.ts";
+import { drawing, withAttributes } from "./figure.ts";
 import { linkOf } from "./link.ts";
 import { svgBrush, svgFile } from "./numbers/brush.ts";
 import { measured } from "./numbers/grid.ts";
@@ -12,7 +13,6 @@ import type { App } from "./app.ts";
 import type { Picture } from "./numbers/picture.ts";
 import type { Colours } from "./types.ts";
 
-const SVG = "http://www.w3.org/2000/svg";
 const SHARPNESS = 2; // PNG pixels for each px of the page
 const FRAME_HEIGHT = 760;
 // px: least width of a caption, width of a picture of numbers, height of a line of the caption
@@ -190,7 +190,7 @@ export function elementSvg(
   parts: Iterable<Element> = root.children,
 ) {
   const { left, top } = root.getBoundingClientRect();
-  const svg = document.createElementNS(SVG, "svg");
+  const svg = drawing("svg");
   const whole = { width: 0, height: 0 };
   for (const child of parts) place(child, svg, { left, top }, whole);
   const style = getComputedStyle(root);
@@ -201,13 +201,16 @@ export function elementSvg(
   caption.flat().forEach((line, at) => {
     const looks = { x: 4, y: whole.height + 18 * (at + 1), "font-size": 12, fill: style.color };
     svg.append(
-      made("text", { ...looks, "font-family": style.fontFamily, "font-weight": at < bold ? 700 : 400 }, line),
+      drawing(
+        "text",
+        { ...looks, "font-family": style.fontFamily, "font-weight": at < bold ? 700 : 400 },
+        line,
+      ),
     );
   });
   const paper = style.getPropertyValue("--paper").trim();
-  svg.prepend(made("title", {}, label), made("rect", { ...size, fill: paper }));
-  for (const [key, value] of Object.entries({ ...size, viewBox: `0 0 ${size.width} ${size.height}` }))
-    svg.setAttribute(key, String(value));
+  svg.prepend(drawing("title", {}, label), drawing("rect", { ...size, fill: paper }));
+  withAttributes(svg, { ...size, viewBox: `0 0 ${size.width} ${size.height}` });
   return new XMLSerializer().serializeToString(svg);
 }
 
@@ -228,11 +231,11 @@ function place(
   if (one instanceof SVGSVGElement) return svg.append(inlined(one, { x, y, width, height }));
   if (one instanceof HTMLCanvasElement) {
     const looks = { href: one.toDataURL(), style: `image-rendering: ${style.imageRendering}` };
-    return svg.append(made("image", { x, y, width, height, preserveAspectRatio: "none", ...looks }));
+    return svg.append(drawing("image", { x, y, width, height, preserveAspectRatio: "none", ...looks }));
   }
   svg.append(...frameOfBox(style, { x, y, width, height }));
   const isCut = style.overflowX === "hidden"; // an element that scrolls is drawn in full
-  const inside = isCut ? made("svg", { x, y, width, height }) : svg;
+  const inside = isCut ? drawing("svg", { x, y, width, height }) : svg;
   if (isCut) svg.append(inside);
   const [from, extent] = isCut ? [box, { width: 0, height: 0 }] : [origin, whole];
   for (const child of one.childNodes) {
@@ -276,12 +279,12 @@ function frameOfBox(
   if (isEven && (widths[0] > 0 || isFilled)) {
     const { looks } = borders[0];
     const rx = parseFloat(style.borderRadius) || 0;
-    return [made("rect", { ...box, rx, fill: isFilled ? fill : "none", ...(widths[0] > 0 ? looks : {}) })];
+    return [drawing("rect", { ...box, rx, fill: isFilled ? fill : "none", ...(widths[0] > 0 ? looks : {}) })];
   }
   return [
-    ...(isFilled ? [made("rect", { ...box, fill })] : []),
+    ...(isFilled ? [drawing("rect", { ...box, fill })] : []),
     ...borders.flatMap(({ looks, line }, at) =>
-      widths[at] > 0 ? [made("line", { ...line, ...looks })] : [],
+      widths[at] > 0 ? [drawing("line", { ...line, ...looks })] : [],
     ),
   ];
 }
@@ -313,7 +316,7 @@ function wordsOf(node: Text, style: CSSStyleDeclaration, origin: { left: number;
     "font-size": scale * parseFloat(style.fontSize),
     "font-weight": style.fontWeight,
   };
-  return lines.map(({ x, y, text }) => made("text", { x, y, ...looks }, text.trimEnd()));
+  return lines.map(({ x, y, text }) => drawing("text", { x, y, ...looks }, text.trimEnd()));
 }
 
 /** Returns a copy of a drawing that does not need the page's styles. */
@@ -326,15 +329,7 @@ function inlined(drawn: SVGSVGElement, box: Record<string, number>) {
     for (const name of ["class", "style", "tabindex"]) one.removeAttribute(name);
     if (style.display === "none" || style.visibility === "hidden") one.setAttribute("display", "none");
   });
-  for (const [name, value] of Object.entries(box)) copy.setAttribute(name, String(value));
-  return copy;
-}
-
-function made(tag: string, attributes: Record<string, string | number>, text = "") {
-  const one = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) one.setAttribute(name, String(value));
-  one.textContent = text;
-  return one;
+  return withAttributes(copy, box);
 }
 
 /** Returns an SVG file as a PNG file. */

@@ -1,9 +1,10 @@
 // Chooses cells for the view of all numbers: the first cell when a tensor is opened, and the matching cell of another
 // tensor.
+import { largestPlace } from "../../engine/tensor.ts";
 import { hasHeads } from "../../engine/model.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { litRow } from "../stage/lighting.ts";
-import { largestPlace } from "../stage/numbers.ts";
+
 import { rowAt } from "../stage/zoom_parts.ts";
 
 import type { Cell, Tensor } from "../../engine/types.ts";

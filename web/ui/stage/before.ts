@@ -1,8 +1,9 @@
 // What the figure showed before the reader's changes: the lit rows of attention, the written word, and where the turned
 // rows looked.
+import { largestPlace } from "../../engine/tensor.ts";
 import { FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
-import { largestPlace, rowOfHead } from "./numbers.ts";
+import { rowOfHead } from "./numbers.ts";
 
 import type { App } from "../app.ts";
 import type { FamilyId } from "../types.ts";

@@ -1,5 +1,6 @@
 // Choices that the stage makes: which heads and waves to draw, and the direction of a script.
-import { largestPlace, rowOfHead } from "./numbers.ts";
+import { largestPlace } from "../../engine/tensor.ts";
+import { rowOfHead } from "./numbers.ts";
 
 import type { Tensor } from "../../engine/types.ts";
 import type { App } from "../app.ts";

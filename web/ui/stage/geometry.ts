@@ -1,6 +1,7 @@
 // The layout of the stage: the boxes of Figure 1, a column for each word, and the ribbons of the memory. Lengths are in
 // px of the stage's own plane, which is scaled as a whole.
 
+import { SUBLAYERS } from "../../engine/model.ts";
 import type { Stack } from "../../engine/types.ts";
 
 /** An interval: top and bottom, or left and right. */
@@ -140,10 +141,7 @@ export function middle([from, to]: Span) {
 
 /** Returns the boxes of a layer from the bottom up, in the order of post-norm or pre-norm. */
 function layerRows(stack: Stack, { norm, lit, second, lines }: Plan, scale = 1): Row[] {
-  const kinds =
-    stack === "encoder"
-      ? ["self_attention", "feed_forward"]
-      : ["self_attention", "cross_attention", "feed_forward"];
+  const kinds = SUBLAYERS.filter((id) => stack === "decoder" || id !== "cross_attention");
   const beside = (id: string): Row => {
     const usual = lit === `${stack}.${id}` ? TALL.add : SLIM;
     return { id, kind: "add", usual: usual * scale, least: SLIM * scale };

@@ -1,6 +1,6 @@
 // The logit lens as a panel: what the model would write if it stopped at a box, for each box of a stack and each word.
 import { logitLens, readOutRun, sideOf } from "../../engine/lens.ts";
-import { layerNames } from "../../engine/model.ts";
+import { layerNames, SUBLAYERS } from "../../engine/model.ts";
 import { rowOf, tensor } from "../../engine/tensor.ts";
 import { element } from "../dom.ts";
 import { candidatesIn } from "./numbers.ts";
@@ -31,9 +31,8 @@ export async function readGuesses(app: App, stack: Stack): Promise<Guesses[] | n
   const { trace, changes } = app.result.current;
   if (engine.live === false) return null;
   const run = await readOutRun(engine, stack, changes);
-  const ids = ["self_attention", "cross_attention", "feed_forward"];
   const all = layerNames(stack, config[`${stack}_layers`]).flatMap((layer, at) =>
-    (engine.live === true ? ids : ids.slice(2)).map((id) => ({ part: `${layer}.${id}`, at, id })),
+    (engine.live === true ? SUBLAYERS : SUBLAYERS.slice(2)).map((id) => ({ part: `${layer}.${id}`, at, id })),
   );
   const found: Guesses[] = [];
   for (const { part, at, id } of all.filter(({ part }) => trace.has(`${part}.added`))) {

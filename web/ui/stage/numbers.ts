@@ -1,7 +1,8 @@
 // The numbers that the figure shows for one written word, gathered from the trace of a translation.
+import { SUBLAYERS } from "../../engine/model.ts";
 import { logitLens, readOutRun } from "../../engine/lens.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
-import { largestAt, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
+import { largestAt, largestPlace, logSoftmax, rowOf, tensor } from "../../engine/tensor.ts";
 import { FAMILIES, attentionName } from "../heads.ts";
 import { beforeChanges } from "./before.ts";
 import { actOf } from "./chapters.ts";
@@ -72,13 +73,6 @@ export function rowOfHead({ shape: [, rows, columns], data }: Tensor, head: numb
   return data.subarray(start, start + columns);
 }
 
-/** Returns the index of the largest number; in a tie, the first one. */
-export function largestPlace(numbers: ArrayLike<number>) {
-  let best = 0;
-  for (let at = 1; at < numbers.length; at++) if (numbers[at] > numbers[best]) best = at;
-  return best;
-}
-
 /** Returns what the figure shows; `count`: the number of candidates for the next word. */
 export async function stageNumbers(app: App, row: number, count: number): Promise<StageNumbers> {
   const { current: translated } = app.result;
@@ -117,7 +111,7 @@ export async function stageNumbers(app: App, row: number, count: number): Promis
       (stack) => steps.finalNorm(app.config) !== "none" && put(`${stack}.norm`, `${stack}.output`),
     ),
     ...["self_attention", "feed_forward"].map((id) => sublayer("encoder", id)),
-    ...["self_attention", "cross_attention", "feed_forward"].map((id) => sublayer("decoder", id)),
+    ...SUBLAYERS.map((id) => sublayer("decoder", id)),
   ]);
   const at = Math.min(row, weights.cross.shape[1] - 1);
   const { length } = translated.sourceTokens;
@@ -238,10 +232,7 @@ async function guesses(
   const point = run.preNorm ? "added" : "normed";
   const places = Array.from({ length: config.decoder_layers }, (_, layer) =>
     layer === open
-      ? ["self_attention", "cross_attention", "feed_forward"].map((id) => [
-          `${id}.add`,
-          `decoder.layers.${layer}.${id}.${point}`,
-        ])
+      ? SUBLAYERS.map((id) => [`${id}.add`, `decoder.layers.${layer}.${id}.${point}`])
       : [[`layer.${layer}`, `decoder.layers.${layer}.feed_forward.${point}`]],
   ).flat();
   return Promise.all(

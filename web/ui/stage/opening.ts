@@ -4,11 +4,11 @@ import { isUnchanged } from "../../engine/changes.ts";
 import { closestCall, contestOf, oddsOf, tokenRank } from "../../engine/contest.ts";
 import { allHeads } from "../../engine/model.ts";
 import { headReasons, neededOf, rivalsOf, sourceReasons } from "../../engine/reasons.ts";
-import { largestAt, rowOf } from "../../engine/tensor.ts";
+import { largestAt, largestPlace, rowOf } from "../../engine/tensor.ts";
 import { gathered } from "../latest.ts";
 import { engineChanges } from "../sentences.ts";
 import { partnerOf } from "./examples.ts";
-import { largestPlace, rowOfHead } from "./numbers.ts";
+import { rowOfHead } from "./numbers.ts";
 
 import type { HeadEffect } from "../../engine/contest.ts";
 import type { Changes, Engine, Opening, RowWords, Trace, WeightRow } from "../../engine/types.ts";

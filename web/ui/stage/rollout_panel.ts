@@ -1,8 +1,9 @@
 // Attention through all layers (rollout): how much one word draws from each word, and a picture of this for all words.
+import { largestPlace } from "../../engine/tensor.ts";
 import { crossRollout, rollout } from "../../engine/lens.ts";
 import { attentionNames } from "../../engine/model.ts";
 import { element } from "../dom.ts";
-import { largestPlace } from "./numbers.ts";
+
 import { createPixels } from "./pixels.ts";
 import { largestSize } from "./strips.ts";
 import { probabilityWords, tokenName } from "./words.ts";

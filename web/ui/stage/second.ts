@@ -1,6 +1,7 @@
 // A second translation on the same figure: of another sentence, with the weights of another training step, or of the
 // sentence before the changes. The words of the second translation are shown under those of the first, its lines are
 // dashed, and weights that differ are outlined.
+import { largestPlace } from "../../engine/tensor.ts";
 import {
   alignment,
   largestChanges,
@@ -18,7 +19,7 @@ import { checkpointSteps, stepName } from "../training_panel.ts";
 import { familyOf } from "./choices.ts";
 import { ribbonHeight, ribbonPath } from "./geometry.ts";
 import { lookOf } from "./looks.ts";
-import { largestPlace, rowOfHead } from "./numbers.ts";
+import { rowOfHead } from "./numbers.ts";
 import { path, text } from "./pen.ts";
 import { unknownWords } from "./sentences.ts";
 import { arcPath } from "./strands.ts";

@@ -1,12 +1,13 @@
 // The sentence about the lit word, row or box. The sentence only claims what a number of the trace or a measurement
 // shows; `python -m benchmarks.truth` checks its claims against PyTorch.
+import { largestPlace } from "../../engine/tensor.ts";
 import { isUnchanged } from "../../engine/changes.ts";
 import { stepsUnder } from "../../engine/mistakes.ts";
 import { element } from "../dom.ts";
 import { attentionName, FAMILIES } from "../heads.ts";
 import { labelsOf } from "../sentences.ts";
 import { familyOf } from "./choices.ts";
-import { isHeadOff, largestPlace, rowOfHead } from "./numbers.ts";
+import { isHeadOff, rowOfHead } from "./numbers.ts";
 import { headName, probabilityWords, tokenName } from "./words.ts";
 
 import type { Side } from "../../engine/types.ts";

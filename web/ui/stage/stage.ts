@@ -15,7 +15,7 @@ import {
   pill,
   refill,
 } from "../dom.ts";
-import { drawing } from "../figure.ts";
+import { drawing, withAttributes } from "../figure.ts";
 import { FAMILIES, attentionName, layersOf } from "../heads.ts";
 import { latestOnly } from "../latest.ts";
 import { linkOf } from "../link.ts";
@@ -367,12 +367,8 @@ class StageView {
     this.#plane.style.cssText = css;
     this.element.style.height = isNarrow ? "" : `${Math.ceil(geometry.height * scale)}px`;
     const before = this.#from ?? areasIn(this.#svg);
-    for (const [name, value] of Object.entries({
-      width,
-      height: geometry.height,
-      viewBox: `0 0 ${width} ${geometry.height}`,
-    }))
-      this.#svg.setAttribute(name, String(value));
+    const { height: tall } = geometry;
+    withAttributes(this.#svg, { width, height: tall, viewBox: `0 0 ${width} ${tall}` });
     this.#pen = this.#penFor(numbers, geometry, size);
     this.#scale = scale;
     this.#drawParts();
