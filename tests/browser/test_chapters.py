@@ -311,6 +311,46 @@ def test_a_row_that_is_turned_in_the_act_about_deciding_heads_can_be_let_go(open
     assert said(page) == before
 
 
+def test_a_small_window_hides_no_second_sentence_of_an_act(opened):
+    page = opened("chapter=2", (1280, 720))
+    for chapter, act in ((4, 0), (4, 1), (4, 2), (5, 0), (5, 1)):
+        page.evaluate("([chapter, act]) => glassformer.app.show({chapter, act})", [chapter, act])
+        said(page)
+        more = page.locator(".gfs-said-box .gfs-more-text")
+        assert more.is_visible(), (chapter, act)
+        memory = page.locator(".gfs-g-names text", has_text="Memory").bounding_box()
+        box = more.bounding_box()
+        assert box["y"] + box["height"] <= memory["y"] + 4  # the label's own box begins above its letters
+
+
+def test_nothing_asks_why_before_the_word_is_written(opened):
+    page = opened("chapter=4")
+    why = page.locator(".gfs-why")
+    for act in range(ACTS[4]):
+        page.evaluate("(act) => glassformer.app.show({chapter: 4, act})", act)
+        said(page)
+        assert why.count() == 0
+    page.evaluate("glassformer.app.show({chapter: 5, act: 0})")
+    why.wait_for()
+
+
+def test_a_large_window_has_an_acts_buttons_on_one_line(opened):
+    page = opened("chapter=7&act=1")
+    said(page)
+    page.get_by_role("button", name="All heads").wait_for()
+    middles = page.locator(".gfs-stage-buttons > *").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2)"
+    )
+    assert max(middles) - min(middles) < 3
+    page.evaluate("glassformer.app.show({act: 2})")
+    page.locator(".gfs-stage-buttons select").wait_for()
+    select, decoder = (
+        one.bounding_box()
+        for one in (page.locator(".gfs-stage-buttons select"), page.get_by_text("Decoder", exact=True))
+    )
+    assert select["x"] + select["width"] <= decoder["x"]
+
+
 def test_the_act_about_the_head_that_counts_most_says_by_what_measure(opened):
     page = opened("chapter=7")
     said(page)

@@ -8,7 +8,7 @@ from pathlib import Path
 from glassformer.watch.explorer.module import explorer_module, strings, styles
 
 LARGEST = 367_800
-LARGEST_STYLES = 53_800
+LARGEST_STYLES = 54_100
 WEB = Path(__file__).parents[3] / "web"
 
 

@@ -144,6 +144,7 @@ export function drawGuesses(pen: Pen) {
 /** Draws the button that explains why the lit word was written, under the name of the softmax box. */
 export function drawWhy(pen: Pen) {
   const { geometry: { decoder }, numbers, t } = pen; // prettier-ignore
+  if (pen.written !== null && pen.written <= numbers.row) return []; // the word is not there yet
   const why = t("why.title", tokenName(numbers.translated.outputTokens[numbers.row] ?? "", t));
   const scale = pen.wordSize > 16 ? 1.2 : 1; // in lecture mode
   const fits = (pen.measure(why, 12, 620) + 14) * scale < decoder.x[1] - decoder.names;

@@ -75,7 +75,7 @@ export function outlinePlan({ norm }: ModelConfig, width: number, height: number
   };
   const [encoder, decoder] = [stacked("encoder"), stacked("decoder")];
   const top = Math.min(...decoder.boxes.map(({ y }) => y[0])) - 70;
-  const room: Span = narrow ? [0, Math.min(640, height * 0.8)] : [(66 * height) / 900, (812 * height) / 900];
+  const room: Span = narrow ? [0, Math.min(640, height * 0.8)] : [(66 * height) / 900, (800 * height) / 900];
   const share = Math.min(1, (room[1] - room[0]) / (812 - top));
   const moved = (y: number) => Math.round(room[1] - (812 - y) * share);
   const span = ([from, to]: Span): Span => [moved(from), moved(to)];

@@ -752,7 +752,7 @@ class StageView {
     const { encoder, narrow } = geometry;
     const top = memoryTop(geometry, encoder.columns.at.length);
     const room = (isEarly ? Math.min(encoder.card[0], top + 60) - 40 : top - 24) - this.#hero.offsetTop;
-    for (const level of ["", "tight", "tighter", "tightest"]) {
+    for (const level of ["", "snug", "tight", "tighter", "tightest"]) {
       this.#hero.dataset.fit = level;
       if (narrow || this.#hero.offsetHeight <= room) return;
     }
