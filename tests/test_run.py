@@ -223,7 +223,7 @@ def test_a_stop_while_the_guards_are_calibrated_loses_nothing(with_many_pairs, c
 
     summary = train(with_many_pairs(), on_report=watch, stop=lambda: any(calibrating))
     assert (summary.steps, summary.reason) == (20, "steps")
-    assert [one for one in reports if isinstance(one, CalibrationReport)] == [CalibrationReport(guards=None)]
+    assert [one for one in reports if isinstance(one, CalibrationReport)] == [CalibrationReport(guards=None, texts=174)]
     assert not (corpus / "run" / GUARDS).exists()
     train(with_many_pairs())
     assert (corpus / "run" / GUARDS).exists()

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -12,8 +13,10 @@ from typing import Any, NoReturn
 import pytest
 import typer
 
+from glassformer.built_in import run_folder
 from glassformer.cli.progress import TrainingProgress, stop_on_signal, vocabulary_sizes
-from glassformer.jobs.run_reports import PreparedReport, ProgressReport
+from glassformer.evaluation.guards import Guards
+from glassformer.jobs.run_reports import CalibrationReport, PreparedReport, ProgressReport
 from glassformer.training.reports import EndReport, StepReport
 
 PREPARED = PreparedReport(
@@ -184,3 +187,15 @@ def lose_one(show: TrainingProgress) -> None:
     with suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     show(CHECKING)
+
+
+@pytest.mark.parametrize("texts", [500, 200])
+def test_guards_from_some_of_the_pairs_say_how_to_use_all(capsys: pytest.CaptureFixture[str], texts: int) -> None:
+    guards = Guards.load(run_folder("demo"))
+    assert guards
+    guards = replace(guards, outputs=200)
+    with TrainingProgress() as show:
+        show(CalibrationReport(guards=guards, texts=texts))
+    said = capsys.readouterr().err
+    assert "guards: 200 outputs" in said
+    assert ("there was time for 200 of 500 texts; `glassformer calibrate` takes all" in said) == (texts == 500)

@@ -96,6 +96,11 @@ class TrainingProgress:
                 too_few = "too few texts translated in time; run `glassformer calibrate`"
                 result = calibration_result(report.guards) if report.guards else too_few
                 self._line(f"guards: {result}")
+                if report.guards and report.guards.outputs < report.texts:
+                    self._line(
+                        f"  there was time for {report.guards.outputs:,} of {report.texts:,} texts; `glassformer "
+                        "calibrate` takes all, and thresholds from more texts flag fewer good outputs"
+                    )
             case EndReport(step=step) if not self.stepped:
                 self._line(f"nothing to train: the run has ended at step {step:,}")
             case EndReport(reason="minutes", step=step) if step < self.warmup:

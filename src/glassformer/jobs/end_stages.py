@@ -94,10 +94,10 @@ def _calibrate(ended: Ended) -> Iterator[RunReport]:
         with ended.change(model):
             guards = calibrate(Translator(ended.bundle, model), items, stop=stop)
     except DataError:  # there is too little time, or there are too few translatable texts
-        yield CalibrationReport(guards=None)
+        yield CalibrationReport(guards=None, texts=len(items.sources))
         return
     guards.save(ended.bundle.folder)
-    yield CalibrationReport(guards=guards)
+    yield CalibrationReport(guards=guards, texts=len(items.sources))
 
 
 END_STAGES: tuple[Callable[[Ended], Iterator[RunReport]], ...] = (

@@ -97,6 +97,8 @@ class CalibrationReport:
 
     guards: Guards | None
     """The guards; None if too few texts were translated in the time for this."""
+    texts: int
+    """Number of validation pairs that the guards should have been calibrated on; the time may allow only some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
