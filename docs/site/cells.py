@@ -75,15 +75,35 @@ def chinese_code(code: str) -> str:
 
 
 def chinese_output(page: str, text: str) -> str:
-    """Return what a cell has printed, line by line in Chinese where the table has the line, or fields of it."""
-    return "\n".join(chinese_line(page, line) for line in text.split("\n"))
+    """Return what a cell has printed, line by line in Chinese where the table has the line, or fields of it.
+
+    A row may also stand for a line together with the indented lines that continue it.
+    """
+    lines, made = text.split("\n"), list[str]()
+    while lines:
+        first = lines.pop(0)
+        made.append(chinese_line(page, first))
+        joined = first
+        for parts, line in enumerate(lines, start=1) if made[-1] == first else ():
+            if _indent(line) < max(_indent(first), 1):
+                break
+            joined += f" {line.strip()}"
+            if _chinese(page, joined.strip()) is not None:
+                made[-1] = chinese_line(page, joined)
+                del lines[:parts]
+                break
+    return "\n".join(made)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 @cache
 def chinese_line(page: str, line: str) -> str:
     """Return a printed line in Chinese: as a whole, or else those of its fields that the table has."""
     if (whole := _chinese(page, line.strip())) is not None:
-        return line[: len(line) - len(line.lstrip())] + whole
+        return line[: _indent(line)] + whole
     return _fields(page, line)
 
 
@@ -166,7 +186,7 @@ def _value(page: str, part: str) -> str:
 def _fields(page: str, line: str) -> str:
     """Return a line with its fields in Chinese in their columns: heads of columns end, other fields begin as before."""
     is_head = not re.search(r"\d", line)
-    made = line[: len(line) - len(line.lstrip())]
+    made = line[: _indent(line)]
     for match in _FIELD.finditer(line):
         field = match[0] if (chinese := _chinese(page, match[0])) is None else chinese
         begin = match.end() - _columns(field) if is_head and made.strip() and chinese else match.start()
@@ -176,7 +196,7 @@ def _fields(page: str, line: str) -> str:
 
 def _refit(english: str, chinese: str) -> str:
     """Return the Chinese with the spaces around the English; those at the right fill the same columns."""
-    left = len(english) - len(english.lstrip())
+    left = _indent(english)
     right = max(len(english) - left - _columns(chinese), 1) if english[-1:] == " " else 0
     return " " * left + chinese + " " * right
 

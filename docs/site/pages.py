@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 LIBRARY = ROOT / "src" / "glassformer"
 MEASURES = BOOK / "experiments" / "measure"
 CAPSTONE = BOOK / "capstone"
-CHECKED = {"en": "Checked: show the assertions", "zh": "已核对：显示断言"}
+CHECKED = {"en": "Checked: show the assertions", "zh": "已验证（查看断言）"}
 """The line that replaces a folded cell of assertions, by language."""
 SOLUTION = {"en": ("Solution", "Hide the solution"), "zh": ("答案", "隐藏答案")}
 """The button that shows the solution of an exercise, and the one that hides it, by language."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape, unescape
 
+from cells import chinese_code
 from chapters import BOOK
 
 TABLE = BOOK / "zh" / "pictures.toml"
@@ -16,6 +17,8 @@ _WORDS = re.compile(
     r"(?P<before><(?P<tag>text|title|p)\b[^>]*>)(?P<words>[^<>]+)(?P<after></(?P=tag)>)"
     r'|(?P<attribute>\baria-label=")(?P<value>[^"]+)(?P<end>")'
 )
+_FENCE = re.compile(r"^(```(\w*)\n)(.*?)(^```)$", flags=re.MULTILINE | re.DOTALL)
+"""A fenced block of Markdown: its language and its lines."""
 _NAMED = {"alt", "title", "x_label", "y_label", "row_label", "column_label", "xlabel", "ylabel", "label"}
 _DRAWN = {"bars", "curves", "picture", "player", "set_title", "set_xlabel", "set_ylabel", "Box", "Markdown"}
 """Functions whose positional arguments are, or are named by, words that the reader sees."""
@@ -57,7 +60,16 @@ def chinese_picture(page: str, html: str) -> str:
 
 
 def chinese_markdown(page: str, text: str) -> str:
-    """Return the text that a cell has computed, with each line in Chinese that the table has."""
+    """Return the text that a cell has computed, with each line in Chinese that the table has; code keeps its code."""
+    made, end = "", 0
+    for fence in _FENCE.finditer(text):
+        code = chinese_code(fence[3]) if fence[2] == "python" else fence[3]
+        made += _chinese_lines(page, text[end : fence.start()]) + fence[1] + code + fence[4]
+        end = fence.end()
+    return made + _chinese_lines(page, text[end:])
+
+
+def _chinese_lines(page: str, text: str) -> str:
     return "\n".join(chinese_label(page, line) or line for line in text.split("\n"))
 
 

@@ -7,12 +7,16 @@ import nbformat
 import pytest
 from cells import chinese_code, chinese_line, chinese_output, comments, has_words, pattern, printed, tables, without_row
 from chapters import CHAPTERS, EXECUTED
+from pages import CAPSTONE
+from pictures import chinese_markdown
 
 TRANSLATED = [chapter for chapter in CHAPTERS if chapter.translation.exists()]
 
 
 def code_of(chapter) -> list[str]:
-    return [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+    code = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
+    solution = [(CAPSTONE / "mine.py").read_text(encoding="utf-8")]  # which this chapter shows
+    return code + solution * (chapter.name == "write_it_yourself")
 
 
 @pytest.mark.parametrize("chapter", TRANSLATED, ids=lambda chapter: chapter.name)
@@ -64,6 +68,21 @@ def test_comments_and_docstrings_become_chinese_and_the_code_stays(monkeypatch):
     lines = chinese_code(code).split("\n")
     assert "".join(line.removeprefix("# ") for line in lines[:2]) == "两行的标题" * 15
     assert lines[2:] == ['x = "é # no"  # 行内', "def f():", '    """返回 1。"""', "    return x  # unknown", ""]
+
+
+def test_code_in_computed_text_keeps_its_code(monkeypatch):
+    monkeypatch.setitem(tables(), "comments", {"Step 2": "第 2 步"})
+    code = "```python\n# Step 2\nself.heads = heads\n```"
+    assert chinese_markdown("tour", f"{code}\nencoder\n{code}") == f"{code}\n编码器\n{code}".replace(
+        "Step 2", "第 2 步"
+    )
+
+
+def test_a_row_may_stand_for_a_line_and_the_indented_lines_that_continue_it(monkeypatch):
+    monkeypatch.setitem(tables(), "indented", {"wrote {} of the lines": "写了 {} 行", "then": "然后"})
+    assert chinese_output("indented", "  wrote 5 of\n    the lines\n  then\nwrote 5 of\nthe lines") == (
+        "  写了 5 行\n  然后\nwrote 5 of\nthe lines"
+    )
 
 
 def test_printed_lines_become_chinese_in_their_columns(monkeypatch):

@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 import nbformat
 import pytest
 from chapters import BOOK, CHAPTERS, EXECUTED, ROW, executed
+from chinese import THEME
 from links import Links
 from nbclient import NotebookClient
 
@@ -28,6 +29,15 @@ PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"
 SAID = {row[1]: int(row[0].split("|")[3]) for row in ROW.finditer((BOOK / "overview.py").read_text(encoding="utf-8"))}
 """How many minutes the overview says that each page takes."""
 READ = [name for name in PAGES if not name.startswith(("zh/", "source/")) and name != "explorer.html"]
+
+
+def test_the_themes_words_are_chinese_on_chinese_pages():
+    """A word that no English page has is outdated, because a new version of the theme says something else."""
+    english, chinese = [
+        "".join((SITE / name).read_text(encoding="utf-8") for name in PAGES if name.startswith("zh/") is zh)
+        for zh in (False, True)
+    ]
+    assert [word for word in THEME if word not in english or word in chinese] == []
 
 
 @pytest.fixture
