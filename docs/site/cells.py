@@ -88,8 +88,9 @@ def chinese_output(page: str, text: str) -> str:
             if _indent(line) < max(_indent(first), 1):
                 break
             joined += f" {line.strip()}"
-            if _chinese(page, joined.strip()) is not None:
-                made[-1] = chinese_line(page, joined)
+            if (whole := _chinese(page, joined.strip())) is not None:
+                first, rest = " " * _indent(first), " " * _indent(line)
+                made[-1] = first + f"\n{rest}".join(_wrapped(whole, WIDTH - len(rest)))
                 del lines[:parts]
                 break
     return "\n".join(made)
