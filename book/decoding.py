@@ -232,7 +232,7 @@ pictures.heat_map(
 # consider, as a tree. Follow *this*: greedy drops it at once. The beam keeps it, and sees one step later that it was the
 # better beginning. Blue beginnings are continued, green ones are finished, grey ones are dropped. The numbers are the
 # probabilities of everything up to that token. Each step shows the best two candidates of greedy search, and the best
-# four of the beam. The others, such as *bird* on the left, are left out.
+# four of the beam. The others, *the bird* on the left and *this dog* on the right, are left out.
 
 # %% tags=["hide-input"]
 from types import SimpleNamespace
@@ -314,7 +314,8 @@ assert math.isclose(math.exp(by_beam.log_prob), 0.4 * 0.9, rel_tol=1e-6)
 # ### One step as a table
 #
 # Take the beam of 2 after its first step. It holds two beginnings, *the* and *this*. Continue each of them with every
-# token that may follow, and multiply the probabilities. These are the *candidates*; the best two are kept:
+# token that may follow, and multiply the probabilities. These are the *candidates*; the best two are kept. (The tree
+# shows the first four.)
 
 # %%
 candidates = []
@@ -348,8 +349,10 @@ def continued(living, next_log_probs, must_end):
 
 # %% [markdown]
 # A candidate that ends in `<eos>` is finished if it is among the best $N$. Of the other candidates, the best $N$ are the
-# hypotheses of the next step. The search ends when $N$ finished hypotheses score at least as well as the best
-# unfinished hypothesis would if it ended now.
+# hypotheses of the next step.
+#
+# When does the search end? Give the best unfinished hypothesis the score that it would have if it ended now. If $N$
+# finished hypotheses have at least this score, the search ends.
 
 
 # %%
@@ -407,10 +410,49 @@ for next_log_probs, step, beam_size, most in [
         assert math.isclose(score, hypothesis.score, rel_tol=1e-5)
 
 # %% [markdown]
-# How much does a beam help on whole sentences? On sentences like its training data, the demo is so sure of itself
-# that greedy and beam hardly ever differ. On longer sentences they part: with a beam of 4, the demo's BLEU rises, and that
-# of models trained for a third of the time falls. So a beam is not guaranteed to translate better than greedy search.
-# The experiment [beam size against exact match](experiments/beam.py) counts both cases. The paper uses a beam of 4.
+# ### A beam can end worse than greedy search
+#
+# A beam of $N$ keeps the $N$ best *beginnings*, and greedy's own beginning may not be among them. In the next table,
+# greedy search writes *the bird*, with 0.55 · 0.4 = 0.22. After two tokens, *this cat* and *this dog* have 0.225 each, so
+# they push *the bird* out of a beam of 2. Only then does it turn out that each of them goes on in two ways, with 0.5
+# each: 0.1125 is left. A beam of 3 has room for all three:
+
+# %%
+trap = torch.zeros(8, 8, dtype=torch.float64)
+trap[1, [3, 4]] = torch.tensor([0.55, 0.45]).double()  # <bos> → the, this
+trap[3, [5, 6, 7]] = torch.tensor([0.3, 0.3, 0.4]).double()  # the → cat, dog, bird
+trap[4, [5, 6]] = 0.5  # this → cat, dog
+trap[[5, 6], 2] = trap[[5, 6], 7] = 0.5  # cat, dog → <eos>, bird
+trap[7, 2] = 1.0  # bird → <eos>
+for size in (1, 2, 3):
+    [[one]] = beam_search(table_step(trap), beam_size=size, max_lengths=[5])
+    print(f"beam of {size}: {' '.join(words[token] for token in one.tokens)}, p = {math.exp(one.log_prob):.4f}")
+
+# %% tags=["hide-input", "check"]
+trapped = [beam_search(table_step(trap), beam_size=size, max_lengths=[5])[0][0] for size in (1, 2, 3)]
+assert trapped[0].tokens == trapped[2].tokens == greedy(table_step(trap), max_lengths=[5])[0].tokens
+assert trapped[1].log_prob < math.log(0.12) < math.log(0.21) < trapped[0].log_prob
+
+# %% [markdown]
+# Does this happen in the demo? Count it on the 300 sentences of the split "longer", which are longer than all sentences
+# in training. Nor is a higher log p always the better translation: compare the last two columns.
+
+# %% tags=["hide-input"]
+from glassformer.corpus.tasks import english_french
+
+longer = english_french(train=1).splits["longer"][:300]
+by_size = {size: translator.translate([one.source for one in longer], beam_size=size) for size in (1, 2, 4)}
+print(f"{'':9} log p below greedy's  above  translations equal to the reference")
+for size, several in by_size.items():
+    gains = [one.log_prob - other.log_prob for one, other in zip(several, by_size[1], strict=True)]
+    lower, higher = sum(gain < -1e-3 for gain in gains), sum(gain > 1e-3 for gain in gains)
+    exact = sum(one.text == example.target for one, example in zip(several, longer, strict=True))
+    print(f"beam of {size} {lower:20} {higher:6} {exact:37}")
+
+# %% [markdown]
+# On sentences like its training data, the demo is so sure of itself that greedy and beam hardly ever differ. On
+# longer sentences they part: with a beam of 4, the demo's BLEU rises, and that of models trained for a third of the time
+# falls. The experiment [beam size against exact match](experiments/beam.py) counts both cases. The paper uses a beam of 4.
 #
 # ## The same from the library
 #
@@ -506,8 +548,8 @@ assert forced_il.log_prob < translation.log_prob
 # ### How sure of each word?
 #
 # The exponential (`exp`) of a token's log probability is its probability, given everything before it: the model's
-# confidence in this token. Here are the tokens of the output with the wrong pronoun. Look for the bar that is almost
-# invisible: a second look at a translation is best spent there. Nearly all the others are close to 0.90, which is as
+# confidence in this token. Here are the tokens of the output with the wrong pronoun. One bar is almost invisible. Find
+# it: such a word deserves a second look. Nearly all the others are close to 0.90, which is as
 # sure as this model gets, because its training smoothed the target with $\varepsilon = 0.1$ ([label
 # smoothing](output.py)). Look at the words after *il* too: given the mistake, does the rest fit again?
 
