@@ -14,12 +14,23 @@
 # # Write it yourself
 #
 # In this chapter you write a Transformer from an empty file, in 11 steps and about 150 lines. At the end it copies
-# sequences that it has never seen. You need PyTorch's basics: `nn.Module`, `view`, `transpose`. Make an empty file
-# `mine.py`, and after each step run
+# sequences that it has never seen. You need PyTorch's basics: `nn.Module`, `view`, `transpose`. Install the
+# command `glassformer` once, in a clone of this book's repository:
+#
+# ```sh
+# pip install torch==2.13.0
+# pip install --constraint constraints.txt .
+# ```
+#
+# Then make an empty file `mine.py`, and after each step run
 #
 # ```sh
 # glassformer learn --check mine.py
 # ```
+#
+# You have a Transformer already, from a tutorial? Give the command your file: it checks the steps in order and stops at
+# the first one that is missing or wrong. Give classes, functions and layers the names that the steps ask for, and wrap a function
+# whose arguments differ. A step that you want to see on its own still needs the steps before it.
 #
 # The command runs your file in a separate process, copies your weights into the reference model, and compares numbers,
 # not code. Write the code as you like; only the names, the signatures and the shapes are given. If a tensor differs,
@@ -87,8 +98,8 @@ check()
 # and works on the last two.
 #
 # Write `attention(query, key, value, mask)`. Return (output, weights): the weights are softmax(query keyᵀ / √d_k) over
-# the keys, and 0 where the mask is False. Shapes: query (…, T, d_k), key (…, S, d_k), value (…, S, d_v), mask broadcast
-# to (…, T, S). ([Chapter](attention.py))
+# the keys, and 0 where the mask is False, also in a row that is False everywhere. Shapes: query (…, T, d_k), key (…, S,
+# d_k), value (…, S, d_v), mask broadcast to (…, T, S). ([Chapter](attention.py))
 #
 # *20 minutes.* In *Grow it*, this is the heart of *One head*: the model's first look at other words.
 #
@@ -98,8 +109,9 @@ check()
 #
 # <details><summary>Hint</summary>
 #
-# Four lines. Which two axes does `key.transpose(-2, -1)` exchange, and why does that also work with batch and heads in
+# Five lines. Which two axes does `key.transpose(-2, -1)` exchange, and why does that also work with batch and heads in
 # front? Fill with −∞ where the mask is False, before the softmax; the softmax runs over the last axis, the keys.
+# In a row that is False everywhere the softmax is 0/0, NaN, so fill with 0 once more [after it](masks.py#why-and-no-other-number).
 #
 # </details>
 
@@ -114,7 +126,8 @@ check()
 # such a model even trains, but the check is not deceived:
 
 # %% tags=["hide-input"]
-check(STEPS[1].replace("-math.inf", "0.0"))
+zero_before = STEPS[1].replace("-math.inf", "0.0")
+check(re.sub(r"    weights = weights.masked_fill.*\n", "", zero_before))
 
 # %% [markdown]
 # ## Step 2: several heads
@@ -182,7 +195,8 @@ check()
 
 # %% [markdown]
 # A popular step-by-step tutorial lets i step by two *and* doubles it in the exponent. The table looks like waves as
-# before, and only every second frequency is left. The check knows this slip, too:
+# before, but of the frequencies only every second one is left; the other half of the columns turns more slowly than any
+# should (with eight columns, the exponents are 0, ½, 1, 1½ instead of 0, ¼, ½, ¾). The check knows this slip, too:
 
 # %% tags=["hide-input"]
 check("".join(STEPS[:4]).replace("(pair / d_model)", "(2 * pair / d_model)"))
@@ -394,7 +408,8 @@ check()
 #
 # The copy task has 13 ids: 0 is padding, 1 is `<bos>`, 2 is `<eos>`, and 3 to 12 are symbols. Draw new sequences of 10
 # symbols for every update, and end each with `<eos>`, so that there is nothing to memorise. Adam does, with a learning
-# rate that rises for some steps and then falls. You have five minutes of one core; the solution takes about one.
+# rate that rises for some steps and then falls: the solution's, `2e-3 * min((step + 1) / 100, 1 - step / 600)`, takes
+# the smaller of two straight lines, which goes up to 0.002 in 100 steps and down to 0 at step 600. You have five minutes of one core; the solution takes about one.
 #
 # Write `train()`. Return a Transformer with vocab_size 13, trained to copy sequences of 10 symbols (ids 3 to 12) and
 # `<eos>` (id 2): source and target are equal, and the target input begins with `<bos>`. It must copy 99 % of unseen

@@ -9,6 +9,7 @@ def attention(query, key, value, mask):
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(-1)
+    weights = weights.masked_fill(~mask, 0.0)  # where a row is False everywhere, its softmax is 0/0
     return weights @ value, weights
 
 
@@ -94,7 +95,7 @@ def source_mask(source):
 
 def target_mask(target):
     length = target.shape[1]
-    causal = torch.ones(length, length, dtype=torch.bool).tril()
+    causal = target.new_ones(length, length, dtype=torch.bool).tril()  # on the target's device
     return source_mask(target) & causal
 
 
@@ -112,7 +113,7 @@ class Transformer(nn.Module):
 
     def embed(self, embedding, ids):
         x = embedding(ids) * math.sqrt(embedding.embedding_dim)
-        return x + positions(*x.shape[1:])
+        return x + positions(*x.shape[1:]).to(x)  # on the device of x
 
     def encode(self, source):
         x = self.embed(self.source_embedding, source)
@@ -141,7 +142,7 @@ def loss(logits, target):
 @torch.no_grad()
 def greedy(model, source, length):
     memory = model.encode(source)
-    written = torch.ones(len(source), 1, dtype=torch.long)
+    written = source.new_ones(len(source), 1)
     for _ in range(length):
         logits = model.decode(written, memory, source)
         written = torch.cat([written, logits[:, -1:].argmax(-1)], dim=1)

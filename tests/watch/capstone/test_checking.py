@@ -107,7 +107,7 @@ def test_prints_are_noted_and_harmless(checked):
         ),
         (1, "math.sqrt(query.shape[-1])", "(0 // 0)", "attention: ZeroDivisionError"),
         (1, "math.sqrt", "math.squareroot", "AttributeError: module 'math' has no attribute 'squareroot'"),
-        (1, "/ math.sqrt", "* math.nan / math.sqrt", "`weights`: expected 0.0000 at [0, 0, 0], got NaN"),
+        (1, "/ math.sqrt", "* math.nan / math.sqrt", "at [0, 0, 1], got NaN"),
         (1, "(query, key, value, mask)", "(query, key, value)", "attention: TypeError: attention() takes 3 positional"),
         (
             2,
@@ -257,3 +257,15 @@ def test_the_words_of_the_solution_do_not_drown_its_positions(tmp_path):
     for embedding in (model.source_embedding, model.target_embedding):
         # The estimate from 832 draws with a standard deviation of 1 has a standard deviation of 1 / √1664 = 0.025.
         assert abs(float(embedding.weight.detach().std()) * 8 - 1) < 0.1
+
+
+def test_the_solution_makes_its_tensors_on_the_device_of_the_model(tmp_path):
+    """The solution must not commit the errata's "A tensor on the wrong device"."""
+    import torch
+
+    mine = Mine(tmp_path / "mine.py", SOLUTION.read_text(encoding="utf-8"))
+    model = mine.make("Transformer", 13, 64, 4, 128, 2).to("meta")  # a device without numbers, and not the CPU
+    source, target_input = torch.ones(2, 5, 7, dtype=torch.long, device="meta")
+    assert model(source, target_input).device.type == "meta"
+    assert mine.make("target_mask", target_input).device.type == "meta"
+    assert mine.make("greedy", model, source, 3).device.type == "meta"

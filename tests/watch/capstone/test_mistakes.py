@@ -12,6 +12,9 @@ from glassformer.watch.capstone.reading import Mine, RejectedError
 from glassformer.watch.inspection.mistakes import MISTAKES
 
 SOLUTION = (Path(__file__).parents[3] / "book" / "capstone" / "mine.py").read_text(encoding="utf-8")
+MASKED = "    scores = scores.masked_fill(~mask, -math.inf)\n"
+SOFTMAX = "    weights = scores.softmax(-1)\n"
+[ZEROED] = re.findall(r"    weights = weights\.masked_fill.*\n", SOLUTION)
 UNBIASED = """class UnbiasedNorm(nn.LayerNorm):
     def forward(self, x):
         return self.weight * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + self.eps) + self.bias
@@ -45,12 +48,9 @@ CHANGES = {
         ("angles.sin()", "angles[:, 0::2].sin()"),
         ("angles.cos()", "angles[:, 1::2].cos()"),
     ),
-    "softmax_over_queries": (("softmax(-1)\n    return weights", "softmax(-2)\n    return weights"),),
-    "mask_zero": (("~mask, -math.inf", "~mask, 0.0"),),
-    "mask_after_softmax": (
-        ("    scores = scores.masked_fill(~mask, -math.inf)\n", ""),
-        ("weights = scores.softmax(-1)", "weights = scores.softmax(-1).masked_fill(~mask, 0.0)"),
-    ),
+    "softmax_over_queries": (("scores.softmax(-1)", "scores.softmax(-2)"),),
+    "mask_zero": (("~mask, -math.inf", "~mask, 0.0"), (ZEROED, "")),
+    "mask_after_softmax": ((MASKED, ""),),
     "target_padding_mask": (
         ("target_mask(target_input), source_mask(source)", "target_mask(target_input), source_mask(target_input)"),
     ),
@@ -116,8 +116,9 @@ def test_the_classic_mistake_is_named(tmp_path, mistake):
 @pytest.mark.parametrize(
     ("old", "new", "likely"),
     [
-        ("~mask, -math.inf", "mask, -math.inf", "the mask inverted: True means may attend"),
-        ("    scores = scores.masked_fill(~mask, -math.inf)\n", "", "the mask not used"),
+        ("~mask", "mask", "the mask inverted: True means may attend"),
+        (MASKED + SOFTMAX + ZEROED, SOFTMAX, "the mask not used"),
+        ("-math.inf)\n" + SOFTMAX + ZEROED, "-1e9)\n" + SOFTMAX, "a row that is False everywhere"),
         ("(pair / d_model)", "(2 * pair / d_model)", "an i that already steps by two, doubled once more"),
         ("math.sqrt(query.shape[-1])", "query.shape[-1]", "scores divided by d_k instead of its root"),
         (
@@ -137,3 +138,9 @@ def test_the_classic_mistake_is_named(tmp_path, mistake):
 def test_further_mistakes_are_named(tmp_path, old, new, likely):
     _, error = attempted(tmp_path, changed((old, new)))
     assert [one.startswith(likely) for one in error.likely] == [True], error.message
+
+
+def test_a_row_that_is_false_everywhere_must_not_become_nan(tmp_path):
+    step, error = attempted(tmp_path, changed((ZEROED, "")))
+    assert step == "attention"
+    assert re.search(r"`weights`: expected 0\.0000 at .*, got NaN", error.message)

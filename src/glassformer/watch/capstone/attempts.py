@@ -48,7 +48,8 @@ Attempt = Callable[[Mine], str]
 def _attention(mine: Mine) -> str:
     query, key, value = _random(2, _HEADS, 5, 4), _random(2, _HEADS, 7, 4), _random(2, _HEADS, 7, 6)
     cells = torch.arange(2)[:, None, None] + torch.arange(5)[:, None] + torch.arange(7)
-    mask = (cells % 3 != 0)[:, None]  # every row and every column has both True and False
+    mask = (cells % 3 != 0)[:, None]  # every row and every column has both True and False, …
+    mask[1, :, 3] = False  # … but one row: a query that may not attend to anything
     line = mine.line("attention")
     result = mine.make("attention", query, key, value, mask)
     if not isinstance(result, tuple) or len(result) != 2:

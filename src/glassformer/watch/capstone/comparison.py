@@ -45,6 +45,11 @@ class _NoMask(Reference):
         return super().attention(scores, np.ones_like(mask))
 
 
+class _MaskFinite(Reference):
+    def attention(self, scores: Array, mask: Mask) -> Array:
+        return super().attention(np.where(mask, scores, -1e9), np.ones_like(mask))
+
+
 class _PairsDoubled(Reference):
     def exponents(self) -> tuple[Array, Array]:
         sine, cosine = super().exponents()
@@ -55,6 +60,7 @@ _SUSPECTS: Mapping[str, type[Reference]] = {
     **SUSPECTS,
     "the mask inverted: True means may attend": _MaskInverted,
     "the mask not used": _NoMask,
+    "a row that is False everywhere: a finite number such as −1e9 spreads its weight over all keys": _MaskFinite,
     "an i that already steps by two, doubled once more in the exponent": _PairsDoubled,
 }
 

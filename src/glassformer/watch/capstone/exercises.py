@@ -29,7 +29,8 @@ EXERCISES = (
         names=("attention",),
         signature="attention(query, key, value, mask)",
         task="Return (output, weights): the weights are softmax(query keyᵀ / √d_k) over the keys, and 0 where the mask "
-        "is False. Shapes: query (…, T, d_k), key (…, S, d_k), value (…, S, d_v), mask broadcast to (…, T, S).",
+        "is False, also in a row that is False everywhere. Shapes: query (…, T, d_k), key (…, S, d_k), value (…, S, "
+        "d_v), mask broadcast to (…, T, S).",
         chapter="attention",
     ),
     Exercise(
