@@ -318,7 +318,7 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
     assert localised(BY_NAME["tour"], notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
-        "这是交叉注意力第 1 层的头 4；交叉注意力共有 16 个头。（层和头都从 0 开始数。）",
+        "这是第 1 层的头 4；解码器看英语词的头（下文称为交叉注意力）共有 16 个。（层和头都从 0 开始数。）",
         "如果平均分配，每个词元得到 7%。",
         "所有的头都开着时，写“il”的概率是写“elle”的 402 倍。关掉第 0 层的头 5，就是 1.2 倍。"
         "16 个头中关掉 3 个时，译文变了：“Elle.”",
