@@ -162,7 +162,7 @@ assert hidden.shape == (30, 8, 10, 10)
 # %% [markdown]
 # ### The look-ahead mask
 #
-# Now take the target `<bos> hello world <eos>`. Position 0 may look only at itself, position 1 at positions 0 and 1,
+# Now take the target `<bos> hello world <eos> <pad>`, and leave its `<pad>` aside for now. Position 0 may look only at itself, position 1 at positions 0 and 1,
 # and so on. This makes a lower triangle of `True`, which `tril` ("triangle, lower") cuts out.
 
 # %%
@@ -173,8 +173,8 @@ look_ahead[:4, :4].int()  # 1 = may attend: the four real tokens
 # %% [markdown]
 # Read it row by row. The row of `hello` says `1 1 0 0`: when the model has read `<bos> hello` and is about to say
 # "world", it sees `<bos>` and `hello`. (In training, the decoder reads the target without its last token: it reads
-# `<bos> hello world`, and the three answers are `hello world <eos>`. The row of `<eos>` is needed only when a longer
-# sentence is in the same batch.)
+# `<bos> hello world`, and the three answers are `hello world <eos>`. The row of `<eos>` is used
+# only if the batch has a longer sentence.)
 #
 # ### Both
 #
@@ -525,7 +525,8 @@ torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 # cross-attention](errata.py#targets-padding-in-cross-attention).
 #
 # [`plant`](../src/glassformer/watch/inspection/mistakes.py#plant) makes a real model commit such a mistake for a while. We
-# take the demo model, which was trained with the right masks, and measure its loss on 100 test sentences. (The loss is
+# take the demo model, which was *trained* with the right masks, so only the reading is wrong, and measure its loss on 100
+# test sentences. (The loss is
 # in nats per token: −log of the probability that the model gives to the right next token.) Then it translates
 # sentences, one at a time. A [cache](decoding.py) would hide the mistake, because it never recomputes earlier
 # positions; `decoding` recomputes everything written so far at each step. The functions that measure are folded.
@@ -590,8 +591,8 @@ assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 #   The column *neighbours* says how much a sentence's log p depends on the other sentences of its batch. With the right
 #   masks, the difference is only rounding.
 # - The **translations** suffer far less from these three! In a search, the last position chooses the next word, and
-#   nothing comes after it; and a sentence on its own has no padding. (Earlier positions do look ahead at what has been
-#   written so far, which changes the numbers, but seldom the most probable word.) **A good translation does not prove that the mask
+#   nothing comes after it; and a sentence on its own has no padding. (Earlier positions do look ahead, at the words that
+#   are already written. This changes the numbers, but seldom the most probable word.) **A good translation does not prove that the mask
 #   is right.**
 # - With the **target's padding** in cross-attention, it is the other way round. The loss moves far less: whole references
 #   are about as long as their sources, so the wrong mask hides little. In the search, the target begins as `<bos>`
@@ -689,7 +690,8 @@ for name, mistakes in kinds.items():
     print(f"{name:<26} loss {loss:.3f}   copies the source: {right} of 32")
 
 # %% [markdown]
-# In the picture, the red horizontal line is the best that an honest model can reach. Every curve below it belongs to a
+# Why do the models with a leak copy no source? In training, each position could read its answer in the target, and they
+# learned to take it from there. While they write on their own, this answer is not there yet. In the picture, the red horizontal line is the best that an honest model can reach. Every curve below it belongs to a
 # model that has read the answer.
 
 # %% tags=["hide-input"]
@@ -769,8 +771,8 @@ window.int()
 
 # %% [markdown]
 # **3.** *Medium · 5 min.* Write a mask for addition: a tensor of 0 and −∞ that is *added* to the scores, like PyTorch's
-# float masks. Show that it gives the same weights. What happens if you make it by multiplying a boolean mask (as 0 and
-# 1) by −∞?
+# float masks. Show that it gives the same weights. What happens if you make it by multiplying a boolean mask (0 or 1) by
+# −∞?
 #
 # <details><summary>Hint</summary>
 #

@@ -250,8 +250,8 @@ Markdown("\n".join([same, noun, equal, verdict, "", clue, before]))
 #
 # After looking around, each word passes through a small network of its own, the *feed-forward* network. Attention mixes
 # words; this network works on what one word has gathered. Both steps *add* their result to the word's row, and do not
-# replace it. So what a word was in the beginning stays in the sum, though it fades a little with each layer. The two
-# steps together are a *layer*.
+# replace it. So what a word was in the beginning stays in the sum. This row, to which
+# each step adds, is called the *residual stream*. The two steps together are a *layer*.
 
 # %% tags=["remove-input"]
 pictures.flow(
@@ -288,8 +288,8 @@ Markdown(
 #
 # The decoder writes one word at a time. At each step it reads what it has written
 # so far, looks at the English rows in the memory, and gives a probability to each French word that it knows. The most
-# likely word is written, and the next step begins. (The model is never quite sure: in training, a tenth of the
-# probability was spread over all words on purpose.) Move the slider:
+# likely word is written, and the next step begins. (No word gets much more than 0.9. In training, the
+# model was told to leave a tenth of the probability to other words.) Move the slider:
 
 # %% tags=["remove-input"]
 log_probs = trace["log_probs"][0]
@@ -319,8 +319,8 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# One rule protects the training: a step must not look at words that come later. In training the whole French sentence
-# is there, and a model that can see the answer learns nothing. So these words are hidden by a *mask*. The first column,
+# While it translates, the decoder cannot look at later French words: they are not written yet. In training, the whole
+# French sentence is there, and a model that can see the answer learns nothing. So the later words are hidden by a *mask*. The first column,
 # `<bos>`, is a mark for the beginning of the sentence: it gives the first step something to read.
 
 # %% tags=["remove-input"]
@@ -384,9 +384,11 @@ for layer, head in order:
         break
 
 count = sum(map(len, off.values()))
+strongest = by_tired[order[0][0] * heads + order[0][1]]
 Markdown(
     f"With all heads, “il” is {everything:,.0f} times as likely as “elle”. Without head {order[0][1]} of layer "
-    f"{order[0][0]}, it is {without_one[order[0]]:,.1f} times as likely. The translation changes when {count} of the "
+    f"{order[0][0]}, it is {without_one[order[0]]:,.1f} times as likely. (Above 1, “il” is still the likelier of the two.) "
+    f"This head gives {strongest.max():.0%} of its weight to “{tokens[strongest.argmax()]}”. The translation changes when {count} of the "
     f"{len(order)} heads are off: “{without}”\n"
     + ("A single head decides here." if count == 1 else "So no head decides alone: the others carry the decision, too.")
 )
@@ -424,7 +426,7 @@ pictures.curves(
 )
 
 # %% [markdown]
-# The curve cannot reach 0: who must always leave a tenth to other words is never without surprise.
+# The curve cannot reach 0: a model that gives the right word 0.9 is still a little surprised by it.
 #
 # ## What you have seen
 #
