@@ -94,7 +94,8 @@ assert longest == max_length(model.config, source.shape[1], extra_length=50)
 
 # %% [markdown]
 # Here is one step of the loop, slowly. The decoder reads `<bos>`. A softmax turns the *logits* of the last position
-# into the probabilities of the first token.
+# into the probabilities of the first token. (`decode` gets the source once more only to see where it is padded: the mask of
+# cross-attention hides that padding.)
 
 # %%
 target_input = torch.tensor([[bos_id]])  # (1, 1)

@@ -97,13 +97,18 @@ pictures.picture(
 # Since $e^{-\infty} = 0$, a masked key adds nothing to the denominator, and its own weight is exactly 0. The other
 # weights are what they would be if the masked keys did not exist.
 #
-# There are two reasons to mask, so there are two masks, and the decoder's self-attention needs both:
+# There are two reasons to mask, so there are two masks. The decoder's self-attention always needs the look-ahead mask;
+# with both masks, it is right wherever the padding is:
 #
 # | mask | query $i$ may look at key $j$ if | where it is used |
 # |---|---|---|
 # | padding | token $j$ is not `<pad>` | encoder; cross-attention, where the decoder looks at the source (the *source's* padding) |
-# | look-ahead, or *causal* | $j \le i$ | alone only where nothing is padded |
-# | both | token $j$ is not `<pad>`, and $j \le i$ | the decoder's self-attention |
+# | look-ahead, or *causal* | $j \le i$ | the decoder's self-attention, if all padding is at the end |
+# | both | token $j$ is not `<pad>`, and $j \le i$ | the decoder's self-attention, always |
+#
+# Padding at the *end* needs no mask of its own in the decoder: it comes later than every word, so the look-ahead mask
+# already hides it from them. (The rows of the padding itself change, but nobody reads these rows.) Padding at the
+# *front* does need one, and so do rows of padding that something reads, such as a loss that counts them.
 #
 # If a row allows nothing, the formula gives 0/0. The library defines such a row as all zeros.
 
@@ -366,17 +371,20 @@ assert -9915 < real[hidden == 0].min() < -9890
 
 # %% [markdown]
 # Scores near −9900 do not occur in a healthy model, so such a mask nearly always works. The exception is **a row in
-# which everything is hidden**. Such rows exist: the queries of an empty sentence, for example. With −10000, all scores
+# which everything is hidden**. Such rows exist: the queries of an empty sentence, `<pad>` at the front of
+# a target (it sees only itself and earlier `<pad>`), or all padding under a mask that hides rows. With −10000, all scores
 # of the row are equal, and the softmax spreads the weight evenly over exactly the keys that had to be hidden. With −∞
-# the softmax divides 0 by 0 and gives NaN ("not a number"), which then spreads through the model. The library defines
-# the row as zeros, with finite gradients.
+# the softmax divides 0 by 0 and gives NaN ("not a number"), and it spreads: in the next layer the row is a key and a value
+# of all the others, and even with the weight 0 it makes them NaN, because 0 · NaN is NaN. The library defines the row as
+# zeros, with finite gradients, by a second `masked_fill` after the softmax:
 
 # %%
 nothing = torch.tensor([False, False, False, False])
 
 print("−10000: ", row.masked_fill(~nothing, -10000.0).softmax(-1).tolist())
-print("−∞:     ", row.masked_fill(~nothing, -math.inf).softmax(-1).tolist())
-print("library:", attention_weights(row, nothing).tolist())
+infinite = row.masked_fill(~nothing, -math.inf).softmax(-1)
+print("−∞:     ", infinite.tolist())
+print("library:", infinite.masked_fill(~nothing, 0.0).tolist())
 
 # %% [markdown]
 # The commonest number of all is −1e9 ($-10^9$). In float32 it works like −10000, with the same exception. In float16,
@@ -405,6 +413,28 @@ assert (output[0, 1] == 0).all()
 assert all(one.grad.isfinite().all() for one in (query, key, value))
 assert (query.grad[0, 1] == 0).all()
 torch.testing.assert_close(fused, output)  # PyTorch's own kernel: zeros as well
+assert torch.equal(infinite.masked_fill(~nothing, 0.0), attention_weights(row, nothing))
+
+
+def two_layers(x, mask, weights_of=attention_weights):
+    for _ in range(2):
+        x = x + weights_of(x @ x.mT, mask) @ x
+    return x
+
+
+def infinite_alone(scores, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(-1)
+
+
+x = torch.randn(5, 4, dtype=torch.float64)
+at_end, at_front = torch.tensor([True, True, True, False, False]), torch.tensor([False, False, True, True, True])
+one, other = two_layers(x, look_ahead), two_layers(x, look_ahead & at_end)
+torch.testing.assert_close(one[:3], other[:3])  # real rows
+assert not torch.allclose(one[3:], other[3:])  # rows of padding
+assert not torch.allclose(two_layers(x, look_ahead)[2:], two_layers(x, look_ahead & at_front)[2:])
+for mask in (look_ahead & at_front, look_ahead & at_end[:, None]):  # the padding at the front; rows hidden
+    assert two_layers(x, mask, infinite_alone).isnan().any(-1).tolist().count(True) >= 5
+    assert two_layers(x, mask).isfinite().all()
 
 # %% [markdown]
 # ### After the softmax is too late
@@ -528,8 +558,9 @@ torch.testing.assert_close(at_once, torch.stack(one_by_one), rtol=0, atol=1e-12)
 # take the demo model, which was *trained* with the right masks, so only the reading is wrong, and measure its loss on 100
 # test sentences. (The loss is
 # in nats per token: −log of the probability that the model gives to the right next token.) Then it translates
-# sentences, one at a time. A [cache](decoding.py) would hide the mistake, because it never recomputes earlier
-# positions; `decoding` recomputes everything written so far at each step. The functions that measure are folded.
+# sentences, one at a time. The library's searches use a [cache](decoding.py#the-cache), which computes each position once,
+# before the later tokens exist, and so hides a mistake that looks ahead. Here `decoding` lets the same search do without the
+# cache: each step recomputes everything written so far. The functions that measure are folded.
 
 # %% tags=["hide-input"]
 from glassformer.built_in import trained_demo
@@ -725,8 +756,8 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 #
 # - To hide a position, replace its score by −∞ before the softmax: its weight is then exactly 0, and the other weights
 #   are what they would be without it.
-# - The padding mask hides `<pad>`, the look-ahead mask hides later positions, and the decoder's self-attention needs
-#   both.
+# - The padding mask hides `<pad>`, the look-ahead mask hides later positions, and with both the decoder's self-attention
+#   is right wherever the padding is.
 # - With the look-ahead mask no position sees the token that it has to predict, so all positions of a target can be
 #   trained at once.
 #

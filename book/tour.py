@@ -161,7 +161,8 @@ pictures.heat_map(
 #
 # How much it takes from each word is a *weight*. The weights are between 0 and 100 %, and they sum to 100 %. Query, key
 # and value are rows of numbers, too. Each is computed from a word's row, in a way that training has found; the query of
-# this step comes from the last word that is written, *qu'*. The model does this several times at once, in *heads* that
+# this step is computed from the row of the last word that is written, *qu'*, after this row has already taken in the words
+# before it. The model does this several times at once, in *heads* that
 # ask different questions. Here is one of them, first for "… too tired", then for "… too wide". The thicker a line, the
 # larger the weight:
 
