@@ -119,8 +119,191 @@ pictures.picture(
 # - **Convolutions** (Gehring et al. 2017) compute all positions at once, but each layer sees only a few neighbours.
 # - The **Transformer** keeps the attention and drops the rest. Words meet directly, whatever their distance. (Within the
 #   French, a word meets only words that are already written; [masks](masks.py) see to that.)
+
+# %% [markdown]
+# ## Trained side by side
 #
-# If you are in a hurry, go on with [the three translators, trained](#trained-side-by-side).
+# `python book/experiments/measure/recurrent.py` trained three models on the demo's grammar: an RNN that reads (in both
+# directions) and one that writes, the same two with Bahdanau's attention, and the demo's Transformer. The RNNs are *GRUs*,
+# [which can remember for longer](#a-recurrent-step). All three have the
+# same number of weights within 0.1 %: the writer without attention is wider. Each of them trained for two minutes on one
+# thread, with three seeds, on the same batches in the same order, with Adam and the same learning rates. (The rates are
+# the demo's and were chosen for the Transformer.) The result is committed as `experiments/results/recurrent.json`. Times
+# are processor times. −log p says how surprised a model is by the right word: the smaller, the better. A *seed* fixes
+# all that is drawn at random.
+
+# %%
+measured = json.loads(Path("experiments/results/recurrent.json").read_text(encoding="utf-8"))
+print(f"measured on {measured['date']} with torch {measured['versions']['torch']}, seeds {measured['seeds']}")
+for name, runs in measured["models"].items():
+    updates, speed = ([run[what] for run in runs] for what in ("updates", "tokens_per_second"))
+    losses = ", ".join(f"{run['curve'][-1]['loss']:.2f}" for run in runs)
+    print(
+        f"{name:<19} {runs[0]['weights']:,} weights, {min(updates)}–{max(updates)} updates in {measured['seconds']} s,"
+    )
+    print(f"    {min(speed):,.0f}–{max(speed):,.0f} target tokens per second, −log p per token {losses}")
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {
+        name: (
+            [point["seconds"] for point in runs[0]["curve"]],
+            [sum(run["curve"][at]["loss"] for run in runs) / len(runs) for at in range(len(runs[0]["curve"]))],
+        )
+        for name, runs in measured["models"].items()
+    },
+    x_label="seconds of training",
+    y_label="−log p per target token (nats)",
+    alt="The test loss of three models over two minutes, mean of three seeds. The GRU without attention ends highest.",
+)
+
+# %% [markdown]
+# The GRU without attention makes the most updates, and still ends with the highest loss. Between it and the Transformer
+# is a gap, and attention alone closes 71, 78 and 47 % of it (seeds 1, 2, 3). That was the discovery of 2014. (Other work
+# on the machine made some trainings slower than others. The third GRU with attention got the fewest updates.)
+#
+# ### Does a longer sentence lose more?
+#
+# If the bottleneck is real, exact translations must become rarer with the length of the sentence, and most of all
+# without attention. Here are the shares for the split "test", three seeds together:
+
+# %%
+BANDS = ((5, 6), (7, 8), (9, 10), (11, 12), (13, 14), (15, 22))
+
+
+def exact(runs, low, high, kinds):
+    """Return the share of exact translations in %, for sources of these lengths and kinds, and their number."""
+    rows = [row for run in runs for row in run["by_length"]["test"] if low <= row["length"] <= high]
+    rows = [row for row in rows if row["kind"] in kinds]
+    sentences = sum(row["sentences"] for row in rows)
+    return sum(row["sentences"] * row["exact"] for row in rows) / sentences, sentences
+
+
+def shares(kinds):
+    """Return the share of each model for each band of lengths."""
+    return {name: [exact(runs, *band, kinds)[0] for band in BANDS] for name, runs in measured["models"].items()}
+
+
+kinds = {row["kind"] for runs in measured["models"].values() for run in runs for row in run["by_length"]["test"]}
+
+# %% tags=["hide-input"]
+middles = [(low + high) / 2 for low, high in BANDS]
+
+
+def by_length(found, alt):
+    """Draw the shares of the three models by the length of the sentence."""
+    lines = {name: (middles, values) for name, values in found.items()}
+    return pictures.curves(lines, x_label="words in the English sentence", y_label="exact translations (%)", alt=alt)
+
+
+by_length(
+    shares(kinds),
+    "Exact translations by length, for three models. Without attention, they become rarer, but rise again at 13 words.",
+)
+
+# %% [markdown]
+# On five and six words, the GRU without attention (90 %) is as good as the Transformer (89 %), and better than the GRU with
+# attention (81 %). So short a sentence fits into one vector, and this GRU made more updates in its two minutes. Then its
+# share falls, as it must. But then it *rises* again, at 13 and 14 words, where the sentences are
+# longer. Does the bottleneck like long sentences? No: the grammar has kinds of sentences, and each length has its own
+# mixture. At 13 and 14 words, more than half of the sentences are of the kind *The animal didn't cross the street because
+# it was too tired.* Training has thousands of them, and all are made by the same frame. That is probably why even a small
+# memory holds them:
+
+# %%
+frame = {"coreference"}
+for name, runs in measured["models"].items():
+    (framed, many), (others, rest) = exact(runs, 13, 14, frame), exact(runs, 13, 14, kinds - frame)
+    print(f"{name:<19} 13–14 words: {framed:.0f} % of {many} with the frame, {others:.0f} % of the other {rest}")
+
+# %% [markdown]
+# Here is the same chart without this kind:
+
+# %% tags=["hide-input"]
+by_length(
+    shares(kinds - frame),
+    "The same without one kind of sentence. Without attention, the share falls to nearly 0; the other two keep two fifths or more.",
+)
+
+# %% tags=["hide-input", "check"]
+plain, attentive, transformer = measured["models"].values()
+sizes = [runs[0]["weights"] for runs in measured["models"].values()]
+assert max(sizes) < 1.001 * min(sizes)
+for one, two, three in zip(plain, attentive, transformer, strict=True):
+    assert one["updates"] > max(two["updates"], three["updates"])
+    losses = [run["curve"][-1]["loss"] for run in (one, two, three)]
+    assert losses == sorted(losses, reverse=True)
+
+removed = [
+    (one["curve"][-1]["loss"] - two["curve"][-1]["loss"]) / (one["curve"][-1]["loss"] - three["curve"][-1]["loss"])
+    for one, two, three in zip(plain, attentive, transformer, strict=True)
+]
+assert [round(100 * share) for share in removed] == [71, 78, 47]
+assert attentive[2]["updates"] == min(run["updates"] for runs in measured["models"].values() for run in runs)
+assert [round(values[0]) for values in shares(kinds).values()] == [90, 81, 89]
+slower = {name: values[-1] / values[0] for name, values in measured["milliseconds"].items()}
+assert max(slower, key=slower.get) == "GRU with attention"
+all_kinds, other_kinds = shares(kinds)["GRU"], shares(kinds - frame)["GRU"]
+assert all_kinds[4] > all_kinds[3] and other_kinds == sorted(other_kinds, reverse=True)
+assert exact(plain, 13, 14, frame)[1] > exact(plain, 13, 14, kinds - frame)[1]
+assert exact(plain, 13, 14, frame)[0] > max(80, exact(attentive, 13, 14, frame)[0])
+
+# %% [markdown]
+# Without attention, the share now falls with each step to the right, and ends at nearly nothing. A length alone explains
+# little: look at what the sentences of a length are made of. With the frame, by the way, the GRU without attention was
+# even better than the one with attention.
+#
+# None of the three is good at sentences that are longer than all sentences in training (the split "longer", 300 sentences
+# of 23 words and more, for each seed):
+
+# %% tags=["hide-input"]
+for name, runs in measured["models"].items():
+    rows = [row for run in runs for row in run["by_length"]["longer"]]
+    share = sum(row["sentences"] * row["exact"] for row in rows) / sum(row["sentences"] for row in rows)
+    print(f"{name:<19} {share:.1f} % exact")
+
+# %% [markdown]
+# The GRU with attention does best there. A likely reason, which this page does not test: positions after the 22nd are
+# new to the Transformer, while a recurrent state has nothing to do with the number of a position.
+#
+# ### Does a longer sentence take more time?
+#
+# One forward and backward pass over 2 048 words, cut into sentences of different lengths, on one core:
+
+# %% tags=["hide-input"]
+pictures.curves(
+    {name: (measured["lengths"], values) for name, values in measured["milliseconds"].items()},
+    x_label="words in a sentence",
+    y_label="milliseconds for 2 048 words",
+    alt="Time of a training pass by the length of sentences, for three models. The recurrent models slow down faster.",
+)
+
+# %% [markdown]
+# The number of words is the same everywhere. The recurrent models become slower because longer sentences mean more
+# steps that wait for each other, with less to do in each. The GRU with attention pays twice, so its curve is the steepest:
+# at each of these steps it also looks at more words. The Transformer becomes slower because each word looks at more
+# words. (Twice the length and half the sentences make twice the scores; one sentence alone would have four times as
+# many.) On a GPU, where thousands of cores wait for work, the first effect is much larger; this is the paper's main
+# argument (§1, §4).
+#
+# ## What is gained, what is lost
+#
+# Compared with the recurrent translators and the convolutions [that were there before](#the-intuition):
+#
+# | | gained | lost |
+# |---|---|---|
+# | training | all positions at once | |
+# | distance | one step between any two words | |
+# | order | | no order without [positions](positions.py) |
+# | length | | time and memory grow with the square |
+# | writing | | still one word at a time, and the [cache](decoding.py) grows; a recurrent state does not |
+# | few data | | recurrence and convolution know that neighbours matter; attention has to learn it |
+#
+# ## Read on after the chapter on attention
+#
+# The rest of this page says what attention costs, and shows the code. It uses queries, keys, values and the matrices that
+# make them, which [Attention](attention.py) explains. At a first reading, go on with [words and
+# embeddings](embeddings.py).
 #
 # ## The mathematics
 #
@@ -136,8 +319,9 @@ pictures.picture(
 # | convolutional | $O(k \cdot n \cdot d^2)$ | $k \cdot nd^2$ | $O(1)$ | $O(n / k)$; dilated: $O(\log_k n)$ |
 #
 # The paper concludes that self-attention is cheaper while $n < d$. The counts say it more exactly: one layer is cheaper
-# than a GRU while $n < d$, which holds for most sentences. It is never cheaper than a simple RNN, because its four
-# matrices alone cost twice as much. What it saves is *waiting*. And its cost grows with the square of the length.
+# than a GRU while $n < d$, which holds for most sentences. A simple RNN is cheaper at any length:
+# attention's four matrices alone need twice as many multiplications. But attention saves *waiting*: all its positions can
+# be computed at once. And its cost grows with the square of the length.
 #
 # A layer of undilated convolutions over $k$ words reaches $(k - 1) / 2$ words further on each side, so a long path needs
 # many layers. (*Dilated* convolutions leave gaps, which grow from layer to layer.)
@@ -308,177 +492,6 @@ for n, milliseconds in zip(sizes, times, strict=True):
 assert times[-1] > 8 * times[0]  # 8 times the length; the square would be 64, but small products are inefficient
 
 # %% [markdown]
-# ## Trained side by side
-#
-# `python book/experiments/measure/recurrent.py` trained three models on the demo's grammar: a GRU that reads (in both
-# directions) and a GRU that writes, the same two with additive attention, and the demo's Transformer. All three have the
-# same number of weights within 0.1 %: the writer without attention is wider. Each of them trained for two minutes on one
-# thread, with three seeds, on the same batches in the same order, with Adam and the same learning rates. (The rates are
-# the demo's and were chosen for the Transformer.) The result is committed as `experiments/results/recurrent.json`. Times
-# are processor times. −log p says how surprised a model is by the right word: the smaller, the better. A *seed* fixes
-# all that is drawn at random.
-
-# %%
-measured = json.loads(Path("experiments/results/recurrent.json").read_text(encoding="utf-8"))
-print(f"measured on {measured['date']} with torch {measured['versions']['torch']}, seeds {measured['seeds']}")
-for name, runs in measured["models"].items():
-    updates, speed = ([run[what] for run in runs] for what in ("updates", "tokens_per_second"))
-    losses = ", ".join(f"{run['curve'][-1]['loss']:.2f}" for run in runs)
-    print(
-        f"{name:<19} {runs[0]['weights']:,} weights, {min(updates)}–{max(updates)} updates in {measured['seconds']} s,"
-    )
-    print(f"    {min(speed):,.0f}–{max(speed):,.0f} target tokens per second, −log p per token {losses}")
-
-# %% tags=["hide-input"]
-pictures.curves(
-    {
-        name: (
-            [point["seconds"] for point in runs[0]["curve"]],
-            [sum(run["curve"][at]["loss"] for run in runs) / len(runs) for at in range(len(runs[0]["curve"]))],
-        )
-        for name, runs in measured["models"].items()
-    },
-    x_label="seconds of training",
-    y_label="−log p per target token (nats)",
-    alt="The test loss of three models over two minutes, mean of three seeds. The GRU without attention ends highest.",
-)
-
-# %% [markdown]
-# The GRU without attention makes the most updates, and still ends with the highest loss. Between it and the Transformer
-# is a gap, and attention alone closes 71, 78 and 47 % of it (seeds 1, 2, 3). That was the discovery of 2014. (Other work
-# on the machine made some trainings slower than others. The third GRU with attention got the fewest updates.)
-#
-# ### Does a longer sentence lose more?
-#
-# If the bottleneck is real, exact translations must become rarer with the length of the sentence, and most of all
-# without attention. Here are the shares for the split "test", three seeds together:
-
-# %%
-BANDS = ((5, 6), (7, 8), (9, 10), (11, 12), (13, 14), (15, 22))
-
-
-def exact(runs, low, high, kinds):
-    """Return the share of exact translations in %, for sources of these lengths and kinds, and their number."""
-    rows = [row for run in runs for row in run["by_length"]["test"] if low <= row["length"] <= high]
-    rows = [row for row in rows if row["kind"] in kinds]
-    sentences = sum(row["sentences"] for row in rows)
-    return sum(row["sentences"] * row["exact"] for row in rows) / sentences, sentences
-
-
-def shares(kinds):
-    """Return the share of each model for each band of lengths."""
-    return {name: [exact(runs, *band, kinds)[0] for band in BANDS] for name, runs in measured["models"].items()}
-
-
-kinds = {row["kind"] for runs in measured["models"].values() for run in runs for row in run["by_length"]["test"]}
-
-# %% tags=["hide-input"]
-middles = [(low + high) / 2 for low, high in BANDS]
-
-
-def by_length(found, alt):
-    """Draw the shares of the three models by the length of the sentence."""
-    lines = {name: (middles, values) for name, values in found.items()}
-    return pictures.curves(lines, x_label="words in the English sentence", y_label="exact translations (%)", alt=alt)
-
-
-by_length(
-    shares(kinds),
-    "Exact translations by length, for three models. Without attention, they become rarer, but rise again at 13 words.",
-)
-
-# %% [markdown]
-# Without attention, the share falls, as it must. But then it *rises* again, at 13 and 14 words, where the sentences are
-# longer. Does the bottleneck like long sentences? No: the grammar has kinds of sentences, and each length has its own
-# mixture. At 13 and 14 words, more than half of the sentences are of the kind *The animal didn't cross the street because
-# it was too tired.* Training has thousands of them, and all are made by the same frame. That is probably why even a small
-# memory holds them:
-
-# %%
-frame = {"coreference"}
-for name, runs in measured["models"].items():
-    (framed, many), (others, rest) = exact(runs, 13, 14, frame), exact(runs, 13, 14, kinds - frame)
-    print(f"{name:<19} 13–14 words: {framed:.0f} % of {many} with the frame, {others:.0f} % of the other {rest}")
-
-# %% [markdown]
-# Here is the same chart without this kind:
-
-# %% tags=["hide-input"]
-by_length(
-    shares(kinds - frame),
-    "The same without one kind of sentence. Without attention, the share falls to nearly 0; the other two keep two fifths or more.",
-)
-
-# %% tags=["hide-input", "check"]
-plain, attentive, transformer = measured["models"].values()
-sizes = [runs[0]["weights"] for runs in measured["models"].values()]
-assert max(sizes) < 1.001 * min(sizes)
-for one, two, three in zip(plain, attentive, transformer, strict=True):
-    assert one["updates"] > max(two["updates"], three["updates"])
-    losses = [run["curve"][-1]["loss"] for run in (one, two, three)]
-    assert losses == sorted(losses, reverse=True)
-
-removed = [
-    (one["curve"][-1]["loss"] - two["curve"][-1]["loss"]) / (one["curve"][-1]["loss"] - three["curve"][-1]["loss"])
-    for one, two, three in zip(plain, attentive, transformer, strict=True)
-]
-assert [round(100 * share) for share in removed] == [71, 78, 47]
-assert attentive[2]["updates"] == min(run["updates"] for runs in measured["models"].values() for run in runs)
-all_kinds, other_kinds = shares(kinds)["GRU"], shares(kinds - frame)["GRU"]
-assert all_kinds[4] > all_kinds[3] and other_kinds == sorted(other_kinds, reverse=True)
-assert exact(plain, 13, 14, frame)[1] > exact(plain, 13, 14, kinds - frame)[1]
-assert exact(plain, 13, 14, frame)[0] > max(80, exact(attentive, 13, 14, frame)[0])
-
-# %% [markdown]
-# Without attention, the share now falls with each step to the right, and ends at nearly nothing. A length alone explains
-# little: look at what the sentences of a length are made of. With the frame, by the way, the GRU without attention was
-# even better than the one with attention.
-#
-# None of the three is good at sentences that are longer than all sentences in training (the split "longer", 300 sentences
-# of 23 words and more, for each seed):
-
-# %% tags=["hide-input"]
-for name, runs in measured["models"].items():
-    rows = [row for run in runs for row in run["by_length"]["longer"]]
-    share = sum(row["sentences"] * row["exact"] for row in rows) / sum(row["sentences"] for row in rows)
-    print(f"{name:<19} {share:.1f} % exact")
-
-# %% [markdown]
-# The GRU with attention does best there. A likely reason, which this page does not test: positions after the 22nd are
-# new to the Transformer, while a recurrent state has nothing to do with the number of a position.
-#
-# ### Does a longer sentence take more time?
-#
-# One forward and backward pass over 2 048 words, cut into sentences of different lengths, on one core:
-
-# %% tags=["hide-input"]
-pictures.curves(
-    {name: (measured["lengths"], values) for name, values in measured["milliseconds"].items()},
-    x_label="words in a sentence",
-    y_label="milliseconds for 2 048 words",
-    alt="Time of a training pass by the length of sentences, for three models. The recurrent models slow down faster.",
-)
-
-# %% [markdown]
-# The number of words is the same everywhere. The recurrent models become slower because longer sentences mean more
-# steps that wait for each other, with less to do in each. The Transformer becomes slower because each word looks at more
-# words. (Twice the length and half the sentences make twice the scores; one sentence alone would have four times as
-# many.) On a GPU, where thousands of cores wait for work, the first effect is much larger; this is the paper's main
-# argument (§1, §4).
-#
-# ## What is gained, what is lost
-#
-# Compared with the recurrent translators and the convolutions [that were there before](#the-intuition):
-#
-# | | gained | lost |
-# |---|---|---|
-# | training | all positions at once | |
-# | distance | one step between any two words | |
-# | order | | no order without [positions](positions.py) |
-# | length | | time and memory grow with the square |
-# | writing | | still one word at a time, and the [cache](decoding.py) grows; a recurrent state does not |
-# | few data | | recurrence and convolution know that neighbours matter; attention has to learn it |
-#
 # ## Exercises
 #
 # **1.** *Medium · 5 min.* For which lengths does a layer of self-attention need fewer multiplications than a GRU, if
