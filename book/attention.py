@@ -253,7 +253,7 @@ query_bank = torch.tensor([2.0, 1.0, -1.0])
 # %% tags=["hide-input"]
 pictures.heat_map(
     torch.stack([key_swam, key_the]),
-    ["key of “swam”", "key of “the”"],
+    ["key swam", "key the"],
     properties,
     alt="Two key vectors as coloured cells. “swam”: clue 3, verb 4, frequent −1. “the”: clue −1, verb −2, frequent 4.",
     numbers=".0f",
@@ -276,9 +276,9 @@ assert query_bank @ key_swam == 11
 assert query_bank @ key_the == -8
 
 # %% [markdown]
-# *Bank* has one row in the table, so it asks the same question in every sentence. In the first layer of a model, this is
-# so but for its position. When the second layer begins, the vector of *bank* already holds something of *swam* or *paid*, so there the
-# same word can ask different questions.
+# *Bank* has one row in the table, so here it asks the same question in every sentence. In the first layer of a model, its
+# question depends on its position, too, but not on the other words. When the second layer begins, the vector of *bank*
+# already holds something of *swam* or *paid*, so there the same word can ask different questions.
 #
 # ### Why keys and values are different vectors
 #
@@ -468,7 +468,8 @@ expected = torch.tensor(expected, dtype=torch.float64)
 torch.testing.assert_close(scores, expected, atol=5e-5, rtol=0)  # 4 decimals are given
 
 # %% [markdown]
-# Then the softmax of each row. The largest score takes nearly all the weight: a difference of 10 between two scores is
+# Then the softmax of each row. (The scores are still far apart, because we chose numbers that are easy to compute with.
+# Random ones [would be closer](#why-the-scores-are-divided).) The largest score takes nearly all the weight: a difference of 10 between two scores is
 # a factor of $e^{10} \approx 22\,000$ between their weights.
 
 # %%
@@ -689,7 +690,8 @@ pictures.picture(
 # key of the ten. Such a softmax is called *saturated*.
 #
 # Why is that bad? Training changes the scores a little at a time, and watches whether the weights that follow from them
-# make the model better. In a saturated softmax, a small change of a score changes no weight, so such a row learns nothing.
+# make the model better. In a saturated softmax, a small change of a score changes the weights hardly at all, so such
+# a row learns almost nothing.
 #
 # <details>
 # <summary>How little? The gradient of the softmax</summary>
@@ -718,14 +720,14 @@ assert scaled_largest[-1] < 0.4
 assert jacobian.abs().max() < 1e-9
 
 # %% [markdown]
-# In our example the scores were far apart even after the division, because we chose numbers that are easy to compute
-# with, not random numbers. A model can *learn* sharp weights where it needs them. The division makes sure that it does
+# A model can *learn* sharp weights where it needs them. The division makes sure that it does
 # not *start* with them.
 #
 # ## The word bank in a trained model
 #
 # The demo is a small model that translates English into French. Its encoder has two layers, each with eight attentions
-# side by side, called *heads* ([the next chapter](heads.py)). Layers and heads are counted from 0. `encoder_weights`
+# side by side, called *heads* ([the next chapter](heads.py)). One head cannot ask two questions: it gives each word a
+# single row of weights. Layers and heads are counted from 0. `encoder_weights`
 # (folded) returns the weights that they compute for a sentence, and `looks_hardest` searches all heads for the one in
 # which a word looks hardest at another word. We read the row of *bank*, which holds the weights that *bank* gives to
 # each word.
@@ -768,7 +770,7 @@ assert torch.allclose(all_weights.sum(-1), torch.ones(()), atol=1e-5)
 # %% [markdown]
 # The picture draws these heads as lines from *bank* (top) to each word that it looks at (bottom); the thicker the line,
 # the larger the weight. `<eos>` marks the end of the sentence. Look at where the lines of each colour end in each
-# sentence.
+# sentence. Every head is drawn in both sentences; below the pictures is the word that it looks at most.
 
 
 # %% tags=["hide-input"]
@@ -795,6 +797,15 @@ bank_lines(swam)
 
 # %% tags=["hide-input"]
 bank_lines(drove)
+
+# %% tags=["hide-input"]
+for layer, head in found:
+    most = []
+    for sentence in CLUES:
+        tokens, all_weights = encoder_weights(sentence)
+        row = all_weights[layer, head, tokens.index("bank")]
+        most.append(f"{tokens[row.argmax()]} {row.max():.2f}")
+    print(f"layer {layer}, head {head}: {most[0]} in the first sentence, {most[1]} in the second")
 
 # %% [markdown]
 # **What these lines show, and what they do not.** They show where these heads take values from. They do *not* show that

@@ -14,7 +14,10 @@
 # # Write it yourself
 #
 # In this chapter you write a Transformer from an empty file, in 11 steps and about 150 lines. At the end it copies
-# sequences that it has never seen. You need PyTorch's basics: `nn.Module`, `view`, `transpose`. Install the
+# sequences that it has never seen. You need PyTorch's basics: `nn.Module`, `view`, `transpose`. (PyTorch's own
+# tutorials teach them: [*Learn the Basics*](https://docs.pytorch.org/tutorials/beginner/basics/intro.html) and [*What is
+# torch.nn really?*](https://docs.pytorch.org/tutorials/beginner/nn_tutorial.html)) Read [Grow it](grow_it.py) first,
+# because the steps refer to it. Install the
 # command `glassformer` once, in a clone of this book's repository:
 #
 # ```sh
@@ -321,7 +324,10 @@ check()
 # ## Step 8: the whole model
 #
 # Here the parts come together. The weights of this class become a `gf.Transformer` by `gf.import_module`, and the check
-# compares all tensors on the way from ids to logits.
+# compares all tensors on the way from ids to logits. `encode` sends the embedded source through the encoder's layers;
+# `decode` sends the embedded target input, with the memory and both masks, through the decoder's layers and then through
+# `output`. Draw both embeddings with mean 0 and standard deviation 1/√d_model, and leave all other weights as PyTorch
+# draws them.
 #
 # Write `Transformer(vocab_size, d_model, heads, d_ff, layers), with encode(source), decode(target_input, memory,
 # source) and forward(source, target_input)`. Parts: source_embedding, target_embedding, encoder and decoder (module
