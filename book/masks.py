@@ -26,7 +26,8 @@
 #   token that means nothing. No position should look at it.
 # - **The decoder is trained to predict the next word, and the next word is in its input.** (The *encoder* is the half
 #   of the model that reads, the *decoder* the half that writes the translation.) During training, the decoder reads the
-#   whole target at once. A position that can look at the word it has to predict copies that word and learns nothing.
+#   whole target at once. A position that can look at the word it has to predict copies that word and learns nothing
+#   else.
 #
 # How do you keep a position from looking at a hidden position, so that the hidden position has *no* influence, and not
 # merely little?
@@ -286,7 +287,8 @@ assert torch.equal(trace[name] > 0, padding_mask(source, 0).expand(2, 8, 4, 5))
 #
 # PyTorch itself has both conventions. In `scaled_dot_product_attention`, `True` means "may attend", as it does here. In
 # `torch.nn.MultiheadAttention`, `True` means "may **not** attend", both in `attn_mask` and in `key_padding_mask`. With
-# the wrong convention nothing crashes: each position simply looks at the future and the padding, and at nothing else.
+# the wrong convention nothing crashes: each position looks at the future and the padding, and at nothing else. Only a
+# position that has neither, such as the last one of a sentence without padding, gives itself away: its row is NaN.
 
 # %%
 torch.manual_seed(1)
@@ -388,7 +390,7 @@ print("library:", infinite.masked_fill(~nothing, 0.0).tolist())
 
 # %% [markdown]
 # The commonest number of all is −1e9 ($-10^9$). In float32 it works like −10000, with the same exception. In float16,
-# which GPUs compute faster, it does not exist: the smallest number there is −65504. PyTorch refuses, where other code
+# which GPUs compute faster, it does not exist: the smallest number there is −65504 (bfloat16 has the range of float32, and holds it). PyTorch refuses, where other code
 # may turn it silently into −∞:
 
 # %%

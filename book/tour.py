@@ -321,7 +321,7 @@ pictures.heat_map(
 
 # %% [markdown]
 # While it translates, the decoder cannot look at later French words: they are not written yet. In training, the whole
-# French sentence is there, and a model that can see the answer learns nothing. So the later words are hidden by a *mask*. The first column,
+# French sentence is there, and a model that can see the answer learns only to copy it. So the later words are hidden by a *mask*. The first column,
 # `<bos>`, is a mark for the beginning of the sentence: it gives the first step something to read.
 
 # %% tags=["remove-input"]
@@ -422,12 +422,13 @@ Markdown("\n".join(rows))
 pictures.curves(
     {"training loss": ([line["step"] for line in steps], [line["loss"] for line in steps])},
     x_label="step",
-    y_label="surprise at the right word",
+    y_label="training loss",
     alt=f"The training loss falls from {steps[0]['loss']:.1f} to {steps[-1]['loss']:.2f}.",
 )
 
 # %% [markdown]
-# The curve cannot reach 0: a model that gives the right word 0.9 is still a little surprised by it.
+# The loss measures how surprised the model is by the right words. It cannot reach 0 here: in training, a tenth of the
+# answer is spread over all words, so some surprise always remains.
 #
 # ## What you have seen
 #

@@ -15,7 +15,7 @@
 #
 # ## The question
 #
-# Read a long sentence once, close the book, and translate it from memory. Translators of 2014 worked like this: they read
+# Read a long sentence once, close the book, and translate it from memory. Neural translators of 2014 worked like this: they read
 # the whole sentence into one row of numbers, and wrote the translation from this row alone. The row had the same width
 # for three words and for thirty. So the longer the sentence, the more was lost.
 #
@@ -318,8 +318,9 @@ pictures.curves(
 # | recurrent: a GRU (below) | $O(n \cdot d^2)$ | $6nd^2$ | $O(n)$ | $O(n)$ |
 # | convolutional | $O(k \cdot n \cdot d^2)$ | $k \cdot nd^2$ | $O(1)$ | $O(n / k)$; dilated: $O(\log_k n)$ |
 #
-# The paper concludes that self-attention is cheaper while $n < d$. The counts say it more exactly: one layer is cheaper
-# than a GRU while $n < d$, which holds for most sentences. A simple RNN is cheaper at any length:
+# The paper concludes that self-attention is cheaper while $n < d$. The counts say it more exactly: one
+# self-attention is cheaper than a GRU while $n < d$, which holds for most sentences. (With its feed-forward network of
+# $4d$ units, which adds $8nd^2$, a layer of the Transformer is not.) A simple RNN is cheaper at any length:
 # attention's four matrices alone need twice as many multiplications. But attention saves *waiting*: all its positions can
 # be computed at once. And its cost grows with the square of the length.
 #
