@@ -118,8 +118,8 @@ print(f"against the other's beginning, the sign follows the source in {len(follo
 #
 # ### Where "bank" looks
 #
-# Here are the weights of the word "bank" in all heads of the encoder, in the sentence with "swam". Each row sums to
-# 1.
+# Here are the weights of the word "bank" in all heads of the encoder, in the sentence with "swam". Each row
+# sums to 1.
 
 # %% tags=["hide-input"]
 words = [*bundle.source_tokenizer.tokens(encode(swam.source)), "<eos>"]

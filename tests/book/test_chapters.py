@@ -178,6 +178,18 @@ def test_a_chapter_of_the_model_ends_in_short_with_three_points(name):
         assert not re.search(r"\n(?!- |  )", points)
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_no_line_of_a_paragraph_begins_like_a_list(chapter):
+    """A number with a dot or a bracket at the beginning of a line would begin a numbered list."""
+    cells = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "markdown"]
+    if chapter.translation.exists():
+        cells.append(chapter.translation.read_text(encoding="utf-8"))
+    lines = "\n\n".join(cells).split("\n")
+    item, words = re.compile(r"\d+[.)](\s|$)"), re.compile(r"[^\s<#]")
+    pairs = [(before, line) for before, line in pairwise(lines) if item.match(line)]
+    assert [pair for pair in pairs if words.match(pair[0]) and not item.match(pair[0])] == []
+
+
 def test_write_it_yourself_sets_the_tasks_that_the_command_prints_each_with_minutes_shapes_and_a_hint():
     page = re.sub(r"\n# ?|\s+", " ", BY_NAME["write_it_yourself"].path.read_text(encoding="utf-8"))
     steps = re.split(r" ## Step \d+: ", page)[1:]
