@@ -684,14 +684,14 @@ pictures.picture(
 )
 
 # %% [markdown]
-# On the left, both axes count in factors of ten. The orange line rises exactly as $d_k$ does, and the blue line stays
+# On the left, both axes count in factors of ten. The orange line rises as $d_k$ does, and the blue line stays
 # at 1: dividing a number by $\sqrt{d_k}$ divides its variance by $d_k$. The right half shows the effect on the weights.
 # Random queries have no reason to prefer any key, yet undivided scores at $d_k = 512$ give nearly all the weight to one
 # key of the ten. Such a softmax is called *saturated*.
 #
-# Why is that bad? Training changes the scores a little at a time, and watches whether the weights that follow from them
-# make the model better. In a saturated softmax, a small change of a score changes the weights hardly at all, so such
-# a row learns almost nothing.
+# Why is that bad? Training asks how the loss would change if a score were a little different: that is the gradient. In a
+# saturated softmax, a small change of a score changes the weights hardly at all, so the queries and keys of such a row
+# learn almost nothing. (Its values still learn.)
 #
 # <details>
 # <summary>How little? The gradient of the softmax</summary>

@@ -28,7 +28,7 @@
 #
 # | time | who you are | read |
 # |---|---|---|
-# | an hour | you want the idea, and a first look at the code | [the tour](tour.py), [why attention at all](why_attention.py), [attention](attention.py) |
+# | a good hour | you want the idea, and a first look at the code | [the tour](tour.py), [why attention at all](why_attention.py), [attention](attention.py) |
 # | a day | you want to know how all of it works | the tour, [why attention at all](why_attention.py), then every chapter from [words and embeddings](embeddings.py) to [decoding](decoding.py) |
 # | everything | you want to build it, test it and teach it | all pages, in the order of [the table](#the-chapters) |
 # | ten minutes | you have written a Transformer from a tutorial | [You have code that runs](errata.py#you-have-code-that-runs), then [Write it yourself](write_it_yourself.py), which checks your file |
