@@ -131,6 +131,21 @@ def opens_with(seen: Seen, values: Mapping[str, str]) -> str:
     )
 
 
+def later(seen: Seen, values: Mapping[str, str]) -> str:
+    """Check where the costliest head that is not turned looks, with the turned rows and without, in a later layer."""
+    row, name = opening(seen)["row"], f"decoder.layers.{values['0']}.cross_attention"
+    left = next(one for one in by_cost(seen) if one not in looks(seen))
+    before = seen.model.trace(seen.source, opening(seen)["ids"], {})[f"{name}.weights"][int(values["1"]), row]
+    now = seen.weights(name, int(values["1"]), row)
+    return first(
+        expected("head", str((name, int(values["1"]))), str(left)),
+        expected("word before", values["2"], seen.read_words[int(before.argmax())]),
+        expected("word now", values["3"], seen.read_words[int(now.argmax())]),
+        differs(values["4"], float(now.max()), "its weight"),
+        "" if values["0"] > looks(seen)[0][0].split(".")[2] else "the head is not in a later layer",
+    )
+
+
 def margin(seen: Seen, found: Mapping[str, Any], log_probs: Tensor | None = None) -> float:
     """Return log p of the word minus log p of its rival, by default in the unchanged model."""
     if log_probs is None:
@@ -317,6 +332,7 @@ CHECKS: dict[str, Check] = {
     "beam.scene.stays.two": written(2, stays=True),
     "beam.scene.begins": begins(1),
     "beam.scene.begins.two": begins(2),
+    "beam.scene.later": later,
     "beam.scene.follow": follow,
     "beam.scene.change": change,
     "beam.scene.alone": alone,

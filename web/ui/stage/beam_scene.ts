@@ -48,9 +48,9 @@ interface Subject {
   looks: Look[];
   /**
    * Of the rows that are not turned, the one that matters most. `isFirst`: whether this row matters most of all, so
-   * that the figure opens with it.
+   * that the figure opens with it. `was`: the source position that it reads most without the turned rows.
    */
-  pale: (Look & { isFirst: boolean }) | null;
+  pale: (Look & { isFirst: boolean; was: number }) | null;
   hand: Hand;
   /** The output without turned rows, and the output with the rows as released. */
   own: Written;
@@ -435,11 +435,11 @@ class BeamScene {
     );
   }
 
-  /** Returns the scene's word as a button, which turns the beam to where the rival gains most, or undoes the turn. */
+  /** Returns the scene's word as a button, which turns the beam to where the rival gains most, and then leads on. */
   #pill(text: string) {
     const { t } = this.#app;
     const [key, onclick] = this.#isTurned
-      ? ["letgo", () => this.#app.attempt(() => this.#letGo())]
+      ? ["onward", () => this.#app.attempt(() => this.#leave())]
       : ["act", () => this.#app.attempt(() => this.#demonstrate())];
     const way = this.#canTurn && { onclick, title: t(`beam.scene.${key}`) };
     return element("span", { class: "gf-ray-pill", ...way }, this.#name(text));
@@ -640,6 +640,7 @@ class BeamScene {
           probability(now),
           oldWord,
         ),
+        !begins && this.#held === null && this.#later(subject),
         !begins && now !== old && ids && [space, this.#followed(subject)],
         !begins && now !== top
           ? [space, this.#say("search", topWord, probability(top))]
@@ -660,6 +661,16 @@ class BeamScene {
     if (low === high) return ["“", word(low), "”"];
     const shares = [1 - at + low, at - low].map(probabilityWords);
     return this.#say("both", word(low), shares[0], word(high), shares[1]);
+  }
+
+  /** Returns a text that says where the dotted head looks now, if it reads what the turned head found. */
+  #later({ looks, pale, translated }: Subject): Child {
+    const onlyTurned = activeChanges(this.#app).length <= looks.length;
+    if (!pale || pale.peak === pale.was || layerOf(pale) <= layerOf(looks[0]) || !onlyTurned) return "";
+    const [was, now] = [pale.was, pale.peak].map((at) => sourceWord(this.#name(translated.sourceTokens[at])));
+    const weight = probabilityWords(pale.weights[pale.peak]);
+    const space = this.#app.state.language === "zh" ? "" : " ";
+    return [space, this.#say("later", layerOf(pale), pale.head, was, now, weight)];
   }
 
   /** Returns a text that says which words after the turned row change as a consequence. */
@@ -744,7 +755,13 @@ async function subjectOf(app: App, progress: (done: number, all: number) => void
     word,
     rival,
     looks,
-    pale: left ? { ...(await lookOf(await hand.trace(), left, row)), isFirst: left === heads[0] } : null,
+    pale: left
+      ? {
+          ...(await lookOf(await hand.trace(), left, row)),
+          isFirst: left === heads[0],
+          was: (await lookOf(before, left, row)).peak,
+        }
+      : null,
     hand,
     own: { logProbs, ids: translated.hypothesis.ids },
     rested: await hand.rested(),
