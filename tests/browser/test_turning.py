@@ -208,6 +208,9 @@ def test_the_first_screen_names_the_dot_and_the_rest_of_the_bar(page, explore, t
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         until(page, IS_BESIDE)  # once the scene has been laid out anew
+    drag(page, 2)
+    page.mouse.up()
+    until(page, "!document.querySelector('.gf-ray-hint')")
 
 
 def test_with_reduced_motion_the_beam_does_not_travel(page, explore, turnable):
