@@ -452,11 +452,13 @@ class StageView {
 
   /** Returns the layout with the usual size of words, or with a smaller one if this shows more of them. */
   #roomiest(numbers: StageNumbers, width: number, height: number) {
-    const sizes = [this.#wordSize, ...(this.#wordSize === 13 ? [12] : [])];
-    const found = sizes.map((size) => ({ size, geometry: this.#geometry(numbers, width, height, size) }));
-    const hidden = ({ geometry: { encoder, decoder } }: (typeof found)[0]) =>
+    const laid = (size: number) => ({ size, geometry: this.#geometry(numbers, width, height, size) });
+    const hidden = ({ geometry: { encoder, decoder } }: ReturnType<typeof laid>) =>
       [...encoder.columns.shown, ...decoder.columns.shown].filter((one) => !one).length;
-    return found.reduce((best, one) => (hidden(one) < hidden(best) ? one : best));
+    const usual = laid(this.#wordSize);
+    if (usual.size !== 13 || hidden(usual) === 0) return usual;
+    const small = laid(12);
+    return hidden(small) < hidden(usual) ? small : usual;
   }
 
   #geometry(numbers: StageNumbers, width: number, height: number, size: number) {
