@@ -159,17 +159,17 @@ pictures.flow(
 #
 # | page | its question | minutes | read before |
 # |---|---|---|---|
-# | [The tour](tour.py) | How can numbers translate a sentence? | 11 | nothing |
+# | [The tour](tour.py) | How can numbers translate a sentence? | 12 | nothing |
 # | [Why attention at all](why_attention.py) | What was there before, and what does attention cost? | 20 | the tour |
 # | [Words and embeddings](embeddings.py) | How does a word become numbers? | 35 | the tour, Python |
-# | [Positions](positions.py) | How does the model know which word comes first? | 40 | embeddings |
+# | [Positions](positions.py) | How does the model know which word comes first? | 45 | embeddings |
 # | [Attention](attention.py) | How does a word gather what it needs from the other words? | 45 | embeddings |
 # | [Several heads](heads.py) | Why look several times at once? | 40 | attention |
-# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 35 | attention |
+# | [Masks](masks.py) | What must not be looked at, and how is it hidden? | 40 | attention |
 # | [Add & norm](residual.py) | How does a deep stack stay trainable? | 40 | attention |
 # | [Feed-forward](feed_forward.py) | What happens to the information that attention gathered? | 30 | attention |
 # | [The encoder](encoder.py) | What comes out when all the parts are put together, line by line? | 45 | all parts above |
-# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 20 | the encoder |
+# | [Vectors in the plane](geometry.py) | What do the vectors look like, and what moves them? | 25 | the encoder |
 # | [The decoder](decoder.py) | How does the output look back at the input? | 40 | the encoder |
 # | [Output and loss](output.py) | How do numbers become words, and how wrong is a word? | 35 | embeddings |
 # | [Training](training.py) | How does the model learn, starting from nothing? | 50 | output and loss, derivatives |

@@ -12,13 +12,12 @@
       stage.classList.add("live");
       fit();
     });
-    // Two frames later, the outline has been painted.
-    requestAnimationFrame(() =>
-      requestAnimationFrame(() => {
-        frame.src = address();
-        stage.append(frame);
-      }),
-    );
+    new PerformanceObserver((list, observer) => {
+      if (list.getEntriesByName("first-contentful-paint").length === 0) return;
+      observer.disconnect();
+      frame.src = address();
+      stage.append(frame);
+    }).observe({ type: "paint", buffered: true });
     // Only the part after # changes, so that the page in the frame is not loaded again.
     new MutationObserver(() => frame.contentWindow?.location.replace(new URL(address(), location.href))).observe(
       document.body,
