@@ -132,6 +132,8 @@ def test_the_figure_of_any_model_stands(stage, settings):
     page = stage(**settings)
     layers = page.evaluate("glassformer.app.config.encoder_layers + glassformer.app.config.decoder_layers")
     assert page.locator(".gfs-edge").count() == layers - 2
+    # waits until boxes have stopped gliding
+    until(page, "document.getAnimations().every((one) => one.playState !== 'running')")
     assert page.evaluate(OVERLAPS) == {"small": [], "crossing": []}
     assert page.locator(".gfs-g-guesses .gfs-guess").count() >= 3
 
