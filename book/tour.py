@@ -159,12 +159,15 @@ pictures.heat_map(
 #   <span style="color: #d1495b">**key**</span>;
 # - takes over content from the words whose keys fit, their <span style="color: #3b9150">**values**</span>.
 #
-# How much it takes from each word is a *weight*. The weights are between 0 and 100 %, and they sum to 100 %. Query, key
-# and value are rows of numbers, too. Each is computed from a word's row, in a way that training has found; the query of
-# this step is computed from the row of the last word that is written, *qu'*, after this row has already taken in the words
-# before it. The model does this several times at once, in *heads* that
-# ask different questions. Here is one of them, first for "… too tired", then for "… too wide". The thicker a line, the
-# larger the weight:
+# How much it takes from each word is a *weight*. The weights are between 0 and 100 %, and they sum to 100 %.
+#
+# Query, key and value are rows of numbers, too. Each is computed from a word's row, in a way that training has found. For
+# this step, the query comes from the row of the French word written last, *qu'*. This row has already taken in the French
+# words before it. To compare a query with a key, the model multiplies their numbers place by place and adds up the
+# products. The sum is large where the two rows agree, and a larger sum gives a larger weight.
+#
+# The model does all this several times at once, in *heads* that ask different questions. Here is one of the heads, first
+# for "… too tired", then for "… too wide". The thicker a line, the larger the weight:
 
 # %% tags=["remove-input"]
 wide_tokens, wide_written, wide_trace = traced(WIDE, wide)
@@ -320,9 +323,15 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# While it translates, the decoder cannot look at later French words: they are not written yet. In training, the whole
-# French sentence is there, and a model that can see the answer learns only to copy it. So the later words are hidden by a *mask*. The first column,
-# `<bos>`, is a mark for the beginning of the sentence: it gives the first step something to read.
+# The decoder also looks back at the French, but never at later words. In training, the whole French sentence is there,
+# and a model that can see the answer learns only to copy it. So a *mask* hides from each word the words after it. While the
+# model translates, the newest word has no words after it. But if the rows of the earlier words were computed again without
+# the mask, they would look at words written since, which they never did in training. With the mask, these rows
+# stay as they were, and need not be computed again.
+#
+# The picture shows where each step looks among the French words, averaged over the heads of the last layer. A row is a
+# step, a column is a word that the decoder reads, and a strong cell is a large weight. The cells of later words are empty.
+# The first column, `<bos>`, is a mark for the beginning of the sentence: it gives the first step something to read.
 
 # %% tags=["remove-input"]
 own = trace[f"decoder.layers.{layers - 1}.self_attention.weights"][0].mean(0)
@@ -340,7 +349,7 @@ pictures.heat_map(
 #
 # You can ask the model itself. Switch one head of the cross-attention off, and see how much more likely the right pronoun
 # still is. For "… too tired", the bars say how many times as likely *il* is as *elle*: once with all heads, then without
-# each of the heads that matter most.
+# each of the heads that matter most. (At 1, both words are equally likely.)
 
 # %% tags=["remove-input"]
 il, elle = (french.encode(word)[0] for word in ("il", "elle"))
@@ -362,18 +371,18 @@ for layer in range(layers):
 order = sorted(without_one, key=without_one.__getitem__)
 bars = {"all heads": everything}
 for layer, head in order[:6]:
-    bars[f"without {layer}.{head}"] = without_one[layer, head]
+    bars[f"without head {head} of layer {layer}"] = without_one[layer, head]
 
 pictures.bars(
     bars,
-    x_label="times as likely as elle",
+    x_label="how many times as likely il is as elle",
     numbers=",.1f",
     alt="How many times as likely il is as elle, with all heads, and without each of six heads of the cross-attention.",
 )
 
 # %% [markdown]
-# "Without 0.3" means: head 3 of layer 0 is off. The shorter a bar, the more the model needs this head. Now switch off the
-# heads one after the other, the strongest first, until the translation changes:
+# The shorter a bar, the more the model needs this head. Now switch off the heads one after the other, the most needed
+# first, until the translation changes:
 
 # %% tags=["remove-input"]
 off: dict[str, list[int]] = {}
@@ -388,10 +397,15 @@ count = sum(map(len, off.values()))
 strongest = by_tired[order[0][0] * heads + order[0][1]]
 Markdown(
     f"With all heads, “il” is {everything:,.0f} times as likely as “elle”. Without head {order[0][1]} of layer "
-    f"{order[0][0]}, it is {without_one[order[0]]:,.1f} times as likely. (Above 1, “il” is still the likelier of the two.) "
-    f"This head gives {strongest.max():.0%} of its weight to “{tokens[strongest.argmax()]}”. The translation changes when {count} of the "
-    f"{len(order)} heads are off: “{without}”\n"
-    + ("A single head decides here." if count == 1 else "So no head decides alone: the others carry the decision, too.")
+    f"{order[0][0]}, it is only {without_one[order[0]]:,.1f} times as likely. (This head gives {strongest.max():.0%} of "
+    f"its weight to “{tokens[strongest.argmax()]}”.)\n"
+    + (
+        f"Then the translation changes: “{without}” A single head decides here."
+        if count == 1
+        else "So “il” has lost most of its lead, but it is still the likelier word, and the translation stays the same. "
+        f"The translation changes when {count} of the {len(order)} heads are off: “{without}” "
+        "This head matters most, but it does not decide alone."
+    )
 )
 
 # %% [markdown]

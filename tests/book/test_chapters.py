@@ -323,9 +323,8 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     lines = [
         "This is head 4 of layer 1, one of 16. (Layers and heads are counted from 0.)",
         "Equal shares would be 7% for each token.",
-        "With all heads, “il” is 402 times as likely as “elle”. Without head 5 of layer 0, it is 1.2 times as likely. "
-        "(Above 1, “il” is still the likelier of the two.) This head gives 100% of its weight to “tired”. "
-        "The translation changes when 3 of the 16 heads are off: “Elle.”",
+        "With all heads, “il” is 402 times as likely as “elle”. Without head 5 of layer 0, it is only 1.2 times as "
+        "likely. (This head gives 100% of its weight to “tired”.)",
         "| 8 | Le chat est large. |",
     ]
     output = nbformat.v4.new_output("execute_result", {"text/markdown": "\n".join(lines)})
@@ -333,9 +332,8 @@ def test_a_computed_sentence_becomes_chinese_with_its_numbers():
     assert localised(BY_NAME["tour"], notebook, "zh").cells[0].outputs[0].data["text/markdown"].split("\n") == [
         "这是第 1 层的头 4；解码器看英语词的头（下文称为交叉注意力）共有 16 个。（层和头都从 0 开始数。）",
         "如果平均分配，每个词元得到 7%。",
-        "所有的头都开着时，写“il”的概率是写“elle”的 402 倍。关掉第 0 层的头 5，就是 1.2 倍。"
-        "（大于 1 时，“il”仍比“elle”更可能。）这个头把 100% 的权重给了“tired”。"
-        "16 个头中关掉 3 个时，译文变了：“Elle.”",
+        "所有的头都开着时，写“il”的概率是写“elle”的 402 倍。关掉第 0 层的头 5，就只有 1.2 倍。"
+        "（这个头把 100% 的权重给了“tired”。）",
         lines[3],
     ]
 
