@@ -116,8 +116,8 @@ USER = {
     "glossary._UNIT": (glossary._UNIT.findall, repeated("a", " ", "a ", ".")),
     "html_pages._CHARSET": (html_pages._CHARSET.search, [*repeated("<meta ", "<meta charset", "<meta charset ")]),
     "html_pages._UNQUOTED": (html_pages._UNQUOTED.fullmatch, repeated("a", "/", "a/")),
-    "links._WORD": (
-        links._WORD.findall,
+    "links.re.compile": (
+        links.word_spans,
         repeated("a", " ", "a ", "▁", "(", "(a", "猫", "(猫", "猫。", "ア", "เ", "เก", "ក្", "ー"),
     ),
     "messages._APOSTROPHES": (lambda text: messages.as_message(text, text), repeated("'", "'{", "''", "a'", "'a ")),
@@ -150,11 +150,10 @@ USER = {
     "spans._JOINT": (spans._JOINT.findall, repeated("/", "a", "/x")),
     "spans._PERHAPS": (spans._PERHAPS.search, repeated(":", "a", "w", "www")),
     "spans._PROSE": (spans._PROSE.search, [lambda n: "aa" + " " * n, *repeated("a", "aa ", "aa, ", "a1")]),
-    "spans._SPAN": (spans.protected_spans, OF_SPANS),
     "spans._TYPED": (spans._TYPED.match, [lambda n: "a" + " " * n, *repeated("a", " ", "a,")]),
     "spans.re.compile": (
         lambda text: spans.protected_spans(text, ["a*b*a*c", "{{*}}", "%*", "<*>*!"]),
-        repeated("a", "ab", "{{", "{{a", "%", "% ", "<", "<>"),
+        [*OF_SPANS, *repeated("a", "ab", "{{", "{{a", "%", "% ", "<", "<>")],
     ),
     "spans.re.split": (lambda text: spans._linear(text), repeated("*", "a*", "a")),
     "splitting._CLAUSE_END": (splitting.clause_spans, [lambda n: "," + " " * n, *repeated(", ", " ", "，", "， ")]),

@@ -20,15 +20,33 @@ LISTED_LINES = 10
 """Maximum number of places that the summary lists."""
 
 
-def document_of(file: Path | None, output: Path | None, overrides: Sequence[str], unfit: dict[str, bool]) -> "Document":
-    """Return the document to translate; the overrides, of the form "documents.NAME=VALUE", say how it is read.
+def document_of(
+    file: Path | None, output: Path | None, overrides: Sequence[str], unfit: dict[str, bool]
+) -> "tuple[Document | None, list[str]]":
+    """Return the document to translate, or None if the input is lines of text; and the overrides of the decoding.
 
-    `unfit` says which options were given that a document does not support.
+    Overrides of the form "documents.NAME=VALUE" say how the document is read. A .txt file is a document only if
+    `output` is given. `unfit` says which options were given that a document does not support.
 
     Raises:
         ConfigError: the output is missing or is the input, or an option does not fit.
         DataError: the file does not have the suffix of a document, is missing, or is damaged.
     """
+    from glassformer.translating.documents.document import DOCUMENT_SECTION, is_document
+
+    of_documents = [one for one in overrides if one.startswith(f"{DOCUMENT_SECTION}.")]
+    of_decoding = [one for one in overrides if one not in of_documents]
+    is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
+    if output is not None or is_marked:
+        return _document(file, output, of_documents, unfit), of_decoding
+    if of_documents:
+        raise ConfigError(
+            f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
+        )
+    return None, of_decoding
+
+
+def _document(file: Path | None, output: Path | None, overrides: Sequence[str], unfit: dict[str, bool]) -> "Document":
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import changed_settings, section_changes
     from glassformer.translating.documents.document import (

@@ -85,20 +85,14 @@ def translate_command(
     from glassformer.corpus.files import raw_lines
     from glassformer.recipes.toml import decoding_changes
     from glassformer.text.glossary import Glossary
-    from glassformer.translating.documents.document import DOCUMENT_SECTION, is_document
 
     if explain:
         _check_explained(sample, n_best, links, glossary)
     of_lines = {"--explain": explain, "--n-best": n_best > 1, "--prefix": bool(prefix)}
     files = {"--status": status is not None, "--links": links is not None}
-    of_documents = [one for one in overrides or () if one.startswith(f"{DOCUMENT_SECTION}.")]
-    of_decoding = [one for one in overrides or () if one not in of_documents]
-    is_marked = file is not None and is_document(file.name) and file.suffix.lower() != ".txt"
-    document = document_of(file, output, of_documents, of_lines | files) if output is not None or is_marked else None
-    if of_documents and not document:
-        raise ConfigError(
-            f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
-        )
+    document, of_decoding = None, list[str]()
+    if file or output or overrides:  # else nothing asks for a document, and one line from stdin is translated sooner
+        document, of_decoding = document_of(file, output, overrides or (), of_lines | files)
     raw = arriving_lines() if file is None else raw_lines(file)
     terms = Glossary.load(glossary) if glossary else None
     settings = decoding_changes(of_decoding, beam_size=beam_size, retry=retry, sampling=sample)

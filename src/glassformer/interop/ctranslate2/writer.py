@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from glassformer.built_in import cache_folder
 from glassformer.bundle import ALIGNMENT, CONFIG, SHORTLIST, TOKENIZER, WEIGHTS, Bundle
@@ -21,13 +21,14 @@ from glassformer.decoding.options import Quantization
 from glassformer.errors import CheckpointError, shortened
 from glassformer.evaluation.guards import Guards
 from glassformer.interop.ctranslate2.model import positions_of, specification
-from glassformer.interop.exporting import check_trained, replaced_folder, weights_of
-from glassformer.interop.verification import Verification, verify_ctranslate2
 from glassformer.model.config import ModelConfig
 from glassformer.settings import with_defaults
 from glassformer.system.files import read_json, remove, write_json
 from glassformer.system.fingerprints import Fingerprint, changed_file, fingerprints, refreshed
 from glassformer.system.locks import locked
+
+if TYPE_CHECKING:
+    from glassformer.interop.verification import Verification
 
 __all__ = ["EXPORT", "Export", "check_export", "converted", "export_ctranslate2", "is_export", "read_export"]
 
@@ -105,7 +106,7 @@ def check_export(bundle: Bundle) -> None:
 
 def export_ctranslate2(
     bundle: Bundle, folder: Path, quantization: Quantization = "int8", probes: Sequence[str] | None = None
-) -> Verification:
+) -> "Verification":
     """Write a run's model for CTranslate2 into a folder; return how closely the export reproduces the run's answers.
 
     The folder appears once the export is complete and verified; it replaces an earlier export.
@@ -121,6 +122,9 @@ def export_ctranslate2(
         ConfigError: CTranslate2 cannot express the model, or the folder exists and is not an export.
         MissingDependencyError: CTranslate2 is not installed.
     """
+    from glassformer.interop.exporting import check_trained, replaced_folder
+    from glassformer.interop.verification import verify_ctranslate2
+
     check_trained(bundle)
     with replaced_folder(folder, is_export) as temporary:
         _write(bundle, temporary, quantization)
@@ -197,6 +201,8 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
 
 
 def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
+    from glassformer.interop.exporting import weights_of
+
     count = bundle.configuration.decoding.shortlist
     shortlist = bundle.shortlist() if count else None
     made_of = [WEIGHTS, *_alignment_files(bundle.folder), *_tokenizer_files(bundle.folder)]
