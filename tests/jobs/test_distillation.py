@@ -126,7 +126,7 @@ def test_the_translations_of_bulk_give_the_same_corpus(folder, tmp_path, files, 
     ]:
         with pytest.raises(ConfigError, match=message):
             distil([run], tmp_path / "e", **(given | changed))
-    with pytest.raises(ConfigError, match="holds translations of different models"):
+    with pytest.raises(ConfigError, match="holds translations by different models"):
         distil([run, run], tmp_path / "e", **given)
 
 
@@ -277,7 +277,7 @@ def test_sorting_by_nearness_is_stable():
         (TeacherSearch(best_of_reference="bleu"), {"settings": {"beam_size": 1}}, "expected beam_size > 1"),
         (TeacherSearch(best_of_reference="belu"), {}, "did you mean 'bleu'"),
         (TeacherSearch(), {"target": "new.fr"}, "target: expected `source` as well"),
-        (TeacherSearch(), {"source": "new.en", "data": "."}, "leave one of them out"),
+        (TeacherSearch(), {"source": "new.en", "data": "."}, "expected either data or source"),
         (TeacherSearch(), {"labelled": True}, "labelled: expected `source`"),
         (TeacherSearch(keep_reference=True), {"source": "new.en"}, "no references"),
         (TeacherSearch(sample=True), {"settings": {"beam_size": 2}}, "beam_size chooses among the outputs of a beam"),

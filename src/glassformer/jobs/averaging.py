@@ -25,11 +25,11 @@ __all__ = ["average", "average_if_better"]
 def average(run: str | Path, last: int, output: str | Path | None = None) -> Path:
     """Write a model whose weights are the mean of a run's last checkpoints, and return its folder.
 
-    The run itself stays unchanged; the model's folder is RUN/averaged-LAST unless `output` is given.
+    The run itself does not change. The model's folder is `output`, or RUN/averaged-LAST by default.
 
     Raises:
         CheckpointError: the run does not exist, or a checkpoint cannot be read.
-        ConfigError: the run has fewer checkpoints.
+        ConfigError: the run has fewer than `last` checkpoints.
 
     Paper: §6.1.
     """
@@ -39,7 +39,7 @@ def average(run: str | Path, last: int, output: str | Path | None = None) -> Pat
     if not 1 <= last <= len(paths):
         raise ConfigError(
             f"--last: expected a number from 1 to {len(paths)} (the run's checkpoints), got {last}; a larger "
-            "training.keep_checkpoints keeps more of them"
+            "training.keep_checkpoints keeps more checkpoints"
         )
     averaged = replace(bundle, folder=Path(output) if output else bundle.folder / f"averaged-{last}")
     model = Transformer(bundle.model_config)
@@ -55,7 +55,7 @@ def average_if_better(
     metric: Callable[[Transformer], Measured] | None,
     change: Callable[[Transformer], AbstractContextManager[object]],
 ) -> AverageReport:
-    """Validate the mean of the last checkpoints and the best weights; keep the mean if it is better."""
+    """Validate the mean of the last checkpoints and the best weights; store the mean as the run's weights if better."""
     settings = bundle.configuration.training
     paths = checkpoints.paths()[-settings.average :]
     device = device_of(settings.device, "training.device")
@@ -71,6 +71,6 @@ def average_if_better(
     if kept:
         forget_guards(bundle.folder)
         save_weights(mean, bundle.folder / WEIGHTS)
-    # An earlier call may have been killed after it had saved the mean; then the best weights are the mean already.
+    # If an earlier call was killed after saving the mean, the best weights are already the mean.
     kept = kept or all(map(torch.equal, best.parameters(), mean.parameters()))
     return AverageReport(checkpoints=len(paths), loss=loss, metric=measured, kept=kept)

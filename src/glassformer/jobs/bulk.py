@@ -1,13 +1,13 @@
-"""Bulk translation: translate a large corpus in parts, by any number of processes, each part once; or score pairs so.
+"""Bulk translation: translate a large corpus, or score a large corpus of pairs, in parts, with any number of processes.
 
     bulk.json                         the models, the settings, and the names and sizes of the files
     parts/FILE-BEGIN-END.txt          a part: one line for each line that starts in the bytes BEGIN to END - 1 of a file
-    parts/FILE-BEGIN-END.status.jsonl the statuses of its lines, from 1, as `translate --status` writes them
-    parts/FILE-BEGIN-END.json         its record, with hashes, written last: the part is complete
+    parts/FILE-BEGIN-END.status.jsonl the status of each line of the part, in the format of `translate --status`
+    parts/FILE-BEGIN-END.json         the part's record with hashes, written last to mark the part as complete
     manifest.json                     written by `finish_bulk`, after all checks
 
-Each file appears only when it is complete, so a killed process leaves no incomplete part, and processes need no lock:
-if two of them translate the same part, both write the same bytes.
+Each file appears only when it is complete, so a killed process leaves no incomplete part. Processes need no lock: two
+processes that translate the same part write the same bytes.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ _PARTS, _MANIFEST = "parts", "manifest.json"
 _RECORD, _TEXT, _STATUS = ".json", ".txt", ".status.jsonl"
 _NAME = re.compile(r"(?P<index>\d{6})-.*-(?P<begin>\d{13})-(?P<end>\d{13})")
 _NAMED = 3
-"""Number of parts that an error names."""
+"""Maximum number of parts that an error names."""
 
 _OnProgress = Callable[[ProgressReport], None]
 
@@ -81,19 +81,19 @@ class BulkPart:
 
     @property
     def name(self) -> str:
-        """The name of its files without their ending; sorted by name, parts are in the order of the lines."""
+        """The name of the part's files without their ending; parts sorted by name are in the order of the lines."""
         file = re.sub(r"[^\w.-]", "_", self.range.file.rpartition("/")[2], flags=re.ASCII)
         return f"{self.index:06d}-{file[:100]}-{self.range.begin:013d}-{self.range.end:013d}"
 
     @property
     def bytes(self) -> int:
-        """The size of its range in bytes."""
+        """The size of the part's range in bytes."""
         return self.range.end - self.range.begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRecord:
-    """What is in a complete part."""
+    """The record of a complete part: its size, statuses and hashes."""
 
     name: str
     lines: int
@@ -102,11 +102,11 @@ class PartRecord:
     engine: str
     """Name of the engine that translated the part."""
     bytes: int
-    """Size of the text in bytes."""
+    """Size of the file of outputs in bytes."""
     sha256: str
-    """Hash of the text."""
+    """Hash of the file of outputs."""
     status_sha256: str
-    """Hash of the file with the statuses."""
+    """Hash of the file of statuses."""
 
     @classmethod
     def parse(cls, text: bytes) -> "PartRecord":
@@ -131,23 +131,23 @@ class BulkJob:
     output: str
     """Path or URL of the folder for the outputs."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Decoding settings by name, which override the first run's own."""
+    """Decoding settings by name; they override the first run's settings."""
     column: str | None = None
     """The column to translate in TSV files (a name, or a number from 0), JSONL or Parquet files (a name)."""
     target_column: str | None = None
-    """A column of targets: instead of translating, score them as translations of the texts in `column`."""
+    """The column of targets to score as translations of the texts in `column`; None = translate the texts."""
     glossary: Glossary | None = None
-    """How some terms must be translated."""
+    """Required translations of some terms."""
     part_bytes: int = PART_BYTES
     """Size of a part of an uncompressed file, in bytes."""
     engine: EngineName = "auto"
     quantization: Quantization | None = None
     device: str = "auto"
-    """Where to compute; "auto" = a GPU of the machine that translates the part, if there is one."""
+    """Where to compute; "auto" = a GPU, if the machine that translates the part has one."""
 
     @classmethod
     def of(cls, runs: Iterable[Path], inputs: Sequence[str], output: str, **options: Any) -> "BulkJob":
-        """Return the job for files given as names, globs and URLs; `options` are the other fields.
+        """Return the job for files given as names, globs and URLs; `options` sets the other fields.
 
         Raises:
             ConfigError: a setting is impossible, or a file is given twice.
@@ -168,7 +168,7 @@ class BulkJob:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read; none for files of plain lines."""
+        """The names of the columns to read; empty for files of plain lines."""
         return tuple(column for column in (self.column, self.target_column) if column is not None)
 
     @property
@@ -177,7 +177,9 @@ class BulkJob:
         return _storage(self.output)
 
     def parts(self, share: int = 1, shares: int = 1) -> list[BulkPart]:
-        """Return all parts, in the order of the lines, or a share: every `shares`-th part from number `share` on.
+        """Return one of `shares` shares of the parts: every `shares`-th part, beginning with part number `share`.
+
+        The parts are in the order of the lines.
 
         Raises:
             ConfigError: the share does not exist.
@@ -197,7 +199,7 @@ class BulkJob:
         """Write the settings into the output folder; refuse a folder made with different settings.
 
         Raises:
-            ConfigError: the parts there were made with different models, settings or files.
+            ConfigError: the parts in that folder were made with different models, settings or files.
             CheckpointError: the folder cannot be read or written.
         """
         settings = self._identity()
@@ -206,13 +208,13 @@ class BulkJob:
         if difference := difference_of_settings(_settings(self.storage), settings):
             raise ConfigError(
                 f"{self.output} holds parts that were translated with {difference}: choose another folder, or delete "
-                "that folder"
+                f"{self.output}"
             )
 
     def translator(self, workers: int = 0) -> Translator:
-        """Return the translator of the job; by default, with one worker per core that this process may use.
+        """Return the translator of the job, by default with one worker for each core that this process may use.
 
-        PyTorch scores with all cores in one worker.
+        For scoring, the default is one worker, in which PyTorch uses all cores.
         """
         first, *others = self.runs
         how: dict[str, Any] = {"engine": self.engine, "quantization": self.quantization, "device": self.device}
@@ -231,7 +233,7 @@ class BulkJob:
             **rescored_by(combination),
             **settings_of_outputs(decoding),
             "candidates": [hash_of_file(listed)] if decoding.shortlist and listed.exists() else None,
-            # Guards only change outputs if suspicious ones are searched again.
+            # Guards change outputs only if suspicious outputs are searched again.
             "guards": hash_of_file(guards) if decoding.retry and guards.exists() else None,
             "engine": self.engine,
             "quantization": self.quantization,
@@ -248,7 +250,7 @@ def _is_there(part: str, names: Collection[str]) -> bool:
 
 
 def rescored_by(combination: Combination) -> dict[str, Any]:
-    """Return what decides how outputs are rescored, besides the models; nothing for a run alone."""
+    """Return the settings, apart from the models, that decide how outputs are rescored; empty for a single run."""
     if not combination.rescores:
         return {}
     lexicon = hash_of_file(combination.run / LEXICON) if combination.lexicon else None
@@ -262,10 +264,10 @@ def _storage(place: str) -> Storage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkSummary:
-    """What one command has translated."""
+    """A summary of what one command translated."""
 
     parts: int
-    """Number of the command's parts, including those that were complete before."""
+    """Number of the command's parts, including the parts that were complete before the command."""
     made: int
     """Number of parts translated by this command."""
     statuses: Counter[str]
@@ -273,9 +275,9 @@ class BulkSummary:
 
 
 def bulk(job: BulkJob, share: int = 1, shares: int = 1, *, on_progress: _OnProgress = lambda _: None) -> BulkSummary:
-    """Translate the missing parts of a share of a job in this process.
+    """Translate, in this process, the missing parts of one share of a job.
 
-    A part whose lines cannot be read does not keep the others from being translated.
+    If the lines of a part cannot be read, the other parts are still translated.
 
     Raises:
         ConfigError: a setting is impossible, the share does not exist, or the parts in the folder were made with
@@ -386,14 +388,15 @@ class _Hashed:
 
 
 def finish_bulk(job: BulkJob, *, on_progress: _OnProgress = lambda _: None) -> dict[str, Any]:
-    """Check that the parts are whole and hold each line of the files once; write and return the manifest.
+    """Check that the parts are complete and hold each line of the files once; write and return the manifest.
 
     The number of lines of each file is counted over the whole file, independently of the ranges. Damaged parts are
-    renamed, so that the command that translates the missing parts makes them again.
+    renamed, so that the command that translates missing parts translates the damaged parts again.
 
     Raises:
         ConfigError: the parts were made with different settings.
-        CheckpointError: parts are missing, damaged or do not fit, or the manifest cannot be written.
+        CheckpointError: parts are missing or damaged, parts do not belong to the job, or the manifest cannot be
+            written.
         DataError: an input file cannot be read.
     """
     if BULK not in job.storage.names(""):
@@ -423,29 +426,29 @@ def finished_settings(folder: str) -> dict[str, Any]:
     """Return the settings with which the translations of a folder were made, as bulk.json records them.
 
     Raises:
-        CheckpointError: `finish_bulk` has not checked the folder, or it holds scores instead of translations.
+        CheckpointError: `finish_bulk` has not checked the folder, or the folder holds scores instead of translations.
     """
     storage = storage_of(folder)
     if not {BULK, _MANIFEST} <= storage.names(""):
         raise CheckpointError(f"{folder} has no {_MANIFEST}: run `glassformer bulk` with --finish first")
     settings = _settings(storage)
     if settings.get("target_column") is not None:
-        raise CheckpointError(f"{folder} holds scores: expected translations; give a folder of `glassformer bulk`")
+        raise CheckpointError(f"{folder}: expected translations, got scores; give a folder of translations")
     return settings
 
 
 def names_and_sizes(files: Iterable[str]) -> list[list[str | int]]:
-    """Return the name without folders and the stored size of each file, by which a later command knows the files."""
+    """Return each file's name (without folders) and stored size, from which a later command recognises the file."""
     return [[file.rpartition("/")[2], stored_bytes(file)] for file in files]
 
 
 def finished_translations(folder: str) -> Iterator[Translation]:
     """Yield the translation of each line of a folder that `finish_bulk` has checked, in order.
 
-    The log probabilities are NaN, as from `Translator.stream` without them.
+    The log probabilities are NaN, as with `Translator.stream(…, log_probs=False)`.
 
     Raises:
-        CheckpointError: as for `finished_settings`, or a part has changed since it was checked.
+        CheckpointError: as for `finished_settings`, or a part has changed since `finish_bulk` checked it.
     """
     finished_settings(folder)
     storage = storage_of(folder)
@@ -457,7 +460,7 @@ def finished_translations(folder: str) -> Iterator[Translation]:
 def _translations_of(storage: Storage, part: str) -> Iterator[Translation]:
     if not _whole(storage, part):
         raise CheckpointError(
-            f"{storage.place}/{_PARTS}/{part}: expected the part that --finish has checked, got a different one; run "
+            f"{storage.place}/{_PARTS}/{part}: expected the part that --finish has checked, got a different part; run "
             "`glassformer bulk` with --finish again"
         )
     texts, statuses = (_lines(storage, f"{_PARTS}/{part}{end}") for end in (_TEXT, _STATUS))
@@ -473,7 +476,7 @@ def _lines(storage: Storage, name: str) -> Iterator[str]:
 
 
 def _checked_records(job: BulkJob, on_progress: _OnProgress) -> list[PartRecord]:
-    """Return the records of all parts, in the order of the lines, after comparing each with its files."""
+    """Compare each part's record with the part's files; return all records, in the order of the lines."""
     there, expected = job.storage.names(_PARTS), [part.name for part in job.parts()]
     stems = {name.removesuffix(_RECORD) for name in there if name.endswith(_RECORD)}
     if unknown := sorted(stems - set(expected)):
@@ -505,7 +508,7 @@ def _checked_records(job: BulkJob, on_progress: _OnProgress) -> list[PartRecord]
 
 
 def _whole(storage: Storage, name: str) -> PartRecord | None:
-    """Return the record of a part, or None if its files differ from the record."""
+    """Return the record of a part, or None if the part's files differ from the record."""
     path = f"{_PARTS}/{name}"
     try:
         record = PartRecord.parse(b"".join(storage.read(path + _RECORD)))
@@ -529,19 +532,19 @@ def _put_aside(storage: Storage, name: str) -> None:
 
 
 def _checked_file(file: str, columns: Sequence[str], records: Sequence[PartRecord]) -> dict[str, Any]:
-    """Return a file's entry in the manifest, after checking that its parts hold each of its lines once."""
+    """Check that a file's parts hold each line of the file once; return the file's entry in the manifest."""
     size = stored_bytes(file)
     ranges = [_place(record.name)[1:] for record in records]
     bounds = [(0, 0), *ranges, (size, size)]
     for (_, end), (begin, _) in pairwise(bounds):
         if begin != end:
             between = f"a gap from byte {end} to {begin}" if begin > end else f"an overlap at byte {begin}"
-            raise CheckpointError(f"{file}: expected parts that cover the file, got {between}; translate it again")
+            raise CheckpointError(f"{file}: expected parts that cover it, got {between}; translate the file again")
     lines, written = count_texts(file, *columns), sum(record.lines for record in records)
     if lines != written:
         raise CheckpointError(
             f"{file}: expected {lines} translated lines, as many as the file has, got {written}; the file has changed "
-            "since it was translated: delete the output folder, and translate it again"
+            "since then: delete the output folder, and translate the file again"
         )
     parts, first = list[dict[str, Any]](), 1
     for record, (begin, end) in zip(records, ranges, strict=True):
@@ -551,7 +554,7 @@ def _checked_file(file: str, columns: Sequence[str], records: Sequence[PartRecor
 
 
 def _place(name: str) -> tuple[int, int, int]:
-    """Return the index of the file, and the range, that a part's name gives."""
+    """Parse a part's name; return the index of the file, and the begin and the end of the range in bytes."""
     found = _NAME.fullmatch(name)
     assert found
     return int(found["index"]), int(found["begin"]), int(found["end"])

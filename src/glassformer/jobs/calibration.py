@@ -25,7 +25,7 @@ __all__ = ["CALIBRATED_TEXTS", "calibrate", "fewest_texts", "forget_guards", "gu
 CALIBRATED_TEXTS = 2000
 """Maximum number of texts that commands translate to calibrate guards."""
 TEXTS_AT_ONCE = 100
-"""Number of texts that are translated before `calibrate` asks again whether to stop."""
+"""Number of texts that `calibrate` translates between two calls of `stop`."""
 
 
 def calibrate(
@@ -36,17 +36,17 @@ def calibrate(
     close_chrf: float = CLOSE_CHRF,
     stop: Callable[[], bool] = lambda: False,
 ) -> Guards:
-    """Return guards calibrated on the translations of some texts, which are not yet stored.
+    """Translate some texts, and return guards calibrated on the translations. The guards are not saved.
 
-    The thresholds are taken from all outputs: one common quantile, the lowest with which all guards together flag at
-    most `flagged` of them. `Guards.flagged` and `Calibration.error` are measured on halves, each with what the other
-    half gives.
+    The thresholds are one common quantile of the values of all outputs: the lowest quantile with which all guards
+    together flag at most a share `flagged` of the outputs. `Guards.flagged` and `Calibration.error` are measured on
+    halves of the outputs: each half is judged by the thresholds and the calibration of the other half.
 
     Args:
         translator: the run, with the search to calibrate.
         items: the texts; a confidence needs references (see `too_few`).
-        flagged: share of the outputs that are flagged, from 0 to 1.
-        close_chrf: an output is close to its reference from this chrF on, 0 to 100.
+        flagged: largest share of the outputs that are flagged, from 0 to 1.
+        close_chrf: smallest chrF, from 0 to 100, at which an output counts as close to its reference.
         stop: returns True to stop translating; the guards are then calibrated on the outputs so far.
 
     Raises:
@@ -74,7 +74,10 @@ def guards_of(
     flagged: float = FLAGGED,
     close_chrf: float = CLOSE_CHRF,
 ) -> Guards:
-    """Return guards calibrated on outputs of a search with these settings; arguments as in `calibrate`."""
+    """Return guards calibrated on given outputs.
+
+    `search` holds the decoding settings of the outputs. `flagged` and `close_chrf` are as in `calibrate`.
+    """
     usual = Usual.of(outputs)
     values = [signals(one, usual) for one in outputs]
     thresholds, quantile = common_thresholds(values, flagged)
@@ -94,19 +97,19 @@ def guards_of(
 
 
 def fewest_texts(flagged: float = FLAGGED) -> int:
-    """Return how many texts are needed so that thresholds for this share of the outputs flag at least one of them."""
+    """Return the number of texts that calibration needs, so that a share `flagged` of the texts is at least one."""
     return int(np.ceil(1 / flagged))
 
 
 def forget_guards(folder: Path) -> None:
-    """Remove the guards of a run whose weights are about to change: they were calibrated on outputs of the old ones."""
+    """Remove the guards of a run whose weights are about to change: the guards were calibrated with the old weights."""
     remove(folder / GUARDS)
 
 
 def _confidence(
     outputs: Sequence[ModelOutput], references: Sequence[Sequence[str]], close_chrf: float
 ) -> tuple[dict[str, Calibration], dict[str, str]]:
-    """Return the parts of the confidence that can be fitted, and why the others cannot."""
+    """Return the calibrations that can be fitted ("exact", "close"), and the reason why each missing one cannot."""
     if not all(references):
         return {}, dict.fromkeys(("exact", "close"), "the texts have no references")
     log_probs, texts = [one.token_log_probs for one in outputs], [one.target for one in outputs]
@@ -118,13 +121,13 @@ def _confidence(
 
 
 def _line_scores(name: str, texts: Sequence[str], references: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-    """Return a metric of each line."""
+    """Return the value of a metric for each line."""
     counted = METRICS[name].count_in(texts, references)
     return counted.values(counted.lines)
 
 
 def _flagged_elsewhere(values: Sequence[Mapping[str, float]], share: float) -> float:
-    """Return the share of the outputs that are flagged, each half by thresholds from the other half."""
+    """Return the share of the outputs that are flagged if each half is judged by the other half's thresholds."""
     halves = (values[::2], values[1::2])
     thresholds = [common_thresholds(half, share)[0] for half in halves]
     pairs = zip(halves, reversed(thresholds), strict=True)

@@ -18,13 +18,13 @@ __all__ = ["Disagreement", "SystemComparison", "compare_outputs", "compare_runs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """A source on which two systems differ."""
+    """A source sentence that two systems translate differently."""
 
     source: str
     references: tuple[str, ...]
     """The references, which are equally valid."""
     outputs: tuple[str, str]
-    """The output of the first system and of the second."""
+    """The outputs of the first system and of the second system."""
     edits: tuple[float, float]
     """Character edits from each output to its closest reference, per character of that reference."""
 
@@ -34,7 +34,7 @@ class SystemComparison:
     """The comparison of two systems on one test set."""
 
     name: str
-    """The name of the test set; "" where the caller gave the items."""
+    """The name of the test set, or "" if the caller gave no name."""
     lines: int
     """Number of lines in the test set."""
     sources: int
@@ -42,7 +42,7 @@ class SystemComparison:
     metrics: tuple[Comparison, ...]
     """One comparison per metric."""
     differing: int
-    """Number of items for which one system's output is nearer to the references than the other's."""
+    """Number of items for which one system's output is nearer to the references than the other system's output."""
     disagreements: tuple[Disagreement, ...]
     """The items that differ most, largest difference first."""
 
@@ -58,7 +58,9 @@ def compare_runs(
     seed: int = 1,
     **options: Any,
 ) -> SystemComparison:
-    """Return the comparison of two models; `options` go to `translate`, the other arguments to `compare_outputs`.
+    """Return the comparison of two models.
+
+    `options` are passed to `Translator.translate`, and the other arguments to `compare_outputs`.
 
     Raises:
         ConfigError: a metric is unknown.
@@ -121,7 +123,7 @@ def shared_test_sets(first: Configuration, second: Configuration) -> dict[str, I
     """Return the test sets that both runs can be evaluated on, by name.
 
     Raises:
-        ConfigError: the runs name different test sets, or none.
+        ConfigError: the runs name different test sets, or no test sets.
         DataError: a test set cannot be read.
     """
     sets = held_out(first)

@@ -1,13 +1,13 @@
 """Knowledge distillation: train a student on a teacher's translations.
 
     distillation.json          the teachers and their search settings
-    texts/                     the split that says which pairs the teacher was trained on (jobs/preparation.py)
+    texts/                     the record of the pairs that the teacher was trained on (jobs/preparation.py)
     corpus/00000.jsonl         the student's corpus: at least one record per line, {line, source, target, status}
-    corpus/labelled.jsonl      the pairs that the teacher was trained on, if wanted
+    corpus/labelled.jsonl      the pairs that the teacher was trained on, if `labelled` is set
     valid.*, test.*            pairs that the teacher was not trained on, with their original references
     student/                   the student's run, unless its configuration names another folder
 
-Each file is written only when it is complete, so that a second call makes only the missing files.
+Each file appears only when it is complete, so a second call makes only the missing files.
 
 Paper: Kim & Rush 2016, "Sequence-Level Knowledge Distillation", §3.2 (the best hypothesis of the beam)
 and §3.3 (the hypothesis of the beam nearest to the reference).
@@ -50,7 +50,7 @@ from glassformer.text.normalisation import normalise
 __all__ = ["PART_LINES", "DistilledCorpus", "distil"]
 
 PART_LINES = 1000
-"""Lines per file of the corpus; a killed run loses at most this many."""
+"""Number of lines per corpus file, and the most lines that must be translated again after a run was killed."""
 _LABELLED = "labelled"
 
 
@@ -61,13 +61,13 @@ class DistilledCorpus(StudentCorpus):
     lines: int
     """Number of lines to translate; each has at least one record."""
     pairs: int
-    """Number of records with a translation, which the student trains on."""
+    """Number of records with a translation; the student trains on these records."""
     labelled: int
-    """Number of the teacher's training pairs, if the student trains on them, too."""
+    """Number of the teacher's training pairs that the student also trains on."""
     untranslated: dict[str, int]
     """Number of lines without a translation, by reason."""
     made: int
-    """Number of lines translated by this call rather than an earlier one."""
+    """Number of lines translated by this call, without those of earlier calls."""
 
 
 def distil(
@@ -83,27 +83,29 @@ def distil(
     labelled: bool = False,
     on_progress: OnProgress = lambda _: None,
 ) -> DistilledCorpus:
-    """Translate a corpus with a trained model, or an ensemble of several, and return the distilled corpus.
+    """Translate a corpus with a trained model, or with an ensemble of trained models; return the distilled corpus.
 
-    The first teacher may be a file that `tune` wrote: its combination of several models then translates.
+    The first teacher may be a file that `tune` wrote; the combination of models in this file then translates the
+    corpus.
 
-    The corpus is the first teacher's training corpus (`data` names its current folder) or, if `source` is given, the
-    files `source` and `target`. Without `target`, the source lines have no references, unless `source` has both sides
-    (.tsv, .jsonl). Lines of `source` whose normalised text is a validation source of the teacher are left out.
+    Without `source`, the corpus is the first teacher's training corpus, and `data` names the corpus's current folder.
+    With `source`, the corpus is the files `source` and `target`. The source lines have no references if `target` is
+    missing and `source` does not hold both sides (.tsv, .jsonl). Lines of `source` whose normalised text is a
+    validation source of the teacher are left out.
 
-    With `labelled`, the student also trains on the first teacher's training pairs as they are (self-training). Then
-    only `source` is translated, and its lines that are sources of the teacher's training, validation or test pairs are
-    left out.
+    With `labelled`, the student also trains on the first teacher's own training pairs (self-training). In this case,
+    only `source` is translated, without the lines that are sources of the teacher's training, validation or test pairs.
 
-    `settings` are decoding settings by name; they take the place of the first teacher's own. A second call translates
-    only the lines that the first one did not reach.
+    `settings` maps names of decoding settings to values that override the first teacher's settings. A second call
+    translates only the lines that earlier calls did not translate.
 
-    `translations` is a finished folder of `jobs.bulk` with the teachers' translations of `source`: nothing is
-    translated then, and the decoding settings are those of that folder.
+    `translations` is a finished folder of `jobs.bulk` that holds the teachers' translations of `source`. If it is
+    given, nothing is translated, and the decoding settings are the settings of that folder.
 
     Raises:
-        ConfigError: a setting is impossible, the teachers' target vocabularies differ, the folder is a run, its corpus
-            was made with different settings, or the translations are of different models or files.
+        ConfigError: a setting is impossible, the teachers' target vocabularies differ, the folder is a run, the corpus
+            in the folder was made with different settings, or `translations` was made by different models or from
+            different files.
         DataError: the corpus cannot be read.
         CheckpointError: a teacher is missing or damaged, or a file cannot be written.
     """
@@ -138,26 +140,26 @@ def _check(
     if target and not source:
         raise ConfigError("target: expected `source` as well, got none; give both or neither")
     if labelled and not source:
-        raise ConfigError("labelled: expected `source` as well (a file without references), got none; give it")
+        raise ConfigError("labelled: expected `source` as well (a file without references), got none; give a source")
     if source and data is not None and not labelled:
         raise ConfigError(
-            f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; data "
-            "names the teacher's own corpus, source replaces it: leave one of them out"
+            f"data: expected either data or source, got data {quoted(str(data))} and source {quoted(source)}; leave "
+            "out source to translate the teacher's own corpus, or leave out data to translate the source file"
         )
 
 
 def _check_given(source: str, search: TeacherSearch, settings: Mapping[str, Any]) -> None:
-    """Raise an error for arguments that do not fit translations that exist."""
+    """Raise an error for arguments that have no effect when the translations are given."""
     if not source:
-        raise ConfigError("translations: expected `source` as well (the file that was translated), got none; give it")
+        raise ConfigError("translations: expected `source` as well, got none; give the file that was translated")
     chosen = {"n_best": search.n_best > 1, "best_of_reference": search.best_of_reference, "sample": search.sample}
     for name, value in {**chosen, **settings}.items():
         if value:
-            raise ConfigError(f"{name} has no effect with translations; leave one of them out")
+            raise ConfigError(f"{name} has no effect with translations; leave out {name} or translations")
 
 
 class _Distillation:
-    """The steps of a distillation; each writes its part of the folder and is skipped when that part exists."""
+    """The steps of a distillation: each step writes one part of the folder, and is skipped if this part exists."""
 
     def __init__(
         self, teacher: Teacher, folder: Path, translations: str, labelled: bool, on_progress: OnProgress
@@ -199,7 +201,7 @@ class _Distillation:
         )
 
     def _given_corpus(self, source: str, target: str) -> Corpus:
-        """Return the corpus of the given files; source lines without a target file become both sides."""
+        """Return the corpus of the given files; without a target file, the source lines are both sides of the pairs."""
         alone = not target and format_of(source) == "lines"
         if alone and (self.teacher.search.best_of_reference or self.teacher.search.keep_reference):
             raise ConfigError(
@@ -213,7 +215,7 @@ class _Distillation:
         there = finished_settings(self.translations)
         if there.get("runs") != self.teacher.hashes:
             raise ConfigError(
-                f"{self.translations} holds translations of different models: give the runs that made them"
+                f"{self.translations} holds translations by different models: give the runs that made the translations"
             )
         if there.get("files") != names_and_sizes(corpus.source):
             raise ConfigError(
@@ -231,16 +233,17 @@ class _Distillation:
         keep_settings(self.folder, settings)
 
     def _write_labelled(self, pairs: Iterable[Pair]) -> dict[str, str]:
-        """Write the teacher's training pairs; return their sources, each with the reason to translate it no more."""
+        """Write the teacher's training pairs; return why not to translate their sources, by normalised source."""
         path, pairs = self.folder / CORPUS / f"{_LABELLED}.jsonl", list(pairs)
         if not path.exists():
             write_records(path, [{"source": one, "target": other, "status": _LABELLED} for one, other in pairs])
         return _sources({_LABELLED: pairs})
 
     def _translated(self, pairs: Iterator[Pair], lines: int, known: Mapping[str, str]) -> tuple[Counter[str], int]:
-        """Write the missing parts; return the number of records of all parts by status, and of lines translated now.
+        """Write the missing parts of the corpus.
 
-        `known` gives the reason to leave out a line, by its normalised source.
+        Return the number of records in all parts, by status, and the number of lines that this call translated.
+        `known` maps the normalised source of each line to leave out to the reason for leaving it out.
         """
         counts: Counter[str] = Counter()
         paths = {
@@ -281,7 +284,7 @@ def _count(corpus: Corpus) -> int:
 
 
 def _sources(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, str]:
-    """Return the normalised sources of named pairs, each with the name of its pairs."""
+    """Return the name under which `pairs` lists each pair, by the pair's normalised source."""
     return {normalise(source): name for name, some in pairs.items() for source, _ in some}
 
 
@@ -294,7 +297,7 @@ def _pairs(corpus: Corpus, *, references: bool) -> Iterator[Pair]:
 
 
 def _statuses(path: Path, first: int, count: int) -> Counter[str] | None:
-    """Return the number of records of a part by status; None if the part is missing or damaged."""
+    """Return the number of records in a part, by status, or None if the part is missing or damaged."""
     try:
         records = [json.loads(line) for line in path.read_bytes().splitlines()]
         whole = {record["line"] for record in records} == set(range(first + 1, first + 1 + count))

@@ -2,7 +2,7 @@
 
     distillation.json          the runs
     forward-1/, forward-2/, …  the translations of the sources by each forward run (jobs/distillation.py)
-    backward-1/, …             the translations of the targets by each backward run, likewise
+    backward-1/, …             the translations of the targets by each backward run (jobs/distillation.py)
     corpus/00000.jsonl         the union: {source, target, origin}
     valid.*, test.*            pairs that no run was trained on
     student/                   the student's run, unless its configuration names another folder
@@ -56,13 +56,13 @@ class DiversifiedCorpus(StudentCorpus):
     pairs: Mapping[str, int]
     """Number of pairs by origin: "original", "forward" or "backward"; the student trains on all of them."""
     repeated: int
-    """Number of pairs left out because they occurred before."""
+    """Number of pairs left out because an equal pair came earlier."""
     held_out: int
     """Number of pairs left out because they equal a validation or test pair."""
     untranslated: int
-    """Number of lines without a translation, of all runs."""
+    """Number of lines without a translation, summed over all runs."""
     made: int
-    """Number of lines translated by this call rather than an earlier one, of all runs."""
+    """Number of lines translated by this call, without those of earlier calls, summed over all runs."""
 
 
 def diversify(
@@ -75,13 +75,15 @@ def diversify(
     data: str | Path | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> DiversifiedCorpus:
-    """Add translations of a training corpus to it, in both directions, and return the union.
+    """Translate a training corpus in both directions, and return the union of the corpus and the translations.
 
-    The forward runs translate the sources of the corpus, and the backward runs translate its targets. The union has the
+    The forward runs translate the sources of the corpus, and the backward runs translate the targets. The union has the
     original pairs, each source with its forward translations, and each target with its backward translations as
-    sources. Each pair occurs once, and none equals a validation or test pair. `search` chooses the translations of each
-    run, as in `distil`. `settings` are decoding settings by name; they take the place of each run's own. `data` names
-    the current folder of the corpora. A second call translates only the lines that the first one did not reach.
+    sources. Each pair occurs once, and no pair equals a validation or test pair.
+
+    `search` chooses the translations of each run, as in `distil`. `settings` maps names of decoding settings to values
+    that override each run's settings. `data` names the current folder of the corpora. A second call translates only the
+    lines that earlier calls did not translate.
 
     Raises:
         ConfigError: a setting is impossible, a run has the wrong direction, the runs hold out different pairs, or the
@@ -101,7 +103,7 @@ def diversify(
 
 
 class _Diversification:
-    """The steps of a diversification; a translation that exists is not made again."""
+    """The steps of a diversification; existing translations are not made again."""
 
     def __init__(
         self,
@@ -145,7 +147,7 @@ class _Diversification:
         )
 
     def _texts(self, name: str) -> CorpusTexts:
-        """Return the corpus of a run; `distil` finds the split in the same folder."""
+        """Return the texts of a run's corpus; the split is kept in the folder in which `distil` looks for it."""
         return texts_of_run(Bundle.load(self.runs[name]), self.folder / name, self.data, self._of(name))
 
     def _of(self, name: str) -> OnProgress:
@@ -157,7 +159,7 @@ class _Diversification:
         return report
 
     def _check_held_out(self, texts: Mapping[str, CorpusTexts]) -> None:
-        """Refuse runs of the wrong direction, and runs that may have been trained on held-out pairs of other runs."""
+        """Raise an error for a run of the wrong direction, or a run that may have seen held-out pairs of other runs."""
         held_out = {name: {"valid": set(one.valid), "test": set(one.test)} for name, one in texts.items()}
         expected = held_out["forward-1"]
         for name, run in self.runs.items():
@@ -179,7 +181,7 @@ class _Diversification:
             )
 
     def _pairs(self) -> Iterator[tuple[str, _Pair]]:
-        """Yield all pairs with their origins."""
+        """Yield the origin and the texts of each original, forward and backward pair."""
         yield from (("original", pair) for pair in self._texts("forward-1").train)
         for name in self.runs:
             origin = name.partition("-")[0]
@@ -187,7 +189,7 @@ class _Diversification:
                 yield origin, (source, target) if origin == "forward" else (target, source)
 
     def _write_union(self, held_out: set[_Pair]) -> Counter[str]:
-        """Write the pairs of the union; return the number of all pairs by origin, or by why they are left out."""
+        """Write the union; return the number of pairs by origin or, for pairs left out, by the reason."""
         counts: Counter[str] = Counter()
 
         def records() -> Iterator[dict[str, str]]:
@@ -206,7 +208,7 @@ def _turned(pairs: set[_Pair]) -> set[_Pair]:
 
 
 def _repeats(pairs: Iterator[tuple[str, _Pair]]) -> NDArray[np.bool_]:
-    """Return for each pair whether it occurred before."""
+    """Return, for each pair, whether an equal pair came earlier."""
     count = 0
     with Repeats(MEGABYTES) as repeats:
         while some := list(islice(pairs, PART_LINES)):

@@ -1,6 +1,6 @@
-"""What a run does once its training has ended, stage by stage.
+"""The stages of a run after its training.
 
-Each stage looks for its own result first, so a run that was killed between two stages continues with the second.
+A stage whose result exists is skipped, so a run that was killed between two stages resumes with the later stage.
 """
 
 import time
@@ -28,14 +28,14 @@ from glassformer.translator import Translator
 __all__ = ["END_STAGES", "Ended"]
 
 CALIBRATION_SHARE = 0.05
-"""Maximum time to calibrate the guards at the end, as a share of the training time."""
+"""Maximum time to calibrate the guards after training, as a share of the training time."""
 CALIBRATION_SECONDS = (2.0, 120.0)
-"""Bounds on this time, whatever the training time."""
+"""Least and greatest value of the maximum calibration time, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A run whose training has ended, and has not merely stopped."""
+    """A run whose training is complete, not merely interrupted."""
 
     bundle: Bundle
     prepared: Prepared
@@ -44,9 +44,9 @@ class Ended:
     metric: Callable[[Transformer], Measured] | None
     log: Log
     change: Callable[[Transformer], AbstractContextManager[object]]
-    """The context in which the run's models compute."""
+    """Returns the context manager within which a model of the run computes."""
     stop: Callable[[], bool]
-    """Whether to end soon."""
+    """Returns True if the run must stop before all stages are complete."""
 
     def kept_model(self) -> Transformer:
         """Return a model with the kept weights, on the device of the training."""
@@ -54,7 +54,7 @@ class Ended:
 
 
 def _average(ended: Ended) -> Iterator[RunReport]:
-    """Keep the mean of the last checkpoints if it is better, where `training.average` asks for it."""
+    """Keep the mean of the last checkpoints if it is better than the best weights, and if `training.average` is set."""
     settings, step = ended.bundle.configuration.training, ended.end.step
     if settings.average and not ended.log.has("average", step):
         yield ProgressReport(stage="validating the mean of the last checkpoints")
@@ -64,7 +64,7 @@ def _average(ended: Ended) -> Iterator[RunReport]:
 
 
 def _align(ended: Ended) -> Iterator[RunReport]:
-    """Choose the heads that align words and store them, if there are validation pairs."""
+    """Choose the attention heads that align words, and save this choice, if there are validation pairs."""
     pairs, step = list(islice(ended.prepared.valid_pairs, COMPARED_PAIRS)), ended.end.step
     if not pairs or ended.log.has("alignment", step):
         return
@@ -81,7 +81,7 @@ def _align(ended: Ended) -> Iterator[RunReport]:
 
 
 def _calibrate(ended: Ended) -> Iterator[RunReport]:
-    """Calibrate the guards on validation pairs and store them, if there are enough pairs."""
+    """Calibrate the guards on validation pairs, and save the guards, if there are enough pairs."""
     if (ended.bundle.folder / GUARDS).exists():
         return
     items = validation_items(ended.bundle.configuration, ended.prepared.valid_pairs, most=CALIBRATED_TEXTS)
@@ -105,12 +105,13 @@ END_STAGES: tuple[Callable[[Ended], Iterator[RunReport]], ...] = (
     _align,
     _calibrate,
 )
-"""The stages in their order."""
+"""The stages, in the order in which a run goes through them."""
 
 
 def _until(trained: float, stop: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that says whether to stop calibrating: on request, or after a time in proportion to the
-    training time.
+    """Return a function that returns True to stop calibrating: when `stop()` is true, or when the maximum time is over.
+
+    `trained` is the training time in seconds.
     """
     least, most = CALIBRATION_SECONDS
     end = time.monotonic() + min(max(CALIBRATION_SHARE * trained, least), most)

@@ -48,7 +48,9 @@ class SplitResult:
 
 
 def evaluate_splits(translator: Translator, **options: Any) -> Iterator[SplitResult]:
-    """Yield the result of each split of a run's built-in task except training; `options` go to `translate`.
+    """Yield the result of each split of a run's built-in task, except the training split.
+
+    `options` are passed to `Translator.translate`.
 
     Raises:
         ConfigError: the run was not trained on a built-in task.
@@ -64,7 +66,7 @@ def held_out(configuration: Configuration) -> dict[str, Items]:
     """Return the test sets of a run by name: the splits of its built-in task, or its test or validation files.
 
     Raises:
-        ConfigError: the configuration names no such files.
+        ConfigError: the configuration names no test or validation files.
         DataError: the files cannot be read.
     """
     data = configuration.data
@@ -80,7 +82,7 @@ def held_out(configuration: Configuration) -> dict[str, Items]:
 def validation_items(
     configuration: Configuration, pairs: Sequence[tuple[str, str]], *, most: int | None = None
 ) -> Items:
-    """Return the first items of the validation pairs, grouped as `evaluate` would group them.
+    """Return the first items of the validation pairs, grouped as `glassformer evaluate` groups pairs.
 
     There are at most `most` items; the default is `training.metric_lines`.
 
@@ -96,7 +98,7 @@ def validation_items(
 def corpus_of(source: str, reference: str | None, configuration: Configuration | None = None) -> Corpus:
     """Return the corpus of two files, or of one file with both sides.
 
-    A single file has the same columns as the run's own files, if they have the same format.
+    A single file in the format of the run's own files is read with the run's columns.
 
     Raises:
         ConfigError: a single file does not hold both sides.
@@ -187,9 +189,10 @@ def _evaluate_split(
 def validation_metric(
     bundle: Bundle, valid: TextPairs, on_progress: OnProgress
 ) -> "Callable[[Transformer], Measured] | None":
-    """Return a function that scores a model's greedy translations of the first validation lines; None for "none".
+    """Return a function that scores a model's greedy translations of the first validation lines.
 
-    It reports to `on_progress` before it translates.
+    The function reports to `on_progress` before it translates. Return None if `training.metric` is "none", or if there
+    are no validation pairs.
     """
     settings = bundle.configuration.training
     if settings.metric == "none" or not valid:

@@ -13,7 +13,7 @@ __all__ = ["initial_model"]
 
 
 def initial_model(bundle: Bundle) -> Transformer:
-    """Return the model with its weights before the first step."""
+    """Return the model of a run with the weights that it has before the first step."""
     settings = bundle.configuration.training
     torch.manual_seed(bundle.configuration.run.seed)
     model = Transformer(bundle.model_config)
@@ -27,14 +27,14 @@ def initial_model(bundle: Bundle) -> Transformer:
 
 @torch.no_grad()
 def _initialise(model: Transformer, std: float) -> None:
-    """Draw all matrices from a normal distribution; biases and norms stay as they are."""
+    """Draw all matrices from a normal distribution; biases and norms do not change."""
     for weight in model.parameters():
         if weight.dim() > 1:
             weight.normal_(0.0, std)
 
 
 def _load_embeddings(model: Transformer, bundle: Bundle, *, resumed: bool) -> None:
-    """Load the pretrained vectors; a resumed run reads them from its checkpoint, so here it only freezes them again."""
+    """Load the pretrained vectors; if the run is resumed, only freeze them again: the checkpoint holds the values."""
     config = bundle.configuration.embeddings
     both = bundle.configuration.tokenizer.joint and not bundle.model_config.tie_embeddings
     sides = (

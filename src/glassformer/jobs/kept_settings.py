@@ -1,4 +1,4 @@
-"""The settings with which a folder's contents were made, so that a later command with different ones is refused."""
+"""Compare a folder's stored settings with the settings of a later command, to refuse a command that would mix both."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ def difference_of_settings(there: Mapping[str, Any], settings: Mapping[str, Any]
     """Return the first difference between a folder's settings and a command's, in words; "" if none."""
     for name, value in settings.items():
         if there.get(name) != value:
-            # lists hold hashes and sizes, which mean nothing to the reader
+            # lists hold hashes and sizes, which would not help the reader of an error
             if list in map(type, (value, there.get(name))):
                 return f"different {name}"
             return f"{name} = {quoted(there.get(name))}, not {quoted(value)}"
@@ -26,7 +26,7 @@ def stored_weights(run: Path) -> Path:
     """Return the file with the weights of a run, or of an export for CTranslate2.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: the folder has no such file.
     """
     run = run_folder(run)
     for path in (run / WEIGHTS, run / "model.bin"):

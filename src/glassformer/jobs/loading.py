@@ -37,7 +37,7 @@ class LoadedRun:
     """The model on this rank's device, with its initial weights."""
 
     def report(self, step: int) -> PreparedReport:
-        """Return the report with which training begins after this step; 0 = a new run."""
+        """Return the report that is made before training continues after `step`; 0 = a new run."""
         return PreparedReport(
             folder=self.bundle.folder,
             train_pairs=len(self.prepared.train),
@@ -52,7 +52,7 @@ class LoadedRun:
         )
 
     def resampler(self) -> Resampler | None:
-        """Return what encodes each batch's texts again, or None if `tokenizer.sampling` is off."""
+        """Return the resampler, which encodes each batch's texts again, or None if `tokenizer.sampling` is off."""
         prepared, configuration = self.prepared, self.prepared.configuration
         amount = configuration.tokenizer.sampling
         assert amount != "auto", "`fit` chooses it"
@@ -62,7 +62,7 @@ class LoadedRun:
 
 
 def load_run(configuration: Configuration, ranks: Ranks, on_report: Callable[[RunReport], object]) -> LoadedRun:
-    """Return the run of a configuration; rank 0, which comes first, writes what is missing in its folder."""
+    """Return the run of a configuration. Rank 0 loads the run first, and writes the missing files into its folder."""
     folder = Path(configuration.run.directory)
     if ranks.leads:
         for place in (folder, folder / SNAPSHOTS):
@@ -91,5 +91,5 @@ def _check_validation(settings: TrainingConfig, valid: Examples) -> None:
         if getattr(settings, name) and not len(valid):
             raise ConfigError(
                 f"training.{name} = {getattr(settings, name)} needs validation pairs, but the corpus is too small to "
-                "hold any out: give data.valid_source and data.valid_target, or leave the setting out"
+                "hold out pairs: give data.valid_source and data.valid_target, or leave the setting out"
             )

@@ -17,20 +17,20 @@ __all__ = ["METRICS_FILE", "Log", "best", "read_log"]
 METRICS_FILE = "metrics.jsonl"
 _NUMERIC = {"loss", "perplexity", "learning_rate", "gradient_norm", "epoch", "target_tokens", "tokens_per_second"}
 _NUMERIC |= {"waited", "padding", "seconds", "seconds_left", "checkpoints"}
-"""Values that are numbers."""
+"""Names of the values that are numbers."""
 
 
 class Log:
-    """A writer of metrics.jsonl, with one JSON line for every `every`-th update, each validation, and the end."""
+    """A writer of metrics.jsonl: a JSON line for every `every`-th update, each validation, and the end of training."""
 
     def __init__(self, path: Path, every: int, state: TrainingState) -> None:
-        """Keep the lines written before this state and drop later ones, which training will write again."""
+        """Keep the lines written before `state`, and remove later lines, because training will write them again."""
         self.path, self.every = path, every
         kept = [line for line in read_log(path) if _is_before(line, state)]
         write_safely(path, lambda temporary: temporary.write_text("".join(f"{json.dumps(line)}\n" for line in kept)))
 
     def sync(self) -> None:
-        """Wait until all lines are on the disk, because a run resumed from a checkpoint needs the lines before it.
+        """Wait until all lines are on the disk: a run resumed from a checkpoint needs the lines before the checkpoint.
 
         Raises:
             OSError: the lines cannot be written.
@@ -58,12 +58,12 @@ class Log:
         except OSError as error:
             raise CheckpointError(
                 f"cannot write {self.path}: {error.strerror or error}; the checkpoints are kept: free some space and "
-                "run the same command to resume from the latest"
+                "run the same command to resume from the latest checkpoint"
             ) from error
 
 
 def _is_before(line: dict[str, Any], state: TrainingState) -> bool:
-    """Return whether a line was written before a state; a validation that was pending in that state comes after it."""
+    """Return whether a line was written before a state; a validation still pending in the state comes later."""
     step: int = line["step"]
     return line["type"] != "end" and step <= (state.validated if line["type"] == "validation" else state.step)
 
@@ -106,7 +106,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def best(path: Path) -> tuple[float | None, Measured | None]:
-    """Return the validation loss and metric of the run's kept weights, which an earlier start may have logged."""
+    """Return the validation loss and metric of the run's kept weights, even if an earlier start logged them."""
     for line in reversed(read_log(path)):
         if line.get("best") or line.get("kept"):
             metric = line.get("metric")

@@ -1,10 +1,10 @@
-"""Defaults of options that commands show. Imports no other module, so that the command line starts quickly."""
+"""Defaults that help texts show. This module imports no other module, so that the command line starts quickly."""
 
 __all__ = ["CLOSE_CHRF", "FLAGGED", "PART_BYTES"]
 
 CLOSE_CHRF = 60.0
-"""The chrF, from 0 to 100, from which an output is close to its reference."""
+"""The smallest chrF, from 0 to 100, at which an output counts as close to its reference."""
 FLAGGED = 0.01
-"""Share of the outputs that all guards together flag."""
+"""Largest share of the outputs that all guards together flag."""
 PART_BYTES = 1_000_000
 """Default size of a part of an uncompressed file, in bytes."""

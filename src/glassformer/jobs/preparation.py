@@ -1,6 +1,6 @@
 """Prepare a corpus: check and split it, train its tokenizers, encode it, and keep the result on the disk.
 
-The steps and the folder that they fill are in prepared/.
+The package `prepared` has a module for each step, and describes the folder of the result.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ __all__ = ["CorpusTexts", "prepare", "prepare_all", "read_texts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusTexts:
-    """A job's corpus as text, checked and split as in its training."""
+    """A corpus as text, checked and split as for training."""
 
     train: Iterator[tuple[str, str]]
     """The training pairs, read from the files as they are needed."""
@@ -40,7 +40,7 @@ class CorpusTexts:
     """Number of training pairs."""
     valid: list[tuple[str, str]]
     test: list[tuple[str, str]]
-    """Empty where the configuration names no test files."""
+    """The test pairs; empty if the configuration names no test files."""
 
 
 def prepare(
@@ -50,11 +50,16 @@ def prepare(
     whole: bool = False,
     pool: Pool | None = None,
 ) -> Prepared:
-    """Return a configuration's corpus, prepared in `data.prepared` or the run's folder; finished parts are not redone.
+    """Prepare a configuration's corpus in `data.prepared` or in the run's folder, and return the prepared corpus.
 
-    `whole`: another process of this job has just prepared the folder, which is read without a lock.
-    `pool`: where lines are checked and encoded; by default, in `cleaning.workers` processes. All pools give the same
-    folder, byte for byte.
+    Parts that are already finished are not made again.
+
+    Args:
+        configuration: the configuration, which names the corpus.
+        on_progress: receives reports on the progress.
+        whole: whether another process of this job has just prepared the folder; the folder is then read without a lock.
+        pool: the processes that check and encode lines; by default, `cleaning.workers` local processes. The contents of
+            the folder do not depend on the pool.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
@@ -82,7 +87,7 @@ def prepare(
 def prepare_all(
     configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None, *, whole: bool = False
 ) -> Examples:
-    """Return a configuration's training pairs, prepared in this folder; none are held out for validation.
+    """Prepare a configuration's corpus in a folder, without holding out validation pairs; return the training pairs.
 
     `whole`: as in `prepare`.
 
@@ -96,7 +101,7 @@ def prepare_all(
 
 
 def read_texts(configuration: Configuration, folder: Path, on_progress: OnProgress = lambda _: None) -> CorpusTexts:
-    """Return a configuration's corpus as text; the split is computed once and kept in the folder.
+    """Return a configuration's corpus as text. The split is computed once and kept in `folder`.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
@@ -108,7 +113,7 @@ def read_texts(configuration: Configuration, folder: Path, on_progress: OnProgre
 
 
 class _Preparation:
-    """The steps of a preparation; each writes its part of the folder and is skipped when that part exists."""
+    """The steps of a preparation: each step writes one part of the folder, and is skipped if this part exists."""
 
     def __init__(
         self,
@@ -142,7 +147,8 @@ class _Preparation:
 
 
 def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress, pool: Pool | None) -> Prepared:
-    """Return the corpus at the URL in `data.prepared`; if there is none, prepare it in `folder` and upload it."""
+    """Download the prepared corpus from the URL in `data.prepared`; if the corpus is not there yet, make and upload it.
+    """
     data = configuration.data
     if data.replay_source:
         raise ConfigError(
@@ -163,7 +169,7 @@ def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress,
 
 
 def _downloaded(configuration: Configuration, path: Path) -> Prepared:
-    """Return a corpus that was downloaded: nothing is made, and this machine need not have the corpus files."""
+    """Return a downloaded prepared corpus. This machine does not need the original corpus files."""
     try:
         names = _files(corpora_of(configuration.data))
     except DataError:

@@ -1,7 +1,7 @@
-"""Run the parts of a bulk translation on Ray: actors with a model each, on the nodes of a cluster.
+"""Run the parts of a bulk translation on a Ray cluster: each actor on a node has a model of its own.
 
-The driver only keeps lists: actors read the input and write the output themselves, so every node must reach the run,
-the input and the output.
+The actors read the input and write the output themselves, so every node must have access to the run, the input and the
+output. The driver only assigns parts to actors.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,14 +19,15 @@ __all__ = ["bulk_with_ray"]
 def bulk_with_ray(
     job: BulkJob, address: str = LOCAL, *, on_progress: Callable[[ProgressReport], None] = lambda _: None
 ) -> BulkSummary:
-    """Translate the missing parts of a job on a Ray cluster; see `jobs.bulk.bulk` for the errors.
+    """Translate the missing parts of a job on a Ray cluster.
 
-    `address` is the cluster's address, "auto" for the cluster to which this machine belongs, or "local".
+    `address` is the cluster's address, "auto" for the cluster to which this machine belongs, or "local" for a cluster
+    of this machine alone. `jobs.bulk.bulk` lists more errors.
 
     Raises:
         MissingDependencyError: Ray is not installed.
         ConfigError: no cluster has this address.
-        DataError: files of some parts cannot be read, or a part has ended several actors.
+        DataError: files of some parts cannot be read, or several actors died while translating the same part.
     """
     job.keep_settings()
     parts = job.parts()
@@ -41,7 +42,7 @@ def bulk_with_ray(
 
 
 def _results(ray: Any, job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tuple[BulkPart, PartRecord | DataError]]:
-    """Yield each part with its record, or with the reason why its lines cannot be read."""
+    """Yield each part with its record, or with the error if the part's lines cannot be read."""
     pool = ActorPool(ray, _Actor, job, job.device)
     pool.add(ActorTask(number, f"the part {part.name}", part) for number, part in enumerate(parts))
     while pool.unfinished:
@@ -51,7 +52,7 @@ def _results(ray: Any, job: BulkJob, parts: Sequence[BulkPart]) -> Iterator[tupl
 
 
 class _Actor:
-    """What runs in a process of a node: one model that translates one part at a time."""
+    """A process on a node of the cluster, whose model translates one part at a time."""
 
     def __init__(self, job: BulkJob) -> None:
         self.job = job
@@ -64,7 +65,7 @@ class _Actor:
         return str(ray.get_runtime_context().get_node_id())
 
     def ask(self, part: BulkPart) -> PartRecord | DataError:
-        """Translate a part; a part that cannot be read is an answer, not a failure of the actor."""
+        """Translate a part; return its record, or the error if the part cannot be read."""
         try:
             return make_part(self.job, self.translator, part)
         except DataError as error:

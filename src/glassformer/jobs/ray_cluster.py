@@ -16,13 +16,13 @@ from glassformer.system.machine import LOOPBACK
 __all__ = ["LOCAL", "RayNodes", "connected", "ray_nodes"]
 
 LOCAL = "local"
-"""The address that stands for a cluster of this machine alone, which ends with the command."""
+"""The address that stands for a cluster of this machine alone; the cluster ends with the command."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def connected(address: str) -> Any:
-    """Return Ray's module, connected to the cluster at this address, or to the one of this machine ("auto").
+    """Connect to the cluster at an address, or to the cluster of this machine ("auto"); return the module `ray`.
 
     Raises:
         MissingDependencyError: Ray is not installed.
@@ -40,14 +40,14 @@ def connected(address: str) -> Any:
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f"--ray: expected the address of a Ray cluster, got {quoted(address)} ({reason}); start a cluster by `ray "
-            "start --head`, or leave the address out to use this machine alone"
+            f"--ray: expected the address of a Ray cluster, got {quoted(address)} ({reason}); start a cluster with "
+            "`ray start --head`, or leave the address out to use this machine alone"
         ) from error
     return ray
 
 
 def _check_reachable(address: str) -> None:
-    """Raise an error at once if nothing listens at HOST:PORT, for which Ray would wait for minutes."""
+    """Raise an error if no server listens at HOST:PORT. Ray itself would wait for minutes before it reports this."""
     host, _, port = address.rpartition(":")
     if port.isdecimal() and "/" not in host:
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -55,7 +55,7 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def ray_nodes(address: str) -> Iterator["RayNodes"]:
-    """Yield the nodes of a cluster as a pool; see `connected` for the errors."""
+    """Yield a pool of the cluster's nodes; `connected` lists the errors."""
     ray = connected(address)
     try:
         yield RayNodes(ray)
@@ -67,23 +67,24 @@ def ray_nodes(address: str) -> Iterator["RayNodes"]:
 class RayNodes:
     """A pool of one actor per processor of a Ray cluster.
 
-    Items and results travel through this process, so nodes need glassformer, and neither the input nor the output.
+    Items and results are sent through this process. So the nodes need glassformer, but no access to the input or output
+    files.
     """
 
     ray: Any
-    """Ray's module, connected to the cluster."""
+    """The module `ray`, connected to the cluster."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Yield the results of a picklable function in the order of the items, which are read as they are needed.
+        """Yield the results of a picklable function, in the order of the items. Items are read when they are needed.
 
         Raises:
-            DataError: an item has ended several actors.
+            DataError: several actors died while working on the same item.
         """
         pool, found, following = ActorPool(self.ray, _Calls, function), dict[int, Result](), 0
         unread = (ActorTask(number, "the same texts", item) for number, item in enumerate(items))
         try:
             while True:
-                # Reading ahead keeps all actors busy; the limit bounds the memory that this takes.
+                # Reading items ahead keeps all actors busy; the limit bounds the memory for these items.
                 pool.add(islice(unread, 2 * pool.places - pool.unfinished - len(found)))
                 if not pool.unfinished:
                     return
@@ -97,7 +98,7 @@ class RayNodes:
 
 
 class _Calls:
-    """What runs in a process of a node."""
+    """A process on a node of the cluster, which calls the function."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
@@ -109,5 +110,5 @@ class _Calls:
         return str(ray.get_runtime_context().get_node_id())
 
     def ask(self, item: Any) -> Any:
-        """Return the function's result, or raise its exception."""
+        """Return the function's result for an item; an exception of the function is raised here."""
         return self.function(item)

@@ -1,7 +1,7 @@
-"""Actors on the nodes of a Ray cluster, and the work that waits for them.
+"""Actors on the nodes of a Ray cluster, and the tasks that wait for these actors.
 
-Work whose actor or node dies is given to a different node, if there is one. Pending actors make an autoscaling cluster
-add nodes.
+If an actor or its node dies, its task is given to an actor on a different node, if there is one. An autoscaling cluster
+adds nodes while actors wait for a node.
 """
 
 import logging
@@ -14,31 +14,31 @@ from glassformer.errors import DataError
 __all__ = ["ActorPool", "ActorTask", "needs_of_actor"]
 
 _TRIES = 4
-"""How often the same work may end its actor before the command gives up."""
+"""Number of actors that may die at the same task before the command gives up."""
 
 _log = logging.getLogger(__name__)
 
 
 class ActorTask(NamedTuple):
-    """A piece of work, which an actor does at a time."""
+    """A task; an actor works on one task at a time."""
 
     number: int
-    """A number of its own, from 0."""
+    """The task's number, from 0; no two tasks have the same number."""
     name: str
-    """The work in an error message, such as "the part 0-2000"."""
+    """The task's name in an error message, such as "the part 0-2000"."""
     item: Any
     """The argument of the actor's `ask`."""
 
 
 _START = ActorTask(-1, "starting", None)
-"""Starting an actor, such as loading its model, which is counted like other work."""
+"""The task of starting an actor, such as loading its model; its failures are counted like those of other tasks."""
 
 
 def needs_of_actor(resources: Mapping[str, float], device: str) -> tuple[dict[str, int], int]:
     """Return the resources that an actor reserves, and the number of actors for which a cluster has resources.
 
-    An actor has a GPU to itself if the cluster has GPUs, unless the device is "cpu"; to Ray's processes, the GPU that
-    they have reserved is the only one of the machine.
+    If the cluster has GPUs and the device is not "cpu", each actor reserves one GPU. Ray hides the machine's other GPUs
+    from the actor.
     """
     if device != "cpu" and (gpus := int(resources.get("GPU", 0))):
         return {"num_cpus": 1, "num_gpus": 1}, gpus
@@ -46,15 +46,16 @@ def needs_of_actor(resources: Mapping[str, float], device: str) -> tuple[dict[st
 
 
 class ActorPool:
-    """Actors of one class, which are started as work is added, and replaced if they die."""
+    """Actors of one class. Actors are started when tasks are added, and replaced when they die."""
 
     def __init__(self, ray: Any, actor: type, argument: Any, device: str = "cpu") -> None:
-        """Prepare a pool without actors yet.
+        """Make a pool that has no actors yet.
 
         Args:
-            ray: Ray's module, connected to the cluster.
-            actor: the class of the actors: `node` returns the id of its node once it can work, `ask` does the work.
-            argument: the argument of the class, which is sent to each node once.
+            ray: the module `ray`, connected to the cluster.
+            actor: the class of the actors. Its method `node` returns the id of the actor's node as soon as the actor is
+                ready; its method `ask` does a task.
+            argument: the argument of the class; it is sent to each node once.
             device: the device that the actors compute on; see `needs_of_actor`.
         """
         self.ray = ray
@@ -63,31 +64,31 @@ class ActorPool:
         self.actor = ray.remote(**needs)(actor)
         self.waiting: deque[ActorTask] = deque()
         self.starting: dict[Any, Any] = {}
-        """Actors that start, or wait for a place, by the result of `node`."""
+        """Actors that are starting or waiting for a node, by the pending result of `node`."""
         self.busy: dict[Any, tuple[Any, str, ActorTask]] = {}
-        """Actors at work, with their nodes and work, by the result of `ask`."""
+        """Actors at work, each with its node and task, by the pending result of `ask`."""
         self.idle: list[tuple[Any, str]] = []
         self.tries = Counter[int]()
         self.failed_on = defaultdict[int, set[str]](set)
-        """The nodes on which the actor of some work died, by the work's number."""
+        """The nodes on which an actor died at a task, by the task's number."""
 
     @property
     def unfinished(self) -> int:
-        """How much work waits or is being done."""
+        """The number of tasks that wait or are being worked on."""
         return len(self.waiting) + len(self.busy)
 
     def add(self, work: Iterable[ActorTask]) -> None:
-        """Let work wait for an actor; idle actors begin with it."""
+        """Add tasks; idle actors begin to work on them."""
         self.waiting += work
         idle, self.idle = self.idle, []
         for actor, node in idle:
             self._give(actor, node)
 
     def next(self) -> tuple[ActorTask, Any]:
-        """Return the work that is done next, with its result; there must be unfinished work.
+        """Wait for the next finished task, and return the task and its result. There must be unfinished tasks.
 
         Raises:
-            DataError: some work, or the start of an actor, has ended several actors.
+            DataError: several actors died at the same task, or while starting.
             the exceptions of the actors' methods.
         """
         while True:
@@ -99,7 +100,7 @@ class ActorPool:
                 return found
 
     def end_idle(self) -> None:
-        """End the actors without work, so that others can use their places."""
+        """End the idle actors, so that other actors can use the resources."""
         for actor, _ in self.idle:
             self.ray.kill(actor)
         self.idle = []
@@ -111,14 +112,17 @@ class ActorPool:
         self.end_idle()
 
     def _start_actors(self) -> None:
-        """Keep as many actors starting as work or may start now, so that a growing cluster is filled."""
+        """Start actors for waiting tasks: as many as the free resources allow, and at least as many as are at work.
+
+        Starting as many actors as are at work makes an autoscaling cluster grow.
+        """
         wanted = max(self.places - len(self.busy), len(self.busy), 1)
         for _ in range(min(wanted, len(self.waiting)) - len(self.starting)):
             actor = self.actor.remote(self.argument)
             self.starting[actor.node.remote()] = actor
 
     def _begin(self, started: Any) -> None:
-        """Give work to an actor that has started."""
+        """Give a task to an actor that has started."""
         actor = self.starting.pop(started)
         try:
             self._give(actor, self.ray.get(started))
@@ -129,7 +133,10 @@ class ActorPool:
             raise error.cause from None
 
     def _end(self, done: Any) -> tuple[ActorTask, Any] | None:
-        """Return finished work with its result, and give its actor the next; or put the work of a dead actor back."""
+        """Return a finished task with its result, and give its actor a new task; None if the actor died.
+
+        The task of a dead actor waits again.
+        """
         actor, node, work = self.busy.pop(done)
         try:
             result = self.ray.get(done)
@@ -144,7 +151,7 @@ class ActorPool:
         return work, result
 
     def _give(self, actor: Any, node: str) -> None:
-        """Give an actor work, if possible such as has not failed on its node."""
+        """Give an actor a waiting task, if possible a task that has not failed on the actor's node."""
         if not self.waiting:
             self.idle.append((actor, node))
             return
@@ -153,12 +160,12 @@ class ActorPool:
         self.busy[actor.ask.remote(work.item)] = (actor, node, work)
 
     def _count(self, work: ActorTask, error: Exception) -> None:
-        """Count the death of an actor; the same work may cause a few."""
+        """Count the death of an actor at a task; raise an error if too many actors died at the same task."""
         self.tries[work.number] += 1
         reason = str(error).partition("\n")[0]
         _log.info("an actor died at %s: %s", work.name, reason)
         if self.tries[work.number] >= _TRIES:
             raise DataError(
-                f"{work.name} ended {_TRIES} actors of Ray, perhaps for lack of memory ({reason}); what is complete is "
+                f"{work.name}: {_TRIES} Ray actors died, perhaps for lack of memory ({reason}); complete parts are "
                 "kept: run the same command to resume"
             )

@@ -1,6 +1,6 @@
 """Replay an earlier corpus while fine-tuning.
 
-prepared/replay/prepared/    the replayed corpus, prepared like the new one
+prepared/replay/prepared/    the replayed corpus, prepared like the new corpus
 prepared/replay/distilled/   the starting run's translations, if the replayed corpus has no target
 """
 
@@ -26,15 +26,15 @@ _REPLAY, _DISTILLED = "replay", "distilled"
 
 
 def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None, *, whole: bool = False) -> Prepared:
-    """Return a prepared corpus whose epochs also replay the pairs of `data.replay_source`, if there are any.
+    """Return the prepared corpus; if `data.replay_source` is set, its epochs also replay pairs of that earlier corpus.
 
-    Without `data.replay_target`, the starting run translates the source; finished parts are not translated again.
-    `whole`: another process of this job has just done this.
+    Without `data.replay_target`, the starting run translates the replayed source; finished parts are not translated
+    again. `whole`: another process of this job has just prepared the replayed corpus.
 
     Raises:
         ConfigError: a setting is impossible, or the folder holds a corpus prepared with different settings.
         DataError: the corpus cannot be read.
-        CheckpointError: a file cannot be written, or the starting run is needed and missing.
+        CheckpointError: a file cannot be written, or the starting run must translate but is missing.
     """
     data = prepared.configuration.data
     if not data.replay_source or not data.replay_share:
@@ -54,15 +54,15 @@ def with_replay(prepared: Prepared, on_progress: OnProgress = lambda _: None, *,
 
 
 def _translated(prepared: Prepared, folder: Path, on_progress: OnProgress) -> dict[str, Any]:
-    """Return the [data] fields of the starting run's translations of the replayed source."""
+    """Translate the replayed source with the starting run; return the [data] fields that name the translations."""
     data, place = prepared.configuration.data, folder / _DISTILLED
     names = expand(data.replay_source, data.directory)
     if len(names) != 1:
         raise ConfigError(
             f"data.replay_source: expected one file without data.replay_target, got {quoted(data.replay_source)}; join "
-            "the files, or name their translations"
+            "the files, or set data.replay_target to the files' translations"
         )
-    # only in the first attempt, because the starting run may be deleted later
+    # translated only if the pairs are not yet prepared, because the starting run may be deleted afterwards
     if not (folder / PREPARED / MANIFEST).exists():
         distil([prepared.configuration.training.start_from], place, source=names[0], on_progress=on_progress)
     return {

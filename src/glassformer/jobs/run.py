@@ -1,4 +1,4 @@
-"""Train a model from a configuration: load, step, save, validate; at the end, the stages that finish a run."""
+"""Train a model from a configuration: load, step, save and validate, and then go through the end stages."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, closing, nullcontext
@@ -46,10 +46,10 @@ def train(
 ) -> Summary:
     """Train the model of a configuration (an object, a TOML file or a recipe's name); return the run's summary.
 
-    A stopped run resumes from its last checkpoint. `on_report` receives each report as it happens. Once `stop()`
-    returns True, the run writes a checkpoint and ends. `change(model)` is a context in which the model is trained and
-    validated, such as `lambda model: gf.inspection.plant(model, "no_scale")`. The change is not saved with the weights,
-    so apply it again after loading them.
+    A stopped run resumes from its last checkpoint. `on_report` receives each report when it is made. When `stop()`
+    returns True, the run writes a checkpoint and ends. `change(model)` returns a context manager that changes the model
+    during training and validation, such as `lambda model: gf.inspection.plant(model, "no_scale")`. The change is not
+    saved with the weights, so apply it again after loading the weights.
 
     Raises:
         ConfigError: a setting is unknown or impossible, or the folder holds another run.
@@ -60,7 +60,7 @@ def train(
     if not isinstance(configuration, Configuration):
         configuration = load(configuration, overrides, data)
     elif data is not None or list(overrides):
-        raise ConfigError("overrides and data need a configuration file or a recipe: change the Configuration instead")
+        raise ConfigError("overrides and data need a configuration file or a recipe: set fields of the Configuration")
     last: dict[type, Any] = {}
 
     def tell(report: RunReport) -> None:
@@ -77,7 +77,7 @@ def train(
 
 
 def _run(configuration: Configuration, on_report: OnReport, stop: Callable[[], bool], change: Change) -> None:
-    """Train the run of a configuration up to its end; every rank does this."""
+    """Train the run of a configuration to its end. Every rank calls this function."""
     if not configuration.run.directory:
         raise ConfigError("run.directory: expected a folder, got nothing; set it to the folder for this run")
     configuration.training.check_limit()
@@ -103,7 +103,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
     reports = steps(
         model,
         prepared.train,
-        # `change` only affects this process's model, and local ranks have copies of their own.
+        # `change` affects only this process's model; other local ranks would train unchanged copies.
         settings if change is nullcontext else replace(settings, workers=1),
         seed=bundle.configuration.run.seed,
         optimiser=optimiser,
@@ -119,7 +119,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
     with closing(reports), change(model):
         for report in reports:
             if isinstance(report, EndReport):
-                with ranks.in_turn():  # rank 0 first, then the others
+                with ranks.in_turn():  # rank 0 first, then the other ranks
                     if saver and report.reason != "stopped":
                         ended = Ended(
                             bundle=bundle,
@@ -138,7 +138,7 @@ def _train(loaded: LoadedRun, ranks: Ranks, on_report: OnReport, stop: Callable[
 
 
 def _tell_all(ended: Ended, on_report: OnReport) -> None:
-    """Do all end stages, and pass on their reports."""
+    """Go through all end stages, and pass their reports to `on_report`."""
     for stage in END_STAGES:
         for report in stage(ended):
             on_report(report)
@@ -147,7 +147,7 @@ def _tell_all(ended: Ended, on_report: OnReport) -> None:
 def _restored(
     checkpoints: Checkpoints, ranks: Ranks, model: Transformer, optimiser: Optimizer, average: MovingAverage | None
 ) -> TrainingState | None:
-    """Load the checkpoint from which the run resumes; rank 0 chooses it, and all ranks load the same one."""
+    """Load the checkpoint from which the run resumes. Rank 0 chooses the checkpoint, and all ranks load it."""
 
     def latest() -> tuple[TrainingState, Path] | None:
         state = checkpoints.restore(model, optimiser, average)

@@ -1,4 +1,4 @@
-"""The folder of a training run: a new run, or the same run again, which resumes."""
+"""The folder of a training run: begin a new run, or check that a resumed run is the same run."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ def bundle_of(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
     source, target = prepared.source_tokenizer, prepared.target_tokenizer
     there = Bundle.load(folder) if (folder / CONFIG).exists() else None
     settings = prepared.configuration.training
-    if there and settings.precision == "auto":  # a resumed run keeps the precision that it was started with
+    if there and settings.precision == "auto":  # a resumed run keeps the precision with which it began
         settings = replace(settings, precision=there.configuration.training.precision)
     configuration = replace(prepared.configuration, training=decided(settings, device))
     bundle = Bundle(
@@ -42,7 +42,7 @@ def bundle_of(prepared: Prepared, folder: Path, device: torch.device) -> Bundle:
 
 
 def keep_bundle(bundle: Bundle) -> None:
-    """Write the bundle; a resumed run keeps its tokenizers."""
+    """Write the bundle into the run's folder; the tokenizers of a resumed run are not written again."""
     if (bundle.folder / CONFIG).exists():
         bundle.save_configuration()
     else:
@@ -50,7 +50,7 @@ def keep_bundle(bundle: Bundle) -> None:
 
 
 def check_shared(configuration: Configuration) -> None:
-    """Raise an error if this machine does not see the files that rank 0 has written."""
+    """Raise an error if this machine cannot see the files that rank 0 wrote."""
     folder = Path(configuration.run.directory)
     prepared = () if is_url(configuration.data.prepared) else (prepared_folder(configuration) / MANIFEST,)
     for path in (folder / CONFIG, *prepared):
@@ -69,7 +69,7 @@ def _check_same_run(there: Bundle, here: Bundle) -> None:
             if value != before:
                 raise ConfigError(
                     f"{here.folder} holds a run with {section}.{name} = {quoted(before)}, not {quoted(value)}: choose "
-                    "another run.directory, or delete that folder"
+                    f"another run.directory, or delete {here.folder}"
                 )
     for side in ("source", "target"):
         old, new = getattr(there, f"{side}_tokenizer"), getattr(here, f"{side}_tokenizer")

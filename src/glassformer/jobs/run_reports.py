@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressReport:
-    """Progress of the work around training, such as preparing the corpus, or translating it with a teacher."""
+    """Progress of work before or after training, such as preparing the corpus or translating it with a teacher."""
 
     stage: str
     """The current step, in words."""
@@ -37,21 +37,21 @@ class ProgressReport:
     total: int = 0
     """Total number of units; 0 = unknown."""
     unit: str = ""
-    """The unit: "bytes", "pairs" or "sentences"; "" where nothing is counted."""
+    """The unit: "bytes", "pairs", "sentences" or "parts"; "" if nothing is counted."""
     seconds_left: float = 0.0
     """Estimated time left, in seconds; 0 = unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedReport:
-    """What the corpus doctor has found in the training files."""
+    """The corpus doctor's findings in the training files."""
 
     findings: Findings
     corpus: "Corpus"
 
 
 OnProgress = Callable[[ProgressReport | ExaminedReport], object]
-"""What is called with the reports of preparing a corpus, and of translating it."""
+"""A function that receives the reports while a corpus is prepared or translated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class PreparedReport:
     target_vocabulary: int
     parameters: int
     warmup: int
-    """Steps of warm-up, unless a limit of time shortens it."""
+    """Number of warm-up steps; a time limit may shorten the warm-up."""
     chosen: str
     """The settings that were left open and the values chosen for the corpus, in words; "" if none was open."""
     resumed_step: int
@@ -76,7 +76,7 @@ class PreparedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AverageReport:
-    """The validation of the mean of the last checkpoints, which is kept if it beats the best weights so far."""
+    """The validation result of the mean of the last checkpoints; the mean is kept if it beats the best weights."""
 
     checkpoints: int
     loss: float
@@ -96,9 +96,9 @@ class CalibrationReport:
     """The guards were calibrated on the validation pairs."""
 
     guards: Guards | None
-    """The guards; None if too few texts were translated in the time for this."""
+    """The guards; None if too few texts were translated in the time allowed."""
     texts: int
-    """Number of validation pairs that the guards should have been calibrated on; the time may allow only some."""
+    """Number of validation pairs chosen for calibration; fewer are used if the time is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class Summary:
     seconds: float
     reason: Ending
     valid_loss: float | None
-    """−log p per target token of the kept weights, in nats."""
+    """Validation loss of the kept weights: −log p per target token, in nats."""
     metric: Measured | None
 
 
@@ -123,4 +123,4 @@ RunReport = (
     | AlignmentReport
     | CalibrationReport
 )
-"""All reports of a run."""
+"""Any report of a run."""

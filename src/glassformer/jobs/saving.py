@@ -1,4 +1,4 @@
-"""What a run writes while it trains, besides its checkpoints: its log, its best weights, and early weights."""
+"""Write a run's files during training, except checkpoints: the log, the best weights, and snapshots."""
 
 from glassformer.bundle import WEIGHTS, save_weights
 from glassformer.jobs.calibration import forget_guards
@@ -15,7 +15,7 @@ class Saver:
     """The writer of a run's files, in the only process that writes them."""
 
     def __init__(self, loaded: LoadedRun, checkpoints: Checkpoints, state: TrainingState | None) -> None:
-        """Forget what the run had written after this state, which training will write again."""
+        """Remove what an earlier start of the run wrote after `state`, because training will write it again."""
         self._model, self._folder = loaded.model, loaded.bundle.folder
         self._validated = len(loaded.prepared.valid) > 0
         settings = loaded.bundle.configuration.training
@@ -27,14 +27,17 @@ class Saver:
         checkpoints.before_naming = self.log.sync
 
     def save(self, report: TrainingReport) -> None:
-        """Write what belongs to a report: weights if they are the best, a snapshot if one is due, and a log line."""
+        """Write the files of a report: the weights if they are the best so far, a due snapshot, and a log line."""
         self._keep_weights(report)
         if isinstance(report, StepReport) and self._snapshots.due(report.step):
             self._snapshots.save(self._model, report.step)
         self.log.write(report, report.step)
 
     def _keep_weights(self, report: TrainingReport) -> None:
-        """Save the current weights as the run's if they are the best; without validation, at each checkpoint."""
+        """Save the current weights as the run's weights if they are the best so far.
+
+        Without validation, the weights of each checkpoint are saved.
+        """
         weights = self._folder / WEIGHTS
         if isinstance(report, ValidationReport) and report.best:
             forget_guards(self._folder)

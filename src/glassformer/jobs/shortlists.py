@@ -17,7 +17,7 @@ __all__ = ["keep_shortlist", "keep_shortlist_of"]
 
 
 def keep_shortlist_of(run: Path, settings: Mapping[str, Any]) -> None:
-    """Make the shortlist of a finished run, if a search with these decoding settings needs one and there is none.
+    """Make the shortlist of a finished run if the decoding settings need a shortlist and the run has none.
 
     Raises:
         ConfigError: a setting is impossible, or the run was imported, without training pairs.
@@ -36,7 +36,7 @@ def keep_shortlist_of(run: Path, settings: Mapping[str, Any]) -> None:
 def keep_shortlist(
     run: Bundle, examples: Examples, on_progress: Callable[[ProgressReport], object] = lambda _: None
 ) -> None:
-    """Make a run's shortlist from its encoded training pairs, if its settings need one and there is none.
+    """Make a run's shortlist from encoded training pairs if the run's settings need a shortlist and it has none.
 
     Raises:
         CheckpointError: the file cannot be written.

@@ -1,8 +1,8 @@
-"""Fine-tuning: the run whose weights, tokenizers and model another run starts from.
+"""Fine-tuning: the run whose weights, tokenizers and model configuration another run starts from.
 
     start.safetensors    in the new run: the initial weights, so that the starting run may be deleted
 
-The tokenizers and the model's configuration are copied, too, as for every run.
+The tokenizers and the model's configuration are also stored in the new run, as in every run.
 """
 
 import shutil
@@ -32,14 +32,14 @@ class StartingRun:
     """The run that a training run starts from."""
 
     bundle: Bundle
-    """The starting run; once the new run has its copy of everything, the new run itself."""
+    """The bundle of the starting run, or the new run's own bundle once the new run has copies of all files."""
 
     @classmethod
     def of(cls, configuration: Configuration) -> "StartingRun | None":
         """Return the starting run of a configuration, or None if training starts from random weights.
 
         Raises:
-            ConfigError: the folder is not a run with weights, or a setting has no effect or makes no sense with it.
+            ConfigError: the folder is not a run with weights, or another setting contradicts `training.start_from`.
             CheckpointError: the new run's own files are damaged.
         """
         start, run = configuration.training.start_from, Path(configuration.run.directory)
@@ -57,8 +57,8 @@ class StartingRun:
             )
         if configuration.embeddings.source or configuration.embeddings.target:
             raise ConfigError(
-                "embeddings.source: expected no vectors with training.start_from, which gives the embeddings; leave "
-                "them out"
+                "embeddings.source: expected no vectors with training.start_from, because the starting run has its own "
+                "embeddings; leave the vectors out"
             )
         if configuration.run.directory and (run / CONFIG).exists() and (run / START).exists():
             return cls(Bundle.load(run))
@@ -78,33 +78,33 @@ class StartingRun:
         if configuration.data.reverse_target != (own := self.bundle.configuration.data.reverse_target):
             raise ConfigError(
                 f"data.reverse_target: expected {str(own).lower()} as in training.start_from, got "
-                f"{str(not own).lower()}; a model writes in the order in which it has learned to write"
+                f"{str(not own).lower()}; a model can only write in the order that it learned"
             )
         model = model_section(self.bundle.model_config)
         _check_model_settings(configuration.model, self.bundle.model_config)
         free = {name: value for name, value in configuration.model.items() if name in _FREE}
         if model["positions"] == "learned" and configuration.data.max_length > model["max_length"]:
             raise ConfigError(
-                f"data.max_length: expected at most {model['max_length']}, the positions that "
-                f"{configuration.training.start_from} has learned, got {configuration.data.max_length}; lower it"
+                f"data.max_length: expected at most {model['max_length']}, the number of positions that "
+                f"{configuration.training.start_from} has learned, got {configuration.data.max_length}; lower "
+                "data.max_length"
             )
         tokenizer = _tokenizer(configuration.tokenizer, self.bundle.configuration.tokenizer)
         return replace(configuration, tokenizer=tokenizer, model={**model, **free})
 
     def check_tokenizers(self, source: Tokenizer, target: Tokenizer, folder: Path) -> None:
-        """Raise an error if a prepared corpus has other vocabularies than this run."""
+        """Raise an error if the vocabularies of a prepared corpus differ from the vocabularies of this run."""
         own = (self.bundle.source_tokenizer, self.bundle.target_tokenizer)
         for name, here, there in zip(("source", "target"), own, (source, target), strict=True):
             if here.tokens(range(len(here))) != there.tokens(range(len(there))):
                 raise ConfigError(
-                    f"{folder} holds a prepared corpus whose {name} vocabulary differs from that of "
-                    f"{self.bundle.folder}: choose another folder (run.directory or data.prepared), or delete that "
-                    "folder"
+                    f"{folder} holds a prepared corpus whose {name} vocabulary differs from the vocabulary of "
+                    f"{self.bundle.folder}: choose another folder (run.directory or data.prepared), or delete {folder}"
                 )
 
 
 def keep_start(run: Bundle) -> None:
-    """Copy the initial weights into a new run.
+    """Copy the starting run's weights into a new run.
 
     Raises:
         CheckpointError: the weights cannot be read or written.
@@ -121,10 +121,10 @@ def keep_start(run: Bundle) -> None:
 
 
 def check_start(run: Bundle) -> None:
-    """Raise an error if a run started from weights that its starting run no longer has; it may be deleted.
+    """Raise an error if the starting run's weights have changed since the run began. A deleted starting run is fine.
 
     Raises:
-        ConfigError: the weights differ.
+        ConfigError: the starting run's weights differ from the run's copy.
     """
     origin = Path(run.configuration.training.start_from) / WEIGHTS
     copied = run.folder / START
@@ -132,19 +132,20 @@ def check_start(run: Bundle) -> None:
     if both and hash_of_file(origin) != hash_of_file(copied):
         raise ConfigError(
             f"{run.folder} holds a run that started from different weights than {origin}: choose another "
-            "run.directory, or delete that folder"
+            f"run.directory, or delete {run.folder}"
         )
 
 
 def _tokenizer(given: TokenizerConfig, own: TokenizerConfig) -> TokenizerConfig:
-    """Return the starting run's tokenizer section with `sampling`, which concerns the training, as given.
+    """Return the starting run's [tokenizer] section, with the training settings of the new run.
 
-    The share of pairs with placeholder tokens also concerns the training, if the vocabulary has these tokens.
+    The training settings are `sampling` and, if the vocabulary has placeholder tokens, the share of pairs with these
+    tokens.
     """
     if given.placeholders and not own.placeholders:
         raise ConfigError(
             f"tokenizer.placeholders: expected 0 as in training.start_from, got {given.placeholders}; leave it out, or "
-            "train a new run with it"
+            "train a new model with placeholder tokens"
         )
     of_training: dict[str, Any] = {"sampling": given.sampling, "placeholders": given.placeholders or own.placeholders}
     adapted = replace(own, **of_training)
@@ -154,7 +155,7 @@ def _tokenizer(given: TokenizerConfig, own: TokenizerConfig) -> TokenizerConfig:
         if (got := getattr(given, name)) != value:
             raise ConfigError(
                 f"tokenizer.{name}: expected {quoted(value)} as in training.start_from, got {quoted(got)}; leave "
-                '[tokenizer] out, or, for a `sampling` of its own, set kind = "auto" and vocab_size = 0'
+                '[tokenizer] out, or, to change only `sampling`, set kind = "auto" and vocab_size = 0'
             )
     return adapted
 
@@ -164,11 +165,11 @@ def _check_model_settings(given: Mapping[str, Any], own: ModelConfig) -> None:
     for name, value in given.items():
         if name == "preset" and value != "auto":
             raise ConfigError(
-                f"model.preset: expected no value with training.start_from, got {quoted(value)}; leave it out, as the "
-                "model is the starting run's"
+                f"model.preset: expected no value with training.start_from, got {quoted(value)}; leave it out, because "
+                "the starting run decides the model"
             )
         if name != "preset" and name not in _FREE and value != values.get(name):
             raise ConfigError(
                 f"model.{name}: expected {quoted(values.get(name))} as in training.start_from, got {quoted(value)}; "
-                "leave it out, as the model is the starting run's"
+                "leave it out, because the starting run decides the model"
             )

@@ -1,4 +1,4 @@
-"""Prepare the training of a student on a corpus that models have made for it."""
+"""Prepare the training of a student on a corpus that teacher models made."""
 
 import glob
 import json
@@ -23,10 +23,10 @@ _STUDENT = "student"
 def prepare_student(
     corpus: StudentCorpus, config: str | Path, overrides: Iterable[str] = (), *, new_tokenizer: bool = False
 ) -> Configuration:
-    """Return the configuration that trains a student on a corpus; put the tokenizer into the student's run.
+    """Return the configuration that trains a student on a corpus; copy the teacher's tokenizer into the student's run.
 
-    `config` is a recipe or file. Its [data] is replaced by the corpus, and its [tokenizer] by the teacher's unless
-    `new_tokenizer` is true. The student's run lies in the corpus's folder unless "run.directory=…" is among the
+    `config` is a recipe or file. The corpus replaces its [data]. The teacher's tokenizer replaces its [tokenizer],
+    unless `new_tokenizer` is true. The student's run is in the corpus's folder unless "run.directory=…" is among the
     overrides.
 
     Raises:
@@ -45,7 +45,7 @@ def prepare_student(
 
 
 def _data_overrides(folder: Path) -> list[str]:
-    """Return the overrides, as `--set` takes them, that point a configuration's [data] to the corpus in a folder."""
+    """Return overrides in the form of `--set` that make the corpus in a folder the [data] of a configuration."""
     values = {
         "task": "",
         "directory": "",
@@ -63,12 +63,12 @@ def _data_overrides(folder: Path) -> list[str]:
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML, whose strings, numbers, booleans and lists of strings are written as in JSON."""
+    """Return a string, number, boolean or list of strings as TOML, which writes such values like JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _check_tokenizer(given: dict[str, Any], teachers: dict[str, Any]) -> None:
-    """Refuse settings that the teacher's tokenizer would override, except `sampling`, which the student may choose."""
+    """Raise an error for settings that the teacher's tokenizer would override; the student may choose `sampling`."""
     for name, value in teachers.items():
         if name != "sampling" and given[name] != value:
             raise ConfigError(
@@ -78,7 +78,7 @@ def _check_tokenizer(given: dict[str, Any], teachers: dict[str, Any]) -> None:
 
 
 def _give_tokenizer(teacher: Bundle, run: Path) -> None:
-    """Copy the teacher's tokenizer into the student's run for its training, unless the run already has one."""
+    """Copy the teacher's tokenizer into the student's run, unless the run already has a tokenizer."""
     if (run / TOKENIZER).exists():
         return
     temporary = run / f".{TOKENIZER}.tmp"

@@ -1,11 +1,11 @@
-"""The folder of a corpus that models have made for a student.
+"""The folder of a corpus that teacher models made for a student.
 
     distillation.json     how the corpus was made: its models and settings
-    texts/                the split that says which pairs a model was trained on
+    texts/                the record of the pairs that a model was trained on
     corpus/*.jsonl        the student's corpus: records with a source and a target
     valid.*, test.*       pairs that no model was trained on, with their original references
 
-Each file is written only when it is complete, so that a second call makes only the missing files.
+Each file appears only when it is complete, so a second call makes only the missing files.
 """
 
 import json
@@ -51,29 +51,31 @@ class TeacherSearch:
     """The choice of the hypotheses of a teacher's beam that become the student's corpus."""
 
     n_best: int = 1
-    """Number of different translations kept per source."""
+    """Maximum number of different translations kept per source."""
     best_of_reference: str = ""
-    """A metric, such as "bleu", by which the hypotheses nearest to the reference are kept; "" keeps the hypotheses with
-    the highest scores."""
+    """The metric, such as "bleu", that chooses the hypotheses nearest to the reference; "" chooses the hypotheses with
+    the highest model scores."""
     keep_reference: bool = False
     """Whether the reference is kept as an additional translation."""
     sample: bool = False
-    """Whether the n_best translations are drawn at random instead of searched for; equal ones count once."""
+    """Whether the `n_best` translations are drawn at random, not found by beam search; equal translations count
+    once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudentCorpus:
-    """A folder with a corpus that models have made for a student."""
+    """A folder with a corpus that teacher models made for a student."""
 
     folder: Path
     teacher: Bundle
-    """The bundle of the first model, whose tokenizer the student uses."""
+    """The bundle of the first teacher; the student uses its tokenizer."""
 
 
 def texts_of_run(bundle: Bundle, folder: Path, data: str | Path | None, on_progress: OnProgress) -> CorpusTexts:
-    """Return the corpus that a run was trained on, checked and split as in its training; the split is kept in `folder`.
+    """Return the corpus that a run was trained on, checked and split as in the run's training.
 
-    `data` names the current folder of the corpus; by default, it is the one of the training.
+    The split is kept in `folder`. `data` names the current folder of the corpus; by default, the corpus is where it was
+    during training.
 
     Raises:
         ConfigError: the folder holds the split of a different corpus.
@@ -87,7 +89,7 @@ def texts_of_run(bundle: Bundle, folder: Path, data: str | Path | None, on_progr
 
 
 def check_place(folder: Path) -> None:
-    """Refuse the folder of a run as the folder of a corpus.
+    """Raise an error if the folder for a corpus is the folder of a run.
 
     Raises:
         ConfigError: the folder is a run.
@@ -98,7 +100,7 @@ def check_place(folder: Path) -> None:
 
 
 def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings with which a corpus is made into its folder; refuse a folder made with different settings.
+    """Write the settings of a corpus into its folder; raise an error if the folder was made with different settings.
 
     Raises:
         ConfigError: the folder was made with different settings.
@@ -112,14 +114,14 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     if difference := difference_of_settings(there, settings):
         raise ConfigError(
             f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
-            "that folder"
+            f"{folder}"
         )
 
 
 def write_held_out(folder: Path, held_out: Mapping[str, Sequence[Pair]], data: DataConfig) -> None:
-    """Write pairs that no model was trained on, by name, each in one file or in two, like the corpus of `data`.
+    """Write the held-out pairs of each name, such as "valid", in one file or in two files, like the corpus of `data`.
 
-    The number of files decides whether lines with the same source form one item, as in a dictionary (see `Items`).
+    In one file, as in a dictionary, lines with the same source form one item; in two files, they do not (see `Items`).
 
     Raises:
         CheckpointError: a file cannot be written.
@@ -153,7 +155,7 @@ def write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
     def write(temporary: Path) -> None:
-        # Unpaired surrogates cannot be written as UTF-8; lines that contain them have no translation anyway.
+        # Unpaired surrogates cannot be written as UTF-8. A line that contains surrogates has no translation anyway.
         with temporary.open("w", encoding="utf-8", errors="replace", newline="\n") as file:
             file.writelines(lines)
 

@@ -1,4 +1,4 @@
-"""The teachers of a student: the models whose outputs it learns, and the choice among these outputs."""
+"""The teachers of a student: the models whose outputs the student learns, and the choice among these outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -25,12 +25,14 @@ __all__ = ["Teacher", "nearest_first", "teachable"]
 
 
 class Teacher:
-    """A trained model, or an ensemble of several, and its search."""
+    """A trained model, or an ensemble of trained models, and its search settings."""
 
     def __init__(
         self, runs: Sequence[Path], search: TeacherSearch, settings: Mapping[str, Any], translations: str = ""
     ) -> None:
-        """Read the settings; `translations` is a finished folder of `jobs.bulk` whose search is taken, or "".
+        """Read the settings of the models.
+
+        `translations` is a finished folder of `jobs.bulk`, whose search settings then apply, or "".
 
         Raises:
             ConfigError: a setting is impossible, or contradicts the search.
@@ -55,13 +57,13 @@ class Teacher:
 
     @cached_property
     def translator(self) -> Translator:
-        """The models' translator, loaded only when a line has to be translated."""
+        """The models' translator, loaded at the first use, because it may never be needed."""
         needs: Sequence[Need] = ("sampling",) if self.search.sample else ()
         settings = asdict(self.settings)
         return Translator.load(*self.runs, engine="auto", workers=cores(), settings=settings, needs=needs)
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides the outputs, by name: the models and the settings of their search."""
+        """Return everything that decides the outputs, by name: the models and the search settings."""
         of_sampling = {name: getattr(self.settings, name) for name in OF_SAMPLING} if self.search.sample else {}
         return {
             "teachers": self.hashes,
@@ -72,13 +74,13 @@ class Teacher:
         }
 
     def translate(self, pairs: Sequence[Pair], left_out: Sequence[str]) -> list[Translation]:
-        """Return a translation of each source, which is empty where the source is left out."""
+        """Return a translation of each source; the translation of a left-out source is empty."""
         sources = [source for (source, _), why in zip(pairs, left_out, strict=True) if not why]
         made = iter(self._outputs(sources) if sources else ())
         return [Translation(text="") if why else next(made) for why in left_out]
 
     def _outputs(self, sources: Sequence[str]) -> list[Translation]:
-        """Return a translation of each source; the other samples, or outputs of the beam, are its alternatives."""
+        """Return a translation of each source; its alternatives are the remaining samples or beam outputs."""
         how: dict[str, Any] = {"guards": False, "log_probs": False}
         if not self.search.sample:
             n_best = self.settings.beam_size if self.search.best_of_reference else self.search.n_best
@@ -90,7 +92,7 @@ class Teacher:
     def records(
         self, pairs: Sequence[Pair], first: int, translations: Sequence[Translation], left_out: Sequence[str]
     ) -> list[dict[str, Any]]:
-        """Return the records of a block of lines; `first` is the index of its first line, from 0."""
+        """Return the records of a block of lines; `first` is the index of the block's first line, from 0."""
         wanted = self.search
         outputs = [teachable(translation) for translation in translations]
         if wanted.best_of_reference:
@@ -112,13 +114,13 @@ class Teacher:
     def _check_search(self, settings: Mapping[str, Any]) -> None:
         size, wanted = self.settings.beam_size, self.search
         if wanted.sample and (name := "beam_size" if "beam_size" in settings else wanted.best_of_reference):
-            raise ConfigError(f"{name} chooses among the outputs of a beam: leave it out, or leave out sampling")
+            raise ConfigError(f"{name} chooses among the outputs of a beam: leave out {name}, or leave out sampling")
         if wanted.n_best > size and not wanted.sample:
             raise ConfigError(
                 f"n_best: expected at most beam_size = {size}, got {wanted.n_best}; raise beam_size or lower n_best"
             )
         if wanted.best_of_reference and size == 1:
-            raise ConfigError("best_of_reference: expected beam_size > 1 to choose among, got 1; raise beam_size")
+            raise ConfigError("best_of_reference: expected beam_size > 1 (several outputs), got 1; raise beam_size")
 
 
 def teachable(translation: Translation) -> list[str]:
@@ -130,10 +132,10 @@ def teachable(translation: Translation) -> list[str]:
 def nearest_first(
     outputs: Sequence[list[str]], references: Sequence[str], metric: str, language: str = ""
 ) -> list[list[str]]:
-    """Return each line's outputs, sorted by distance to its reference, nearest first; ties keep their order.
+    """Return each line's outputs, sorted by distance to the line's reference, nearest first; ties keep their order.
 
     The outputs of a line whose reference is blank or not valid Unicode keep their order. `metric` is a key of
-    `evaluation.metrics.METRICS`, such as "bleu", and `language` the tag of the references' language.
+    `evaluation.metrics.METRICS`, such as "bleu". `language` is the tag of the references' language.
     """
     usable = [bool(reference.strip()) and _is_text(reference) for reference in references]
     rows = [

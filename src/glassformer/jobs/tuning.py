@@ -29,29 +29,29 @@ FEWEST_ITEMS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuned:
-    """A tuned combination, and its gain."""
+    """A tuned combination, and its gain over the run alone."""
 
     combination: Combination
-    """The combination with the weights from all items."""
+    """The combination with weights fitted on all items."""
     comparison: Comparison
-    """The run alone, and the combination with cross-fitted weights, by the metric that was tuned."""
+    """Comparison of the run alone with the combination (with cross-fitted weights), by the tuned metric."""
     oracle: float
-    """The metric of the best candidates that the combination could choose, in per cent."""
+    """The metric, in per cent, if the combination always chose the best candidate."""
     items: int
-    """Number of items."""
+    """Number of items that the combination was tuned on."""
     outputs: tuple[str, ...]
     """The combination's output for each item, with cross-fitted weights."""
 
 
 def tune(translator: Translator, combination: Combination, items: Items, metric: str | None = None) -> Tuned:
-    """Return the combination with weights fitted to some items; it is not yet stored.
+    """Fit the weights of a combination on some items, and return the tuned combination. It is not saved.
 
-    A weight of the length is fitted only where it gains beyond chance: otherwise it adapts to how free these references
-    are, and other texts of the same language have shorter or longer ones.
+    A weight for the output's length is fitted only if it gains more than chance would. Otherwise, the weight would
+    adapt to the length of these references, and other texts may have shorter or longer references.
 
     Args:
-        translator: the combination, as `Translator.load` returns it.
-        combination: its models.
+        translator: the translator of the combination, from `Translator.load`.
+        combination: the models to combine.
         items: sources with references, which no model was trained on.
         metric: a name from `METRICS`; by default, the first of `default_metrics`.
 
@@ -96,7 +96,7 @@ def tune(translator: Translator, combination: Combination, items: Items, metric:
 
 
 def keep_lexicon(run: Path) -> Path:
-    """Return the file of a run's lexicon; if there is none, write it from the run's training pairs.
+    """Return the file of a run's lexicon; if the file is missing, make the lexicon from the run's training pairs.
 
     Raises:
         ConfigError: the run was imported, without training pairs.
@@ -118,12 +118,14 @@ def _outputs(found: Sequence[Candidates], chosen: NDArray[np.intp]) -> list[str]
 
 
 def _without_idle(table: CandidateTable, weights: Sequence[float]) -> list[float]:
-    """Return the weights, with 0 for features that are always 0, such as those of a lexicon if there is none."""
+    """Return the weights, with weight 0 for features whose values are all 0, such as lexicon features without a
+    lexicon.
+    """
     used = np.abs(table.features).max((0, 1)) > 0
     return [weight if use else 0.0 for weight, use in zip(weights, used.tolist(), strict=True)]
 
 
 def _summary(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as plain data: the metric, its values for the run and the combination, and the p-value."""
+    """Return a comparison as plain data: the metric, its value for the run and for the combination, and the p-value."""
     values = asdict(comparison)
     return {"metric": values["name"], "run": values["first"], "combination": values["second"], "p": values["p_value"]}

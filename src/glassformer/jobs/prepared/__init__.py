@@ -1,4 +1,4 @@
-"""The folder of a prepared corpus, and the step that makes each of its parts.
+"""The folder of a prepared corpus, and the steps that make the folder's parts.
 
     manifest.json       the corpus's files and settings, and the folder's contents (manifest.py, matching.py)
     kept.npy            one bit per line pair of the training files: whether it is used for training (texts.py)
@@ -7,5 +7,5 @@
     tokenizer/          the tokenizers (tokenizers.py)
     train-00000.*.npy   the training pairs as ids (shards.py)
 
-Each file is written only when it is complete, so that a second run does only the missing steps.
+Each file appears only when it is complete, so a second run does only the missing steps.
 """

@@ -1,4 +1,4 @@
-"""Upload a prepared corpus to an object store, and download it to a folder of each machine that trains."""
+"""Upload a prepared corpus to an object store, and download it to each machine that trains."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,13 +26,13 @@ def names_at(storage: RemoteStorage) -> set[str]:
 
 
 def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
-    """Upload a prepared folder, the manifest last, so that no reader sees a part of it.
+    """Upload a prepared folder, with the manifest last, so that no reader sees an incomplete corpus.
 
     Raises:
         CheckpointError: a file cannot be uploaded.
     """
     own = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
-    # puts the manifest last and keeps the order of the rest
+    # puts the manifest last and keeps the order of the other files
     paths = sorted(own, key=lambda path: path.name == MANIFEST)
     total, done = sum(path.stat().st_size for path in paths), 0
     for path in paths:
@@ -48,12 +48,12 @@ def upload(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *
 
 
 def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda *_: None) -> None:
-    """Bring a folder up to date with a storage: everything but the bits of the kept pairs.
+    """Download a prepared corpus from a storage into a folder, without the file of kept bits.
 
-    Files that the folder has, with the hashes that the manifest lists, are not downloaded. The caller locks the folder.
+    Files that the folder already has, with the hashes in the manifest, are not downloaded. The caller locks the folder.
 
     Raises:
-        CheckpointError: a file is missing, or not the one that the manifest names.
+        CheckpointError: a file is missing, or differs from the file that the manifest lists.
     """
     _fetch(storage, MANIFEST, folder, None)
     manifest = Manifest.load(folder)
@@ -67,7 +67,7 @@ def download(storage: RemoteStorage, folder: Path, on_progress: OnBytes = lambda
         for name in names:
             _fetch(storage, f"{TOKENIZER}/{name}", folder, None)
         if manifest.tokenizer != hash_of_folder(folder / TOKENIZER):
-            raise CheckpointError(f"{storage.place}/{TOKENIZER} is not the one that the corpus was prepared with")
+            raise CheckpointError(f"{storage.place}/{TOKENIZER} is not the tokenizer that the corpus was prepared with")
     wanted = {name: hash for name, hash in manifest.hashes.items() if name.endswith(".jsonl")}
     sizes = dict.fromkeys(wanted, 0)
     for shard in manifest.shards:
@@ -90,8 +90,8 @@ def _fetch(storage: RemoteStorage, name: str, folder: Path, hash: str | None) ->
             storage.download(name, temporary)
         if hash and hash_of_file(temporary) != hash:
             raise CheckpointError(
-                f"{where} is not the file that was prepared, or is cut short; upload it again, or prepare the corpus "
-                "again"
+                f"{where} is not the file that was prepared, or is cut short; upload the file again, or prepare the "
+                "corpus again"
             )
 
     write_safely(path, write)

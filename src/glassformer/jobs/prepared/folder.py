@@ -1,4 +1,4 @@
-"""The folder of a prepared corpus: where it is, its pairs as text, and its manifest while parts are made."""
+"""The folder of a prepared corpus: its path, its pairs as text, and its manifest, which records the finished steps."""
 
 import json
 from collections.abc import Iterator
@@ -35,12 +35,12 @@ KEPT_FILE, SAMPLE_FILE, VALID_FILE = "kept.npy", "sample.jsonl", "valid.jsonl"
 
 
 class PreparedFolder:
-    """A folder with its manifest, which is written again after each step."""
+    """The folder of a prepared corpus, with its manifest. The manifest is written again after each step."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self.made = False
-        """Whether a part was made since the folder was opened."""
+        """Whether a part was made since this object was created."""
 
     def save(self, **changes: Any) -> None:
         """Record a finished step in the manifest.
@@ -52,7 +52,7 @@ class PreparedFolder:
         self.manifest.save(self.path)
 
     def has(self, *names: str) -> bool:
-        """Return whether these files exist and are unchanged."""
+        """Return whether files of the folder exist and have the hashes that the manifest lists."""
         paths = {name: self.path / name for name in names}
         return all(
             path.is_file() and hash_of_file(path) == self.manifest.hashes.get(name) for name, path in paths.items()
@@ -72,12 +72,12 @@ class PreparedFolder:
         return _read_pairs(self.path / name)
 
     def fitted(self, configuration: Configuration) -> Configuration:
-        """Return a configuration with its open settings chosen for the folder's corpus."""
+        """Return a configuration in which settings that were left open are chosen for the folder's corpus."""
         return fit(configuration, self.manifest.pairs, self.pairs(SAMPLE_FILE))
 
 
 def prepared_folder(configuration: Configuration) -> Path:
-    """Return the folder of a configuration's prepared corpus; for one at a URL, a folder of this machine's cache."""
+    """Return the folder of a configuration's prepared corpus; for a corpus at a URL, a folder in the local cache."""
     place = configuration.data.prepared
     if is_url(place):
         return _cache(configuration) / "prepared" / hash_of_bytes(place.rstrip("/").encode())
@@ -85,7 +85,7 @@ def prepared_folder(configuration: Configuration) -> Path:
 
 
 def read_valid_pairs(folder: Path) -> list[tuple[str, str]] | None:
-    """Return the validation pairs of a prepared folder, as text; None if the folder has none yet.
+    """Return the validation pairs of a prepared folder, as text, or None if the pairs are not yet written.
 
     Raises:
         CheckpointError: the pairs cannot be read.
@@ -99,7 +99,7 @@ def read_valid_pairs(folder: Path) -> list[tuple[str, str]] | None:
 
 @contextmanager
 def alone_in(folder: Path, on_progress: OnProgress) -> Iterator[None]:
-    """Hold the folder's lock within the context; `on_progress` reports when another process holds it."""
+    """Hold the folder's lock within the context; `on_progress` reports when another process holds the lock."""
     stage = f"waiting for another process that is preparing {folder}"
     with locked(folder, lambda: on_progress(ProgressReport(stage=stage))):
         clear_temporaries(folder)

@@ -1,4 +1,4 @@
-"""Hold random pairs of the training files out for validation."""
+"""Hold out random pairs of the training files for validation."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -18,14 +18,15 @@ __all__ = ["KeptBits", "hold_out"]
 _BITS_AT_ONCE = 1 << 16
 
 KeptBits = NDArray[np.uint8]
-"""One bit per line pair of the training files, packed: whether it is used for training."""
+"""One packed bit per line pair of the training files: 1 if the pair is used for training."""
 T = TypeVar("T")
 
 
 def hold_out(corpus: Corpus, kept: KeptBits, lines: int, seed: int, pool: Pool) -> tuple[TextPairs, KeptBits]:
-    """Return random pairs, at most `lines` and a tenth of all, and the bits of the other pairs.
+    """Return random pairs for validation, and the bits of the remaining pairs.
 
-    Pairs with the same normalised source stay together.
+    At most `lines` pairs and at most a tenth of all pairs are held out. Pairs with the same normalised source are
+    either all held out or all kept.
     """
     total, _ = first_bits(kept, 0)
     count = min(lines, total // 10)
@@ -44,7 +45,7 @@ def hold_out(corpus: Corpus, kept: KeptBits, lines: int, seed: int, pool: Pool) 
 def _with_sources(
     blocks: Iterable[KeptBlock], sources: frozenset[str], pool: Pool
 ) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield the pairs with these normalised sources, and their indices among all kept pairs."""
+    """Yield the index (among all kept pairs) and the texts of each pair with one of these normalised sources."""
     first = 0
     with closing(pool.map(PairsWithSources(sources), blocks)) as found:
         for count, pairs in found:
@@ -53,7 +54,7 @@ def _with_sources(
 
 
 def _fitting(groups: Iterable[Sequence[T]], count: int) -> list[T]:
-    """Return the members of groups, skipping each group with which there would be more than `count` members."""
+    """Return the members of the groups, but skip each group that would raise the number of members above `count`."""
     members: list[T] = []
     for group in groups:
         if len(members) + len(group) <= count:
@@ -62,7 +63,10 @@ def _fitting(groups: Iterable[Sequence[T]], count: int) -> list[T]:
 
 
 def _without(kept: KeptBits, places: Sequence[int]) -> KeptBits:
-    """Return the bits with some set bits cleared; `places` numbers these bits from 0 among the set bits, ascending."""
+    """Return the bits after clearing some set bits.
+
+    The set bits are numbered from 0, and `places` holds the ascending numbers of the bits to clear.
+    """
     remaining, first = kept.copy(), 0
     for begin in range(0, len(kept), _BITS_AT_ONCE):
         bits = np.unpackbits(kept[begin : begin + _BITS_AT_ONCE])

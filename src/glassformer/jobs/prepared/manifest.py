@@ -1,4 +1,4 @@
-"""The manifest of a prepared corpus: what the folder holds, and the files and settings it was made from."""
+"""The manifest of a prepared corpus: the folder's contents, and the files and settings that they were made from."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -22,7 +22,7 @@ class CorpusFile:
 
     name: str
     bytes: int
-    """Stored size in bytes (of a compressed file: compressed)."""
+    """Size in bytes, as stored: for a compressed file, the compressed size."""
     changed: int
     """Time of the last change, in nanoseconds; 0 = unknown."""
     hash: str
@@ -30,7 +30,7 @@ class CorpusFile:
 
     @classmethod
     def of(cls, name: str, known: "Mapping[str, CorpusFile]") -> "CorpusFile":
-        """Return a file's entry; a `known` entry of equal name, size and time saves reading the file.
+        """Return a file's entry. If a `known` entry has the same name, size and time, the file is not read again.
 
         Unlike `Fingerprint`, this ignores inode and ctime, because both change when a corpus is copied.
 
@@ -50,24 +50,25 @@ class CorpusFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The contents of manifest.json, rewritten after each step, so that a second run does only the missing steps."""
+    """The contents of manifest.json. The file is rewritten after each step, so a second run does only missing steps."""
 
     settings: Mapping[str, Any]
     """All settings that decide the folder's contents, by "section.field"."""
     files: tuple[CorpusFile, ...] = ()
     """The files of the corpus."""
     always_left_out: tuple[str, ...] = ()
-    """Problems that left pairs out whatever the settings."""
+    """Names of problems for which pairs are left out, whatever the settings."""
     findings: Mapping[str, Any] | None = None
-    """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
+    """The corpus doctor's findings, as `prepare --check --json` prints them; None for a built-in task."""
     pairs: int = 0
-    """Number of training pairs, before pairs that are too long in tokens are left out."""
+    """Number of training pairs, including pairs that are left out later because they have too many tokens."""
     valid_pairs: int = 0
     """Number of validation pairs."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """Number of pairs left out of training and validation, by reason; shards count pairs with too many tokens."""
+    """Number of pairs left out of training and validation, by reason, except pairs with too many tokens, which
+    `Shard` counts."""
     hashes: Mapping[str, str] = field(default_factory=dict)
-    """xxh3 (128 bits) of the folder's files other than shards and tokenizers, by name."""
+    """xxh3 (128 bits) of each file of the folder except shards and tokenizers, by the file's name."""
     tokenizer: str = ""
     """Hash of the tokenizers' files; "" until the tokenizers are trained."""
     shards: tuple[Shard, ...] = ()

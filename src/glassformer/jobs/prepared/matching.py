@@ -17,13 +17,14 @@ from glassformer.text.tokenizer import TokenizerConfig
 __all__ = ["matching_folder"]
 
 _SECTIONS = {"data": DataConfig, "cleaning": CleaningConfig, "tokenizer": TokenizerConfig}
-"""The sections whose settings decide the result."""
+"""The sections whose settings decide the content of a prepared folder."""
 
 
 def matching_folder(path: Path, configuration: Configuration, names: Sequence[str] | None) -> PreparedFolder:
-    """Return a folder whose corpus and settings match, or a new one with an empty manifest.
+    """Return the prepared folder at `path` if it matches the configuration, or a new folder with an empty manifest.
 
-    `names` are the corpus's files; None: this machine does not have them, and those that were prepared count.
+    `names` are the corpus's files. None = this machine does not have the files; the files in the manifest are then
+    taken as unchanged.
 
     Raises:
         ConfigError: the folder holds a corpus prepared with different settings or from different files.
@@ -39,7 +40,7 @@ def matching_folder(path: Path, configuration: Configuration, names: Sequence[st
     if problem:
         raise ConfigError(
             f"{path} holds a prepared corpus, but {problem}: choose another folder (run.directory or data.prepared), "
-            "or delete that folder"
+            f"or delete {path}"
         )
     return PreparedFolder(path, replace(there, files=files))
 
@@ -52,10 +53,10 @@ def _files(names: Sequence[str] | None, there: Manifest | None) -> tuple[CorpusF
 
 
 def _left_open(folder: PreparedFolder, configuration: Configuration, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the folder's own value of each tokenizer setting that has the value chosen for this corpus.
+    """Return the tokenizer settings that differ between a run and its folder only because the run stores chosen values.
 
-    A run stores chosen values, such as "unigram"; its prepared folder stores the settings that they were chosen for,
-    such as "auto".
+    The run stores the value chosen for the corpus, such as "unigram"; the folder stores the user's setting, such as
+    "auto". Each returned value is the folder's.
     """
     if not folder.has(SAMPLE_FILE):
         return {}
@@ -68,7 +69,7 @@ def _left_open(folder: PreparedFolder, configuration: Configuration, settings: M
 
 
 def _settings(configuration: Configuration) -> dict[str, Any]:
-    """Return the settings that decide the result of the preparation, with lists for tuples, as in JSON."""
+    """Return the settings that decide the result of the preparation; tuples become lists, as in JSON."""
     data = configuration.data
     without = {"data": (*NOT_CONTENT, "replay_share"), "cleaning": ("workers",), "tokenizer": ("sampling",)}
     flat = {
@@ -76,8 +77,8 @@ def _settings(configuration: Configuration) -> dict[str, Any]:
         for section, names in without.items()
         for name, value in _flat_section(section, asdict(getattr(configuration, section)), names).items()
     }
-    # The seed only chooses the validation pairs, so with validation files, runs with different seeds may share a
-    # folder.
+    # The seed decides only which pairs are held out. With validation files, no pairs are held out, so runs with
+    # different seeds may share a folder.
     return flat if data.valid_source else {**flat, "run.seed": configuration.run.seed}
 
 
@@ -90,7 +91,7 @@ def _flat_section(section: str, values: Mapping[str, Any], without: Container[st
 
 
 def _difference(there: Manifest, settings: Mapping[str, Any], files: Sequence[CorpusFile]) -> str:
-    """Return in words how a folder differs from these settings and files; "" if it does not."""
+    """Return, in words, the first difference between a folder and these settings and files; "" if they are equal."""
     then = dict(there.settings)
     for section, kind in _SECTIONS.items():
         then = with_defaults(then, kind, section=f"{section}.")

@@ -1,4 +1,4 @@
-"""Read a prepared folder whose parts are all there."""
+"""Read a prepared folder that has all its parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ __all__ = ["Prepared", "read_prepared"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A prepared corpus: the data that a job trains on and is validated with."""
+    """A prepared corpus: the data for training and validation."""
 
     folder: Path
     configuration: Configuration
@@ -28,14 +28,14 @@ class Prepared:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     train: Examples
-    """The training pairs, read from the disk as they are needed."""
+    """The training pairs, read from the disk when they are needed."""
     valid: Examples
     valid_pairs: list[tuple[str, str]]
     """The validation pairs as text, including pairs that are too long."""
     dropped: dict[str, int]
     """Number of pairs left out, by reason."""
     findings: Mapping[str, Any] | None
-    """What the corpus doctor found, as `prepare --check --json` prints it; None for a built-in task."""
+    """The corpus doctor's findings, as `prepare --check --json` prints them; None for a built-in task."""
     made: bool
     """True if this call made any part; False if it found all parts in the folder."""
     chosen: str
@@ -43,7 +43,9 @@ class Prepared:
 
 
 def read_prepared(folder: PreparedFolder, given: Configuration, fitted: Configuration) -> Prepared:
-    """Return a folder's corpus. `given` is the user's configuration, `fitted` the same with its open settings chosen.
+    """Return a folder's corpus.
+
+    `given` is the user's configuration. `fitted` is the same configuration with values chosen for open settings.
 
     Raises:
         CheckpointError: a file is missing or damaged.

@@ -1,4 +1,4 @@
-"""Cut the training pairs into tokens, and write them as shards in the format of corpus/shards.py."""
+"""Encode the training pairs, and write the token ids as shards in the format of corpus/shards.py."""
 
 import math
 from collections.abc import Container, Iterable, Iterator
@@ -23,7 +23,7 @@ __all__ = ["ensure_shards"]
 def ensure_shards(
     folder: PreparedFolder, configuration: Configuration, texts: SplitTexts, on_progress: OnProgress
 ) -> None:
-    """Write the missing and the damaged shards.
+    """Write the shards that are missing or damaged.
 
     Raises:
         DataError: the corpus cannot be read, or has changed.
@@ -51,7 +51,7 @@ def ensure_shards(
 
 
 def _encoder(folder: PreparedFolder, configuration: Configuration, on_progress: OnProgress) -> PairEncoder:
-    """Return what encodes pairs; where the vocabularies have placeholder tokens, it puts them into the pairs."""
+    """Return the encoder of pairs, which also inserts placeholder tokens if the vocabularies have these tokens."""
     source, target = read_tokenizers(folder, configuration)
     placeholders, share = PlaceholderPairs.of(source, target), configuration.tokenizer.placeholders
     if placeholders and share:
@@ -62,7 +62,7 @@ def _encoder(folder: PreparedFolder, configuration: Configuration, on_progress: 
 
 
 def _of_shards(blocks: Iterable[KeptBlock], numbers: Container[int]) -> Iterator[KeptBlock]:
-    """Yield the pairs that belong to the shards with these numbers; no block belongs to two shards."""
+    """Yield the pairs of the shards with these numbers, in blocks. Each block belongs to a single shard."""
     first = 0
     for block in blocks:
         here = 0

@@ -26,11 +26,11 @@ from glassformer.system.pools import HERE, Pool
 __all__ = ["SplitTexts"]
 
 SAMPLE_PAIRS = 10_000
-"""Number of pairs from which open settings are chosen."""
+"""Number of pairs in the sample from which open settings are chosen."""
 
 
 class SplitTexts:
-    """The texts of a corpus, cleaned and split; the folder keeps which pairs are for training and for validation."""
+    """The texts of a corpus, cleaned and split into training and validation pairs. The split is kept in the folder."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class SplitTexts:
         self.data, self._holds_out, self._pool = configuration.data, holds_out, pool
 
     def ensure(self) -> None:
-        """Decide which pairs are for training, if this was not done or its files were damaged.
+        """Clean and split the corpus, unless the folder already has the split and its files are undamaged.
 
         Raises:
             ConfigError: the folder was prepared with different training pairs, or the task is unknown.
@@ -64,11 +64,11 @@ class SplitTexts:
         return kept_blocks(self.corpora["train"], np.load(self.folder.path / KEPT_FILE))
 
     def training_pairs(self) -> Iterator[tuple[str, str]]:
-        """Return the training pairs, read from the files as they are needed."""
+        """Return the training pairs, read from the files when they are needed."""
         return (pair for block in self.training_blocks() for pair in zip(*block.texts(), strict=True))
 
     def test_pairs(self) -> list[tuple[str, str]]:
-        """Return the test pairs; none where the configuration names no test files."""
+        """Return the test pairs; an empty list if the configuration names no test files."""
         if self.data.task:
             return list(self._task[2])
         if "test" not in self.corpora:
@@ -78,7 +78,7 @@ class SplitTexts:
 
     @cached_property
     def pool(self) -> Pool:
-        """Where lines are checked and encoded."""
+        """The processes that check and encode lines."""
         if self.data.task:
             return HERE
         return self._pool or processes_for(self.corpora["train"], self.configuration.cleaning.workers)
@@ -95,7 +95,7 @@ class SplitTexts:
         return train, valid, test
 
     def _write(self) -> None:
-        """Decide which pairs are for training; write the validation pairs and a sample."""
+        """Clean and split the corpus; write the bits of the training pairs, the validation pairs and a sample."""
         findings, dropped = None, {}
         if self.data.task:
             train, valid, _ = self._task
@@ -133,12 +133,12 @@ class SplitTexts:
         if not examination.findings.kept:
             raise DataError(
                 f"{corpus.names}: none of the {examination.findings.pairs} pairs can be used; see `glassformer prepare "
-                "--check`, and make sure that it is the right file"
+                "--check` for the reasons, and check that the file is the right one"
             )
         return examination
 
     def _hold_out(self, kept: KeptBits, dropped: dict[str, int]) -> tuple[TextPairs, KeptBits]:
-        """Return the validation pairs, and bits that mark the training pairs; add the pairs left out to `dropped`."""
+        """Return the validation pairs and the bits of the training pairs; count the left-out pairs in `dropped`."""
         if self.data.valid_source:
             examination = examine_held_out(self.corpora["valid"])
             found = examination.findings.dropped.items()
@@ -151,8 +151,8 @@ class SplitTexts:
     def _check_kept(self, kept: KeptBits, pairs: int) -> None:
         """Raise an error if the folder was prepared with different training pairs.
 
-        They differ where this version of the corpus doctor leaves pairs out for other reasons than the version that
-        prepared the folder, but a resumed training run must see the pairs that it began with.
+        The training pairs differ if this version of the corpus doctor leaves out different pairs from the version that
+        prepared the folder. A resumed training run must continue with the pairs that it began with.
         """
         content, before = BytesIO(), self.folder.manifest.hashes.get(KEPT_FILE)
         np.save(content, kept)

@@ -20,7 +20,7 @@ from glassformer.text.tokenizer import Tokenizer, load_tokenizers, save_tokenize
 __all__ = ["ensure_tokenizers", "read_tokenizers"]
 
 TOKENIZER_PAIRS = 200_000
-"""Maximum number of pairs to train tokenizers on; more would take longer and hardly improve the result."""
+"""Maximum number of pairs to train tokenizers on; more pairs would take longer and hardly improve the tokenizers."""
 APART_PAIRS = 5_000
 """Below this number of pairs, training the tokenizers takes less time than starting another process."""
 
@@ -28,7 +28,7 @@ APART_PAIRS = 5_000
 def ensure_tokenizers(
     folder: PreparedFolder, configuration: Configuration, texts: SplitTexts, on_progress: OnProgress
 ) -> None:
-    """Write the tokenizers if they are missing: copies of the run's or of the starting run's, or newly trained ones.
+    """Write the tokenizers if they are missing: copied from the run or the starting run, or newly trained.
 
     Raises:
         VocabularyError: the corpus gives no vocabulary.
@@ -47,7 +47,7 @@ def ensure_tokenizers(
 
 
 def read_tokenizers(folder: PreparedFolder, configuration: Configuration) -> tuple[Tokenizer, Tokenizer]:
-    """Return the folder's tokenizers; the target's reverses its tokens if the configuration says so.
+    """Return the folder's source and target tokenizers; the latter reverses tokens if `data.reverse_target` is true.
 
     Raises:
         CheckpointError: the tokenizers cannot be read.
@@ -59,7 +59,7 @@ def read_tokenizers(folder: PreparedFolder, configuration: Configuration) -> tup
 def _trained(
     configuration: Configuration, texts: SplitTexts, count: int, on_progress: OnProgress
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Train tokenizers in a process that can be ended, because sentencepiece ignores signals while it trains."""
+    """Train tokenizers in a separate process, which can be killed: sentencepiece ignores signals during training."""
     on_progress(ProgressReport(stage="training the tokenizer"))
     pairs = _pairs(texts, count)
     sides = ([source for source, _ in pairs], [target for _, target in pairs])
@@ -70,7 +70,7 @@ def _trained(
 
 
 def _pairs(texts: SplitTexts, count: int) -> TextPairs:
-    """Return the pairs to train tokenizers on: all `count` pairs, or TOKENIZER_PAIRS random ones."""
+    """Return the pairs to train tokenizers on: all `count` pairs, or TOKENIZER_PAIRS random pairs if that is fewer."""
     if count <= TOKENIZER_PAIRS:
         return list(texts.training_pairs())
     wanted = np.random.default_rng(1).choice(count, TOKENIZER_PAIRS, replace=False)
@@ -78,7 +78,7 @@ def _pairs(texts: SplitTexts, count: int) -> TextPairs:
 
 
 def _save(folder: PreparedFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-    """Write the tokenizers; forget shards made with different tokenizers."""
+    """Write the tokenizers; remove shards that were made with different tokenizers from the manifest."""
     path = folder.path / TOKENIZER
     try:
         save_tokenizers(path, *tokenizers)
