@@ -147,8 +147,7 @@ class _Preparation:
 
 
 def _at_url(configuration: Configuration, folder: Path, on_progress: OnProgress, pool: Pool | None) -> Prepared:
-    """Download the prepared corpus from the URL in `data.prepared`; if the corpus is not there yet, make and upload it.
-    """
+    """Download the prepared corpus from the URL in `data.prepared`; first make and upload a corpus that is missing."""
     data = configuration.data
     if data.replay_source:
         raise ConfigError(

@@ -113,8 +113,7 @@ def keep_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     there = with_defaults(read_json(path), DecodingConfig, TeacherSearch)
     if difference := difference_of_settings(there, settings):
         raise ConfigError(
-            f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete "
-            f"{folder}"
+            f"{folder} holds a corpus that was distilled with {difference}: choose another folder, or delete {folder}"
         )
 
 
