@@ -74,7 +74,7 @@ def test_a_file_of_terms(tmp_path):
             b"\ncat\tchat\nCat\tfelin",
             r"line 3: expected one translation of 'Cat', got a different one than in .*line 2",
         ),
-        (b"caf\xe9\tcaf\xe9", "terms.tsv: expected UTF-8, got another byte at 3"),
+        (b"caf\xe9\tcaf\xe9", "terms.tsv: expected UTF-8, got an invalid byte at 3"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line(tmp_path, content, message):

@@ -126,5 +126,5 @@ def test_damaged_files_are_named(tokenizer, tmp_path):
 
 
 def test_it_cannot_be_trained():
-    with pytest.raises(VocabularyError, match="imported models, which bring their vocabulary"):
+    with pytest.raises(VocabularyError, match="cannot be trained: its vocabulary comes with an imported model"):
         train_tokenizers(LINES, LINES, TokenizerConfig(kind="marian", vocab_size=50))

@@ -30,7 +30,7 @@ def edited(text: str, edits: Iterable[Replacement], begin: int = 0, end: int | N
 
 
 def exchanged(text: str, spans: Sequence[Span], others: Sequence[str]) -> tuple[str, list[Span]]:
-    """Return a text with other texts in place of spans, which are in order, and where the other texts are in it.
+    """Return a text with each span replaced by another text, and the new spans of these texts; `spans` are in order.
 
     >>> exchanged("One. Two.", [(0, 4), (5, 9)], ["Eins.", "Zwei."])
     ('Eins. Zwei.', [(0, 5), (6, 11)])

@@ -1,7 +1,7 @@
 """Glossaries: source terms and how they must be translated.
 
-A file has a term per line: the source term, a tab, and the target term; "a|b" lists forms of a target term, one of
-which suffices. A target term that equals its source term means that the term is not translated.
+Each line of a glossary file has a source term, a tab, and a target term. "a|b" lists alternative forms of a target
+term; a translation needs one of them. If the target term equals the source term, the term is not translated.
 """
 
 import re
@@ -21,22 +21,22 @@ __all__ = ["Glossary", "GlossaryEntry", "Term"]
 
 _UNIT = re.compile(r"\w+|[^\w\s]")
 FORMS = "|"
-"""What separates the forms of a target term."""
+"""The separator of a target term's forms."""
 
 
 class Term(NamedTuple):
-    """A part of a source that its translation must contain in one of several forms."""
+    """A part of a source text that the translation must contain, in one of its forms."""
 
     begin: int
     end: int
-    """The characters of the source, [begin, end)."""
+    """The term is the characters [begin, end) of the source."""
     forms: tuple[str, ...]
-    """The forms, of which the first is used where there is a choice."""
+    """The forms of the term in the translation; the first one is written if the term must be put in."""
     kind: Literal["span", "untranslated", "translated"]
-    """A protected span, which the translation must contain as often as the source and not more often; or a term of a
-    glossary, which stays as it is in the source or is translated."""
+    """"span": a protected span, which the translation must contain exactly as often as the source. "untranslated" and
+    "translated": a term of a glossary."""
     is_ordered: bool = False
-    """Whether the translation must contain the spans that are so in the order of the source."""
+    """Whether the term is a span that must keep its order among such spans, because programs fill it by its order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +45,16 @@ class GlossaryEntry:
 
     source: str
     forms: tuple[str, ...]
-    """The forms of the target term, of which one suffices."""
+    """The forms of the target term; a translation needs one of them."""
 
     @property
     def has_case(self) -> bool:
-        """Whether the source term is found only in its own case: if a letter after the first is a capital."""
+        """Whether the source term is found only in its own case, because it has a capital after its first letter."""
         return any(letter.isupper() for letter in self.source[1:])
 
     @property
     def is_untranslated(self) -> bool:
-        """Whether the term stays as it is in the text."""
+        """Whether the term is not translated."""
         return self.forms == (self.source,)
 
 
@@ -68,9 +68,9 @@ class Glossary:
 
     entries: tuple[GlossaryEntry, ...]
     _by_unit: dict[str, dict[int, dict[str, list[GlossaryEntry]]]] = field(init=False, repr=False, compare=False)
-    """The entries by the beginning of their source terms, by their length, the longest first, and by the whole terms,
-    in lower case; one with a case comes before an equal one without. A text is looked up in time that does not grow
-    with the number of entries."""
+    """The entries by three keys: the first unit (word or character) of the source term, the term's length, and the
+    whole term, in lower case. The longest terms come first; of equal terms, an entry with `has_case` comes first. The
+    time of a look-up does not grow with the number of entries."""
 
     def __post_init__(self) -> None:
         by_unit: dict[str, dict[int, dict[str, list[GlossaryEntry]]]] = {}
@@ -91,7 +91,9 @@ class Glossary:
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}; correct the name of the glossary") from error
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}: expected UTF-8, got another byte at {error.start}; convert the file") from error
+            raise DataError(
+                f"{path}: expected UTF-8, got an invalid byte at {error.start}; convert the file"
+            ) from error
         pairs = list[tuple[str, str, str]]()
         for number, line in enumerate(lines, start=1):
             cells = line.split("\t")
@@ -106,16 +108,16 @@ class Glossary:
 
     @classmethod
     def of(cls, terms: Mapping[str, str]) -> "Glossary":
-        """Return the glossary with these target terms by source term.
+        """Return the glossary of a mapping from source terms to target terms.
 
         Raises:
-            DataError: a term is blank, or differs from another only in case that does not count.
+            DataError: a term is blank, or two source terms differ only in case and are looked up without case.
         """
         return cls.of_pairs(("glossary", *pair) for pair in terms.items())
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[str, str, str]]) -> "Glossary":
-        """Return the glossary of some pairs: for each, its place, for messages, the source term and the target term.
+        """Return the glossary of triples: the place to name in messages, the source term, and the target term.
 
         Raises:
             DataError: a term is blank, or a source term has two translations.
@@ -135,7 +137,8 @@ class Glossary:
     def terms(self, text: str, taken: Sequence[Span] = ()) -> Iterator[Term]:
         """Yield the terms that occur in a text, in order.
 
-        At each place, the longest term counts; terms do not overlap each other or the spans that are `taken`, in order.
+        Where several terms begin, the longest counts. Terms do not overlap each other or the spans in `taken`, which
+        must be in order.
         """
         cursor, ends = 0, [end for _, end in taken]
         for begin, end in _units(text):
@@ -151,7 +154,7 @@ class Glossary:
                     break
 
     def _beginning(self, text: str, begin: int, end: int) -> Iterator[GlossaryEntry]:
-        """Yield the entries whose terms are at the beginning of a unit, apart from their case, the longest first."""
+        """Yield the entries whose source terms begin at this unit, ignoring case; the longest terms come first."""
         for length, entries in self._by_unit.get(text[begin:end].lower(), {}).items():
             yield from entries.get(text[begin : begin + length].lower(), ())
 
@@ -166,7 +169,7 @@ def _entry(place: str, source: str, target: str) -> GlossaryEntry:
 
 
 def _units(text: str) -> Iterator[Span]:
-    """Yield where a term may begin: at each word, and at each character of scripts without spaces."""
+    """Yield the units at which a term may begin: each word, and each character of a script without spaces."""
     for found in _UNIT.finditer(text):
         begin, end = found.span()
         starts = [begin, *(place for place in range(begin + 1, end) if is_apart(text, place, place)), end]
@@ -184,7 +187,10 @@ def _stands(entry: GlossaryEntry, text: str, begin: int) -> bool:
 
 
 def _term(entry: GlossaryEntry, begin: int, found: str) -> Term:
-    """Return the term of an entry as it is in a text; the first letter of its forms may become a capital."""
+    """Return the term of an entry that was found in a text; its forms also count with a capital as their first letter.
+
+    If only the text writes the source term with a capital, the forms with a capital come first.
+    """
     end = begin + len(found)
     if entry.is_untranslated:
         return Term(begin, end, (found,), "untranslated")

@@ -1,12 +1,12 @@
-"""Languages by their BCP 47 tags: names and the codes that other programs use."""
+"""Languages by their BCP 47 tags: their names, and the codes that other programs use for them."""
 
 __all__ = ["argos_code", "current", "language_name", "primary", "script"]
 
 _CURRENT = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro", "no": "nb", "fil": "tl"}
-"""Languages by their former codes, and by those that name the same language in practice."""
+"""Current language codes by former codes ("iw"), and by codes that mean the same language in practice ("no", "fil")."""
 
 _CODES = {"pt-BR": "pb", "zh-Hant": "zt", "zh-TW": "zt"}
-"""The codes by which Argos names languages, where these are not the first part of the tag."""
+"""The language codes of Argos that differ from the first part of the BCP 47 tag."""
 _NAMES = (
     "ar Arabic, az Azerbaijani, bg Bulgarian, bn Bengali, ca Catalan, cs Czech, da Danish, de German, el Greek, "
     "en English, eo Esperanto, es Spanish, et Estonian, eu Basque, fa Persian, fi Finnish, fr French, ga Irish, "
@@ -19,25 +19,25 @@ _LANGUAGES = dict(entry.split(" ", 1) for entry in _NAMES.split(", "))
 
 
 def current(tag: str) -> str:
-    """Return a tag with the code of today: "he-IL" for "iw_IL"; Norwegian is "nb"."""
+    """Return a tag with the current language code: "he-IL" for "iw_IL"; "no" (Norwegian) becomes "nb"."""
     language, mark, rest = tag.replace("_", "-").partition("-")
     return _CURRENT.get(language.lower(), language) + mark + rest
 
 
 def primary(tag: str) -> str:
-    """Return the language itself, without script or region, by its code of today: "pt" of "pt-BR", "he" of "iw"."""
+    """Return the current language code without script and region: "pt" for "pt-BR", "he" for "iw"."""
     return current(tag).partition("-")[0].lower()
 
 
 def script(tag: str) -> str:
-    """Return the script that a tag names, in lower case: "hant" of "zh-Hant-TW"; "" if it names none."""
+    """Return the script in a tag, in lower case: "hant" for "zh-Hant-TW"; "" if the tag has no script."""
     return next(
         (part.lower() for part in tag.replace("_", "-").split("-")[1:] if len(part) == 4 and part.isalpha()), ""
     )
 
 
 def argos_code(tag: str) -> str:
-    """Return the code by which Argos names a language: "zt" of "zh-Hant", "fr" of "fr-CA"."""
+    """Return Argos's code for a language: "zt" for "zh-Hant", "fr" for "fr-CA"."""
     return _CODES.get(tag, primary(tag))
 
 

@@ -1,7 +1,7 @@
-"""Links between words: from the attention of tokens to spans of characters in two texts.
+"""Links between the words of two texts, computed from the attention between their tokens.
 
-A word is a run of characters without white space. In scripts without spaces between words, it is a letter with its
-marks, or a run of katakana; punctuation belongs to the word that it touches.
+A word is a run of characters without white space. In scripts without spaces between words, a word is a letter with its
+marks, or a run of katakana. Punctuation belongs to the word that it touches.
 
 Axes: S source tokens · T target tokens · U source words · W target words.
 """
@@ -37,14 +37,16 @@ __all__ = [
 T = TypeVar("T")
 
 Span = tuple[int, int]
-"""Begin and end, in characters: [begin, end)."""
+"""The characters [begin, end) of a text."""
 
 SHARED = 0.8
-"""Weight that is added to the total of each source word, so that a word with little attention does not win by that."""
+"""Weight that is added to each source word's total attention, so that a word with little attention does not gain a
+large share by chance."""
 LEAST = 0.03
-"""Share that each link has without any attention."""
+"""Share that every link gets in addition, even without any attention."""
 JUMP = 0.8
-"""Exponent of jumps: a path that leaves the order of the source by n words is (1 + n)^0.8 times less probable."""
+"""Exponent of the penalty for jumps: a jump n words away from the next source word is (1 + n)^0.8 times less
+probable."""
 
 _OPENING = re.escape("([{«“‘¿¡⟦（［｛〔【〈《「『｟")
 _CLOSING = re.escape(""".,:;!?)]}»”’"'…⟧。，、．：；！？）］｝〕】〉》」』｠～·""")
@@ -82,7 +84,7 @@ def overlap(one: Span, other: Span) -> bool:
 
 
 def overlapping(spans: Sequence[Span], other: Span) -> Sequence[Span]:
-    """Return which of some spans, in order and apart from each other, have a character in common with another.
+    """Return the spans that have a character in common with `other`; `spans` are in order and do not overlap.
 
     >>> overlapping([(0, 3), (4, 7), (8, 9)], (6, 9))
     [(4, 7), (8, 9)]
@@ -111,9 +113,10 @@ def _word() -> re.Pattern[str]:
 
 
 def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
-    """Return the indices of the words of the text that each source token has letters of, without `<eos>`.
+    """Return, for each source token except `<eos>`, the indices of the words of the text that contain its letters.
 
-    They are empty for tokens outside all words; and for all, if the tokenizer's normalisation joins or splits words.
+    The indices are empty for a token outside all words. They are empty for all tokens if the tokenizer's normalisation
+    joins or splits words.
     """
     tokens = tokenizer.split(text)
     before = len(tokenizer.encode(text)) - len(tokens)  # 1 if the tokenizer puts `<bos>` first
@@ -122,7 +125,7 @@ def source_words(tokenizer: Tokenizer, text: str) -> list[range]:
 
 
 def target_words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[range]:
-    """Return, for each target token, the indices of the words of the decoded text to which its letters belong."""
+    """Return, for each target token, the indices of the words of the decoded text that contain its letters."""
     if isinstance(tokenizer, ReversedTokenizer):
         return target_words(tokenizer.forward, ids[::-1])[::-1]
     return _words_of_tokens(tokenizer.decode, ids)[0]
@@ -135,19 +138,20 @@ def link_words(
     target_words: Sequence[range],
     weights: Sequence[Sequence[float]],
 ) -> tuple[Link, ...]:
-    """Return links between the words of two texts, in the target's order.
+    """Return links between the words of two texts, in the order of the target.
 
-    Each word of the target that attends to a source word has one link, by `word_path` over the sums of weights of all
-    tokens of both words. Each source word that has no link then gets one in the same way, by the path of the source
-    through the target. Tokens outside all words, such as `<eos>`, do not count. Words with the same tokens, as scripts
-    without spaces have them, are linked together: the first with the first, and so on.
+    Each target word that attends to a source word gets one link: `word_path` chooses it from the attention weights,
+    summed over all tokens of both words. Each source word without a link then gets one from the path in the opposite
+    direction, which assigns a target word to each source word. Tokens outside all words, such as `<eos>`, do not count.
+    In scripts without spaces, several words may consist of the same tokens; such words are linked in order, the first
+    to the first.
 
     Args:
         source: the source text.
         target: the translation.
         source_words: the indices of each source token's words, (S).
         target_words: the indices of each target token's words, (T).
-        weights: attention of each target token to each source token, (T, S) or with more columns, which do not count.
+        weights: the attention of each target token to each source token, (T, S); further columns are ignored.
     """
     import numpy as np
 
@@ -170,7 +174,10 @@ def link_words(
 
 
 def membership(words: Sequence[range], width: int) -> "NDArray[np.float32]":
-    """Return for each token (row) and each of `width` words (column) 1 if the token has letters of it, and else 0."""
+    """Return a matrix with 1 where the token (row) has letters of the word (column), and 0 elsewhere.
+
+    `words` gives the indices of each token's words, and `width` is the number of words.
+    """
     import numpy as np
 
     matrix = np.zeros((len(words), width), np.float32)
@@ -180,7 +187,7 @@ def membership(words: Sequence[range], width: int) -> "NDArray[np.float32]":
 
 
 def _distinct(words: "NDArray[np.float32]") -> tuple["NDArray[np.float32]", list[range]]:
-    """Return the columns that differ from the one before, and the columns that each stands for."""
+    """Return the first column of each run of equal columns, and the indices of the columns in each run."""
     import numpy as np
 
     width = words.shape[1]
@@ -190,24 +197,24 @@ def _distinct(words: "NDArray[np.float32]") -> tuple["NDArray[np.float32]", list
 
 
 def _in_pairs(some: Sequence[int], others: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first of both, the second of both, and so on; the last of the shorter one again and again."""
+    """Yield pairs of the two sequences' items, in order; the last item of the shorter sequence is repeated."""
     for one, other in zip_longest(some, others):
         yield some[-1] if one is None else one, others[-1] if other is None else other
 
 
 def word_path(sums: "NDArray[np.float32]") -> list[int]:
-    """Return the source word of each target word, given the weights of all links, (W, U), which are not empty.
+    """Return the index of a source word for each target word, given the weights of all links, (W, U), W > 0.
 
-    The words are the most probable path of a hidden Markov model (Vogel, Ney and Tillmann 1996). A source word emits a
-    target word by the share of its attention that this word has, and the next word is probably the next source word. A
-    word is thus linked correctly even if it attends to a wrong word, as long as its neighbours attend to the right
-    ones.
+    The indices are the most probable path of a hidden Markov model (Vogel, Ney and Tillmann 1996). A source word emits
+    a target word with a probability that grows with this target word's share of the attention to the source word. The
+    path most probably continues with the next source word. A target word that attends to a wrong word is thus still
+    linked correctly if its neighbours attend to the right words.
     """
     import numpy as np
 
     scores = np.log(sums / (sums.sum(0) + SHARED) + LEAST)
     places = np.arange(sums.shape[1])
-    # Penalties for jumps from the word of the row to the word of the column.
+    # The log-probability of each jump from the source word of the row to the source word of the column.
     jumps = -JUMP * np.log1p(np.abs(places - places[:, None] - 1))
     best, previous = scores[0], list[Any]()
     for row in scores[1:]:
@@ -221,7 +228,7 @@ def word_path(sums: "NDArray[np.float32]") -> list[int]:
 
 
 def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) -> tuple[list[range], int]:
-    """Return the words of the joined tokens that each token has letters of, and the number of words."""
+    """Return, for each token, the indices of the joined text's words with its letters; and the number of words."""
     text = join(tokens)
     ends = list(accumulate(end - begin for begin, end in word_spans(text)))
     # The bytes of an incomplete letter may be counted as several letters.
@@ -234,5 +241,5 @@ def _words_of_tokens(join: Callable[[Sequence[T]], str], tokens: Sequence[T]) ->
 
 
 def _letters(text: str) -> int:
-    """Return the number of characters of a text's words."""
+    """Return the number of characters of a text, without white space."""
     return sum(map(len, text.replace(SPACE_MARK, " ").split()))

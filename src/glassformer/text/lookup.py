@@ -41,7 +41,7 @@ class LookupTokenizer(ABC):
     def train(cls, lines: Iterable[str], vocab_size: int, symbols: Sequence[str] = ()) -> "LookupTokenizer":
         """Return a tokenizer with these symbols and the most frequent tokens of `lines`.
 
-        It has at most `vocab_size` tokens, including the special tokens.
+        The vocabulary has at most `vocab_size` tokens, including the special tokens.
         """
         return cls(Vocabulary.build(map(cls.split, lines), max_size=vocab_size, symbols=symbols))
 
@@ -109,7 +109,7 @@ class LookupTokenizer(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the tokenizer as plain data: "kind", the list "tokens", indexed by id, and "with_bos" and "with_eos".
 
-        The last two are there only if they differ from False and True.
+        "with_bos" is included only if it is True, and "with_eos" only if it is False.
         """
         return {"kind": self.kind, **self._data()}
 

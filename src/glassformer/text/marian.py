@@ -1,8 +1,8 @@
 """Texts as the subwords of an imported model: a sentencepiece model cuts them, and a vocabulary numbers the pieces.
 
-Marian trains one sentencepiece model per language and numbers the pieces of both in one vocabulary, so that an id of
-sentencepiece means nothing there. A text goes to sentencepiece as it is: the model has a normalisation of its own, with
-which it was trained (often NFKC).
+Marian trains one sentencepiece model per language and numbers the pieces of both models in one vocabulary, so the ids
+inside a sentencepiece model are not used. A text goes to sentencepiece unchanged, because the sentencepiece model
+applies the normalisation with which it was trained (often NFKC).
 """
 
 from base64 import b64encode
@@ -29,16 +29,17 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID, SPECIALS, UNK_ID
 __all__ = ["MarianTokenizer"]
 
 CODE_BEGINS, CODE_ENDS = ">>", "<<"
-"""Around the code of a target language, such as ">>fra<<", with which a source of a multilingual model begins."""
+"""The marks around a target language's code, such as ">>fra<<", with which a source of a multilingual model begins."""
 _KINDS: Mapping[int, str] = {UNIGRAM: "unigram", BPE: "bpe"}
-"""The types of models that the explorer's page knows, with the kinds of tokenizers that cut in the same way."""
+"""The sentencepiece model types that the explorer's page knows, and the kind of tokenizer that cuts in the same way."""
 _VOCABULARY, _MODEL, _DECODER = ".json", ".model", ".decoder.model"
 
 
 class MarianTokenizer:
-    """A sentencepiece model, and the vocabulary in which its pieces have their ids.
+    """A sentencepiece model, and the vocabulary that gives its pieces their ids.
 
-    It cuts texts as Hugging Face's `MarianTokenizer` does, except that a text's letters never become a special token.
+    The tokenizer cuts texts as Hugging Face's `MarianTokenizer` does, except that text such as "</s>" never becomes a
+    special token.
 
     Args:
         model: the sentencepiece model, with any ids and any normalisation.
@@ -87,7 +88,7 @@ class MarianTokenizer:
 
     @staticmethod
     def join(tokens: Iterable[str]) -> str:
-        """Return the text of these pieces, normalised as the sentencepiece model does."""
+        """Return the text of these pieces, which keeps the sentencepiece model's normalisation."""
         return SentencePieceTokenizer.join(tokens)
 
     def encode(self, text: str) -> list[int]:
@@ -110,7 +111,7 @@ class MarianTokenizer:
         """Return the ids of the texts, cut into random pieces; the same seed gives the same pieces.
 
         Args:
-            texts: texts without a language's code.
+            texts: texts without a language code such as ">>fra<<".
             amount: for a BPE model, the probability of skipping a merge; for a unigram model, the exponent α.
             seed: the seed to set for sentencepiece's random generator.
         """
@@ -152,7 +153,7 @@ class MarianTokenizer:
         return [self._tokens[id] for id in ids]
 
     def save(self, stem: Path) -> None:
-        """Write `stem`.json, the vocabulary, and `stem`.model, and `stem`.decoder.model if it has one."""
+        """Write `stem`.json (the vocabulary), `stem`.model, and `stem`.decoder.model if there is a decoder."""
         ends = {} if self.eos_id == EOS_ID else {"with_eos": False}
         write_json(stem.with_suffix(_VOCABULARY), {"tokens": list(self._tokens), **ends})
         stem.with_suffix(_MODEL).write_bytes(self.model)
@@ -171,7 +172,7 @@ class MarianTokenizer:
         content = read_json(path)
         tokens, with_eos = content.get("tokens"), content.get("with_eos", True) is True
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise CheckpointError(f"{path}: expected a list of strings under 'tokens': is it a vocabulary file?")
+            raise CheckpointError(f"{path}: expected a list of strings under 'tokens', as in a vocabulary file")
         try:
             model = read_bytes(stem.with_suffix(_MODEL))
             joiner = read_bytes(decoder) if decoder.exists() else None
@@ -182,10 +183,10 @@ class MarianTokenizer:
             raise CheckpointError(f"cannot read {error.filename}: {error.strerror}; copy the file again") from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tokenizer as plain data: "kind", "tokens" by id, and what the two sentencepiece models say.
+        """Return the tokenizer as plain data: "kind", "tokens" by id, and one field for each sentencepiece model.
 
-        "cutter" has the pieces that cut texts and the normalisation before them, its replacements of characters as
-        base64; "joiner" has the type of each token for the model that joins texts, by id.
+        "cutter" describes the model that cuts texts: its pieces and its normalisation, with the replacements of
+        characters as base64. "joiner" describes the model that joins pieces: the type of each token, by id.
 
         Raises:
             VocabularyError: the explorer's page cannot cut texts as this sentencepiece model does.
@@ -196,8 +197,8 @@ class MarianTokenizer:
         unused = cutter.kind == BPE and any(type == UNUSED for _, type in cutter.pieces.values())
         if cutter.kind not in _KINDS or cutter.suffix or unused or joiner.denormalised:
             raise VocabularyError(
-                "the explorer's page cuts texts with unigram and BPE models of sentencepiece that put spaces before "
-                "words, and this imported model has another; glassformer trace shows its numbers"
+                "the explorer's page cuts texts only with sentencepiece models of the types unigram and BPE that put "
+                "spaces before words, and this imported model has a different one; glassformer trace shows its numbers"
             )
         return {
             "kind": self.kind,

@@ -1,6 +1,7 @@
-"""The texts inside plurals and selections of ICU's messages, such as {n, plural, one {# file} other {# files}}.
+"""The texts inside plurals and selections of ICU messages, such as {n, plural, one {# file} other {# files}}.
 
-In them, an apostrophe may be written as two, and must be before a brace and the like, where one begins a quotation.
+In these texts, an apostrophe may be written as two. It must be written as two before a character such as a brace, where
+a single apostrophe would begin a quotation.
 """
 
 import re
@@ -19,18 +20,18 @@ _HEADER = re.compile(MESSAGE)
 _BRANCH = re.compile(r"\s*+(?:offset:\d++\s*+)?+(?:=\d++|[\w-]++)\s*+(?=\{)")
 _APOSTROPHES = re.compile(r"'++")
 _SYNTAX = ("{", "}", "#", "|", "")
-"""What an apostrophe quotes if it stands before it; "" stands for the brace after the text."""
+"""The characters before which an apostrophe begins a quotation; "" stands for the brace after the text."""
 
 
 def messages(text: str) -> list[str]:
-    """Return the plurals and selections in a text, in order and without those inside others."""
+    """Return the plurals and selections in a text, in order, except those that are inside another."""
     if not _HEADER.search(text):
         return []
     return [text[span.begin : span.end] for span in protected_spans(text) if span.kind == "message"]
 
 
 def branches(message: str) -> list[Span]:
-    """Return where the texts of a plural or selection are; none if it is malformed.
+    """Return the spans of the texts in a plural or selection; no spans if the message is malformed.
 
     >>> message = "{n, plural, =0 {no file} other {# files}}"
     >>> [message[begin:end] for begin, end in branches(message)]
@@ -48,7 +49,9 @@ def branches(message: str) -> list[Span]:
 
 
 def as_text(inside: str) -> str:
-    """Return a text inside a message as people read it: with one apostrophe for two, unless it also has single ones.
+    """Return a text inside a message as people read it: with one apostrophe for two.
+
+    A text that also has single apostrophes does not change.
 
     >>> as_text("Don''t delete {name}''s file"), as_text("Don't delete ''x''")
     ("Don't delete {name}'s file", "Don't delete ''x''")
@@ -60,9 +63,10 @@ def as_text(inside: str) -> str:
 
 
 def as_message(text: str, source: str) -> str:
-    """Return a translation of a text inside a message as the message needs it.
+    """Return a translation of a text inside a message, with its apostrophes written as the message needs them.
 
-    An apostrophe becomes two where the source writes two, and where it would begin a quotation.
+    Apostrophes are doubled if the source doubles its apostrophes. Otherwise, only an apostrophe that would begin a
+    quotation is doubled.
 
     >>> as_message("l'ami de {name}", "{name}''s friend"), as_message("l'ami, l'{name}", "the friend, {name}")
     ("l''ami de {name}", "l'ami, l''{name}")
@@ -73,7 +77,7 @@ def as_message(text: str, source: str) -> str:
 
 
 def _apostrophes(text: str) -> Iterator[Replacement]:
-    """Yield the runs of apostrophes in a text, but for those in its spans."""
+    """Yield the runs of apostrophes in a text, except those inside protected spans."""
     ends = [0, *(place for span in protected_spans(text) for place in span[:2]), len(text)]
     for begin, end in zip(ends[::2], ends[1::2], strict=True):
         for run in _APOSTROPHES.finditer(text, begin, end):
@@ -81,12 +85,15 @@ def _apostrophes(text: str) -> Iterator[Replacement]:
 
 
 def _quotes(text: str, one: Replacement) -> bool:
-    """Return whether an apostrophe begins a quotation; the brace that closes the message follows the text."""
+    """Return whether an apostrophe begins a quotation; at the end of the text, the message's closing brace follows."""
     return one.text == "'" and text[one.end : one.end + 1] in _SYNTAX
 
 
 def _written(inside: str) -> int:
-    """Return how many apostrophes a text inside a message writes for one; 0 if it has quotations, or writes both."""
+    """Return whether a text inside a message writes apostrophes once (1) or doubles them (2).
+
+    The result is 0 if the text does both, or has a quotation.
+    """
     runs = [*_apostrophes(inside)]
     counts = {len(one.text) for one in runs} or {1}
     return 0 if len(counts) > 1 or any(_quotes(inside, one) for one in runs) else counts.pop()

@@ -1,7 +1,7 @@
-"""Placeholder tokens: tokens that stand for protected spans while a model translates, so that it only copies a token.
+"""Placeholder tokens: each stands for a protected span while the model translates, so that the model copies one token.
 
-A span of the source becomes "⟦0⟧" to "⟦9⟧" before the text is cut into tokens, and the translation gets the span back
-where the model wrote its token. Models learn this from training pairs (corpus/placeholder_pairs.py).
+Before a source is cut into tokens, its protected spans are replaced by the tokens "⟦0⟧" to "⟦9⟧". In the translation,
+each of these tokens is replaced by its span. Models learn this from training pairs (corpus/placeholder_pairs.py).
 """
 
 import re
@@ -24,7 +24,7 @@ _WRITTEN = re.compile(f" ?({'|'.join(PLACEHOLDERS)})")
 
 
 class Masked(NamedTuple):
-    """A text as a model reads it."""
+    """A text in which placeholder tokens stand for protected spans, as a model reads it."""
 
     text: str
     """The text, with a placeholder token in place of each of its `terms`."""
@@ -33,14 +33,17 @@ class Masked(NamedTuple):
     """The spans that the placeholder tokens stand for, in the order of `PLACEHOLDERS`."""
 
     def in_target(self, target: str) -> str:
-        """Return a translation, or its beginning, with the tokens of the spans that occur in it, each used once."""
+        """Return a translation, or its beginning, with placeholder tokens in place of the source's spans.
+
+        Each token is used at most once.
+        """
         found = shared_spans(self.terms, spans_of(target)) if self.terms else {}
         return edited(target, [Replacement(one.begin, one.end, PLACEHOLDERS[place]) for place, one in found.items()])
 
     def restored(self, target: str, links: Sequence[Link] = ()) -> tuple[str, tuple[Link, ...]]:
-        """Return a translation of the masked text with the spans in it, and the links of its words to the original.
+        """Return a translation with spans in place of their tokens, and the links of its words to the original.
 
-        A token that stands for no span is left out.
+        A placeholder token that stands for no span is left out.
         """
         edits = list(self._restoring(target))
         if not self.terms and not edits:
@@ -54,7 +57,7 @@ class Masked(NamedTuple):
         return any(token in tokens and token not in self.text for token in PLACEHOLDERS)
 
     def _restoring(self, target: str) -> Iterator[Replacement]:
-        """Yield the edits that turn a translation of the masked text into one of the original."""
+        """Yield the edits that turn a translation of the masked text into a translation of the original."""
         for one in _WRITTEN.finditer(target):
             number = PLACEHOLDERS.index(one[1])
             if number < len(self.terms):
@@ -72,7 +75,7 @@ class Masked(NamedTuple):
 
 
 def has_placeholders(tokenizer: Tokenizer) -> bool:
-    """Return whether a tokenizer has all placeholder tokens, as those trained with `tokenizer.placeholders` do."""
+    """Return whether a tokenizer has all placeholder tokens, as after training with `tokenizer.placeholders`."""
     text = " ".join(PLACEHOLDERS)
     return set(PLACEHOLDERS) <= {*tokenizer.split(text)} and tokenizer.unk_id not in tokenizer.encode(text)
 
@@ -83,10 +86,10 @@ def spans_of(text: str) -> tuple[Term, ...]:
 
 
 def masked(text: str, tokenizer: Tokenizer) -> Masked:
-    """Return a text as a model with placeholder tokens reads it.
+    """Return a text with placeholder tokens in place of its protected spans.
 
-    A text of nothing but spans is left as it is. Spans also stay where no token is left for them, or where the
-    tokenizer would join the token to the letters beside it.
+    A text that consists only of spans does not change. A span also stays in the text if all placeholder tokens are
+    used, or if the tokenizer would join its token to the letters next to it.
     """
     terms = spans_of(text)[: len(PLACEHOLDERS)]
     if not terms or not any(character.isalnum() for character in without_spans(text)):
@@ -103,7 +106,10 @@ def masked(text: str, tokenizer: Tokenizer) -> Masked:
 
 
 def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Term]:
-    """Return the spans that a text and its translation share: the translation's span by the index of the text's."""
+    """Return the translation's spans that also occur in the text, by the index of the equal span in `terms`.
+
+    `terms` are the spans of the text, and `others` are those of the translation.
+    """
     free = defaultdict[tuple[str, ...], deque[Term]](deque)
     for other in others:
         free[other.forms].append(other)
@@ -111,7 +117,7 @@ def shared_spans(terms: Sequence[Term], others: Sequence[Term]) -> dict[int, Ter
 
 
 def _word_by_word(source: str, target: str, link: Link) -> Iterator[Link]:
-    """Yield links between the words in the two parts of a link: a span may have several, and one left out has none."""
+    """Yield links between the single words of a link's two spans; no links if a span has no words."""
     words, others = (
         [word for word in word_spans(text) if overlap(word, span)]
         for text, span in zip((source, target), link, strict=True)

@@ -1,8 +1,9 @@
-"""Put terms into a finished translation, at the words that are aligned to their places in the source.
+"""Put missing terms into a finished translation, next to the words that are aligned to the terms in the source.
 
-A term replaces the words that are aligned to it. A span that was taken out of the source, and a term without words of
-its own, go beside the word that is aligned to the nearest word of the source. What the translation already contains,
-and the beginning that it must have, stay whole.
+A term replaces the words that are aligned to its source term. Two kinds of terms have no aligned words: spans that were
+taken out of the source before its translation, and terms that no word of the translation is aligned to. Such a term is
+put next to the word that is aligned to the nearest source word. Terms that the translation already contains, and the
+prefix that the translation must have, do not change.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,16 +23,16 @@ _ENDS = ".,;:!?…。，、；：？！"
 """Marks that end a sentence or a part of it."""
 
 
-class _Wish(NamedTuple):
-    """A text to write into a translation."""
+class _Placement(NamedTuple):
+    """A term to write into a translation."""
 
     term: Term
     text: str
-    """The term in its first form, with the brackets or quotes that were taken out with it."""
+    """The text to write: the term in its first form, with the brackets or quotes that were taken out with the term."""
     at: Span
-    """The characters of the translated source that it stands for: none, if the term was taken out there."""
+    """The characters of the term in the source that was translated; an empty span if the term was taken out of it."""
     touches: tuple[str, str] = ("", "")
-    """The letter or the digit that stands directly before the term in the source, and directly after it, if any."""
+    """The letters or digits directly before and directly after the term in the source; "" where there is none."""
 
 
 class _Edit(NamedTuple):
@@ -41,32 +42,32 @@ class _Edit(NamedTuple):
     end: int
     text: str
     source: Span
-    """The characters of the source that the new text stands for."""
+    """The characters of the source term that the new text translates."""
     spaces: tuple[bool, bool] = (False, False)
-    """Whether the new text needs a space before it, and after it."""
+    """Whether the new text needs a space before it, and whether it needs a space after it."""
 
 
 class _Gap(NamedTuple):
-    """Characters [begin, end) of a source that were taken out."""
+    """A gap in a source: the characters [begin, end) of the source, which were taken out."""
 
     begin: int
     end: int
     text: str
-    """What of them belongs into the translation."""
+    """The taken characters without white space at their ends, to be written into the translation."""
     touches: tuple[str, str]
     before: int
-    """The number of characters by which the text without them is shorter before them."""
+    """The number of characters that earlier gaps removed from the source."""
     rest: str
-    """What stands there instead: a space, where the characters before and after were apart by nothing else."""
+    """What replaces the taken characters: a space if the words before and after would otherwise join, else ""."""
 
     @property
     def place(self) -> int:
-        """Where they would stand in the text without them."""
+        """The position of the gap in the text without the taken characters."""
         return self.begin - self.before
 
     @property
     def taken(self) -> int:
-        """The number of characters by which the text without them is shorter up to their end."""
+        """The number of characters that this gap and the earlier gaps removed from the source."""
         return self.before + self.end - self.begin - len(self.rest)
 
 
@@ -77,7 +78,7 @@ class Stripped(NamedTuple):
     gaps: dict[Term, _Gap]
 
     def original(self, span: Span) -> Span:
-        """Return the characters of the source for those of the text."""
+        """Return the span in the source that a span of the text without the terms comes from."""
         gaps = [*self.gaps.values()]
         first = bisect_right(gaps, span[0], key=lambda gap: gap.place)
         last = bisect_left(gaps, span[1], key=lambda gap: gap.place)
@@ -86,18 +87,21 @@ class Stripped(NamedTuple):
         )
         return begin, end
 
-    def wish(self, term: Term) -> _Wish:
-        """Return what to write for a term of the source: one that was taken out, or else one of a text without gaps."""
+    def placement(self, term: Term) -> _Placement:
+        """Return where to put a term of the source and what to write there.
+
+        If the source has gaps, the term must be one of those that were taken out.
+        """
         if gap := self.gaps.get(term):
-            return _Wish(term, gap.text, (gap.place, gap.place), gap.touches)
-        return _Wish(term, term.forms[0], (term.begin, term.end))
+            return _Placement(term, gap.text, (gap.place, gap.place), gap.touches)
+        return _Placement(term, term.forms[0], (term.begin, term.end))
 
 
 def stripped(source: str, terms: Sequence[Term]) -> Stripped:
-    """Return a source without these terms, the marks that touch one, and the space that it needed.
+    """Return a source without these terms, without the punctuation marks that touch a term, and without extra spaces.
 
-    A mark at the end of a sentence or of a part of it stays. Words that only a term parts get a space between them, so
-    that they stay two words, which have links of their own.
+    A punctuation mark that ends a sentence or a clause stays. Two words that only a term separates get a space between
+    them, so that they remain two words, each with its own links.
     """
     gaps = dict[Term, _Gap]()
     cursor = start = taken = 0  # everything before `start` belongs to spans at the beginning of the text
@@ -126,7 +130,7 @@ def stripped(source: str, terms: Sequence[Term]) -> Stripped:
 
 
 def copied(source: str, terms: Iterable[Term]) -> tuple[str, list[Link]]:
-    """Return a source with each of its terms in its first form, and the links of its words."""
+    """Return a source in which the first form of each translated term replaces the term, and the links of its words."""
     edits = [_Edit(one.begin, one.end, one.forms[0], one[:2]) for one in terms if one.kind == "translated"]
     return _edited(source, edits, [Link(word, word) for word in word_spans(source)])
 
@@ -134,57 +138,60 @@ def copied(source: str, terms: Iterable[Term]) -> tuple[str, list[Link]]:
 def placed(
     source: Stripped, missing: Sequence[Term], terms: Sequence[Term], target: str, links: Sequence[Link], begun: int = 0
 ) -> tuple[str, list[Link]]:
-    """Return a translation with the missing ones of some terms in it, and links from its parts to the whole source.
+    """Return a translation with the missing terms in it, and links between the words of the translation and the source.
 
     Args:
-        source: what was translated.
-        missing: the terms to place: those that were taken out of the source; or any, if none was.
+        source: the source as it was translated, with its gaps.
+        missing: the terms to place; if the source has gaps, all of them must be terms that were taken out.
         terms: all terms of the source.
         target: the translation.
-        links: its words and those of the source that was translated.
-        begun: the number of its first characters that stay as they are.
+        links: the links between the translation's words and the words of the source that was translated.
+        begun: the number of characters at the beginning of the translation that must not change.
     """
     written = written_forms(terms, target)
     fixed = [(-1, _end_of_word(target, begun)), *(one[:2] for one in written)]
-    edits, beside = list[_Edit](), list[_Wish]()
-    for wish in _unwritten([source.wish(term) for term in missing], written, terms, links):
-        run = [] if wish.term in source.gaps else _run(target, _aligned(wish, links), fixed)
+    edits, beside = list[_Edit](), list[_Placement]()
+    for placement in _unwritten([source.placement(term) for term in missing], written, terms, links):
+        run = [] if placement.term in source.gaps else _run(target, _aligned(placement, links), fixed)
         if run:
-            edits.append(_Edit(*_inner(target, run[0][0], run[-1][1]), wish.text, wish.term[:2]))
+            edits.append(_Edit(*_inner(target, run[0][0], run[-1][1]), placement.text, placement.term[:2]))
             fixed.append(edits[-1][:2])
         else:
-            beside.append(wish)
+            beside.append(placement)
     targets: dict[Span, list[Span]] = {word: [] for word in word_spans(source.text)}
     for word, other in links:
         targets.get(word, []).append(other)
-    edits += [_insertion(wish, source.text, target, targets, fixed) for wish in beside]
+    edits += [_insertion(placement, source.text, target, targets, fixed) for placement in beside]
     return _edited(target, edits, [Link(source.original(one), other) for one, other in links])
 
 
 def _unwritten(
-    wishes: Sequence[_Wish], written: Sequence[Written], terms: Sequence[Term], links: Sequence[Link]
-) -> list[_Wish]:
-    """Return the wishes that are left when each form in the translation, but those of other terms, has granted one.
+    placements: Sequence[_Placement], written: Sequence[Written], terms: Sequence[Term], links: Sequence[Link]
+) -> list[_Placement]:
+    """Return the placements whose terms the translation does not contain yet.
 
-    A form grants the wish whose words it is aligned to, or else the first.
+    Each form that the translation contains removes one placement of a term with this form: the placement whose source
+    words are aligned to the form, or the first one if none is aligned. A form that another term needs removes none.
     """
-    asked = {wish.term for wish in wishes}
-    left = list(wishes)
+    asked = {placement.term for placement in placements}
+    left = list(placements)
     for one in written:
-        fitting = [wish for wish in left if one.form in wish.term.forms]
+        fitting = [placement for placement in left if one.form in placement.term.forms]
         if fitting and not any(suffices(one.form, term) for term in terms if term not in asked):
-            linked = (wish for wish in fitting if any(overlap(word, one[:2]) for word in _aligned(wish, links)))
+            linked = (
+                placement for placement in fitting if any(overlap(word, one[:2]) for word in _aligned(placement, links))
+            )
             left.remove(next(linked, fitting[0]))
     return left
 
 
-def _aligned(wish: _Wish, links: Iterable[Link]) -> list[Span]:
-    """Return the words of the translation that are aligned to a wish's source words."""
-    return sorted(other for one, other in links if overlap(one, wish.at))
+def _aligned(placement: _Placement, links: Iterable[Link]) -> list[Span]:
+    """Return the words of the translation that are aligned to the source words of a placement's term."""
+    return sorted(other for one, other in links if overlap(one, placement.at))
 
 
 def _run(target: str, words: Sequence[Span], fixed: Sequence[Span]) -> list[Span]:
-    """Return the first of some words that may be replaced, and those that follow it directly."""
+    """Return the first of these words that may be replaced, and the replaceable words that follow it directly."""
     free = [word for word in words if _is_word(target[slice(*word)]) and not any(overlap(word, one) for one in fixed)]
     run = free[:1]
     for word in free[1:]:
@@ -194,28 +201,31 @@ def _run(target: str, words: Sequence[Span], fixed: Sequence[Span]) -> list[Span
 
 
 def _is_word(text: str) -> bool:
-    """Return whether a text without spaces is one word: not only punctuation, and without particles as in Korean."""
+    """Return whether a text without spaces is a word that a term may replace.
+
+    Punctuation alone is not such a word, nor is a Korean word, which may end with a particle.
+    """
     letters = [character for character in text if character.isalnum()]
     return bool(letters) and all(edge_kind(one) or is_unspaced(one) for one in letters)
 
 
 def _insertion(
-    wish: _Wish, source: str, target: str, targets: Mapping[Span, Sequence[Span]], fixed: Iterable[Span]
+    placement: _Placement, source: str, target: str, targets: Mapping[Span, Sequence[Span]], fixed: Iterable[Span]
 ) -> _Edit:
-    """Return the edit that writes a text beside the word aligned to the nearest word of the translated source.
+    """Return the edit that writes a term next to the word that is aligned to the source word nearest to the term.
 
-    That is before the word that is aligned to a following word, or after the word that is aligned to one before.
-    `targets` are the words of the translation by the aligned words of the source.
+    The term goes before this word if the nearest source word follows the term, and after this word if the nearest
+    source word precedes the term. `targets` maps each source word to the words of the translation aligned to it.
     """
-    words, (begin, end) = [*targets], wish.at
+    words, (begin, end) = [*targets], placement.at
     after = bisect_left(words, (end, 0))
-    # `others` has the nearest words first: the term's own words, then the words before it.
+    # `others` lists the nearest words first: the term's own words, then the words before the term.
     following, others = words[after:], words[:after][::-1]
     ahead, back = (
         next(((number, targets[word]) for number, word in enumerate(some) if targets[word]), None)
         for some in (following, others)
     )
-    is_joined = _joins(wish.touches[0]) or any(word[0] < begin == end < word[1] for word in others[:1])
+    is_joined = _joins(placement.touches[0]) or any(word[0] < begin == end < word[1] for word in others[:1])
     if ahead and (not back or (not is_joined and ahead[0] + (begin < end) <= back[0])):
         at, is_after = min(ahead[1])[0], False
     else:
@@ -227,10 +237,10 @@ def _insertion(
             at, is_after = last, True
     left, right = target[:at][-1:], target[at : at + 1]
     spaces = (
-        (is_after or is_of_word(left)) and _needs_space(wish.touches[0], left),
-        (not is_after or is_of_word(right)) and _needs_space(wish.touches[1], right),
+        (is_after or is_of_word(left)) and _needs_space(placement.touches[0], left),
+        (not is_after or is_of_word(right)) and _needs_space(placement.touches[1], right),
     )
-    return _Edit(at, at, wish.text, wish.term[:2], spaces)
+    return _Edit(at, at, placement.text, placement.term[:2], spaces)
 
 
 def _joins(character: str) -> bool:
@@ -240,18 +250,19 @@ def _joins(character: str) -> bool:
 def _needs_space(touched: str, neighbour: str) -> bool:
     """Return whether a space belongs between a term and its neighbour in the translation.
 
-    `touched` is the neighbour without a space in the source, if it has one; among words with spaces, a term needs one.
+    `touched` is the letter or digit that touches the term in the source, or "". A term needs a space if nothing touches
+    it in the source, or if the touching letter is of a script without spaces and the neighbour's script has spaces.
     """
     return not touched or (is_unspaced(touched) and not is_unspaced(neighbour))
 
 
 def _marks_before(source: str, word: Span, place: int) -> str:
-    """Return the marks at the end of a word that stand before a place."""
+    """Return the punctuation marks at the end of a word, up to a position in the source."""
     return source[_inner(source, *word)[1] : min(word[1], place)]
 
 
 def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple[str, list[Link]]:
-    """Return a text with some edits, and the links of its parts."""
+    """Return a text with these edits made, and the links of its unchanged words and of its new texts."""
     text, cursor = "", 0
     found: list[Link] = []
     moves: list[tuple[int, int]] = []
@@ -273,7 +284,7 @@ def _edited(target: str, edits: Sequence[_Edit], links: Iterable[Link]) -> tuple
 
 
 def _space(left: str, right: str, is_wanted: bool) -> str:
-    """Return the space between two texts, if it is wanted or they would join without it."""
+    """Return the space to put between two texts: " " if it is wanted or if the texts would otherwise join, else ""."""
     if not left or not right or left[-1].isspace() or right[0].isspace():
         return ""
     if is_unspaced(left[-1]) and is_unspaced(right[0]):
@@ -298,7 +309,7 @@ def _inner(text: str, begin: int, end: int) -> Span:
 
 
 def _is_elision(source: str, place: int) -> bool:
-    """Return whether an apostrophe and a letter stand before a place, such as in l'%s."""
+    """Return whether a letter and an apostrophe precede a position, as before the %s of "l'%s"."""
     return source[place - 1] in "'’" and place > 1 and source[place - 2].isalnum()
 
 

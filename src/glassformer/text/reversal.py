@@ -17,13 +17,13 @@ __all__ = ["ReversedSubwordTokenizer", "ReversedTokenizer", "forward_of", "from_
 class ReversedTokenizer:
     """The tokens of another tokenizer, from the last to the first: texts themselves keep their order.
 
-    A model with such target ids writes from right to left, and everything that goes through its tokenizer reads and
-    writes texts in their normal order. Not in the paper: Liu et al. 2016, "Agreement on target-bidirectional neural
-    machine translation".
+    A model with these target ids writes from right to left. `encode` and `decode` reverse the ids, so that the texts
+    that they read and return have the normal order. Not in the paper: Liu et al. 2016, "Agreement on
+    target-bidirectional neural machine translation".
     """
 
     forward: "Tokenizer"
-    """The tokenizer of the normal order, which is what a run stores."""
+    """The tokenizer of the normal order, which a run stores."""
 
     @property
     def kind(self) -> str:
@@ -37,7 +37,7 @@ class ReversedTokenizer:
 
     @property
     def bos_id(self) -> int:
-        """The id of `<bos>`, with which the model begins at the right end of the text."""
+        """The id of `<bos>`, which comes before the last token of the text, where the model begins to write."""
         return self.forward.bos_id
 
     @property
@@ -62,7 +62,7 @@ class ReversedTokenizer:
         return [ids[::-1] for ids in self.forward.encode_all(texts)]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of these ids, whose first one is the text's last token."""
+        """Return the text of these ids; the first id is the text's last token."""
         return self.forward.decode(ids[::-1])
 
     def decode_all(self, sentences: Sequence[Sequence[int]]) -> list[str]:
@@ -74,15 +74,15 @@ class ReversedTokenizer:
         return self.forward.tokens(ids)
 
     def split(self, text: str) -> list[str]:
-        """Return the text's tokens, the last one first."""
+        """Return the text's tokens, the last token first."""
         return self.forward.split(text)[::-1]
 
     def join(self, tokens: Iterable[str]) -> str:
-        """Return the text of these tokens, the last one first."""
+        """Return the text of these tokens, which begin with the text's last token."""
         return self.forward.join(list(tokens)[::-1])
 
     def save(self, stem: Path) -> None:
-        """Write the tokenizer of the normal order; the configuration says that it is reversed."""
+        """Write the tokenizer of the normal order; the run's setting `data.reverse_target` records the reversal."""
         self.forward.save(stem)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,8 +92,8 @@ class ReversedTokenizer:
             VocabularyError: always.
         """
         raise VocabularyError(
-            "data.reverse_target = true: the explorer's page shows only runs that write from left to right; give such "
-            "a run"
+            "data.reverse_target = true: the explorer's page shows only runs that write from left to right; choose a "
+            "run without data.reverse_target"
         )
 
 
@@ -109,7 +109,7 @@ class ReversedSubwordTokenizer(ReversedTokenizer):
 
 
 def from_right_to_left(tokenizer: "Tokenizer") -> "Tokenizer":
-    """Return the tokenizer of the target that a model with the setting `data.reverse_target` writes."""
+    """Return the reversed form of a target tokenizer, for a model with the setting `data.reverse_target`."""
     from glassformer.text.tokenizer import SubwordTokenizer
 
     if isinstance(tokenizer, SubwordTokenizer):

@@ -1,4 +1,4 @@
-"""Settle the spans of a finished translation: their order where order is meaning, and the spaces around them."""
+"""Correct the order of a finished translation's protected spans, and the spaces around them."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,17 @@ __all__ = ["settled"]
 def settled(
     source: str, terms: Sequence[Term], target: str, links: Sequence[Link], begun: int = 0
 ) -> tuple[str, list[Link]]:
-    """Return a translation with the spans of its source in order, and with the spaces beside them that they had there.
+    """Return a translation whose protected spans have the order and the spaces that they have in the source.
 
-    A space is changed only between a span and a neighbour that it has in the source, too.
+    Only spans that programs fill by their order are reordered. A space is changed only between a span and a neighbour
+    that the span also has in the source.
 
     Args:
-        source: the source.
-        terms: its terms.
+        source: the source text.
+        terms: the terms of the source.
         target: the translation, which contains all spans.
-        links: its words and those of the source.
-        begun: the number of its first characters that stay as they are.
+        links: the links between the words of the translation and the words of the source.
+        begun: the number of characters at the beginning of the translation that must not change.
     """
     spans = [term for term in terms if term.kind == "span"]
     for find in (_in_order, _spaced):
@@ -34,7 +35,7 @@ def settled(
 
 
 def _in_order(_: str, spans: Sequence[Term], target: str, begun: int) -> Iterator[Replacement]:
-    """Yield the edits that exchange the spans which must be in the order of the source, but for those that stay."""
+    """Yield the edits that put ordered spans into the source's order; the first `begun` characters do not change."""
     ordered = [span.forms[0] for span in spans if span.is_ordered]
     known, left = {*ordered}, list[str]()
     if len(known) > 1:
@@ -53,7 +54,7 @@ def _in_order(_: str, spans: Sequence[Term], target: str, begun: int) -> Iterato
 
 
 def _spaced(source: str, spans: Sequence[Term], target: str, begun: int) -> Iterator[Replacement]:
-    """Yield the edits that change the space between a span and the neighbour that it has in both texts."""
+    """Yield the edits that correct the space between a span and a neighbour that the span has in source and target."""
     places = defaultdict[str, deque[Written]](deque)
     for one in written_forms(spans, target):
         places[one.form].append(one)
@@ -71,7 +72,7 @@ def _spaced(source: str, spans: Sequence[Term], target: str, begun: int) -> Iter
 
 
 def _beside(text: str, place: int, is_before: bool) -> tuple[str, str]:
-    """Return the white space before or after a place of a text, and the word or the punctuation mark behind it."""
+    """Return the white space before or after a position, and the word or punctuation mark beyond that white space."""
     step, first = (-1, place - 1) if is_before else (1, place)
     last = len(text) if step > 0 else -1
     behind = next((at for at in range(first, last, step) if not text[at].isspace()), last)

@@ -1,7 +1,7 @@
 """Protected spans: the parts of a text that occur in its translation character by character.
 
-Every pattern takes linear time, whatever the text: repetitions are possessive; a run of characters is entered at its
-beginning only, or over a bounded length; and no pattern repeats over the character with which it begins.
+Every pattern takes linear time for every text. Repetitions are possessive. A match begins only at the beginning of a
+run of characters, or has a bounded length. No pattern repeats the character with which it begins.
 """
 
 import re
@@ -24,21 +24,22 @@ __all__ = [
 FEWEST_DIGITS = 3
 """Minimum number of digits of a protected number."""
 LONGEST_WILD = 100
-"""Maximum number of characters that a wildcard of a reader's pattern stands for."""
+"""Maximum number of characters that a * in a user's pattern stands for."""
 _LETTERS = r"A-Za-z0-9_\u00c0-\u024f\u0370-\u05ff"
-"""Letters and digits of scripts with spaces between words, as they are in addresses of mail."""
+"""The letters and digits that e-mail addresses may contain: those of scripts with spaces between words."""
 _FILE_NAME = r"(?u:[^\s\\/:*?\"<>|`。，、；：？！）】」』》])"
 _FORMAT = (
     r"[#0+'-]*+(?:[1-9]\d*+|\*)?+(?:\.(?:\d++|\*)?+)?+(?:hh|h|ll|l|L|q|j|z|t)?+(?:[diouxXeEfFgGaAcspn]|@(?:\w++@)?+)"
 )
-"""What follows the % of a conversion of C or Python: all flags but the space, width, precision and type."""
+"""What follows the % of a conversion in C or Python: flags (all except the space), width, precision and type."""
 _NO_PRICE = (
     r"(?![.,'’–-]?\d|[ \u00a0\u202f]\d{3}(?!\d)|(?:[KMBkmb]|bn|mn)(?!\w)"
     r"|[ -](?:hundred|thousand|million|billion|trillion|bn|mn|USD)(?!\w))"
 )
-"""What tells $1 of MediaWiki from $1.50, $10 and $1 million; a lone $5 is copied in either meaning."""
+"""Distinguishes MediaWiki's parameter $1 from prices such as $1.50, $10 and $1 million. A lone $5 is always
+protected."""
 MESSAGE = r"\{\s{0,9}+[\w.-]{1,99}+\s{0,9}+,\s{0,9}+(?:plural|selectordinal|select)\s{0,9}+,"
-"""How plurals and selections of ICU begin."""
+"""The beginning of a plural or selection in an ICU message."""
 
 KINDS = {
     # protected, so that such letters in a text are not mistaken for the model's placeholder tokens
@@ -56,7 +57,7 @@ KINDS = {
     ),
     "tag": r"</?(?:[A-Za-z][\w.:-]*+(?:\s[^<>]*+)?+|\d{1,9}+ ?)/?+>",
     "template": r"\{{2,3}+[^{}\n]*+\}{2,3}+|\{%[^%{\n]*+(?:(?:%(?!\})|\{(?!%))[^%{\n]*+)*+%\}",
-    "message": rf"{MESSAGE}|\{{\d++,choice,",  # Java's choice formats are left untranslated
+    "message": rf"{MESSAGE}|\{{\d++,choice,",  # Java's choice formats are not translated
     "braces": r"\{[^{}\n]*+\}",
     "quoted": r"(?<!')'[{}]{1,3}+'(?!')",
     "ruby": rf"[%#]\{{[^{{}}\n]*+\}}|%<\w++>(?:{_FORMAT}(?![a-zA-Z]))?+",
@@ -80,14 +81,14 @@ KINDS = {
     "sign": r"(?<![^\s{(])#(?![^\s.,;:!?)}])",
     "number": r"(?u:\d{1,3}(?: \d{3}(?!\d))++|\d++(?:[.,:/'’\u00a0\u202f]++\d++)*+)",
 }
-"""The pattern of each kind of spans, in the order in which they are tried; docs/terms.md has examples."""
+"""The pattern of each kind of span, in the order in which the patterns are tried; docs/terms.md has examples."""
 _PERHAPS = re.compile(r"[\d@{}%$<&`\\_#⟦]|:[\w+/-]|www\.")
 _BEGIN = re.compile(rf"[%{{$<&`\\#@⟦]|'(?=[{{}}])|:(?=[\w+-])|\.(?=\.?\\)|(?<!\d)\d|(?<![{_LETTERS}])[{_LETTERS}]")
 """Where a span may begin."""
 _TRIMMED = frozenset({"address", "path"})
-"""Kinds after which punctuation belongs to the sentence."""
+"""Kinds whose spans end before punctuation, which belongs to the sentence."""
 _JOINED = frozenset({"template", "braces", "ruby", "python", "numbered", "percent", "printf", "qt", "dollar"})
-"""Kinds that make one span with the next one, such as in %d/%d, if no space, bracket or quote is between them."""
+"""Kinds whose neighbouring spans become one span, as in %d/%d, if no space, bracket or quote is between them."""
 _JOINT = re.compile(r"[/:.,;|+*=~@&_!?–—-]{0,3}|[x×]")
 _CONTAINERS = frozenset({"code", "address", "path", "tag", "message", "own"})
 """Kinds whose spans may contain placeholders."""
@@ -95,26 +96,28 @@ _CLOSINGS = {")": "(", "]": "[", "}": "{"}
 _BRACE = re.compile(r"''|'[{}](?:[^'{}]|'')*+'|[{}]")
 _IN_ORDER = re.compile(r"\{[:!]|\{\}")
 _FILLED = re.compile(r"\{\}|(?<!%)%[diouxXeEfgGcsp@](?!\w)", flags=re.ASCII)
-"""Placeholders in code, addresses and the like; %20d and %2f are escaped characters of an address."""
+"""Placeholders inside the spans of `_CONTAINERS`. %20d and %2f are not placeholders but escaped characters of an
+address."""
 _TYPED = re.compile(r"\s*+[\w.-]++\s*+,\s*+(?:number|date|time|duration|ordinal|spellout|choice|relativeTime|list)\b")
 _PROSE = re.compile(r"[^\W\d_]{2}[,;]?\s++[^\W\d_]{2}|[^\W\d_][,;]\s")
 
 
 class ProtectedSpan(NamedTuple):
-    """The characters [begin, end) of a text."""
+    """A protected span: the characters [begin, end) of a text."""
 
     begin: int
     end: int
     kind: str
     is_ordered: bool = False
-    """Whether a program fills it, or a part of it, by its order among others: %s and {}, but not %1$s and {name}."""
+    """Whether programs fill the span, or a placeholder in it, by its order: true for %s and {}, false for %1$s and
+    {name}."""
 
 
 def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSpan]:
     """Return the protected spans of a text, in order and without overlaps.
 
-    A pattern is text in which each * stands for up to 100 characters of a line, as few as possible, and at the end of
-    the pattern for all up to the next white space.
+    A pattern is text in which each * stands for up to 100 characters of a line, as few as possible. At the end of the
+    pattern, * stands for all characters up to the next white space.
 
     >>> [span.kind for span in protected_spans("See https://example.org/a_(b), %d/%d files by ORD-7.", ["ORD-*"])]
     ['address', 'printf', 'own']
@@ -126,13 +129,13 @@ def protected_spans(text: str, patterns: Sequence[str] = ()) -> list[ProtectedSp
 
 
 def ordered_spans(text: str) -> list[tuple[int, str]]:
-    """Return the place and the characters of each protected span of a text that programs fill by its order."""
+    """Return the position and the characters of each protected span that programs fill by its order."""
     spans = protected_spans(text) if "%" in text or "{" in text else ()
     return [(span.begin, text[span.begin : span.end]) for span in spans if span.is_ordered]
 
 
 def closing_braces(text: str) -> dict[int, int]:
-    """Return the end of each opening brace's pair, by its place; a brace in ICU's quotes is none."""
+    """Return the end of each pair of braces by the position of its opening brace; quoted braces do not count."""
     found, opened = dict[int, int](), list[int]()
     for brace in _BRACE.finditer(text):
         if brace[0] == "{":
@@ -143,7 +146,7 @@ def closing_braces(text: str) -> dict[int, int]:
 
 
 def _outside(spans: Sequence[ProtectedSpan], own: Sequence[ProtectedSpan]) -> Iterator[ProtectedSpan]:
-    """Yield the spans that overlap none of a reader's own; both are in order."""
+    """Yield the spans that do not overlap the spans of the user's own patterns; both sequences are in order."""
     rest = iter(own)
     next_own = next(rest, None)
     for span in spans:
@@ -178,7 +181,7 @@ def _known(text: str) -> Iterator[ProtectedSpan]:
 
 
 def _counts(kind: str, found: str) -> bool:
-    """Return whether what a pattern found is a span."""
+    """Return whether the characters that the pattern of this kind found are a span."""
     if kind == "number":
         return sum(map(str.isdigit, found)) >= FEWEST_DIGITS
     if kind == "braces":  # words between braces are text
@@ -187,14 +190,14 @@ def _counts(kind: str, found: str) -> bool:
 
 
 def _is_ordered(kind: str, found: str) -> bool:
-    """Return whether a program fills a span, or a placeholder in it, by its order."""
+    """Return whether programs fill a span, or a placeholder in it, by its order."""
     if kind in _CONTAINERS:
         return bool(_FILLED.search(found))
     return kind == "printf" or (kind == "braces" and bool(_IN_ORDER.match(found)))
 
 
 def _trimmed(text: str, begin: int, end: int) -> int:
-    """Return where an address ends without the punctuation after it; a bracket stays that is opened in the address."""
+    """Return where an address ends, without the punctuation after it; a bracket that it opens may also close."""
     found = text[begin:end]
     opened = {closing: found.count(opening) - found.count(closing) for closing, opening in _CLOSINGS.items()}
     while end > begin + 1 and ((last := text[end - 1]) in ".,:;!?…'’»”*~" or opened.get(last, 0) < 0):
@@ -205,7 +208,7 @@ def _trimmed(text: str, begin: int, end: int) -> int:
 
 
 def _joined(text: str, spans: Iterator[ProtectedSpan]) -> Iterator[ProtectedSpan]:
-    """Yield the spans, with those joined between which no space, bracket, quote, letter or digit stands."""
+    """Yield the spans; neighbours without a space, bracket, quote, letter or digit between them become one span."""
     last: ProtectedSpan | None = None
     for span in spans:
         if last and {last.kind, span.kind} <= _JOINED and _JOINT.fullmatch(text, last.end, span.begin):
@@ -220,7 +223,7 @@ def _joined(text: str, spans: Iterator[ProtectedSpan]) -> Iterator[ProtectedSpan
 
 @cache
 def _own(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern that finds a reader's patterns; no wildcard gives back what it took, so it is linear."""
+    """Return one regular expression for the user's patterns; it takes linear time, because no wildcard backtracks."""
     return re.compile("|".join(map(_linear, sorted(patterns, key=len, reverse=True))))
 
 

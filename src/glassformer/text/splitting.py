@@ -13,16 +13,16 @@ from glassformer.text.spans import protected_spans
 __all__ = ["clause_spans", "sentence_spans", "split_sentences"]
 
 PIECE = 2_000
-"""Maximum number of characters that are split at once: sentencex takes time that grows with the square of the quotation
-marks in them."""
+"""Maximum number of characters that are split at once, because sentencex takes time that grows with the square of the
+number of quotation marks."""
 _CLAUSE_END = re.compile(r"(?<=[,;:])\s++|(?<=[，；：、])\s*+")
 
 
 def sentence_spans(text: str, language: str | None) -> Iterator[Span]:
-    """Yield where each sentence with a letter or a digit is in a text, without the white space around it.
+    """Yield the span of each sentence that has a letter or a digit, without the white space around the sentence.
 
-    A line end, LF, CR or CR LF, ends a sentence. Without a language, each line is one sentence. No sentence ends inside
-    a protected span.
+    A line end (LF, CR or CR LF) ends a sentence. If `language` is None, each line is one sentence. No sentence ends
+    inside a protected span.
 
     Raises:
         MissingDependencyError: sentencex is not installed.
@@ -50,7 +50,7 @@ def _sentences(text: str, language: str | None) -> Iterator[str]:
 
 
 def _inside_of(text: str) -> Callable[[int], bool]:
-    """Return a function that tells whether a place of a text is inside a protected span."""
+    """Return a function that tells whether a position of a text is inside a protected span."""
     spans = protected_spans(text)
     begins = [span.begin for span in spans]
 
@@ -62,9 +62,9 @@ def _inside_of(text: str) -> Callable[[int], bool]:
 
 
 def clause_spans(text: str) -> list[Span]:
-    """Return the spans of the parts of a text that end with a comma, semicolon or colon, without white space between.
+    """Return the spans of a text's clauses, which end with a comma, semicolon or colon.
 
-    No part ends inside a protected span.
+    The white space between clauses is left out. No clause ends inside a protected span.
 
     >>> clause_spans("When it rains, 1,000 cats sleep.")
     [(0, 14), (15, 32)]
@@ -76,7 +76,7 @@ def clause_spans(text: str) -> list[Span]:
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """Return the sentences of a text, each with the white space after it: joined, they are the text.
+    """Return the sentences of a text, each with the white space after it; joined, the sentences are the whole text.
 
     `language` is a BCP 47 tag; a language without rules of its own is split by the English rules. A line end also ends
     a sentence.

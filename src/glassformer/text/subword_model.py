@@ -1,6 +1,6 @@
-"""The content of a sentencepiece model: its pieces with scores and types, and its normalisation.
+"""Reader for a sentencepiece model file: its pieces with their scores and types, and its normalisation.
 
-The numbers of the fields are those of sentencepiece's `sentencepiece_model.proto`.
+The field numbers are from sentencepiece's `sentencepiece_model.proto`.
 """
 
 from collections.abc import Mapping
@@ -18,22 +18,22 @@ UNIGRAM, BPE = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubwordModel:
-    """What the file of a sentencepiece model says."""
+    """The content of a sentencepiece model file."""
 
     pieces: Mapping[str, tuple[float, int]]
-    """The score and the type of each piece, by the ids of the model."""
+    """The score and the type of each piece, in the order of the model's ids."""
     kind: int
     """`UNIGRAM`, `BPE`, or another number of TrainerSpec."""
     characters: bytes
-    """The replacements of characters, in the format of sentencepiece; empty if no character is replaced."""
+    """The normalisation's replacements of characters, in sentencepiece's format; empty if no character is replaced."""
     prefix: bool
-    """Whether a text begins with a space."""
+    """Whether a space is put before each text."""
     trimmed: bool
     """Whether each run of spaces becomes one space, and spaces at the ends of a text are removed."""
     escaped: bool
-    """Whether pieces have "▁" for a space."""
+    """Whether pieces contain "▁" in place of a space."""
     suffix: bool
-    """Whether spaces belong to the word before them."""
+    """Whether a space belongs to the piece before it (by default, to the piece after it)."""
     denormalised: bool
     """Whether characters are replaced when pieces are joined."""
 

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 __all__ = ["SentencePieceTokenizer", "check_characters", "load_processor"]
 
-# A fixed number on every machine, because the last digits of a unigram model depend on it.
+# The same number on every machine, because the last digits of a unigram model's scores depend on the thread count.
 THREADS = 2
 SENTENCEPIECE_SUFFIX = ".model"
 # sentencepiece silently skips longer lines, and its default limit is 4192 bytes.
 LONGEST_SENTENCE = 2**30
 ERRORS_ONLY = 2
 LOOKED_AT_TOGETHER = 32
-# Each normalisation rule except "identity" changes at least one of these characters. The first "▁" is the dummy prefix.
+# Each normalisation rule except "identity" changes one of these characters. The first "▁" is the dummy prefix.
 TOUCHSTONE, UNTOUCHED = "Ａ ﬁ ½ ß", "▁Ａ▁ﬁ▁½▁ß"
 
 
 class SentencePieceTokenizer:
     """A sentencepiece model as a tokenizer.
 
-    decode(encode(text)) == normalise(text) if the model has all characters of the text; with byte fallback, always.
+    decode(encode(text)) == normalise(text) if the model has all characters of the text, or has byte fallback.
 
     Raises:
         VocabularyError: `model` is not a sentencepiece model, or its special tokens do not have the ids of `SPECIALS`.
@@ -118,8 +118,8 @@ class SentencePieceTokenizer:
 
         Args:
             texts: normalised texts, such as `decode` returns.
-            amount: for "bpe", the probability of skipping a merge; for "unigram", the exponent α: a way to cut a text
-                is drawn in proportion to its probability to the power of α.
+            amount: for "bpe", the probability of skipping a merge; for "unigram", the exponent α: each way to cut a
+                text is drawn with a probability proportional to its model probability to the power of α.
             seed: the seed to set for sentencepiece's random generator.
 
         Not in the paper: BPE-dropout (Provilkov et al. 2020) and subword regularisation (Kudo 2018).
@@ -208,7 +208,7 @@ class SentencePieceTokenizer:
 
 
 def _specials() -> dict[str, Any]:
-    """Return sentencepiece's settings that give the special tokens our names and ids."""
+    """Return the sentencepiece settings that give the special tokens the names of `SPECIALS` and the ids 0 to 3."""
     names = ("pad", "bos", "eos", "unk")
     ids = {f"{name}_id": id for id, name in enumerate(names)}
     return ids | {f"{name}_piece": piece for name, piece in zip(names, SPECIALS, strict=True)}
@@ -240,7 +240,7 @@ def _processor(model: bytes) -> "SentencePieceProcessor":
 
 
 def _all_checked(texts: Sequence[str]) -> list[str]:
-    """Return what `_checked` returns for each text; one check finds that a group of texts needs no change."""
+    """Return what `_checked` returns for each text, faster: one check covers a group of texts that need no change."""
     checked: list[str] = []
     for begin in range(0, len(texts), LOOKED_AT_TOGETHER):
         some = texts[begin : begin + LOOKED_AT_TOGETHER]
@@ -256,7 +256,7 @@ def _checked(text: str) -> str:
 
 
 def check_characters(text: str) -> None:
-    """Refuse what sentencepiece cannot read.
+    """Refuse a text that sentencepiece cannot read.
 
     Raises:
         DataError: the text holds half a surrogate pair, which is not a character.

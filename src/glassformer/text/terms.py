@@ -1,7 +1,7 @@
 """What a translation must contain: the protected spans of its source, and the terms of a glossary.
 
 A term occurs in a text where it does not join with the letters or digits around it: "cat" is not in "cats", and 100 is
-not in 1000. Letters of scripts without spaces between words join with nothing.
+not in 1000. A letter of a script without spaces between words joins with no other character.
 """
 
 from collections import Counter
@@ -30,9 +30,10 @@ class Terms:
     """Which parts of a source its translation must contain."""
 
     protect: bool = True
-    """Whether protected spans belong to them: addresses, placeholders, tags, numbers of three digits or more, …"""
+    """Whether to keep the protected spans of the source: addresses, placeholders, tags, numbers of three digits or
+    more, …"""
     patterns: tuple[str, ...] = ()
-    """Further texts to protect, literally, except that a * stands for any characters."""
+    """Further texts to protect. A * stands for any characters; every other character stands for itself."""
     glossary: Glossary | None = None
 
     def of(self, text: str) -> tuple[Term, ...]:
@@ -50,9 +51,10 @@ class Terms:
 
 
 def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
-    """Return the terms that an output lacks, or contains too often.
+    """Return the terms that an output does not contain, or contains too often.
 
-    Equal terms are all returned if one of them is missing. Each form in the output counts for one term only.
+    If one of several equal terms is missing, all of them are returned. Each form in the output counts for one term
+    only.
 
     >>> terms = Terms().of("From 1000 to 2000, see {x}.")
     >>> [term.forms for term in missing_terms(terms, "De 1000 a 2 000, voir {x}.")]
@@ -62,7 +64,7 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
         return []
     counts = Counter(one.form for one in written_forms(terms, output))
     wanted = Counter(term._replace(begin=0, end=0) for term in terms)
-    # Spans are looked up instead of compared, because they have one form and a text may contain thousands of them.
+    # Spans are looked up in `counts` instead of compared with all forms, because a text may contain thousands of spans.
     fitting = {
         term: [
             form for form in (term.forms if term.kind == "span" else counts) if form in counts and suffices(form, term)
@@ -78,7 +80,10 @@ def missing_terms(terms: Sequence[Term], output: str) -> list[Term]:
 
 
 def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
-    """Return the forms of terms that occur in an output, from left to right, at each place the longest."""
+    """Return the forms of terms that occur in an output, from left to right; of overlapping forms, only one.
+
+    Where several forms begin at one position, the longest is returned.
+    """
     forms = {form for term in terms for form in term.forms}
     lengths = sorted({*map(len, forms)}, reverse=True)
     found, place = list[Written](), 0
@@ -92,12 +97,15 @@ def written_forms(terms: Iterable[Term], output: str) -> list[Written]:
 
 
 def _stands(output: str, one: Written) -> bool:
-    """Return whether a form joins with nothing around it; a letter may follow %d, such as in %dx%d."""
+    """Return whether a form does not join with the characters around it; a letter may follow %d, as in %dx%d."""
     return is_apart(output, one.begin, one.end) or (one.form[0] == "%" and one.form[-1].isalpha())
 
 
 def suffices(form: str, term: Term) -> bool:
-    """Return whether a form in an output counts for a term; longer forms of a glossary contain shorter ones."""
+    """Return whether a form in an output counts for a term: as one of its forms, or if it contains one as whole words.
+
+    A protected span has one form only, and no other form counts for it.
+    """
     if form in term.forms or term.kind == "span":
         return form in term.forms
     begins = ((form.find(own), len(own)) for own in term.forms)
@@ -114,7 +122,7 @@ def without_spans(text: str) -> str:
 
 
 def _take(counts: Counter[str], forms: Sequence[str], count: int) -> bool:
-    """Take a number of occurrences of any of some forms from the counts; return whether there were enough."""
+    """Take `count` occurrences of any of the forms from `counts`; return whether `counts` contained enough of them."""
     for form in forms:
         taken = min(count, counts[form])
         counts[form] -= taken

@@ -108,7 +108,7 @@ class SubwordTokenizer(Tokenizer, Protocol):
     """A tokenizer whose kind has `subwords` set: it can cut the same text in several ways."""
 
     def resampled(self, texts: Sequence[str], amount: float, seed: int) -> list[list[int]]:
-        """Return the ids of the texts, cut at random; `amount` is `tokenizer.sampling`. The seed decides the result."""
+        """Return the ids of the texts, cut at random as the seed decides; `amount` is `tokenizer.sampling`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +116,20 @@ class TokenizerKind:
     """One kind of tokenizer."""
 
     train: "Callable[[Iterable[str], TokenizerConfig], Tokenizer]"
-    """Returns a tokenizer for these lines; raises VocabularyError if the lines do not suffice for a vocabulary."""
+    """Returns a tokenizer trained on these lines; raises VocabularyError if no vocabulary can be made from the
+    lines."""
     load: Callable[[Path], Tokenizer]
     """Returns the tokenizer that its `save` wrote under this stem."""
     subwords: bool = False
-    """Whether words are cut into pieces: tokenizers are `SubwordTokenizer`s, and the settings for subwords apply."""
+    """Whether words are cut into pieces: then the tokenizers are `SubwordTokenizer`s and the settings for subwords
+    apply."""
     trainable: bool = True
-    """Whether `train` makes tokenizers; the others come with an imported model, and `train` raises VocabularyError."""
+    """Whether `train` makes tokenizers. If not, tokenizers of this kind come with imported models, and `train` raises
+    VocabularyError."""
     open_ended: bool = False
     """Whether the number of different tokens keeps growing with the corpus, as with words but not with characters."""
     takes_placeholders: bool = False
-    """Whether the placeholder tokens can be tokens of the vocabulary."""
+    """Whether the vocabulary can contain placeholder tokens."""
 
 
 def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
@@ -147,7 +150,7 @@ def _subword_kind(kind: Literal["bpe", "unigram"]) -> TokenizerKind:
 
 def _cannot_train(_lines: Iterable[str], _config: "TokenizerConfig") -> Tokenizer:
     raise VocabularyError(
-        'tokenizer.kind = "marian" is for imported models, which bring their vocabulary; choose another kind to train'
+        'tokenizer.kind = "marian" cannot be trained: its vocabulary comes with an imported model; choose another kind'
     )
 
 
@@ -172,7 +175,10 @@ TOKENIZER_KINDS: Mapping[str, TokenizerKind] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerConfig:
-    """How texts are cut into tokens. From the corpus, `glassformer.recipes.defaults.fit` chooses the open settings.
+    """How texts are cut into tokens.
+
+    From the corpus, `glassformer.recipes.defaults.fit` chooses the settings that are "auto", and the vocabulary's size
+    if it is 0.
 
     Raises:
         ConfigError: a value is impossible, or would be ignored.
@@ -182,8 +188,8 @@ class TokenizerConfig:
     """"bpe" or "unigram" subwords by sentencepiece, "words", or "characters"; "auto" = chosen from the corpus. Imported
     models have "marian", subwords with a vocabulary of their own, which cannot be trained."""
     vocab_size: Annotated[int, Range(0, 10**7)] = 8000
-    """Maximum number of tokens in a vocabulary, including the special tokens; of words and characters, the most
-    frequent are kept. 0 = chosen from the corpus."""
+    """Maximum number of tokens in a vocabulary, including the special tokens. A vocabulary of words or characters keeps
+    the most frequent ones. 0 = chosen from the corpus."""
     joint: bool = True
     """Use one vocabulary for source and target."""
     target_kind: KindName | None = None
@@ -194,14 +200,14 @@ class TokenizerConfig:
     """Subwords only: strings without white space that always become one token, such as tags."""
     sampling: Annotated[float | Literal["auto"], Range(0, 0.999)] = 0.0
     """Subwords only: cut the training text at random, again in each epoch. With "bpe", the probability of skipping a
-    merge (BPE-dropout, usually 0.1); with "unigram", the exponent α of subword regularisation (0.2 to 0.5; a lower α
-    varies more and makes more tokens: for German, 1.13 times as many with α = 0.3, 2.05 times with 0.1); 0 = off;
-    "auto" = chosen from the corpus."""
+    merge (BPE-dropout, usually 0.1); with "unigram", the exponent α of subword regularisation (0.2 to 0.5). A lower α
+    varies the cuts more and makes more tokens: German texts get 1.13 times as many tokens with α = 0.3, and 2.05 times
+    as many with α = 0.1. 0 = off; "auto" = chosen from the corpus."""
     byte_fallback: bool = False
     """Subwords only: spell unknown characters in bytes, with 256 more tokens, so that every text can be encoded."""
     placeholders: Annotated[float, Range(0, 0.9)] = 0.0
-    """Subwords and words: have the model learn to copy placeholder tokens, which then stand for addresses, numbers and
-    other protected spans: share of the training pairs in which such tokens take the place of words, 0.2 for example.
+    """Subwords and words only: the share of training pairs in which placeholder tokens replace words, for example 0.2.
+    The model thus learns to copy placeholder tokens, which then stand for addresses, numbers and other protected spans.
     0 = off."""
 
     def __post_init__(self) -> None:
@@ -245,13 +251,13 @@ class TokenizerConfig:
 
     @property
     def kinds(self) -> tuple[KindName, KindName]:
-        """The kinds of the source's tokenizer and of the target's; "auto" counts as "unigram"."""
+        """The kinds of the source tokenizer and of the target tokenizer; "auto" counts as "unigram"."""
         kind: KindName = "unigram" if self.kind == "auto" else self.kind
         return kind, self.target_kind or kind
 
     @property
     def has_subwords(self) -> bool:
-        """Whether a side is cut into subwords."""
+        """Whether sources or targets are cut into subwords."""
         return any(TOKENIZER_KINDS[kind].subwords for kind in self.kinds)
 
 
@@ -263,12 +269,12 @@ def _expected_kind(got: str) -> str:
 def train_tokenizers(
     source_lines: Iterable[str], target_lines: Iterable[str], config: TokenizerConfig
 ) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's and the target's tokenizer: the same object twice if `config.joint`.
+    """Return the source tokenizer and the target tokenizer: the same object twice if `config.joint`.
 
     The same lines and configuration always give the same tokenizers.
 
     Raises:
-        ConfigError: the kind or the size of the vocabulary is still left to the corpus.
+        ConfigError: `config.kind` is "auto" or `config.vocab_size` is 0, so that the corpus must decide it.
         VocabularyError: the lines hold no text, or a subword vocabulary has no room for all characters.
     """
     if config.kind == "auto" or not config.vocab_size:
@@ -293,9 +299,9 @@ def _train(kind: KindName, lines: Iterable[str], config: TokenizerConfig) -> Tok
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
     """Write both tokenizers into `folder`, which is created if needed.
 
-    `tokenizer.json` says of which kinds they are, and whether both sides share one tokenizer. The tokenizers themselves
-    are in `joint.*`, or in `source.*` and `target.*`: a vocabulary (`.json`) or a sentencepiece model (`.model`).
-    Of a reversed target tokenizer, the tokenizer of the normal order is written.
+    `tokenizer.json` records the kinds of both tokenizers, and whether source and target share one tokenizer. The
+    tokenizers themselves are in `joint.*`, or in `source.*` and `target.*`: a vocabulary (`.json`) or a sentencepiece
+    model (`.model`). For a reversed target tokenizer, the tokenizer of the normal order is written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = forward_of(target)
@@ -306,7 +312,9 @@ def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
 
 
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """Return the source's and the target's tokenizer as `save_tokenizers` wrote them: the same object twice if joint.
+    """Return the source tokenizer and the target tokenizer from the files of `save_tokenizers`.
+
+    If both share one tokenizer, it is the same object twice.
 
     Raises:
         CheckpointError: a file is missing or damaged, or written by a newer glassformer.
@@ -319,7 +327,7 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
             return joint, joint
         case {"joint": False, "source": str(source), "target": str(target)}:
             return _load(source, folder / "source", path), _load(target, folder / "target", path)
-    raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target': save the run's tokenizers again")
+    raise CheckpointError(f"{path}: expected 'joint', 'source' and 'target'; save the run's tokenizers again")
 
 
 def _load(kind: str, stem: Path, path: Path) -> Tokenizer:

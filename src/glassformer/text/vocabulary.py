@@ -16,15 +16,15 @@ PLACEHOLDERS = tuple(f"⟦{number}⟧" for number in range(10))
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens and their ids: the id of a token is its place in `tokens`.
+    """Tokens and their ids: the id of a token is its index in `tokens`.
 
     Raises:
         VocabularyError: `tokens` does not begin with `SPECIALS`, contains a token twice, or contains a token with white
-            space or half a surrogate pair, which no tokenizer makes.
+            space or half a surrogate pair.
     """
 
     tokens: tuple[str, ...]
-    """All tokens, the four special ones first."""
+    """All tokens; the four special tokens come first."""
     _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,13 +50,13 @@ class Vocabulary:
         min_count: int = 1,
         symbols: Sequence[str] = (),
     ) -> "Vocabulary":
-        """Return the vocabulary of the most frequent tokens; equally frequent tokens are sorted by code points.
+        """Return the vocabulary of the most frequent tokens; code points decide the order of equally frequent ones.
 
         Args:
             sentences: the tokens of each sentence; tokens that look like special tokens are skipped.
             max_size: maximum number of tokens to keep, including the four special tokens.
             min_count: minimum number of occurrences of each token that is kept.
-            symbols: tokens that are kept in any case, right after the special tokens.
+            symbols: tokens that are always kept; they directly follow the special tokens.
         """
         reserved = (*SPECIALS, *symbols)
         counts = Counter(token for sentence in sentences for token in sentence)
@@ -89,9 +89,9 @@ def _check_text(tokens: str) -> None:
     try:
         tokens.encode()
     except UnicodeEncodeError as error:
-        raise VocabularyError("a token holds half a surrogate pair: decode its text as UTF-8") from error
+        raise VocabularyError("a token holds half a surrogate pair; decode its text as UTF-8") from error
     if tokens.split() != [tokens]:
-        raise VocabularyError("a token holds white space: split the text into tokens first")
+        raise VocabularyError("a token holds white space; split the text into tokens first")
 
 
 def check_ids(ids: Iterable[int], size: int) -> None:

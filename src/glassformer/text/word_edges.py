@@ -1,4 +1,4 @@
-"""Where words begin and end: which neighbouring characters join."""
+"""Where words begin and end: which neighbouring characters belong to one word."""
 
 import re
 import unicodedata
@@ -9,11 +9,11 @@ UNSPACED = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u109f\u1780-\u17d3\u17d7\u17dc\u17dd"
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-"""Letters of scripts without spaces between words, as the inside of a class in a pattern: Thai, Lao, Burmese, Khmer,
-Japanese, Chinese."""
+"""The letters of scripts without spaces between words (Thai, Lao, Burmese, Khmer, Japanese, Chinese), for use inside
+the square brackets of a regular expression."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _HANGUL = re.compile("[\uac00-\ud7af]")
-"""Letters of Korean, which joins particles to words."""
+"""The letters of Korean. Korean words end with particles, so that a term may be only a part of a word."""
 
 
 def is_unspaced(character: str) -> bool:
@@ -26,12 +26,12 @@ def is_unspaced(character: str) -> bool:
 
 
 def is_of_word(character: str) -> bool:
-    """Return whether a character is a letter, a digit, or a mark on one, such as a vowel of Thai or Hindi."""
+    """Return whether a character is a letter, a digit, or a combining mark, such as a vowel of Thai or Hindi."""
     return character.isalnum() or is_combining(character)
 
 
 def is_combining(character: str) -> bool:
-    """Return whether a character is a mark on the letter before it.
+    """Return whether a character is a combining mark, which belongs to the letter before it.
 
     >>> [is_combining(character) for character in ("\u0e35", "\u0301", "a", "")]
     [True, True, False, False]
@@ -40,7 +40,9 @@ def is_combining(character: str) -> bool:
 
 
 def end_of_letters(text: str, begin: int, end: int) -> int:
-    """Return where a part of a text ends without what follows its last letter or digit and the marks on that.
+    """Return the end of a part of a text, not counting what follows its last letter or digit.
+
+    Combining marks on this last letter or digit belong to it.
 
     >>> end_of_letters("the cat.)", 4, 9), end_of_letters(".)", 0, 2)
     (7, 0)
@@ -54,7 +56,7 @@ def end_of_letters(text: str, begin: int, end: int) -> int:
 
 
 def edge_kind(character: str) -> int:
-    """Return 1 for a letter that joins with letters, or a mark on one; 2 for a digit; 0 for anything else and for "".
+    """Return 1 for a letter that joins with other letters, or a combining mark; 2 for a digit; 0 otherwise and for "".
 
     >>> [edge_kind(character) for character in ("a", "7", "-", "\u4e2d", "")]
     [1, 2, 0, 0, 0]
@@ -66,7 +68,7 @@ def edge_kind(character: str) -> int:
 
 
 def is_apart(text: str, begin: int, end: int) -> bool:
-    """Return whether a part of a text does not join with the characters before and after it."""
+    """Return whether a part of a text does not join with the characters directly before and after it."""
     return _parted(text, begin) and _parted(text, end)
 
 

@@ -5,12 +5,12 @@ Most tokens have a space on either side. Some are written without a space before
 - before them: closing punctuation (`.` `,` `)` …), and the endings of English contractions: `n't`, `'s`, `'re`, …;
 - after them: opening punctuation (`(` `«` …), and elided French words: `l'`, `qu'`, …
 
-A word is cut only between two parts of which one leans on the other, so that joining needs no record of the cut. If a
-text has a space between such tokens ("Qui est-ce ?", "l' animal"), the second token begins with `▁`.
-Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
+Words are cut only where the left part is of the second kind or the right part is of the first kind, so the cut can be
+undone without a record. If a text has a space between such tokens ("Qui est-ce ?", "l' animal"), the second token
+begins with `▁`. Hence join_words(split_words(text)) == normalise(text), exactly, for every text.
 
-Straight double quotes, dashes and slashes are not cut off, because a separate token would not show to which side it
-joins. A typographic apostrophe is treated like a plain apostrophe.
+Straight double quotes, dashes and slashes are not cut off, because a separate token would not show whether it joins to
+the word before it or to the word after it. A typographic apostrophe is treated like a plain apostrophe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def split_words(text: str) -> list[str]:
 
 
 def join_words(tokens: Iterable[str]) -> str:
-    """Return the text of these tokens, without a space where a token joins to its neighbour.
+    """Return the text of these tokens, with no space where a token joins its neighbour.
 
     >>> join_words(["L'", "animal", "était", "là", "."])
     "L'animal était là."
@@ -101,13 +101,13 @@ def _cut(word: str) -> tuple[str, ...]:
 
 
 def _head(word: str) -> str:
-    """Return the beginning of the word that joins to the right; "" if there is none, or if it is the whole word."""
+    """Return the opening mark or elided word with which a longer word begins; "" if there is none."""
     end = 1 if word[0] in OPENING else _straight(word).find("'") + 1
     return word[:end] if end < len(word) and _plain(word[:end]) in LEAN_RIGHT else ""
 
 
 def _tail(word: str) -> str:
-    """Return the end of the word that joins to the left; "" if there is none, or if it is the whole word."""
+    """Return the closing mark or contraction with which a longer word ends; "" if there is none."""
     if len(word) > 1 and word[-1] in CLOSING:
         return word[-1]
     if _plain(word) in ELISIONS:
@@ -117,7 +117,7 @@ def _tail(word: str) -> str:
 
 
 class WordTokenizer(LookupTokenizer):
-    """Words, and the vocabulary that numbers them. Letters keep their case.
+    """A tokenizer whose tokens are words, numbered by a vocabulary. Letters keep their case.
 
     decode(encode(text)) == normalise(text) when the vocabulary has all tokens of the text. An unknown token with a
     typographic apostrophe is looked up again with a plain apostrophe.
