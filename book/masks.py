@@ -98,14 +98,13 @@ pictures.picture(
 # Since $e^{-\infty} = 0$, a masked key adds nothing to the denominator, and its own weight is exactly 0. The other
 # weights are what they would be if the masked keys did not exist.
 #
-# There are two reasons to mask, so there are two masks. The decoder's self-attention always needs the look-ahead mask;
-# with both masks, it is right wherever the padding is:
+# There are two reasons to mask, so there are two masks, and they can be joined:
 #
 # | mask | query $i$ may look at key $j$ if | where it is used |
 # |---|---|---|
 # | padding | token $j$ is not `<pad>` | encoder; cross-attention, where the decoder looks at the source (the *source's* padding) |
-# | look-ahead, or *causal* | $j \le i$ | the decoder's self-attention, if all padding is at the end |
-# | both | token $j$ is not `<pad>`, and $j \le i$ | the decoder's self-attention, always |
+# | look-ahead, or *causal* | $j \le i$ | the decoder's self-attention; enough if all padding is at the end |
+# | both | token $j$ is not `<pad>`, and $j \le i$ | the decoder's self-attention in this library: right wherever the padding is |
 #
 # Padding at the *end* needs no mask of its own in the decoder: it comes later than every word, so the look-ahead mask
 # already hides it from them. (The rows of the padding itself change, but nobody reads these rows.) Padding at the
@@ -178,9 +177,8 @@ look_ahead[:4, :4].int()  # 1 = may attend: the four real tokens
 
 # %% [markdown]
 # Read it row by row. The row of `hello` says `1 1 0 0`: when the model has read `<bos> hello` and is about to say
-# "world", it sees `<bos>` and `hello`. (In training, the decoder reads the target without its last token: it reads
-# `<bos> hello world`, and the three answers are `hello world <eos>`. The row of `<eos>` is used
-# only if the batch has a longer sentence.)
+# "world", it sees `<bos>` and `hello`. (In training, the decoder reads `<bos> hello world`, and the three answers are
+# `hello world <eos>`. After `<eos>` there is nothing to predict, so nobody needs the last row, that of `<eos>`.)
 #
 # ### Both
 #
@@ -353,12 +351,38 @@ torch.testing.assert_close(filled, expected)
 # %% [markdown]
 # ### −10000 is finite
 #
-# In the table above, −10000 does as well as −∞, but only because of rounding. In float32 the smallest positive number
-# is about $1.4 \cdot 10^{-45} = e^{-103.3}$, and anything below half of it becomes 0. So a hidden key's weight is
-# exactly 0 only while some real score in the row is more than about 104 above −10000. Here is the measurement, for one
-# real key and one hidden key:
+# A large negative number is not −∞: it makes a weight tiny, not 0. In the table above, −10000 does as well as −∞, because
+# the tiny weight is rounded to 0. So such a mask works in every row with a real score, which is far above −10000 in a
+# healthy model.
+#
+# It fails in **a row in which everything is hidden**. All scores of the row are then −10000, and softmax looks only at
+# differences: it spreads the weight evenly over exactly the keys that had to be hidden. Such rows exist: the queries of an
+# empty sentence, or `<pad>` at the front of a target (it sees only itself and earlier `<pad>`). In programs that also
+# forbid `<pad>` to look at anything, each row of a `<pad>` is one.
+#
+# With −∞ the softmax of such a row divides 0 by 0 and gives NaN ("not a number"). NaN spreads: in the next layer the row is
+# a key and a value of other rows, and even with the weight 0 it makes them NaN, because 0 · NaN is NaN. The library
+# defines the row as zeros, with finite gradients, by a second `masked_fill` after the softmax:
 
 # %%
+nothing = torch.tensor([False, False, False, False])
+
+print("−10000: ", row.masked_fill(~nothing, -10000.0).softmax(-1).tolist())
+infinite = row.masked_fill(~nothing, -math.inf).softmax(-1)
+print("−∞:     ", infinite.tolist())
+print("library:", infinite.masked_fill(~nothing, 0.0).tolist())
+
+# %% [markdown]
+# <details>
+# <summary>How far above −10000 must a real score be?</summary>
+#
+# In float32 the smallest positive number is about $1.4 \cdot 10^{-45} = e^{-103.3}$, and anything below half of it
+# becomes 0. So a hidden key's weight is exactly 0 only while some real score in the row is more than about 104 above
+# −10000. The folded cell measures this, for one real key and one hidden key.
+#
+# </details>
+
+# %% tags=["hide-cell"]
 for score in (0.0, -9000.0, -9880.0, -9900.0, -9950.0, -10000.0):
     hidden = torch.tensor([score, -10000.0]).softmax(-1)[1].item()
     print(f"the real score is {score:>8}: the hidden key gets {hidden:.3g}")
@@ -370,23 +394,6 @@ print("exactly 0 from a real score of", real[hidden == 0].min().item(), "on")
 # %% tags=["hide-input", "check"]
 # Processors differ in the tiniest numbers:
 assert -9915 < real[hidden == 0].min() < -9890
-
-# %% [markdown]
-# Scores near −9900 do not occur in a healthy model, so such a mask nearly always works. The exception is **a row in
-# which everything is hidden**. Such rows exist: the queries of an empty sentence, `<pad>` at the front of
-# a target (it sees only itself and earlier `<pad>`), or all padding under a mask that hides rows. With −10000, all scores
-# of the row are equal, and the softmax spreads the weight evenly over exactly the keys that had to be hidden. With −∞
-# the softmax divides 0 by 0 and gives NaN ("not a number"), and it spreads: in the next layer the row is a key and a value
-# of all the others, and even with the weight 0 it makes them NaN, because 0 · NaN is NaN. The library defines the row as
-# zeros, with finite gradients, by a second `masked_fill` after the softmax:
-
-# %%
-nothing = torch.tensor([False, False, False, False])
-
-print("−10000: ", row.masked_fill(~nothing, -10000.0).softmax(-1).tolist())
-infinite = row.masked_fill(~nothing, -math.inf).softmax(-1)
-print("−∞:     ", infinite.tolist())
-print("library:", infinite.masked_fill(~nothing, 0.0).tolist())
 
 # %% [markdown]
 # The commonest number of all is −1e9 ($-10^9$). In float32 it works like −10000, with the same exception. In float16,
@@ -624,9 +631,8 @@ assert found[("mask_zero",)][1] > 1 > 1e-3 > found[()][1]
 #   The column *neighbours* says how much a sentence's log p depends on the other sentences of its batch. With the right
 #   masks, the difference is only rounding.
 # - The **translations** suffer far less from these three! In a search, the last position chooses the next word, and
-#   nothing comes after it; and a sentence on its own has no padding. (Earlier positions do look ahead, at the words that
-#   are already written. This changes the numbers, but seldom the most probable word.) **A good translation does not prove that the mask
-#   is right.**
+#   nothing comes after it; and a sentence on its own has no padding. **A good translation does not prove that the mask is
+#   right.**
 # - With the **target's padding** in cross-attention, it is the other way round. The loss moves far less: whole references
 #   are about as long as their sources, so the wrong mask hides little. In the search, the target begins as `<bos>`
 #   alone, a single token, so cross-attention sees a single key, "The". Is the noun singular or plural? The model has to
@@ -652,10 +658,11 @@ assert gf.check(translator).passed
 # %% [markdown]
 # ### Trained with the mistake
 #
-# It is worse when a model *learns* with a leak: then the loss looks wonderful. Here is a task with a known limit. The
-# source is six random symbols (of eight). The target is the same, except that half of its symbols are replaced by
-# random ones, which nobody can predict. An honest model cannot get below the uncertainty (the *entropy*) of these
-# symbols. A model whose loss falls below that limit is reading the answer.
+# It is worse when a model *learns* with a leak: then the loss looks wonderful. To show that it is too good, we need a task
+# whose lowest honest loss is known, and copying with errors is such a task. The source is six random symbols (of eight).
+# The target is a copy in which about half of the symbols are replaced by random ones, which nobody can predict. So the loss
+# of an honest model cannot fall below the uncertainty (the *entropy*) of these symbols, and a model with a lower loss is
+# reading the answer. The most probable symbol is always the source's: an honest model learns to copy.
 
 # %%
 heard_right = 1 / 2 + 1 / 2 / 8  # the probability that a target symbol is the source's
@@ -752,6 +759,14 @@ assert results["right"][1] > 25 > 5 > max(results[name][1] for name in wrong)
 # The honest model has the worst loss, and it is the only one that has learned the task. You can make the same mistakes
 # in your browser: [the demo with the mistake "No causal
 # mask"](../runs/demo/explorer.html#text=The+black+cat+sat+on+the+couch.&mistakes=%5B%22no_causal_mask%22%5D&sheet=true&panel=changes).
+#
+# ### What do many believe?
+#
+# *"The look-ahead mask is needed only in training: while a model translates, the later words do not exist yet."* That is
+# true of the newest position, but not of the earlier ones. Without a cache, each step computes the earlier positions again,
+# and without the mask they look at the words written since. This changes their numbers, though seldom the most probable
+# word. And to score a finished translation, the model reads all of it at once, as in training: see the loss of "no causal
+# mask" in the table.
 
 # %% [markdown]
 # ## In short
