@@ -95,7 +95,7 @@ def test_float32_changes_nothing(single):
 
 
 def test_a_model_that_is_not_float32_is_refused(make_model):
-    with pytest.raises(ConfigError, match=r"expected a model on the CPU in float32 for int8, .*cpu in torch\.float64"):
+    with pytest.raises(ConfigError, match=r"expected a float32 model on the CPU for int8, .*cpu in torch\.float64"):
         quantise(make_model(), "int8")
 
 

@@ -1,6 +1,6 @@
 """Decoding: greedy search, beam search and sampling of token ids, from anything that implements the `Step` protocol.
 
-Importing this package does not import torch: the searches, which need it, are imported on first use.
+Importing this package does not import torch. The searches, which need torch, are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Beam search: each step keeps the N best hypotheses of each sentence.
 
-Axis letters: B active sentences · N beam size · K living (unfinished) hypotheses per sentence: 1 at the start, then N,
-or fewer if fewer exist · J any number of hypotheses · T tokens so far.
+Axis letters: B active sentences · N beam size · K living (unfinished) hypotheses per sentence (1 at the start, later up
+to N) · J any number of hypotheses · T tokens so far.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,11 +34,10 @@ def beam_search(
     watch: Callable[[SearchStep], object] | None = None,
     **settings: Any,
 ) -> list[list[Hypothesis]]:
-    """Return for each sentence the `n_best` distinct hypotheses with the highest scores that the beam found, best
-    first.
+    """Return, for each sentence, the `n_best` distinct hypotheses of the beam with the highest scores, best first.
 
-    Fewer hypotheses are returned if fewer exist. A beam as large as the output space is exhaustive search; a beam of
-    size 1 is greedy search.
+    If the beam found fewer than `n_best` hypotheses of a sentence, all of them are returned. With a beam as large as
+    the output space, beam search is exhaustive search; with a beam of size 1, it is greedy search.
 
     Args:
         step: The model and its sources.
@@ -51,7 +50,7 @@ def beam_search(
 
     Raises:
         ConfigError: a setting is out of range.
-        DecodingError: `n_best` is out of range, a prefix does not fit, or a sentence has no output.
+        DecodingError: `n_best` is out of range, a prefix is too long or invalid, or a sentence has no possible output.
 
     Paper: §6.1 (beam size 4, α = 0.6).
     """
@@ -72,11 +71,11 @@ def search_tree(
 ) -> tuple[list[Hypothesis], SearchTree]:
     """Return the result of `beam_search` for one sentence, and the tree of all candidates that it considered.
 
-    Takes the arguments of `beam_search`, for the only sentence of `step`.
+    `step` contains exactly one sentence. The other arguments are those of `beam_search`, for this sentence.
 
     Raises:
         ConfigError: a setting is out of range.
-        DecodingError: `n_best` is out of range, the prefix does not fit, or the sentence has no output.
+        DecodingError: `n_best` is out of range, the prefix is too long or invalid, or no output is possible.
     """
     seen: list[SearchStep] = []
     [hypotheses] = beam_search(
@@ -86,19 +85,19 @@ def search_tree(
 
 
 class _Paths(NamedTuple):
-    """J hypotheses for each of B sentences, best first; entries with the sort key −inf are not hypotheses.
+    """Up to J hypotheses for each of B sentences, best first; an entry with the sort key −inf is unused.
 
-    The newest of T tokens is in the last column; the first columns of a sentence that entered late are unused.
+    The last column holds the newest of T tokens. If a sentence entered the batch late, its first columns are unused.
     """
 
     sort_keys: Float[Tensor, "B J"]
-    """Sort key: the log_prob of living hypotheses, which have equal lengths, and the score of finished ones."""
+    """Living hypotheses are sorted by `log_prob`, because their lengths are equal; finished hypotheses by `score`."""
     tokens: Int[Tensor, "B J T"]
     token_log_probs: Float[Tensor, "B J T"]
 
     @classmethod
     def empty(cls, keys: Float[Tensor, "B J"]) -> "_Paths":
-        """Return paths without tokens."""
+        """Return paths without tokens, with these sort keys."""
         return cls(keys, keys.new_empty(*keys.shape, 0, dtype=torch.int64), keys.new_empty(*keys.shape, 0))
 
     def of(self, sentences: Int[Tensor, "B2"]) -> "_Paths":
@@ -118,7 +117,7 @@ class _Paths(NamedTuple):
         return _Paths(self.sort_keys, F.pad(self.tokens, (0, 1)), F.pad(self.token_log_probs, (0, 1)))
 
     def joined(self, sentences: int, columns: int) -> "_Paths":
-        """Return the last `columns` columns of the paths, with unused entries appended for `sentences` sentences."""
+        """Return the last `columns` columns of the paths, and append unused entries for `sentences` new sentences."""
         keys = F.pad(self.sort_keys, (0, 0, 0, sentences), value=-torch.inf)
         ways = (self.tokens, self.token_log_probs)
         return _Paths(keys, *(F.pad(way[..., way.shape[-1] - columns :], (0, 0, 0, 0, 0, sentences)) for way in ways))
@@ -130,7 +129,7 @@ def _search(
     settings: DecodingConfig,
     watch: Callable[[SearchStep], object] | None,
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield the index of each sentence when its search ends, with its finished hypotheses, best first."""
+    """Yield the index and the finished hypotheses (best first) of each sentence as soon as its search ends."""
     (B, longest), beam_size = constraints.forced.shape, settings.beam_size
     each = [penalty_of(length, settings) for length in range(1, longest + 1)]
     penalties = torch.tensor(each, dtype=widest(step.device), device=step.device)
@@ -150,12 +149,12 @@ def _search(
         if ends[:, :beam_size].any():
             ending, lasting = _split(best, ends, beam_size)
             finished = _merge(finished, living.extended(ending), penalty)
-        else:  # the usual case, computed with a third of the operations and the same result
+        else:  # usually, nothing ends: this gives the same result with a third of the operations
             lasting = best.first(beam_size)
         living = living.extended(lasting)
 
-        # The search for a sentence continues while its best living hypothesis scores higher than its N-th best finished
-        # one (−inf if there are fewer than N).
+        # The search for a sentence continues while its best living hypothesis has a higher score than its N-th best
+        # finished hypothesis. That score is −inf while fewer than N hypotheses have finished.
         goes_on = score_of(living.sort_keys[:, 0], penalty[:, 0]) > finished.sort_keys[:, -1]
         going, rows = goes_on.nonzero().squeeze(1), lasting.rows
         if len(going) < len(goes_on):
@@ -170,13 +169,13 @@ def _search(
 
 
 def _beginning(sentences: int, beam_size: int, device: torch.device) -> tuple[_Paths, _Paths]:
-    """Return the living and the finished paths of sentences at their start."""
+    """Return the first paths of new sentences: one empty living hypothesis each, and no finished hypotheses."""
     living = torch.zeros(sentences, 1, device=device)
     return _Paths.empty(living), _Paths.empty(torch.full((sentences, beam_size), -torch.inf, device=device))
 
 
 def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> tuple[_Paths, _Paths]:
-    """Return both paths with new sentences appended, keeping only the columns in use."""
+    """Return the last `columns` columns of all paths, with `sentences` new sentences appended."""
     if not len(living.sort_keys):
         return _beginning(sentences, finished.sort_keys.shape[1], living.sort_keys.device)
     living, finished = living.joined(sentences, columns), finished.joined(sentences, columns)
@@ -185,9 +184,9 @@ def _joined(living: _Paths, finished: _Paths, sentences: int, columns: int) -> t
 
 
 def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tuple[Continuations, Continuations]:
-    """Return the finished hypotheses among the first N, and the first N unfinished hypotheses.
+    """Return the continuations with `<eos>` among the best N, and the best N continuations without `<eos>`.
 
-    Unused entries have the log probability −inf, because tensors need the same number of entries for each sentence.
+    Each sentence has the same number of entries; unused entries have the log probability −inf.
     """
     ending = best.first(beam_size)
     ending = ending._replace(log_probs=ending.log_probs.masked_fill(~ends[:, :beam_size], -torch.inf))
@@ -198,7 +197,7 @@ def _split(best: Continuations, ends: Bool[Tensor, "B C"], beam_size: int) -> tu
 def _seen(
     active: Active, living: _Paths, best: Continuations, settings: DecodingConfig, eos_id: int
 ) -> Iterator[SearchStep]:
-    """Yield each sentence's candidates with the fates that `_split` gives them; leave out impossible continuations."""
+    """Yield the possible candidates of each sentence, and whether `_split` keeps, finishes or drops each of them."""
     _, K, T = living.tokens.shape
     of_sentences = (active.sentences, active.positions, living.token_log_probs, *best)
     fields = zip(*(field.tolist() for field in of_sentences), strict=True)
@@ -225,7 +224,7 @@ def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -
 def _results(
     sentences: Int[Tensor, "B"], lengths: Int[Tensor, "B"], finished: _Paths, eos_id: int, settings: DecodingConfig
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield the hypotheses of each sentence, which take up its last `lengths` columns."""
+    """Yield each sentence's index and hypotheses, best first; their tokens are its last `lengths` columns."""
     fields = (sentences, lengths, *finished)
     for sentence, length, *ways in zip(*(field.tolist() for field in fields), strict=True):
         found = [

@@ -23,12 +23,12 @@ FREE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """The forced and the forbidden tokens of B sentences, built once per search."""
+    """The forced and the forbidden tokens of B sentences, computed once per search."""
 
     forced: Int[Tensor, "B L"]
-    """The forced token of each sentence and position (from its prefix, or `<eos>` at the last position), or FREE."""
+    """For each sentence and position: the token of the prefix, `<eos>` at the last position, or FREE."""
     forced_positions: frozenset[int]
-    """The positions with a forced token in any sentence; at other positions `forced` is not read."""
+    """The positions at which at least one sentence has a forced token; `forced` is read only at these positions."""
     suppressed: Int[Tensor, "2"]
     """`<bos>` and `<pad>`, which are never chosen."""
 
@@ -37,7 +37,7 @@ class Constraints:
         """Return the constraints of a search with these maximum lengths (including `<eos>`) and prefixes.
 
         Raises:
-            DecodingError: a maximum length is below 1, or a prefix does not fit.
+            DecodingError: a maximum length is below 1, or a prefix is too long or invalid.
         """
         if prefixes is None:
             prefixes = [()] * len(max_lengths)
@@ -62,8 +62,9 @@ class Constraints:
     ) -> None:
         """Set the log probability of each token that is not allowed to −inf, in place.
 
-        Row r of `log_probs` belongs to one of `sentences`, at this sentence's position. Other values are not
-        renormalised, so that an output's log probability is the one that the model gives it when scoring it.
+        The rows of `log_probs` belong to `sentences`, in order and equally many for each sentence; `positions` has the
+        position of each sentence. The log probabilities of allowed tokens are not renormalised, so an output has the
+        same log probability as when the model scores it as a given target.
         """
         log_probs.index_fill_(1, self.suppressed, -torch.inf)
         if not self.forced_positions.isdisjoint(positions.tolist()):
@@ -72,7 +73,7 @@ class Constraints:
 
 
 def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> None:
-    """Set all but one token of each row to −inf, in place; a row whose token is FREE is unchanged."""
+    """In each row, set all tokens but one to −inf, in place; a row whose token is FREE is unchanged."""
     rows = (tokens != FREE).nonzero().squeeze(1)
     tokens = tokens[rows]
     kept = log_probs[rows, tokens]
@@ -91,7 +92,7 @@ def no_output(sentence: int) -> DecodingError:
 def _check_prefixes(step: Step[Any], prefixes: Sequence[Sequence[int]], sentences: int) -> None:
     if len(prefixes) != sentences:
         raise DecodingError(
-            f"prefixes: expected one for each of {sentences} sentences, got {len(prefixes)}; give [] for none"
+            f"prefixes: expected one for each of {sentences} sentences, got {len(prefixes)}; use [] for no prefix"
         )
     for sentence, prefix in enumerate(prefixes):
         _check_tokens(step, sentence, prefix)

@@ -17,12 +17,12 @@ BLOCKS = (128, 160, 192, 224, 256, 96, 64)
 
 
 class Continuations(NamedTuple):
-    """C continuations for each of B sentences, best first: the hypothesis of row `rows`, then the token `tokens`."""
+    """The C best continuations of each of B sentences: the token in `tokens`, appended to the hypothesis in `rows`."""
 
     log_probs: Float[Tensor, "B C"]
-    """Log probability of the whole hypothesis, including the new token; −inf if it is impossible."""
+    """Log probability of the whole hypothesis, including the new token; −inf if the continuation is impossible."""
     rows: Int[Tensor, "B C"]
-    """Index of the continued hypothesis, which belongs to the same sentence, among all B·K hypotheses."""
+    """Index of the continued hypothesis among all B·K hypotheses; it belongs to the same sentence."""
     tokens: Int[Tensor, "B C"]
     token_log_probs: Float[Tensor, "B C"]
 
@@ -36,10 +36,11 @@ class Continuations(NamedTuple):
 
 
 def best_continuations(log_probs: Float[Tensor, "R V"], so_far: Float[Tensor, "B K"], count: int) -> Continuations:
-    """Return each sentence's `count` continuations with the highest log probability, or all K·V if there are fewer.
+    """Return each sentence's `count` continuations with the highest log probability, or all K·V if `count` is larger.
 
-    The best `count` tokens lie in the `count` blocks with the highest maxima. Only these blocks are searched, which is
-    several times as fast as `topk` over K·V. A continuation whose log probability is NaN counts as impossible.
+    The best `count` continuations lie in the `count` blocks with the highest maxima. Searching only these blocks is
+    several times as fast as `topk` over all K·V continuations. A continuation whose log probability is NaN counts as
+    impossible.
     """
     (B, K), V = so_far.shape, log_probs.shape[1]
     size = next((size for size in BLOCKS if V % size == 0), BLOCKS[0])
@@ -54,7 +55,7 @@ def best_continuations(log_probs: Float[Tensor, "R V"], so_far: Float[Tensor, "B
     best_sums, best = sums.topk(min(count, K * V))
     block = highest.gather(1, best // size)
     rows = block // G
-    # entries beyond V are impossible, and only need a valid index
+    # padding beyond V is impossible, so its token only needs to be a valid index
     tokens = (block % G * size + best % size).clamp(max=V - 1)
     return Continuations(best_sums, rows, tokens, log_probs[rows, tokens])
 

@@ -1,4 +1,4 @@
-"""The interface of the engines that decode: their jobs, search settings and results. Needs no torch."""
+"""The interface of decoding engines: jobs, search settings and results. Needs no torch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,17 +25,20 @@ __all__ = [
 ]
 
 Need = Literal["sampling", "prefix", "explanation", "ensemble"]
-"""Abilities beyond a search for the best output, which a translation may need and not every engine has."""
+"""Abilities that a translation may need beyond a search for the best output. Some engines lack some of these
+abilities."""
 
 DECODED_POSITIONS = 6000
-"""Maximum number of source positions in a batch, including padding and counted for each hypothesis; bounds memory."""
+"""Maximum number of source positions in a batch, which bounds memory. Padding counts, and a source counts once for each
+of its hypotheses."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 Ids = tuple[int, ...]
 Sources = tuple[Ids, ...]
-"""The ids of one text, including `<eos>`, for each model: the models of an ensemble may have different tokenizers."""
+"""The ids of one text, including `<eos>`: one tuple per model, because an ensemble's models may have different
+tokenizers."""
 
 
 AttentionRows = tuple[tuple[float, ...], ...]
@@ -43,7 +46,7 @@ AttentionRows = tuple[tuple[float, ...], ...]
 
 
 class Job(NamedTuple):
-    """Everything that decides an output; equal jobs are decoded once."""
+    """All inputs that determine an output. Equal jobs are decoded only once."""
 
     sources: Sources
     prefix: Ids = ()
@@ -53,7 +56,7 @@ class Job(NamedTuple):
     seed: int = 0
     """Seed of the job's random numbers, for sampling."""
     candidates: Ids = ()
-    """Ascending ids of the only tokens that the output may consist of, with `<eos>`; () = all tokens."""
+    """Ids of the tokens that the output may contain, including `<eos>`, in ascending order; () allows all tokens."""
 
     @property
     def size(self) -> int:
@@ -62,13 +65,13 @@ class Job(NamedTuple):
 
     @property
     def is_limited(self) -> bool:
-        """Whether only candidates are searched; with a prefix, all tokens are."""
+        """Whether the search is limited to `candidates`. The search of a job with a prefix is not limited."""
         return bool(self.candidates) and not self.prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """The settings of a search, for all texts."""
+    """The settings of a search, the same for all texts."""
 
     settings: DecodingConfig
     n_best: int = 1
@@ -76,9 +79,10 @@ class Search:
     sample: bool = False
     """Whether to draw tokens at random instead of searching."""
     log_probs: bool = True
-    """Whether the hypotheses need the log probabilities of their tokens; leaving them out may save time."""
+    """Whether to return the log probability of each token; leaving these numbers out may save time."""
     sums: bool = False
-    """Without `log_probs`, whether the hypotheses need their `log_prob` where it costs next to nothing."""
+    """Whether to return each hypothesis's `log_prob` even without `log_probs`, where computing it costs almost
+    nothing."""
 
     @property
     def beam_size(self) -> int:
@@ -91,13 +95,13 @@ class Search:
         return 1 if self.sample else self.beam_size
 
     def whole_beam(self) -> "Search":
-        """Return the search for all hypotheses of the beam."""
+        """Return this search with `n_best` set to the beam size."""
         return replace(self, n_best=self.beam_size)
 
 
 @runtime_checkable
 class Engine(Protocol):
-    """An engine turns source ids into target ids, with one model or several, and a search."""
+    """An engine turns source ids into target ids by a search with one or more models."""
 
     @property
     def name(self) -> str:
@@ -105,7 +109,7 @@ class Engine(Protocol):
 
     @property
     def cannot(self) -> Mapping[Need, str]:
-        """The needs that the engine does not support, each with the reason."""
+        """The abilities that the engine lacks, each with the reason."""
 
     @property
     def longest(self) -> int:
@@ -118,19 +122,19 @@ class Engine(Protocol):
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
 
-        Without `search.log_probs`, the log probabilities of the tokens may be missing, and the sum and the score may
-        be NaN; tokens and rank are valid.
+        If `search.log_probs` is False, `token_log_probs` may be empty, and `log_prob` and `score` may be NaN. The
+        tokens and the order of the hypotheses are still valid.
 
         Raises:
             ConfigError: the engine does not support this search.
-            DecodingError: `n_best` is out of range, or a prefix does not fit.
+            DecodingError: `n_best` is out of range, or a prefix is too long or invalid.
         """
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
         """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
 
     def attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
-        """Return the cross-attention of given targets, by the heads that align words.
+        """Return the cross-attention weights of given targets, averaged over the heads that align words.
 
         Each token of a target, including `<eos>`, has a row with a weight (≥ 0) for each token of its source; the last
         column, the source's `<eos>`, may be missing.
@@ -147,7 +151,7 @@ def batched_by_size(
 ) -> Iterator[list[T]]:
     """Yield batches of up to `most` items of about equal size, largest first.
 
-    The padded size of a batch stays within the budget, unless the batch is a single larger item.
+    The padded size of a batch is at most `budget`, except for a batch of a single item that is larger than `budget`.
     """
     batch: list[T] = []
     for item in sorted(items, key=size, reverse=True):
@@ -166,7 +170,7 @@ def results_of_batches(
     budget: int,
     most: int | None = None,
 ) -> list[R]:
-    """Return a function's result for each item, in order; it is called on the batches of `batched_by_size`."""
+    """Return a function's result for each item, in the order of the items; batches are formed by `batched_by_size`."""
     found: dict[int, R] = {}
     for places in batched_by_size(range(len(items)), lambda place: size(items[place]), budget, most):
         found.update(zip(places, function([items[place] for place in places]), strict=True))
@@ -181,7 +185,7 @@ def check_n_best(n_best: int, beam_size: int) -> None:
     """
     if not 1 <= n_best <= beam_size:
         raise DecodingError(
-            f"n_best: expected a number from 1 to beam_size = {beam_size}, got {n_best}; change either of them"
+            f"n_best: expected a number from 1 to beam_size = {beam_size}, got {n_best}; change n_best or beam_size"
         )
 
 

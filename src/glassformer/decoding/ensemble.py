@@ -1,4 +1,4 @@
-"""Ensembles: several models as one `Step`, whose probabilities are averaged at each step.
+"""Ensembles: several models act as one `Step`, which averages their probabilities at each step.
 
 Axis letters: M models · R rows (hypotheses) · B sentences · V vocabulary.
 """
@@ -17,11 +17,11 @@ __all__ = ["EnsembleStep", "mean_probability"]
 
 
 class EnsembleStep:
-    """The `Step` of an ensemble: p(y | so far) = (p₁ + … + p_M) / M. Its state is the tuple of the models' states.
+    """The `Step` of an ensemble: p(y | so far) = (p₁ + … + p_M) / M. The state is the tuple of the models' states.
 
     The probabilities are averaged, not their logarithms. The average sums to 1, so an ensemble is a model too, and its
-    log probabilities are comparable with those from a single model. One confident model suffices to choose a token,
-    whereas in an average of logarithms a single model with a probability near 0 has a veto.
+    log probabilities are comparable with those from a single model. One confident model suffices to choose a token. If
+    logarithms were averaged instead of probabilities, a single model with a probability near 0 could veto a token.
 
     Raises:
         DecodingError: no model is given, or the models differ in their target vocabulary.
@@ -58,7 +58,7 @@ class EnsembleStep:
 
 
 def mean_probability(log_probs: Float[Tensor, "M *any"]) -> Float[Tensor, "*any"]:
-    """Return log((e^x₁ + … + e^x_M) / M) for M log probabilities x; if all are equal, the result is exactly x₁.
+    """Return log((e^x₁ + … + e^x_M) / M) for M log probabilities x. If all x are equal, the result is exactly x₁.
 
     The maximum is subtracted before the exponential, so that small probabilities do not underflow.
     """

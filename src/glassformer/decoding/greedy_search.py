@@ -1,4 +1,5 @@
-"""Greedy search: the most probable token at each step. Sampling uses the same loop, `follow`, with another choice.
+"""Greedy search: the most probable token at each step. Sampling uses the same loop, `follow`, but chooses tokens at
+random.
 
 Axis letters: B active sentences · V vocabulary.
 """
@@ -31,14 +32,15 @@ def greedy(
     prefixes: Sequence[Sequence[int]] | None = None,
     **settings: Any,
 ) -> list[Hypothesis]:
-    """Return for each sentence the hypothesis with the most probable token at each step.
+    """Return, for each sentence, the hypothesis that has the most probable token at each step.
 
     Takes the arguments of `beam_search` except `n_best` and `watch`. Of the settings, only `length_penalty` is used, to
     compute `score`.
 
     Raises:
         ConfigError: a setting is out of range.
-        DecodingError: a maximum length is below 1, a prefix does not fit, or a sentence has no output.
+        DecodingError: a maximum length is below 1, a prefix is too long or invalid, or a sentence has no possible
+            output.
     """
     decoding, constraints = DecodingConfig(**settings), Constraints.of(step, max_lengths, prefixes)
     return follow(step, _most_probable, constraints, decoding)
@@ -58,8 +60,8 @@ def follow(step: Step[State], choose: Choose, constraints: Constraints, settings
         return []
     active = Active(step, B)
     newest = torch.full((active.admit(),), step.bos_id, device=step.device)
-    # Allocated once: allocating small tensors at each step would fragment the memory that the growing state frees,
-    # which took gigabytes for outputs of a thousand tokens.
+    # Allocated once. Small tensors allocated at each step would fragment the memory that the growing state frees; for
+    # outputs of a thousand tokens, this took gigabytes.
     tokens = torch.full_like(constraints.forced, step.pad_id)
     token_log_probs = torch.zeros_like(constraints.forced, dtype=widest(step.device))
     while len(newest):

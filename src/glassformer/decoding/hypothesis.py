@@ -1,4 +1,4 @@
-"""The result of a search, its maximum length and its score. Needs no torch."""
+"""The result of a search (`Hypothesis`), and the formulas for its score and its maximum length. Needs no torch."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ __all__ = [
 T = TypeVar("T")
 
 EXTRA_LENGTH = DecodingConfig().extra_length
-"""Maximum number of tokens by which an output may exceed its source if no run's settings apply, as in a self-test."""
+"""How many tokens longer than its source an output may be if there are no settings of a run, as in a self-test."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +31,18 @@ class Hypothesis:
     tokens: tuple[int, ...]
     """Token ids without `<bos>`, with the final `<eos>`."""
     token_log_probs: tuple[float, ...]
-    """Log probability (natural logarithm, ≤ 0) of each token, equal to that from forced rescoring."""
+    """Log probability (natural logarithm, ≤ 0) of each token; scoring the output as a given target returns the same
+    values."""
     log_prob: float
     """Sum of `token_log_probs`, rounded once (`math.fsum`)."""
     score: float
-    """The value by which beam search ranks: `score_of(log_prob, …)`."""
+    """The value by which beam search ranks hypotheses: `score_of(log_prob, …)`."""
 
     @classmethod
     def ending_with(
         cls, eos_id: int, tokens: Sequence[int], token_log_probs: Sequence[float], settings: DecodingConfig
     ) -> "Hypothesis":
-        """Return the hypothesis up to the first `eos_id` of `tokens`, which may be followed by padding."""
+        """Return the hypothesis of the tokens up to and including the first `eos_id`; later entries are ignored."""
         length = tokens.index(eos_id) + 1
         log_prob = math.fsum(token_log_probs[:length])
         return cls(
@@ -57,11 +58,11 @@ class Hypothesis:
         return cls(tokens=tuple(tokens), token_log_probs=(), log_prob=log_prob, score=score)
 
 
-# The function `length_penalty` is the paper's formula; the setting `length_penalty` is the exponent in it.
+# The function `length_penalty` is the paper's formula; the setting `length_penalty` is the exponent in this formula.
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """Return ((5 + length) / 6)^alpha, with `<eos>` counted in the length; 1 for every length when alpha is 0.
+    """Return ((5 + length) / 6)^alpha, where the length includes `<eos>`; alpha = 0 gives 1 for every length.
 
     Paper: §6.1, after Wu et al. 2016, equation 14.
     """
@@ -71,14 +72,14 @@ def length_penalty(length: int, alpha: float) -> float:
 def penalty_of(length: int, settings: DecodingConfig) -> float:
     """Return the length penalty of an output of this length, including `<eos>`.
 
-    All scores, and the pruning in every search, use this function and `score_of`. CONTRIBUTING.md lists what to change
-    for a different formula.
+    Every score, and every search that prunes hypotheses, uses this function and `score_of`. CONTRIBUTING.md lists the
+    files to change for a different formula.
     """
     return length_penalty(length, settings.length_penalty)
 
 
 def score_of(log_prob: T, penalty: T) -> T:
-    """Return the score of outputs, unfinished or finished, from their log probability and length penalty."""
+    """Return the score of a finished or unfinished hypothesis: its log probability divided by its length penalty."""
     score: T = log_prob / penalty  # type: ignore[operator]  # T is float or Tensor; this module must not import torch
     return score
 
@@ -89,5 +90,5 @@ def score_text(log_prob: str, length: str, settings: DecodingConfig) -> str:
 
 
 def max_length(config: ModelConfig, source_length: int, extra_length: int) -> int:
-    """Return the maximum number of tokens of an output for a source of this length, both with `<eos>`. Paper: §6.1."""
+    """Return the maximum length of an output for a source of this length, both including `<eos>`. Paper: §6.1."""
     return min(source_length + extra_length, config.longest)

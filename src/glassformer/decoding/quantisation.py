@@ -22,7 +22,7 @@ __all__ = ["IntegerLinear", "RoundedLinear", "quantise"]
 FEWEST_PRODUCTS_INT8 = 2**21
 """Number of multiplications up to which quantizing the input x takes longer than it saves."""
 WIDE = 32
-"""How many numbers of a row PyTorch's product of bf16 and int8 reads at a time."""
+"""How many numbers of a row PyTorch's product of a bf16 and an int8 matrix reads at a time."""
 
 
 def quantise(model: Transformer, quantization: Quantization) -> Transformer:
@@ -41,7 +41,7 @@ def quantise(model: Transformer, quantization: Quantization) -> Transformer:
     trained = model.output.weight
     if trained.device.type != "cpu" or trained.dtype != torch.float32:
         raise ConfigError(
-            f"quantization: expected a model on the CPU in float32 for {quantization}, got one on "
+            f"quantization: expected a float32 model on the CPU for {quantization}, got a model on "
             f"{trained.device} in {trained.dtype}"
         )
     for module in list(model.modules()):
@@ -64,7 +64,7 @@ class RoundedLinear(nn.Module):
         return F.linear(x.bfloat16(), self.weight, self.bias).float()
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return the chosen columns of x Wᵀ + b only, approximately."""
+        """Return only the chosen columns of x Wᵀ + b, approximately."""
         return self.of_columns(outputs)(x)
 
     def of_columns(self, outputs: slice | Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
@@ -76,9 +76,9 @@ class RoundedLinear(nn.Module):
 class IntegerLinear(nn.Module):
     """A `Linear` whose weights are integers from −127 to 127, with a scale for each row of W.
 
-    Each row of x is quantized the same way, and the products are summed exactly. For few rows and a small matrix,
-    quantizing x would take longer than it saves, so x is rounded to bf16 instead. A row's result therefore depends on
-    the number of rows (by less than the error of int8), but not on the contents of the other rows.
+    Each row of x is quantized in the same way, and the products of integers are summed exactly. For few rows and a
+    small matrix, quantizing x would take longer than it saves, so x is rounded to bf16 instead. A row's result
+    therefore depends on the number of rows (by less than the error of int8), but not on the contents of the other rows.
     """
 
     def __init__(self, linear: Linear) -> None:
@@ -96,7 +96,7 @@ class IntegerLinear(nn.Module):
         return self.part(x, slice(None))
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return the chosen columns of x Wᵀ + b only, approximately."""
+        """Return only the chosen columns of x Wᵀ + b, approximately."""
         where = outputs.start, outputs.stop
         if where not in self._parts:
             self._parts[where] = self._columns(outputs)

@@ -1,4 +1,4 @@
-"""Decode many sentences in a changing batch: finished sentences leave, and waiting ones enter.
+"""Decode many sentences in a changing batch: finished sentences leave, and waiting sentences enter.
 
 Axis letters: B active sentences · R rows · V vocabulary.
 """
@@ -16,7 +16,7 @@ __all__ = ["Active", "QueuedStep"]
 
 
 class QueuedStep:
-    """A `Step` over a queue of sentences, longest first; `budget` bounds its memory for any number of sentences.
+    """A `Step` over a queue of sentences, longest first; `budget` bounds the memory, however many sentences wait.
 
     Args:
         step_of: Function that returns a `JoinableStep` for a range of sentences.
@@ -28,7 +28,7 @@ class QueuedStep:
     def __init__(self, step_of: Callable[[range], JoinableStep[Any]], sizes: Sequence[int], budget: int) -> None:
         self._step_of, self._sizes, self._budget = step_of, sizes, budget
         self._step = step_of(range(1))
-        # these functions do not depend on the sentence
+        # these methods are the same for every batch of sentences
         self.advance, self.select = self._step.advance, self._step.select
         self.vocab_size, self.device = self._step.vocab_size, self._step.device
         self.bos_id, self.eos_id, self.pad_id = self._step.bos_id, self._step.eos_id, self._step.pad_id
@@ -38,7 +38,7 @@ class QueuedStep:
         return self._step_of(range(len(self._sizes))).start()
 
     def admit(self, state: Any, active: Int[Tensor, "B"], entered: int) -> tuple[Any, int]:
-        """Return the state with waiting sentences added, and how many were admitted; `entered` were admitted before.
+        """Return the state with waiting sentences added, and their number; `entered` sentences were admitted earlier.
 
         No sentence is admitted while the active sentences fill more than three quarters of the budget, because encoding
         few sentences takes about as long as encoding many.
@@ -53,7 +53,7 @@ class QueuedStep:
 
 
 class Active:
-    """The active sentences, each at its own position, and the state that the `Step` keeps for them."""
+    """The active sentences, each at its own position, and the state of the `Step` for these sentences."""
 
     def __init__(self, step: Step[Any], total: int) -> None:
         self._step, self._total, self._entered = step, total, 0
@@ -68,9 +68,9 @@ class Active:
         return log_probs
 
     def keep(self, places: Int[Tensor, "B2"], rows: Int[Tensor, "R2"] | None = None) -> None:
-        """Keep the sentences at these ascending indices, now one token longer; drop the others.
+        """Keep the sentences at these ascending indices, now one token longer; drop all other sentences.
 
-        `rows` are the rows to keep; by default, each sentence has one row and keeps it.
+        `rows` are the rows to keep. By default, each sentence has one row, and this row is kept.
         """
         all_stay = len(places) == len(self.sentences)
         if not all_stay:
@@ -82,7 +82,7 @@ class Active:
             self._state = self._step.select(self._state, rows=places if rows is None else rows, sentences=places)
 
     def admit(self) -> int:
-        """Admit waiting sentences after the active ones, as memory allows; return the number admitted."""
+        """Append waiting sentences to the active sentences as memory allows; return how many were appended."""
         if self._entered == self._total:
             return 0
         if isinstance(self._step, QueuedStep):

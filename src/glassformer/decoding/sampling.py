@@ -30,7 +30,7 @@ def sample(
     prefixes: Sequence[Sequence[int]] | None = None,
     **settings: Any,
 ) -> list[Hypothesis]:
-    """Return for each sentence a hypothesis drawn token by token; a seed gives the same draws in any batch.
+    """Return, for each sentence, a hypothesis drawn token by token; a seed gives the same draws in any batch.
 
     Args:
         step: The model and its sources.
@@ -44,7 +44,7 @@ def sample(
 
     Raises:
         ConfigError: a setting is out of range.
-        DecodingError: a prefix does not fit, or a sentence has no output.
+        DecodingError: a prefix is too long or invalid, or a sentence has no possible output.
     """
     decoding, constraints = DecodingConfig(**settings), Constraints.of(step, max_lengths, prefixes)
     heights = _heights(seeds, max_lengths).to(step.device, widest(step.device))
@@ -64,7 +64,11 @@ def sample(
 def draw(
     log_probs: Float[Tensor, "B V"], heights: Float[Tensor, "B"], *, temperature: float, top_k: int, top_p: float
 ) -> Int[Tensor, "B"]:
-    """Return the token at which each row's cumulative probability reaches its height, a random number in (0, 1]."""
+    """Return, for each row, the first token at which the cumulative probability reaches the row's height.
+
+    The heights are random numbers in (0, 1], so each token is drawn with its probability. `temperature`, `top_k` and
+    `top_p` change the probabilities first.
+    """
     temperature = max(temperature, torch.finfo(log_probs.dtype).tiny)
     peaks = log_probs.amax(1, keepdim=True)  # subtracted first, so that small temperatures do not overflow
     weights = ((log_probs - peaks) / temperature).softmax(1).nan_to_num_()  # NaN where no token is possible

@@ -1,6 +1,6 @@
 """The trace of a beam search: the candidates at each step, and the tree that they form.
 
-`beam_search(…, watch=…)` passes one `SearchStep` per sentence and position; a list of them gives a tree:
+`beam_search` passes one `SearchStep` per sentence and position to its argument `watch`. The steps give a tree:
 
     seen: list[SearchStep] = []
     beam_search(step, beam_size=4, max_lengths=[20], watch=seen.append)
@@ -26,14 +26,16 @@ class Candidate:
     """A possible continuation of a hypothesis."""
 
     parent: int
-    """Index of the continued hypothesis among the hypotheses kept at the previous position, best first; 0 if none."""
+    """Index of the continued hypothesis among the hypotheses kept at the previous position, best first; 0 at the first
+    position."""
     token: int
     token_log_prob: float
     """Log probability of this token (natural logarithm, ≤ 0)."""
     log_prob: float
     """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
-    """The candidate's fate. The explorer's page reads the name `state`; it is unrelated to the `State` of a `Step`."""
+    """The candidate's fate. The field has this name because the explorer's page reads it; a `Step` has an unrelated
+    `State`."""
     score: float | None
     """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
@@ -46,7 +48,7 @@ class SearchStep:
     position: int
     """Index of the candidates' token in the output, from 0."""
     candidates: tuple[Candidate, ...]
-    """The candidates, best first; fewer than 2N where fewer are possible."""
+    """The candidates, best first; fewer than 2N if fewer continuations are possible."""
 
     @classmethod
     def of(
@@ -59,7 +61,7 @@ class SearchStep:
         eos_id: int,
         penalty: float,
     ) -> "SearchStep":
-        """Return the step in which the hypotheses `living`, given by their tokens' log probabilities, are continued.
+        """Return the step that extends the hypotheses `living`, each given by the log probabilities of its tokens.
 
         `ways` are the continuations (parent, token, token_log_prob), best first. `penalty` is the length penalty of the
         hypotheses that finish in this step.
@@ -98,7 +100,8 @@ class Node:
     log_prob: float
     """Log probability of the whole hypothesis: the sum over its tokens, rounded once."""
     state: Fate
-    """The candidate's fate. The explorer's page reads the name `state`; it is unrelated to the `State` of a `Step`."""
+    """The candidate's fate. The field has this name because the explorer's page reads it; a `Step` has an unrelated
+    `State`."""
     score: float | None
     """`log_prob` divided by the length penalty; None unless the candidate is finished."""
 
@@ -124,7 +127,7 @@ class SearchTree:
         return cls(tuple(nodes))
 
     def path(self, id: int) -> list[Node]:
-        """Return the nodes from the first token to this node; none for the root."""
+        """Return the nodes from the first token to this node; an empty list for the root."""
         path = []
         while (node := self.nodes[id]).parent is not None:
             path.append(node)
@@ -139,7 +142,8 @@ class SearchTree:
 def _fates(tokens: Iterable[int], beam_size: int, eos_id: int) -> Iterator[Fate]:
     """Yield the fate of each candidate, given the candidates' tokens, best first.
 
-    Candidates that end with `<eos>` among the first N are finished; the first N others are kept.
+    Among the first N candidates, those with `<eos>` are finished. The first N candidates without `<eos>` are kept. All
+    other candidates are pruned.
     """
     kept = 0
     for place, token in enumerate(tokens):

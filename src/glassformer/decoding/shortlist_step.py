@@ -1,7 +1,7 @@
-"""The Transformer as a `Step` whose tokens are renumbered for each sentence, so that only its candidates count.
+"""The Transformer as a `Step` over candidates: each sentence has its own candidate tokens, numbered from 0.
 
-Number j of a sentence stands for its j-th candidate. The searches see a small vocabulary and need to know nothing of
-candidates. A sentence's log probabilities do not depend on the other sentences of the batch.
+To the searches, these numbers are a small vocabulary, so the searches need not know which tokens are candidates. A
+sentence's log probabilities do not depend on the other sentences of the batch.
 
 Axes: B sentences · R rows (hypotheses) · C candidates of a sentence, padded · U candidates of all sentences ·
 V vocabulary.
@@ -26,7 +26,7 @@ __all__ = ["Numbering", "ShortlistState", "ShortlistStep"]
 
 
 class Numbering:
-    """A sentence's candidates, numbered. `<pad>`, `<bos>` and `<eos>` come first: their numbers never change."""
+    """A sentence's candidates, numbered. `<pad>`, `<bos>` and `<eos>` come first, as numbers 0, 1 and 2."""
 
     def __init__(self, config: ModelConfig, job: Job) -> None:
         specials = (config.pad_id, config.bos_id, config.eos_id)
@@ -36,10 +36,10 @@ class Numbering:
             if others[place : place + 1] == (special,):
                 others = others[:place] + others[place + 1 :]
         self.ids: Ids = (*specials, *others)
-        """The id of each number."""
+        """The token id that each number stands for."""
 
     def hypothesis(self, found: Hypothesis) -> Hypothesis:
-        """Return a hypothesis of numbers as one of ids."""
+        """Return the hypothesis with token ids in place of numbers."""
         return replace(found, tokens=tuple(self.ids[number] for number in found.tokens))
 
 
@@ -49,23 +49,24 @@ class ShortlistState:
 
     cache: Cache
     ids: Int[Tensor, "B C"]
-    """The id of each number; unused entries hold `<pad>`."""
+    """The token id that each number stands for; unused entries hold `<pad>`."""
     used: Bool[Tensor, "B C"]
-    """Which entries are candidates."""
+    """Which entries of `ids` are candidates; the others are padding."""
     columns: Int[Tensor, "B C"]
-    """The column of the product that holds each candidate's logit."""
+    """The column of `product`'s result that holds the logit of each candidate."""
     product: Callable[[Float[Tensor, "R D"]], Float[Tensor, "R U"]]
-    """The output layer's product for the candidates of all sentences, and maybe of some that have left."""
+    """The output layer, limited to the candidates of all sentences. Candidates of sentences that have left the batch
+    may still be included."""
 
 
 class ShortlistStep:
-    """A batch of sources to be decoded step by step, with the numbers of each sentence's candidates for tokens."""
+    """A batch of sources to be decoded step by step; its tokens are numbers of candidates, not token ids."""
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"], candidates: Sequence[Ids]) -> None:
         config = model.config
         self._model, self._source, self._candidates = model, source, candidates
         self.vocab_size, self.device = config.target_vocab_size, source.device
-        first = candidates[0]  # the same in every sentence
+        first = candidates[0]  # special tokens have the same numbers in every sentence
         self.pad_id, self.bos_id, self.eos_id = map(first.index, (config.pad_id, config.bos_id, config.eos_id))
 
     def start(self) -> ShortlistState:
@@ -77,7 +78,7 @@ class ShortlistStep:
         return self._state(self._model.start(self._source), torch.tensor(ids, device=self.device), used)
 
     def advance(self, tokens: Int[Tensor, "R"], state: ShortlistState) -> tuple[Float[Tensor, "R C"], ShortlistState]:
-        """Return the log probabilities among candidates of each row's next token, and the state after `tokens`."""
+        """Return the log probabilities of the candidates for each row's next token, and the state after `tokens`."""
         B, C = state.ids.shape
         ids = state.ids.gather(1, tokens.view(B, -1)).flatten()
         output, cache = self._model.advance_output(ids, state.cache)
@@ -104,7 +105,7 @@ class ShortlistStep:
         return self._state(state.cache.join(newcomers.cache), torch.cat(ids), torch.cat(used))
 
     def _state(self, cache: Cache, ids: Int[Tensor, "B C"], used: Bool[Tensor, "B C"]) -> ShortlistState:
-        """Return the state of sentences with these candidates, with the product for their union."""
+        """Return the state of sentences with these candidates; its product covers the candidates of all sentences."""
         chosen = torch.zeros(self.vocab_size, dtype=torch.bool, device=self.device)
         chosen[ids] = True
         union = chosen.nonzero().squeeze(1)

@@ -16,9 +16,9 @@ State = TypeVar("State")
 
 @runtime_checkable
 class Step(Protocol[State]):
-    """A model with its B source sentences, which generates their outputs token by token.
+    """A model that generates the outputs of B source sentences token by token.
 
-    The searches do not look into the state; they pass it from call to call. It has *rows*, one per hypothesis, and
+    A search passes the state from call to call and does not look into it. The state has *rows*, one per hypothesis, and
     *sentences*. Values that depend only on the source (cross-attention keys and values) are kept once per sentence and
     shared by its rows, so `select` receives both rows and sentences.
     """
@@ -51,7 +51,7 @@ class Step(Protocol[State]):
 
         The first call feeds `bos_id` to every row. Sentences may have different numbers of hypotheses; unused rows are
         fed arbitrary tokens. The log probabilities are float32 or float64. The search writes −inf into them, so return
-        a new tensor, not a view of a tensor that is used again.
+        a new tensor, not a view of a tensor that the model uses again.
         """
 
     def select(self, state: State, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> State:
@@ -64,13 +64,13 @@ class Step(Protocol[State]):
 
 @runtime_checkable
 class JoinableStep(Step[State], Protocol[State]):
-    """A step whose state can be joined with new sentences of another step of the same model."""
+    """A step to whose state the sentences of another step of the same model can be added."""
 
     def join(self, state: State, newcomers: State) -> State:
-        """Return `state` with the sentences of `newcomers`, which have one row each, appended to its own.
+        """Return `state` with the sentences of `newcomers` appended; each sentence of `newcomers` has one row.
 
-        In the result, each new sentence has as many rows as a sentence of `state`: the first row is its empty
-        hypothesis, the others are unused.
+        In the result, each new sentence has as many rows as a sentence of `state`: the first row is the empty
+        hypothesis of the sentence, and the other rows are unused.
         """
 
 

@@ -38,16 +38,16 @@ from glassformer.model.transformer import Transformer
 __all__ = ["TorchEngine"]
 
 SCORED_TOKENS = 1000
-"""Maximum number of positions scored in one batch, including padding: each target position needs logits for the whole
-vocabulary."""
+"""Maximum number of positions scored in one batch, including padding. The limit is low because each target position
+needs logits for the whole vocabulary."""
 
 
 class TorchEngine:
-    """The engine for one PyTorch model, or for an ensemble, whose models each read their own ids of a source.
+    """The engine for one PyTorch model or an ensemble. Each model of an ensemble reads a source as its own ids.
 
-    On CPUs, it may use several processes. `budget` is the maximum number of source positions in a batch, including
-    padding and counted for each hypothesis. `alignment` names the heads of the first model that align words; by
-    default, all heads of its last layer.
+    On CPUs, the engine may use several processes. `budget` is the maximum number of source positions in a batch;
+    padding counts, and a source counts once for each of its hypotheses. `alignment` specifies which heads of the first
+    model align words (default: all heads of the last decoder layer).
     """
 
     name = "torch"
@@ -69,7 +69,7 @@ class TorchEngine:
 
     @property
     def alignment(self) -> Alignment:
-        """The heads of the first model that align words."""
+        """The first model's heads that align words."""
         return self._alignment or Alignment.of_last_layer(self.models[0].config)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
@@ -77,7 +77,7 @@ class TorchEngine:
 
         Raises:
             DataError: a worker was killed.
-            DecodingError: `n_best` is out of range, or a prefix does not fit.
+            DecodingError: `n_best` is out of range, or a prefix is too long or invalid.
         """
         if not jobs:
             return
@@ -91,7 +91,7 @@ class TorchEngine:
         yield from (found[place] for place in range(len(jobs)))
 
     def _among_candidates(self, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of limited jobs; their log probabilities, if any are needed, count all tokens."""
+        """Return the hypotheses of limited jobs; their log probabilities, if needed, are those among all tokens."""
         numberings = [Numbering(self.models[0].config, job) for job in jobs]
         numbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
         pairs = zip(numberings, self._workers.decode(numbered, search), strict=True)
@@ -103,7 +103,7 @@ class TorchEngine:
     def _among_all_tokens(
         self, jobs: Sequence[Job], found: Sequence[Sequence[Hypothesis]], search: Search
     ) -> list[list[Hypothesis]]:
-        """Return hypotheses whose log probabilities count all tokens, not only the candidates; best first."""
+        """Return the hypotheses `found`, best first, with log probabilities among all tokens, not only candidates."""
         pairs = [(job.sources, one.tokens) for job, several in zip(jobs, found, strict=True) for one in several]
         scores = iter(self.score(pairs))
         ended = partial(Hypothesis.ending_with, self.models[0].config.eos_id)
@@ -115,10 +115,11 @@ class TorchEngine:
         return results_of_batches(self._score_batch, pairs, lambda pair: longest(*pair), SCORED_TOKENS)
 
     def attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
-        """Return the cross-attention of given targets, by the heads of `alignment`; of an ensemble, its first model's.
+        """Return the first model's cross-attention weights for given targets, averaged over the heads of `alignment`.
 
         Each token of a target, including `<eos>`, has a row with a weight for each token of its source; each row sums
-        to 1. If the alignment's `shift` is 1, `<eos>`, which no step reads, has the row of the step that predicts it.
+        to 1. If `alignment.shift` is 1, each token has the row of the step that reads it. No step reads `<eos>`, so
+        `<eos>` has the row of the step that predicts it.
         """
         return results_of_batches(self._attention_batch, pairs, lambda pair: longest(*pair), SCORED_TOKENS)
 
@@ -152,10 +153,10 @@ class TorchEngine:
 
 
 def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-    """Return the hypotheses of jobs in descending order of size, up to `budget` positions at a time.
+    """Return the hypotheses of `jobs`, which are sorted by descending size; decode up to `budget` positions at a time.
 
-    All jobs are limited, or none is. The tokens of limited jobs are numbers of their candidates (see `Numbering`), and
-    their log probabilities count only these.
+    Either all jobs are limited to candidates, or none is. For limited jobs, each token is the number of a candidate
+    (see `Numbering`), and the probabilities of the candidates sum to 1.
     """
     sizes = [job.size for job in jobs]
     step = QueuedStep(lambda places: _step(models, [jobs[place] for place in places]), sizes, budget // search.rows)
@@ -171,7 +172,7 @@ def _decode(models: Sequence[Transformer], budget: int, jobs: Sequence[Job], sea
 
 
 def _step(models: Sequence[Transformer], jobs: Sequence[Job]) -> JoinableStep[Any]:
-    """Return the step that decodes the sources of these jobs, of which all are limited, or none."""
+    """Return the step that decodes the sources of these jobs; either all jobs are limited to candidates, or none is."""
     sources, candidates = zip(*(job.sources for job in jobs), strict=True), [job.candidates for job in jobs]
     pairs = [(model, padded(model, several)) for model, several in zip(models, sources, strict=True)]
     steps: list[JoinableStep[Any]] = [

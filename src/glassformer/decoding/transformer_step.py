@@ -16,7 +16,7 @@ __all__ = ["TransformerStep", "padded", "target_log_probs"]
 
 
 def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) -> Int[Tensor, "B T"]:
-    """Return ids as a tensor on the model's device, padded to the longest row plus `extra` positions."""
+    """Return the rows of ids as a tensor on the model's device, padded to the longest row plus `extra` positions."""
     longest = max(map(len, rows)) + extra
     ids = [[*row, *[model.config.pad_id] * (longest - len(row))] for row in rows]
     return torch.tensor(ids, device=model.source.tokens.weight.device)
@@ -25,7 +25,7 @@ def padded(model: Transformer, rows: Sequence[Sequence[int]], extra: int = 0) ->
 class TransformerStep:
     """A batch of sources to be decoded step by step; the state is the model's cache.
 
-    Within `inspection.changed`, the model may keep whole prefixes instead of a cache.
+    Within the context of `inspection.changed`, the state may contain whole prefixes instead of a cache.
     """
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"]) -> None:

@@ -1,7 +1,7 @@
 """Worker processes that decode in parallel, with one thread each.
 
-On a CPU, several processes are faster than several threads of one process. Such threads wait for each other after each
-small matrix product of decoding, and all of them wait while Python code runs.
+On a CPU, several processes are faster than several threads of one process. The threads of a process wait for each other
+after each small matrix product of decoding, and all threads wait while Python code runs.
 """
 
 import threading
@@ -25,7 +25,8 @@ __all__ = ["Decode", "Workers"]
 SMALLEST_PARCEL = 64
 """Minimum number of sentences that a process gets at a time, because small batches decode slowly."""
 TURNS = 4
-"""How many times each process gets sentences, if there are enough, so that all processes end at about the same time."""
+"""How many times each process gets sentences, if there are enough sentences. Small parcels let all processes end at
+about the same time."""
 
 T = TypeVar("T")
 
@@ -35,10 +36,10 @@ Decode = Callable[[Sequence[Job], Search], Found]
 
 
 class Workers:
-    """This process and its workers, each of which has a copy of `decode`, which must be picklable.
+    """This process and its worker processes. Each worker has a copy of `decode`, so `decode` must be picklable.
 
-    The workers start when there is enough work for the first time, and end when this object is deleted. Threads that
-    share them take turns, because a worker answers one question at a time.
+    The workers start when there are enough sentences for the first time, and end when this object is deleted. Threads
+    that share this object take turns, because a worker decodes for one thread at a time.
     """
 
     def __init__(self, decode: Decode, count: int) -> None:
@@ -47,7 +48,7 @@ class Workers:
         self._turn = threading.Lock()
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Found:
-        """Return the hypotheses of each job, from whichever process decoded it.
+        """Return the hypotheses of each job, in the order of the jobs, whichever process decodes it.
 
         Raises:
             DataError: a process was killed.

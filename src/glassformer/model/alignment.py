@@ -21,13 +21,14 @@ class Alignment:
     heads: tuple[int, ...]
     """The heads, from 0, in ascending order."""
     shift: int = 0
-    """Which step's weights belong to a target token: 0, the step that predicts it; 1, the next step, which reads it."""
+    """The step whose weights belong to a target token: 0 = the step that predicts the token; 1 = the next step, which
+    reads the token."""
     agreement: float = 0.0
-    """Share of compared target words for which a word aligner finds the same source word, 0–1."""
+    """Share of the compared target words (0–1) for which these heads and a word aligner choose the same source word."""
     pairs: int = 0
-    """Number of pairs on which heads were compared; 0 = not compared."""
+    """Number of sentence pairs on which the heads were compared with a word aligner; 0 = not compared."""
     unshifted: "Alignment | None" = None
-    """The best heads with shift 0, for engines that know no other shift; None if `shift` is 0."""
+    """The best heads with shift 0, for engines that do not support shift 1; None if `shift` is 0."""
 
     @classmethod
     def of_last_layer(cls, config: ModelConfig) -> "Alignment":
@@ -78,7 +79,10 @@ class Alignment:
         return f"decoder.layers.{self.layer}.cross_attention"
 
     def shifted(self, rows: Sequence[T]) -> tuple[T, ...]:
-        """Return each target token's row, given the rows of the steps; no step reads the last token, `<eos>`."""
+        """Return the row of each target token, given the rows of the steps.
+
+        With shift 1, `<eos>` has the row of the last step, because no step reads `<eos>`.
+        """
         return (*rows[self.shift :], *rows[len(rows) - self.shift :])
 
 

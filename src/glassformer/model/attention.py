@@ -1,8 +1,8 @@
 """Attention: each query's output is an average of values, weighted by how well their keys fit the query.
 
 `attention` computes equation 1 of the paper step by step. `MultiHeadAttention` projects its input, attends with all
-heads at once, and joins the heads. Unless its intermediate steps are recorded or changed, `fast/attention.py` computes
-the same without them.
+heads at once, and joins the heads. If no intermediate step is recorded or changed, `fast/attention.py` computes the
+same result without these steps.
 
 Axes: B batch · R rows (hypotheses; R = B unless a beam is decoded) · T query positions · S key positions · D d_model ·
 H heads · K width of a head's query and key · W width of a head's value.
@@ -37,8 +37,8 @@ __all__ = [
 class Attended(NamedTuple):
     """The result of attention: the weighted values (…, T, W), and their weights (…, T, S).
 
-    `MultiHeadAttention` records these tensors as `heads` and `weights`; what it records as `output` is the result of
-    W_O.
+    `MultiHeadAttention` records these tensors as `heads` and `weights`. It records as `output` a different tensor: the
+    result of the product with W_O.
     """
 
     weighted_values: Tensor
@@ -66,7 +66,7 @@ def attention_weights(
     if mask is None:
         return scores.softmax(-1, dtype=precise)
     weights = scores.masked_fill(~mask, -math.inf).softmax(-1, dtype=precise)
-    return weights.masked_fill(~mask, 0.0)  # only changes rows that may attend to no key, whose softmax is 0/0
+    return weights.masked_fill(~mask, 0.0)  # only changes rows without an allowed key, whose softmax is 0/0
 
 
 def attention(
@@ -104,7 +104,7 @@ def join_heads(x: Float[Tensor, "B H T W"]) -> Float[Tensor, "B T width"]:
 
 
 class MultiHeadAttention(nn.Module):
-    """Several attention heads in parallel, each on its own projection of the input, joined and mixed by W_O.
+    """Several attention heads in parallel, each with its own projections of the input; W_O mixes the joined heads.
 
     Paper: §3.2.2, Figure 2 right. W_Q, W_K and W_V of all heads are stored as one matrix, so that self-attention needs
     a single product. A (d_model, heads · d_k) matrix whose result is split into heads equals a separate (d_model, d_k)
@@ -135,7 +135,7 @@ class MultiHeadAttention(nn.Module):
         cache: LayerCache | None = None,
         memory: KeyValues | None = None,
     ) -> Float[Tensor, "R T D"]:
-        """Return the attention's output at each position of x; keys and values come from x, or are given as `memory`.
+        """Return the attention's output at each position of x; keys and values come from x, or from `memory` if given.
 
         With a cache, x contains only the newest positions. Their keys and values are appended to the cache, and x
         attends to all cached positions.
@@ -182,7 +182,7 @@ class MultiHeadAttention(nn.Module):
         """Return the heads' weighted values, joined and mixed by W_O.
 
         In cross-attention, the rows (hypotheses) of a sentence share the sentence's keys and values, so the rows are
-        computed as further query positions of the sentence.
+        computed as additional query positions of this sentence.
         """
         rows, positions, sentences = query.shape[0], query.shape[2], key.shape[0]
         if rows != sentences:

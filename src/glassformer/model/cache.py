@@ -1,8 +1,8 @@
 """The decoder's state between decoding steps, so that each step computes only the newest position.
 
-A cache is an explicit value: each step takes a cache and returns a new one, and the model keeps no state. During
+A cache is an explicit value: each step takes a cache and returns a new cache, and the model keeps no state. During
 decoding, sentences may leave the cache and new sentences may enter it. A sentence that enters late has zeros at the
-positions before its entry, which the mask hides.
+positions before its entry; the mask hides these positions.
 
 Axes: B sentences · R rows (hypotheses, sentence-major: R = B × hypotheses of a sentence) · H heads · T target positions
 so far · S source positions · K, W width of a head's key, value.
@@ -32,16 +32,17 @@ class KeyValues(NamedTuple):
         return KeyValues(self.key[index], self.value[index])
 
     def padded(self, rows: int, before: int, behind: int) -> "KeyValues":
-        """Return these tensors with zeros appended for more rows, and for positions before and behind.
+        """Return these tensors with zeros for `rows` more rows, and for `before` and `behind` more positions.
 
-        Negative numbers remove positions.
+        The new rows come last. The new positions come before and behind the existing positions; negative numbers remove
+        positions.
         """
         return KeyValues(*(F.pad(x, (0, 0, before, behind, 0, 0, 0, rows)) for x in self))
 
 
 @dataclass(slots=True)
 class LayerCache:
-    """One decoder layer's cache: keys and values of the target so far, per row, and of the source, per sentence."""
+    """A decoder layer's keys and values: of the source for each sentence, and of the target so far for each row."""
 
     memory: KeyValues
     past: KeyValues | None = None
@@ -78,7 +79,7 @@ class Cache:
         return None if self.entered is None else entry_mask(self._of_rows(self.entered), self.length)
 
     def next(self, tokens: int) -> "Cache":
-        """Return a cache with the same keys and values whose length already counts `tokens` new tokens.
+        """Return the cache for the next step: the same keys and values, with a length that counts `tokens` new tokens.
 
         Extending the returned cache leaves this cache unchanged.
         """

@@ -16,8 +16,8 @@ NormPlace = Literal["post", "pre"]
 PositionKind = Literal["interleaved", "halves", "learned", "none"]
 
 # The default of fields that __post_init__ fills in if the caller omits them. Their types exclude None, because they
-# always have a value after construction; with `int | None`, all code that reads them would have to rule out None. A
-# descriptor with different types for reading and writing is not possible, because the slots would replace it.
+# always have a value after construction; with `int | None`, all code that reads these fields would have to rule out
+# None. A descriptor with different types for reading and writing is not possible, because the slots would replace it.
 _DERIVED: Any = None
 
 
@@ -29,7 +29,7 @@ class ModelConfig:
     default is derived, such as `d_k` and `d_v` (`d_model / heads`), always have a value after construction.
 
     Raises:
-        ConfigError: a field is impossible or contradicts another; the message names it.
+        ConfigError: a field has an impossible value or contradicts another field; the message names the field.
     """
 
     format_version: ClassVar[int] = 1
@@ -67,7 +67,8 @@ class ModelConfig:
     final_norm: bool = _DERIVED
     """End each stack with one more layer norm; by default, only with pre-norm. Imported models may differ."""
     positions: PositionKind = "interleaved"
-    """Encoding of positions: sinusoids "interleaved" (3.5) or in "halves", a "learned" table (row E), or "none"."""
+    """Encoding of positions: sinusoids, "interleaved" (3.5) or in "halves"; a "learned" table (Table 3, row E); or
+    "none"."""
     max_length: Annotated[int, Range(1, 10**7)] = 1024
     """Maximum sequence length with a "learned" table of positions; sinusoids have no limit."""
     tie_embeddings: bool = _DERIVED
@@ -94,7 +95,7 @@ class ModelConfig:
 
     @property
     def longest(self) -> int:
-        """Maximum sequence length: that of the learned table, or unlimited (`sys.maxsize`)."""
+        """Maximum sequence length: `max_length` with learned positions, otherwise unlimited (`sys.maxsize`)."""
         return self.max_length if self.positions == "learned" else sys.maxsize
 
     @classmethod
@@ -116,7 +117,7 @@ class ModelConfig:
         """Return the configuration with these fields.
 
         Raises:
-            ConfigError: a field is unknown; the message names the nearest known one.
+            ConfigError: a field is unknown; the message names the nearest known field.
         """
         known = [field.name for field in fields(cls)]
         for name in values:
@@ -133,7 +134,7 @@ class ModelConfig:
         """Return the configuration written by `to_json`.
 
         Raises:
-            CheckpointVersionError: a newer glassformer wrote it.
+            CheckpointVersionError: a newer version of glassformer wrote the text.
         """
         values = json.loads(text)
         version = values.pop("format_version")
@@ -198,8 +199,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "small": {"d_model": 256, "heads": 4, "d_ff": 1024, "encoder_layers": 3, "decoder_layers": 3},
     "base": {},
     "big": {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3},
-    # Table 3: what each row changes in the base model. Label smoothing only affects training, so its rows change
-    # nothing here.
+    # Table 3: what each row changes in the base model. Label smoothing only affects training, so the rows that vary it
+    # change nothing here.
     "table3-base": {},
     "table3-A-h1": {"heads": 1, "d_k": 512, "d_v": 512},
     "table3-A-h4": {"heads": 4, "d_k": 128, "d_v": 128},

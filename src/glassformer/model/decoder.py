@@ -21,7 +21,7 @@ __all__ = ["Decoder", "DecoderLayer"]
 
 
 class Decoder(nn.Module):
-    """A stack of layers over the target; `norm` comes after the last one, as in the encoder. Paper: §3.1."""
+    """A stack of layers over the target; `norm` comes after the last layer, as in the encoder. Paper: §3.1."""
 
     POINTS = names(DECODER)
 

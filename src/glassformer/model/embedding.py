@@ -1,4 +1,4 @@
-"""Turn ids into vectors: each token's row of the embedding matrix, scaled, plus its position.
+"""Turn ids into vectors: each token's row of the embedding matrix, scaled, plus the pattern of the token's position.
 
 Axes: B batch · T positions · D d_model · V vocabulary.
 """
@@ -23,7 +23,7 @@ class InputEmbedding(nn.Module):
     """E[token] · √d_model + position, then dropout. Paper: §3.4, §3.5, §5.4.
 
     A lookup equals a one-hot vector times the matrix. The rows are initialised with a standard deviation of
-    d_model^-0.5, so that scaling brings them to the magnitude of the positions.
+    d_model^-0.5, so that the scaled rows have the magnitude of the positions' patterns.
     """
 
     POINTS = names(EMBEDDING)
@@ -38,7 +38,7 @@ class InputEmbedding(nn.Module):
         nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
 
     def forward(self, ids: Int[Tensor, "B T"], start: int | Int[Tensor, "B 1"] = 0) -> Float[Tensor, "B T D"]:
-        """Return the vectors of these tokens at the positions from `start` on; `start` may have a value for each row.
+        """Return the vectors of these tokens at the positions from `start` on; each row may have its own `start`.
 
         Raises:
             VocabularyError: an id is not in the vocabulary.
@@ -55,7 +55,7 @@ class InputEmbedding(nn.Module):
         """Replace the rows marked in `found` by pretrained vectors; `freeze` excludes the whole matrix from training.
 
         The vectors are stored as given; the forward pass multiplies them by √d_model, like any other row. If the matrix
-        is shared (tied), it changes, and is frozen, for all parts that share it.
+        is shared (tied), the new rows and the freezing apply to all parts that share it.
 
         Raises:
             ShapeError: `vectors` does not have one row of width d_model per entry of the vocabulary.

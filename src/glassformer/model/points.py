@@ -36,8 +36,8 @@ class Point:
     name: str
     """The name used by the module's tap; in the result of `named_points`, the full name."""
     shape: str
-    """The axes, as letters. In the tables below, T means the part's own positions and S, in attention, the positions
-    of the keys; `named_points` replaces T and S by the letters of the source or the target."""
+    """The axes, as letters. In the tables below, T stands for the part's own positions; in attention, S stands for the
+    positions of the keys. `named_points` replaces both by the letter of source or target positions."""
     formula: str
     """How the value is computed, in at most 29 characters."""
     about: str
@@ -47,7 +47,7 @@ class Point:
     place: str = ""
     """The place of the point, such as "encoder layer 0, self-attention"; set by `named_points`."""
     part: str = ""
-    """The kind of part with this point, such as "attention"; set by the tables below."""
+    """The kind of part that has this point, such as "attention"; set by the tables below."""
 
     @property
     def has_heads(self) -> bool:
@@ -244,7 +244,7 @@ def named_points(config: ModelConfig) -> dict[str, Point]:
 
 
 def descriptions() -> dict[str, str]:
-    """Return the sentence about each point of the tables, by "part.name", such as "attention.scores"."""
+    """Return the sentence `about` each point, by part and name, such as "attention.scores"."""
     tables = (EMBEDDING, ATTENTION, FEED_FORWARD, RESIDUAL, ENCODER, DECODER, TRANSFORMER)
     return {f"{point.part}.{point.name}": point.about for points in tables for point in points}
 
@@ -282,7 +282,7 @@ def _sublayer(inner: tuple[Point, ...], norm: NormPlace) -> tuple[Point, ...]:
 
 
 def _at(path: str, place: str, points: tuple[Point, ...], own: str, keys: str = "") -> Iterator[Point]:
-    """Yield points with their full names, places and shapes in one part of the model."""
+    """Yield the points of one part of the model, with their full names, their place and the letters of their shapes."""
     letters = str.maketrans({"T": own, "S": keys or own})
     for point in points:
         name = f"{path}.{point.name}" if path else point.name

@@ -26,9 +26,9 @@ def sinusoids(
     """Return the sinusoids of the first `length` positions, in [−1, 1].
 
     The i-th sine and cosine share an angle, which grows by 10000^(−2i/d_model) per position. "interleaved" is the
-    paper's formula: PE[pos, 2i] = sin, PE[pos, 2i+1] = cos. "halves" has all sines, then all cosines: the same up to a
-    permutation of dimensions. The result is computed in float64 and returned in `dtype` (default: PyTorch's default
-    dtype). With an odd d_model, the last cosine is left out.
+    paper's formula: PE[pos, 2i] = sin, PE[pos, 2i+1] = cos. "halves" has all sines, then all cosines: the same values
+    in a different order of dimensions. The result is computed in float64 and returned in `dtype` (default: PyTorch's
+    default dtype). With an odd d_model, the last cosine is left out.
 
     Raises:
         ConfigError: the layout is unknown.

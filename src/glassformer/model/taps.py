@@ -63,7 +63,7 @@ class Trace(Mapping[str, Tensor]):
     """The values of a recording, by name and in the order of the forward pass.
 
     `trace[name]` is the latest value; `trace.history(name)` has a value for each pass through the point, for example
-    one per step of a cached decoding.
+    one per step of decoding with a cache.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Trace(Mapping[str, Tensor]):
 
 
 def points(model: nn.Module) -> list[str]:
-    """Return the names of all points of a model or of one of its modules, relative to it."""
+    """Return the names of all points of a model, or of one of its modules; names begin below `model`."""
     return [_join(path, point) for path, _, names in _tapped(model) for point in names]
 
 
@@ -105,8 +105,9 @@ def points(model: nn.Module) -> list[str]:
 def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Trace]:
     """Record the values at a model's points within the context, in this thread only.
 
-    `patterns` chooses points by name, with `*` and `?` as in file names: `["*.weights"]` saves memory. Tensors are
-    recorded as they are: not copied, and not detached from the autograd graph.
+    `patterns` chooses points by name, with `*` and `?` as in file names. For example, `["*.weights"]` records only
+    attention weights, which saves memory. Tensors are recorded as they are: not copied, and not detached from the
+    autograd graph.
 
     Raises:
         ConfigError: a pattern matches no point.
@@ -135,8 +136,8 @@ def record(model: nn.Module, patterns: str | Iterable[str] = "*") -> Iterator[Tr
 def intervene(model: nn.Module, edits: Mapping[str, Edit]) -> Iterator[None]:
     """Replace the tensor at each named point by `edit(tensor)` within the context, in this thread only.
 
-    Names may contain `*` and `?`; if two names match a point, the later edit applies. If `log_probs` is edited, the
-    model returns the edited tensor instead of its logits.
+    Names may contain `*` and `?`. If two names match the same point, only the later edit applies. If `log_probs` is
+    edited, the model returns the edited tensor instead of its logits.
 
     Raises:
         ConfigError: a name matches no point.

@@ -61,7 +61,7 @@ class Transformer(nn.Module):
             self.output.weight = self.target.tokens.weight
 
     def forward(self, source: Int[Tensor, "B S"], target_input: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
-        """Return the logits of each next token, given the source and the target up to and including each position."""
+        """Return, for each target position, the logits of the next token, given the source and the target so far."""
         return self.decode(target_input, self.encode(source), source)
 
     def encode(self, source: Int[Tensor, "B S"]) -> Float[Tensor, "B S D"]:
@@ -102,14 +102,14 @@ class Transformer(nn.Module):
     def logits(self, decoder_output: Float[Tensor, "*B D"]) -> Float[Tensor, "*B V"]:
         """Return the projection of the decoder's output onto the vocabulary, before the softmax. Paper: §3.4."""
         logits = self.tap("logits", self.output(decoder_output))  # (…, D) -> (…, V)
-        if not self.tap.heard():  # only listeners need the softmax here: the loss and the search compute their own
+        if not self.tap.heard():  # only listeners need this softmax: loss and search compute their own
             return logits
         log_probs = logits.log_softmax(-1)
         edited = self.tap("log_probs", log_probs)
         return logits if edited is log_probs else edited
 
     def start(self, source: Int[Tensor, "B S"]) -> Cache:
-        """Return the cache at the start of decoding: the encoded source, and one row per sentence without tokens."""
+        """Return the cache at the start of decoding: the encoded source, and one empty row for each sentence."""
         memory_mask = padding_mask(source, self.config.pad_id)
         return Cache(self.decoder.start(self.encode(source)), memory_mask, padded=not memory_mask.all())
 

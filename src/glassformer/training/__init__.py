@@ -1,6 +1,6 @@
-"""Training: objective, schedule, optimiser, checkpoints, and the loop, `steps`, which yields a report of each event.
+"""Training: objective, schedule, optimiser, checkpoints, and the loop `steps`, which yields a report for each event.
 
-Importing this package does not import torch: the loop, which needs it, is imported on first use.
+Importing this package does not import torch. The loop, which needs torch, is imported on first use.
 """
 
 from typing import TYPE_CHECKING

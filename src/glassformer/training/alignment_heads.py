@@ -1,4 +1,4 @@
-"""Choose the cross-attention heads that align words, by their agreement with a word aligner on some pairs.
+"""Find out which cross-attention heads align words, by comparing them with a word aligner on sentence pairs.
 
 Axes: B pairs · H heads · S source tokens · T target tokens · U source words · W target words.
 """
@@ -24,13 +24,13 @@ from glassformer.text.placeholders import Masked, has_placeholders, masked
 __all__ = ["COMPARED_PAIRS", "choose_alignment"]
 
 COMPARED_PAIRS = 500
-"""Maximum number of pairs that `choose_alignment` looks at."""
+"""Maximum number of sentence pairs that `choose_alignment` reads."""
 TOKENS = 4000
-"""Maximum number of positions in a batch, including padding; bounds memory."""
+"""Maximum number of positions in a batch, including padding, to bound memory."""
 
 
 class _Pair(NamedTuple):
-    """A pair as the model reads it, with the words of each token."""
+    """A sentence pair as the model reads it: its words, its token ids, and the words to which each token belongs."""
 
     words: tuple[list[str], list[str]]
     source: list[int]
@@ -44,27 +44,27 @@ class _Pair(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Where the heads of one layer look, at the steps of one shift."""
+    """The attention weights between words, for all heads of one layer and one shift (see `Alignment.shift`)."""
 
     layer: int
     shift: int
     weights: list[NDArray[np.float32]]
-    """Sums of weights of each pair, (H, W, U)."""
+    """One array (H, W, U) per pair: the weights, summed over the tokens of each target word and source word."""
 
 
 _Links = list[int | None]
 _Linking = Callable[[NDArray[np.float32]], list[int]]
-"""A function that returns the source word of each target word, given the weights of all links, (W, U)."""
+"""A function that links each target word to a source word, given the weights (W, U) between all words."""
 
 
 def choose_alignment(bundle: Bundle, model: Transformer, pairs: Sequence[tuple[str, str]]) -> Alignment | None:
-    """Return the heads that agree best with a word aligner on some pairs; None if no word can be compared.
+    """Return the heads that agree best with a word aligner on these pairs; None if no word can be compared.
 
-    Only the first `COMPARED_PAIRS` pairs are read.
-    For each layer and shift, heads are added to the best single head one after another, and the set with the largest
-    agreement is kept. A target word agrees if it is linked to the source word that `align_words` finds in these pairs;
-    words whose source word is uncertain do not count. The layer and the shift are chosen by the largest weights, which
-    is fast; then the heads are chosen by the links of `word_path`.
+    Only the first `COMPARED_PAIRS` pairs are read. For each layer and shift, heads are added to the best single head
+    one at a time, and the set with the largest agreement is chosen. The agreement is the share of target words that the
+    heads link to the same source word as `align_words`; words for which `align_words` is uncertain do not count. To
+    choose the layer and the shift, each target word is linked to the source word with the largest weight, which is
+    fast. To choose the heads, the words are linked by `word_path`.
     """
     readable = list(_readable(bundle, model, pairs[:COMPARED_PAIRS]))
     reference = align_words([one.words for one in readable])
@@ -85,7 +85,7 @@ def _largest(sums: NDArray[np.float32]) -> list[int]:
 
 
 def _readable(bundle: Bundle, model: Transformer, pairs: Sequence[tuple[str, str]]) -> Iterator[_Pair]:
-    """Yield the pairs that fit the model's positions and whose tokens make up the words of the texts."""
+    """Yield the pairs that are short enough for the model and in which every word has at least one token."""
     of_source, of_target = bundle.source_tokenizer, bundle.target_tokenizer
     reads_placeholders = has_placeholders(of_source) and has_placeholders(of_target)
     for text, translation in pairs:
@@ -113,7 +113,7 @@ def _words(text: str) -> list[str]:
 
 @torch.no_grad()
 def _looks(model: Transformer, pairs: Sequence[_Pair]) -> list[_Looks]:
-    """Return where each layer looks at each shift."""
+    """Return the attention weights between words for each layer and shift."""
     found: dict[int, list[NDArray[np.float32]]] = {}
     for places in batched_by_size(range(len(pairs)), lambda place: pairs[place].size, TOKENS):
         inputs = [[model.config.bos_id, *pairs[place].target[:-1]] for place in places]
@@ -139,7 +139,7 @@ def _looks(model: Transformer, pairs: Sequence[_Pair]) -> list[_Looks]:
 
 
 def _best_heads(looks: _Looks, reference: Sequence[_Links], linking: _Linking) -> Alignment:
-    """Return the heads of one layer that agree best, among sets that grow by the best further head."""
+    """Return the set of heads of one layer with the largest agreement; each set adds one head to the previous set."""
 
     def agreement(heads: list[int]) -> float:
         compared = [

@@ -1,9 +1,9 @@
-"""Checkpoints: save everything needed to resume an interrupted training run exactly, and average several checkpoints.
+"""Checkpoints: save everything that an exact resumption of a training run needs, and average several checkpoints.
 
     checkpoints/step-00000400/    model.safetensors, optimiser.safetensors, average.safetensors, state.json
 
-A folder gets its name only once it is complete and on the disk, so that every named checkpoint can be read. Checkpoints
-are written in the background, from a copy, while training continues.
+A folder gets this name only once it is complete and on the disk, so every folder with such a name can be read.
+Checkpoints are written in the background, from a copy, while training continues.
 """
 
 import json
@@ -31,7 +31,7 @@ from glassformer.training.optimiser import moment_names
 __all__ = ["CHECKPOINTS", "Checkpoints", "TrainingState", "average_weights", "restore_from", "step_of", "use_weights"]
 
 CHECKPOINTS = "checkpoints"
-"""The folder of the checkpoints in a run."""
+"""The folder of the checkpoints in a run's folder."""
 
 CHECKPOINT_VERSION = 1
 
@@ -40,7 +40,7 @@ _OPTIMISER, _AVERAGE, _STATE = "optimiser.safetensors", "average.safetensors", "
 _RANDOM, _RANDOM_CUDA = "random_state", "random_state_cuda_"
 
 _TYPES: Mapping[Any, Any] = {float: float | int, float | None: float | int | None}
-"""Types of fields whose JSON value may have a different type: a whole number may be written as an integer."""
+"""Fields of these types may have a different type in JSON, where a whole number may be written as an integer."""
 
 T = TypeVar("T", "TrainingState", LossWatch)
 
@@ -54,21 +54,23 @@ class TrainingState:
     epoch: int = 0
     """Number of complete passes over the data."""
     window: int = 0
-    """Number of complete windows of this epoch."""
+    """Number of complete windows of this epoch. A window is a part of the data that is read and sorted by length at a
+    time."""
     batch: int = 0
-    """Number of complete batches of this window."""
+    """Number of complete batches of the current window."""
     seconds: float = 0.0
     """Training time so far, in seconds, summed over all starts of the run."""
     best: float | None = None
-    """The result of the best validation so far, as `badness` computes it; lower is better."""
+    """The result of the best validation so far, computed by `badness`; lower is better."""
     best_step: int = 0
     """The step of the best validation; 0 before the first validation."""
     since_best: int = 0
-    """Number of validations since the best one."""
+    """Number of validations since the best validation."""
     validated: int = 0
     """The step of the last validation."""
     loss_scale: float = 2.0**16
-    """Factor of the loss in fp16, which keeps gradients from underflowing; halved when a gradient overflows."""
+    """Factor by which the loss is multiplied in fp16, so that gradients do not underflow; halved when a gradient
+    overflows."""
     unscaled: int = 0
     """Number of updates since `loss_scale` last changed."""
     watch: LossWatch = field(default_factory=LossWatch)
@@ -79,14 +81,15 @@ class TrainingState:
 class Checkpoints:
     """The checkpoints of a run: the latest `keep`, and the last checkpoint that is not later than the best validation.
 
-    One checkpoint is written at a time. `begin` returns once everything is copied; `finished` and `wait` return the
-    checkpoints that have reached the disk.
+    Only one checkpoint is written at a time. `begin` returns once the state is copied; `finished` and `wait` return the
+    checkpoints that have been written completely.
     """
 
     folder: Path
     keep: int
     before_naming: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
-    """Called before a checkpoint gets its name, to write files that must be on disk first. May raise an OSError."""
+    """Function called before a checkpoint gets its name, to write files that must be on the disk earlier. It may raise
+    an OSError."""
     _writer: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)
     _writing: "Future[Path] | None" = field(default=None, init=False, repr=False, compare=False)
     _finished: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
@@ -103,7 +106,7 @@ class Checkpoints:
         """Wait for the previous checkpoint, copy the state, and write the new checkpoint in the background.
 
         A `passing` (temporary) checkpoint is written only because training stops here. The next checkpoint replaces it.
-        The checkpoints that are kept and averaged are then the same as in an uninterrupted run.
+        The checkpoints that are kept and averaged are therefore the same as in an uninterrupted run.
 
         Raises:
             CheckpointError: the previous checkpoint could not be written.
@@ -131,12 +134,12 @@ class Checkpoints:
         return finished
 
     def wait(self) -> list[Path]:
-        """Wait until the current checkpoint is on the disk; return and raise the same as `finished`."""
+        """Wait until the current checkpoint is on the disk; then do the same as `finished`."""
         self._collect()
         return self.finished()
 
     def close(self) -> None:
-        """Wait until the current checkpoint is on the disk; only log an error, because training has ended."""
+        """Wait until the current checkpoint is on the disk. An error is only logged, because training has ended."""
         try:
             self._collect()
         except CheckpointError as error:
@@ -148,7 +151,7 @@ class Checkpoints:
         """Write a checkpoint and wait until it is on the disk; return its folder.
 
         Raises:
-            CheckpointError: it could not be written; the earlier checkpoints are unchanged.
+            CheckpointError: the checkpoint could not be written; the earlier checkpoints are unchanged.
         """
         self.begin(model, optimiser, state, average)
         return self.wait()[-1]
@@ -162,13 +165,14 @@ class Checkpoints:
     ) -> TrainingState | None:
         """Load the latest readable checkpoint, including the random state; return None if there are no checkpoints.
 
-        Later checkpoints, which cannot be read, are renamed to begin with "damaged-". The leftovers of a killed process
-        are removed. A moving average that the checkpoint lacks starts from the checkpoint's weights. The state of a
-        different optimiser starts from zero, with a warning in the log.
+        Later checkpoints that cannot be read get names that begin with "damaged-". Incomplete files of a killed process
+        are removed. If the checkpoint has no moving average, `average` starts from the checkpoint's weights. If the
+        checkpoint was written with a different optimiser, the optimiser's state starts from zero, with a warning in the
+        log.
 
         Raises:
             CheckpointError: there are checkpoints, but none of them can be read.
-            CheckpointVersionError: the latest checkpoint was written by a newer glassformer.
+            CheckpointVersionError: a newer version of glassformer wrote the latest checkpoint.
         """
         self._clear()
         problems: dict[Path, CheckpointError] = {}
@@ -193,7 +197,7 @@ class Checkpoints:
         return None
 
     def _collect(self) -> None:
-        """Wait until the current checkpoint is on the disk, and note it as finished."""
+        """Wait until the current checkpoint is on the disk, and add it to the finished checkpoints."""
         if self._writing is not None:
             writing, self._writing = self._writing, None
             self._finished.append(writing.result())
@@ -222,19 +226,19 @@ class Checkpoints:
         return path
 
     def _put(self, temporary: Path, path: Path) -> None:
-        """Give a complete checkpoint its name; until then, an old checkpoint of the same step stays."""
+        """Give a complete checkpoint its final name; until then, keep an old checkpoint of the same step."""
         if path.exists():
-            again = path.with_name(f"{path.name}-again")  # sorts after the earlier file, so that `restore` chooses it
+            again = path.with_name(f"{path.name}-again")  # sorts after the old checkpoint, so `restore` prefers it
             temporary.rename(again)
             self._drop(path)
             temporary = again
         temporary.rename(path)
 
     def _clear(self) -> None:
-        """Remove the leftovers of a killed process."""
+        """Remove or complete what a killed process has left behind."""
         clear_temporaries(self.folder)
         for again in self.folder.glob("step-*-again"):
-            with suppress(OSError):  # without the new name, the checkpoint can still be read under its temporary one
+            with suppress(OSError):  # if renaming fails, the checkpoint can still be read under its temporary name
                 self._put(again, again.with_name(again.name.removesuffix("-again")))
 
     def _drop_old(self, best_step: int) -> None:
@@ -242,7 +246,7 @@ class Checkpoints:
         lasting = [*(path for path in earlier if not _is_passing(path)), latest]
         best = [path for path in lasting if step_of(path) <= best_step]
         for path in {*earlier} - {*lasting[-self.keep :], *best[-1:]}:
-            with suppress(OSError):  # a surplus checkpoint does no harm, and the next call tries again to delete it
+            with suppress(OSError):  # a surplus checkpoint does no harm; the next call deletes it
                 self._drop(path)
 
     def _drop(self, path: Path) -> None:
@@ -259,17 +263,17 @@ def step_of(path: Path) -> int:
 
 
 def use_weights(checkpoint: Path, place: Path) -> None:
-    """Write a checkpoint's weights, or their moving average if there is one, as a run's weights.
+    """Write a checkpoint's weights, or their moving average if there is one, to the file `place`.
 
     Raises:
-        CheckpointError: the file could not be written; an earlier file is unchanged.
+        CheckpointError: the file could not be written; an existing file is unchanged.
     """
     source = next(path for path in (checkpoint / _AVERAGE, checkpoint / WEIGHTS) if path.exists())
 
     def write(temporary: Path) -> None:
         temporary.unlink(missing_ok=True)
         try:
-            os.link(source, temporary)  # weights are never changed in place, so two names may refer to one file
+            os.link(source, temporary)  # weight files are never changed in place, so two names may refer to one file
         except OSError:
             shutil.copyfile(source, temporary)
 
@@ -295,11 +299,11 @@ def average_weights(paths: list[Path]) -> dict[str, Tensor]:
 
 
 def restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: MovingAverage | None) -> TrainingState:
-    """Load a checkpoint, including the random state; change nothing on the disk.
+    """Load a checkpoint, including the random state, without changing anything on the disk.
 
     Raises:
         CheckpointError: a file cannot be read, or belongs to a different model.
-        CheckpointVersionError: the checkpoint was written by a newer glassformer.
+        CheckpointVersionError: a newer version of glassformer wrote the checkpoint.
     """
     state = _read_state(path / _STATE)
     moments = read_weights(path / _OPTIMISER)
@@ -340,7 +344,7 @@ def restore_from(path: Path, model: nn.Module, optimiser: Optimizer, average: Mo
 
 
 def _check_moments(model: nn.Module, moments: Mapping[str, Tensor], path: Path) -> None:
-    """Raise an error unless each moment is a float tensor: a scalar (a step count), or of its weight's shape."""
+    """Raise an error unless each moment is a float tensor that is a scalar (a step count) or has its weight's shape."""
     shapes = {name: weight.shape for name, weight in model.named_parameters()}
     for name, moment in moments.items():
         if moment.shape not in ((), shapes[name.rpartition(".")[0]]) or not moment.is_floating_point():
@@ -352,7 +356,7 @@ def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _random_states() -> dict[str, Tensor]:
-    """Return the states of all random generators from which training draws."""
+    """Return the states of all random generators that training uses."""
     states = {_RANDOM: torch.get_rng_state()}
     if torch.cuda.is_initialized():
         states |= {f"{_RANDOM_CUDA}{place}": state for place, state in enumerate(torch.cuda.get_rng_state_all())}
@@ -367,14 +371,14 @@ def _set_random_states(states: Mapping[str, Tensor]) -> None:
 
 
 def _moments(model: nn.Module, optimiser: Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's state of each weight, by the weight's name."""
+    """Return the optimiser's state of each weight, by the names of the weight and of the state."""
     names = _names(model, optimiser)
     entries: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
     return {f"{names[place]}.{key}": moment for place, entry in entries.items() for key, moment in entry.items()}
 
 
 def _names(model: nn.Module, optimiser: Optimizer) -> list[str]:
-    """Return the names of the weights that the optimiser changes, in its order."""
+    """Return the names of the weights that the optimiser changes, in the optimiser's order."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     return [names[parameter] for group in optimiser.param_groups for parameter in group["params"]]
 
@@ -410,10 +414,10 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _checked(state: T) -> T:
-    """Return the state if its fields have their types and its counts are not negative.
+    """Return `state` unchanged if all fields have their declared types and no count is negative.
 
     Raises:
-        ValueError: a field has a different type, or a count is negative.
+        ValueError: a field does not have its declared type, or a count is negative.
     """
     for one in fields(state):
         value = getattr(state, one.name)

@@ -1,10 +1,10 @@
-"""Train by several processes, on one machine or on many, that torchrun has started; each process is a rank.
+"""Train with several processes that torchrun has started on one or more machines; each process is a rank.
 
-Every rank walks the same stream of batches and takes its share of each update. The sum of all gradients reaches every
-rank with the same bits, so that all have the same weights. Rank 0 alone decides and writes.
+Every rank iterates over the same stream of batches and computes its share of each update. Every rank receives the sum
+of all gradients with the same bits, so all ranks have the same weights. Only rank 0 makes decisions and writes files.
 
-A collective is an operation in which every rank takes part; the torch functions with this property raise an error in
-all ranks that wait for one that was killed or does not answer.
+A collective is an operation in which every rank takes part. If a rank was killed or does not answer, torch's
+collectives raise an error in all ranks that wait for this rank.
 """
 
 import os
@@ -35,22 +35,23 @@ from glassformer.training.sums import make_sum
 __all__ = ["gpu_of", "joined"]
 
 BEATS = 4
-"""Number of signs of life that rank 0 sends per time-out while the other ranks wait for its work."""
+"""Number of signs of life that rank 0 sends per time-out while it works and the other ranks wait."""
 ARRIVING, MEETING = 600.0, 0.05
-"""Seconds that a rank waits for the others to start, and between two looks for them."""
+"""Seconds that a rank waits in all for the other ranks to start, and seconds between two checks."""
 
 T = TypeVar("T")
 
 
 @contextmanager
 def joined(config: TrainingConfig) -> Iterator[Ranks]:
-    """Yield the ranks that torchrun has started, which then end together, or this process alone.
+    """Yield the ranks that torchrun has started, or this process alone; ranks of torchrun end together.
 
-    `config.timeout` is the time in seconds after which ranks give up waiting for one that does not answer.
+    `config.timeout` is the time in seconds for which ranks wait for a rank that does not answer.
 
     Raises:
-        ConfigError: torchrun has started ranks, and `config.workers` asks each of them to start others.
-        RankError: a rank was killed, does not answer or fails. Only one rank raises it; the others exit with status 1.
+        ConfigError: torchrun has started ranks, and `config.workers` asks each rank to start more processes.
+        RankError: a rank was killed, does not answer or fails. Only one rank raises the error; the other ranks exit
+            with status 1.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ALONE
@@ -92,7 +93,7 @@ class _Group(Ranks):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Leave the group; after an error, one rank says so."""
+        """Leave the group; after an error, only one rank reports the error."""
         # All ranks notice a divergence, so rank 0 reports it. Any other error is reported by the first rank that fails.
         speaks = self.leads if isinstance(error, DivergenceError) else error is None or self._speaks()
         with suppress(RuntimeError):
@@ -132,7 +133,7 @@ class _Group(Ranks):
 
     def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
         told = torch.tensor([seconds if self.leads else 0.0, stop], dtype=torch.float64)
-        with self._collective():  # one collective instead of two, because latency matters for small models
+        with self._collective():  # a single collective for both numbers, because latency matters for small models
             dist.all_reduce(told)
         return float(told[0]), bool(told[1])
 
@@ -170,7 +171,7 @@ class _Group(Ranks):
 
     @contextmanager
     def _living(self) -> Iterator[None]:
-        """Tell the waiting ranks regularly, from a thread, that this rank is at work."""
+        """Tell the waiting ranks from time to time, in a thread, that this rank still works."""
         done = threading.Event()
 
         def beat() -> None:
@@ -196,9 +197,7 @@ class _Group(Ranks):
 
     @contextmanager
     def _collective(self) -> Iterator[None]:
-        """When a collective fails, raise an error that names the likely cause and a remedy; torchrun reports which rank
-        ended.
-        """
+        """If a collective fails, raise an error with the likely cause and a remedy."""
         try:
             yield
         except RuntimeError as error:
@@ -208,15 +207,15 @@ class _Group(Ranks):
             ) from error
 
     def _speaks(self) -> bool:
-        """Return True for the first rank that asks, so that a failure is reported once."""
+        """Return True in the first rank that calls this, so that a failure is reported only once."""
         try:
             return int(self._store.add("spoken", 1)) == 1
-        except RuntimeError:  # the store was on a machine that is gone
+        except RuntimeError:  # the store's machine no longer answers
             return True
 
 
 def gpu_of(local_rank: int) -> torch.device:
-    """Return the GPU of the process with this local rank, as torchrun numbers the processes of one machine.
+    """Return the GPU of the process with this local rank; torchrun numbers the processes of each machine from 0.
 
     Raises:
         ConfigError: the machine has fewer GPUs than processes.
@@ -231,10 +230,10 @@ def gpu_of(local_rank: int) -> torch.device:
 
 
 def _meet(store: dist.Store, number: int, count: int) -> str:
-    """Return a name for the present ranks' part of the store, once all have come.
+    """Wait until all ranks have started; return a name for the part of the store that these ranks use.
 
-    torchrun keeps the store when it starts the ranks again, so a rank may find what an earlier rank 0 has left there.
-    Only the present rank 0 repeats the answer of this rank.
+    torchrun keeps the store when it restarts the ranks, so a rank may find the name of an earlier rank 0 in the store.
+    Only the present rank 0 repeats what this rank has written.
     """
     own, until = uuid.uuid4().hex, time.monotonic() + ARRIVING
     if number == 0:
@@ -255,7 +254,7 @@ def _meet(store: dist.Store, number: int, count: int) -> str:
 
 
 def _send(message: bytes | None) -> None:
-    """Send a message, or a sign of life, from rank 0 to all other ranks."""
+    """Send a message from rank 0 to all other ranks; None is a sign of life."""
     dist.broadcast(torch.tensor(-1 if message is None else len(message)), 0)
     if message:
         dist.broadcast(torch.frombuffer(bytearray(message), dtype=torch.uint8), 0)

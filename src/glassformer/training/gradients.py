@@ -1,7 +1,7 @@
 """Compute the gradient of an update, or one rank's share of it.
 
-A rank is one of the processes that train a model together: local ranks, which `training.workers` starts, or those that
-torchrun has started, on one machine or on many. A single process is the only rank.
+A rank is one of the processes that train a model together: a local rank, which `training.workers` starts, or a rank
+that torchrun has started on one of several machines. If a single process trains the model, it is the only rank.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,20 +28,21 @@ __all__ = [
 ]
 
 EXAMINED, SHORT_TARGET = 1000, 12
-"""The number of targets whose mean length is examined, and the number of tokens below which it is short."""
+"""The number of targets whose mean length is computed, and the mean length in tokens below which targets are short."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]
-"""Given batches and a divisor, gives the model, which has no gradients yet, the gradient of loss / divisor; returns
-loss / divisor. The divisor is the number of the batches' target tokens; in fp16, that number divided by the loss scale.
+"""A function (batches, divisor) → loss / divisor. It also computes the gradient of loss / divisor for the model, which
+has no gradients before the call. The divisor is the number of target tokens of the batches; in fp16, this number is
+divided by the loss scale.
 """
 
 
 def products_to_keep(examples: Examples) -> int:
-    """Return how many compiled matrix products training on these pairs had best keep (see `keep_memory`).
+    """Return how many compiled matrix products to keep for training on these pairs (see `keep_memory`).
 
-    Batches of short sequences, such as words, have so few shapes that they return soon. With 1,024 products in place of
-    32, an update of the CMUdict recipe takes a tenth less time, and 350 MB more memory in each process. Batches of
-    sentences nearly always bring new shapes.
+    Batches of short sequences, such as words, have so few shapes that each shape soon occurs again. With 1,024 products
+    in place of 32, an update of the CMUdict recipe takes a tenth less time, and each process needs 350 MB more memory.
+    Batches of sentences nearly always have new shapes.
     """
     first = examples.target[:EXAMINED]
     return 1024 if sum(map(len, first)) < SHORT_TARGET * len(first) else 32
@@ -60,13 +61,13 @@ def add_gradients(model: Transformer, config: TrainingConfig, batches: Sequence[
 
 
 def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float = 0.0) -> Loss:
-    """Return the loss of a batch, summed over its real target tokens; with `r_drop`, from two passes."""
+    """Return the loss of a batch, summed over its target tokens without padding; with `r_drop`, from two passes."""
     device = model.output.weight.device
     source, target_input, target_output = (
         _placed(ids, device) for ids in (batch.source, batch.target_input, batch.target_output)
     )
     real = target_output != model.config.pad_id
-    if r_drop:  # both passes in one batch with every row twice; dropout differs from row to row
+    if r_drop:  # both passes in one batch, which has every row twice; dropout differs between rows
         source, target_input = source.repeat(2, 1), target_input.repeat(2, 1)
     output = model.decoder_output(target_input, model.encode(source), source)
     positions = real.repeat(2, 1) if r_drop else real
@@ -75,7 +76,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float, r_drop: float
 
 
 def _placed(array: Shaped[np.ndarray, "*N"], device: torch.device) -> Shaped[Tensor, "*N"]:
-    """Return an array on the device; a GPU copies it asynchronously, after its current work."""
+    """Return an array as a tensor on the device; copying to a GPU is asynchronous."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
@@ -84,20 +85,20 @@ def _placed(array: Shaped[np.ndarray, "*N"], device: torch.device) -> Shaped[Ten
 
 
 class Share:
-    """What one rank computes of each update. Its gradient and its loss are one row of numbers, which ranks add up."""
+    """One rank's share of each update: a row of numbers with a gradient and a loss. The ranks add up their rows."""
 
     def __init__(self, model: Transformer, config: TrainingConfig, number: int) -> None:
-        """`number` is the rank's, from 0."""
+        """`number` is the number of the rank, from 0."""
         self._model, self._config, self._number = model, config, number
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
         self._sizes = [*(weight.numel() for weight in self._weights), 1]
         self.size = sum(self._sizes)
-        """The length of a row: a number for each weight that is trained, and one for the loss."""
+        """The length of a row: one number for each trained weight, and one number for the loss."""
 
     def add_gradients(self, row: Float[Tensor, "N"], batches: Sequence[Batch], tokens: float, seed: int) -> None:
-        """Add the gradient of loss / `tokens`, and this value, to a row of zeros.
+        """Add the gradient of loss / `tokens`, and loss / `tokens` itself, to a row of zeros.
 
-        `seed` is the same in all ranks and differs between updates. The random state is as before afterwards.
+        `seed` is the same in all ranks and differs between updates. The random state is restored afterwards.
         """
         loss = self.use(row)
         with torch.random.fork_rng([row.device] if row.device.type == "cuda" else []):
@@ -105,7 +106,7 @@ class Share:
             loss.fill_(add_gradients(self._model, self._config, batches, tokens))
 
     def use(self, row: Float[Tensor, "N"]) -> Float[Tensor, "1"]:
-        """Let the row's numbers be the gradients of the weights; return its loss."""
+        """Use the numbers of a row as the gradients of the weights; return the row's loss."""
         parts: Sequence[Tensor] = row.split(self._sizes)
         for weight, gradient in zip(self._weights, parts[:-1], strict=True):
             weight.grad = gradient.view_as(weight)
@@ -113,12 +114,12 @@ class Share:
 
 
 def share_of(batches: Sequence[Batch], number: int, count: int, config: TrainingConfig) -> list[Batch]:
-    """Return a rank's share of an update: whole batches in turn, or every `count`-th row of each batch."""
+    """Return a rank's share of an update: every `count`-th batch, or every `count`-th row of each batch."""
     if config.accumulate % count == 0:
         return list(batches[number::count])
     return [batch.share(number, count) for batch in batches if len(batch.rows) > number]
 
 
 def next_seed() -> int:
-    """Return the seed of an update. All ranks draw it, so that their random states stay equal."""
+    """Return a random seed for an update. All ranks draw the seed, so that their random states stay equal."""
     return int(torch.randint(2**62, ()))

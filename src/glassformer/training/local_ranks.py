@@ -1,8 +1,8 @@
-"""Train by several processes of this machine, which this process starts; each is a rank, and this one is rank 0.
+"""Train with several processes on this machine: this process is rank 0, and starts the other ranks.
 
-On a CPU, two single-threaded processes are faster than one process with two threads, in which all threads wait for each
-other after every product, however small. Unlike the ranks of torchrun, local ranks need no network: they use the same
-weights in shared memory, and rank 0 sends each its share of an update through a pipe.
+On a CPU, two single-threaded processes are faster than one process with two threads, because threads wait for each
+other after every matrix product, however small. Unlike the ranks of torchrun, local ranks need no network. They use the
+same weights in shared memory, and rank 0 sends each rank its share of an update through a pipe.
 """
 
 import os
@@ -35,15 +35,16 @@ from glassformer.training.sums import file_in_memory, mapped
 __all__ = ["count_of_ranks", "local_ranks"]
 
 SHARE = 1024
-"""Fewest tokens per rank: with fewer, distributing them costs more than it gains."""
+"""Minimum number of tokens per rank; distributing fewer tokens costs more time than it saves."""
 
 _Work = Literal["join", "add", "turn"]
 
 
 def count_of_ranks(config: TrainingConfig, device: torch.device | None = None) -> int:
-    """Return the number of local ranks: `config.workers`; 0 means one per core with enough work, and 1 on a GPU.
+    """Return the number of local ranks: `config.workers`, or, if that is 0, one rank per core (one in all on a GPU).
 
-    `device` is the model's; by default, the configured one.
+    With `config.workers` = 0, there are fewer ranks than cores if an update has too few tokens. `device` is the device
+    of the model; by default, the configured device.
     """
     if config.workers:
         return config.workers
@@ -56,10 +57,10 @@ def count_of_ranks(config: TrainingConfig, device: torch.device | None = None) -
 def local_ranks(
     model: Transformer, config: TrainingConfig, optimiser: Optimizer | None = None
 ) -> Iterator[AddGradients]:
-    """Yield `add_gradients` with its work shared among the local ranks, which also share the products of Muon.
+    """Yield a function like `add_gradients` whose work the local ranks share; they also share Muon's products.
 
     Raises:
-        ConfigError: several ranks are configured, and the model is not on the CPU.
+        ConfigError: several ranks are configured, but the model is not on the CPU.
     """
     device = model.output.weight.device
     count = count_of_ranks(config, device)
@@ -82,10 +83,10 @@ def local_ranks(
 
 
 class _LocalRanks:
-    """Rank 0 and the processes of the others, with one thread each.
+    """Rank 0 and the processes of the other ranks, with one thread each.
 
-    Their numbers lie in one file, which every process maps and which is deleted once all have: the weights, each rank's
-    gradient and loss, and the matrices of Muon.
+    One file holds all shared numbers: the weights, each rank's gradient and loss, and the matrices of Muon. Every
+    process maps the file into its memory; then the file is deleted.
     """
 
     def __init__(self, model: Transformer, config: TrainingConfig, count: int, *, shares_muon: bool) -> None:
@@ -114,7 +115,7 @@ class _LocalRanks:
             self._threads = stack.enter_context(ThreadPoolExecutor(self._count))
             for joined in self._ask("join", [()] * len(others)):
                 joined.result()
-            path.unlink()  # the processes keep their mappings of the deleted file
+            path.unlink()  # the processes can still use their mappings of the deleted file
             self._stack = stack.pop_all()
         return self
 
@@ -122,7 +123,7 @@ class _LocalRanks:
         self._stack.close()
 
     def add_gradients(self, batches: Sequence[Batch], tokens: float) -> float:
-        """Do the same as the function `add_gradients`, with each rank computing its share."""
+        """Do the same as the function `add_gradients`; each rank computes its share."""
         seed = next_seed()
         own, *others = [share_of(batches, number, self._count, self._config) for number in range(self._count)]
         asked = self._ask("add", [(share, tokens, seed) for share in others])
@@ -135,7 +136,7 @@ class _LocalRanks:
         return float(self._share.use(total))
 
     def turned(self, matrices: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
-        """Do the same as the function `turned`; the results stay until the next call."""
+        """Do the same as the function `turned`; the next call overwrites the results."""
         shapes = [matrix.shape for matrix in matrices]
         slots = _slots(self._matrices, shapes)
         for slot, matrix in zip(slots, matrices, strict=True):
@@ -150,13 +151,13 @@ class _LocalRanks:
         return slots
 
     def _ask(self, work: _Work, given: Sequence[tuple[Any, ...]]) -> list[Future[Any]]:
-        """Ask each other rank for some work, all at once."""
+        """Ask each other rank to do its part of some work, all ranks at the same time."""
         return [self._threads.submit(worker.ask, work, *own) for worker, own in zip(self._workers, given, strict=True)]
 
 
 @dataclass(slots=True)
 class _Rank:
-    """The work of a rank other than 0: it reads the shared weights and matrices, and writes its results beside them."""
+    """The work of a rank other than 0, which reads its inputs from shared memory and writes its results there."""
 
     model_config: ModelConfig
     config: TrainingConfig
@@ -170,11 +171,11 @@ class _Rank:
     _matrices: Tensor = field(init=False)
 
     def __call__(self, work: _Work, *given: Any) -> None:
-        """Do some work: call this method."""
+        """Call the method with the name `work`."""
         getattr(self, work)(*given)
 
     def join(self) -> None:
-        """Make the model, with the shared weights."""
+        """Create the model with the shared weights."""
         keep_memory()
         torch.set_num_threads(1)
         torch.set_default_dtype(self.dtype)
@@ -188,16 +189,16 @@ class _Rank:
         self._matrices = numbers[-1]
 
     def add(self, batches: Sequence[Batch], tokens: float, seed: int) -> None:
-        """Replace this rank's numbers by the gradient and the loss of these batches."""
+        """Overwrite this rank's row with the gradient and the loss of these batches."""
         self._share.add_gradients(self._gradient.zero_(), batches, tokens, seed)
 
     def turn(self, shapes: Sequence[torch.Size], share: Sequence[int], dtype: torch.dtype) -> None:
-        """Replace a share of Muon's matrices by `turned` ones."""
+        """Replace this rank's share of Muon's matrices by the results of `turned`."""
         _turn(_slots(self._matrices, shapes), share, dtype)
 
 
 def _file(size: int) -> Path:
-    """Return a new file of this size, in memory if it has room, else on the disk, where writing takes longer."""
+    """Return a new file of this size: in memory if there is room, otherwise on the disk, where writing takes longer."""
     if path := file_in_memory(size):
         return path
     file, name = tempfile.mkstemp(prefix="glassformer-")
@@ -207,24 +208,24 @@ def _file(size: int) -> Path:
 
 
 def _length(parameters: Sequence[Parameter]) -> int:
-    """Return the length of a row: a number for each weight, and one for a loss."""
+    """Return the length of a row: one number for each weight, and one number for a loss."""
     return sum(parameter.numel() for parameter in parameters) + 1
 
 
 def _slots(row: Float[Tensor, "N"], shapes: Sequence[torch.Size]) -> list[Tensor]:
-    """Return tensors of these shapes, one after another in the memory of a row."""
+    """Return tensors of these shapes that lie one after another in the memory of a row."""
     sizes = [shape.numel() for shape in shapes]
     return [part.view(shape) for part, shape in zip(row[: sum(sizes)].split(sizes), shapes, strict=True)]
 
 
 def _turn(slots: Sequence[Tensor], share: Sequence[int], dtype: torch.dtype) -> None:
-    """Replace these matrices by `turned` ones."""
+    """Replace the matrices of this share by the results of `turned`."""
     for place, change in zip(share, turned([slots[place] for place in share], dtype), strict=True):
         slots[place].copy_(change)
 
 
 def _use(parameters: Sequence[Parameter], row: Float[Tensor, "N"], *, copy: bool) -> None:
-    """Let the parameters share a row's memory; with `copy`, the row first gets their values."""
+    """Let the parameters use a row's memory; with `copy`, first copy their values into the row."""
     for parameter, slot in zip(parameters, _slots(row, [parameter.shape for parameter in parameters]), strict=True):
         if copy:
             slot.copy_(parameter.detach())

@@ -1,4 +1,5 @@
-"""The training loop, a generator of reports: the caller prints or plots them, and may stop iterating at any time.
+"""The training loop, a generator of reports. The caller prints or plots the reports, and may stop iterating at any
+time.
 
 Axes: B batch · S source positions · T target positions.
 """
@@ -45,12 +46,12 @@ __all__ = [
 
 
 SCALE_UP_AFTER = 2000
-"""Number of updates without overflow after which the loss scale of fp16 is doubled."""
+"""Number of updates after which the loss scale of fp16 is doubled, if no gradient overflows in between."""
 RECENT = 200
 """Number of recent updates from whose speed the remaining time is estimated."""
 
 _Update = tuple[Sequence[Batch], Position, float]
-"""Batches, the position after them, and the seconds spent on building them."""
+"""The batches of an update, the position in the data after these batches, and the seconds spent on building them."""
 
 
 def steps(
@@ -69,12 +70,13 @@ def steps(
     stop: Callable[[], bool] = lambda: False,
     ranks: Ranks = ALONE,
 ) -> Generator[TrainingReport, None, None]:
-    """Yield a report after each update, validation and checkpoint, and one at the end.
+    """Yield a report after each update, validation and checkpoint, and a last report at the end.
 
     `state`, `optimiser` and `average` continue an earlier training run (see `Checkpoints.restore`). `stop` is called
-    after each update and each validation; once it returns True, the loop writes a checkpoint and ends. With an
-    `average`, the model has the averaged weights while a validation is reported. `resample` encodes the texts again in
-    each epoch. Each of several `ranks` passes the same arguments, but only rank 0 has `checkpoints`.
+    after each update and each validation; once it returns True, the loop writes a checkpoint and ends. If `average` is
+    given, the model has the averaged weights during a validation and while the caller handles its report. `resample`
+    encodes the texts again in each epoch. With several `ranks`, each rank passes the same arguments, except that only
+    rank 0 passes `checkpoints`.
 
     Raises:
         DataError: `examples` is empty.
@@ -130,7 +132,7 @@ def steps(
 
 @torch.no_grad()
 def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -> float:
-    """Return −log p per target token of the examples, in nats, without smoothing and dropout."""
+    """Return the mean −log p of the examples' target tokens, in nats, without label smoothing and dropout."""
     was_training, total, tokens = model.training, 0.0, 0
     model.eval()
     for batch in batches(examples, batch_tokens, seed=0, epoch=0):
@@ -141,7 +143,7 @@ def validation_loss(model: Transformer, examples: Examples, batch_tokens: int) -
 
 
 def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> float:
-    """Return a number that is lower for better weights: the validation loss, or the metric, negated if need be."""
+    """Return a number that is lower for better weights: the validation loss, the metric, or the negated metric."""
     if measured is None or config.best_by == "loss":
         return loss
     return -measured.value if measured.higher_is_better else measured.value
@@ -150,7 +152,7 @@ def badness(loss: float, measured: Measured | None, config: TrainingConfig) -> f
 def _updates(
     examples: Examples, config: TrainingConfig, seed: int, state: TrainingState, resample: Resample | None
 ) -> Iterator[_Update]:
-    """Yield the batches of each update."""
+    """Yield, for each update, its batches, the position after them, and the seconds spent on building them."""
     after = Position(epoch=state.epoch, window=state.window, batch=state.batch)
     coming = stream(examples, config.batch_tokens, seed=seed, start=after, resample=resample)
     while True:
@@ -177,7 +179,8 @@ class _Training:
     started: float
     """Start time of the training as if it had never been interrupted, on the clock of `time.perf_counter`."""
     recent: deque[tuple[float, float]]
-    """Training time and progress after each of the last `RECENT` updates; at first also at the process's start."""
+    """Training time and progress after each of the last `RECENT` updates; at first also those at the start of the
+    process."""
 
     @property
     def watch(self) -> LossWatch:
@@ -185,7 +188,7 @@ class _Training:
         return self.state.watch
 
     def update(self, batches: Sequence[Batch], after: Position, waited: float) -> StepReport:
-        """Change the weights once, by the mean gradient over all target tokens of the batches."""
+        """Update the weights once, with the gradient averaged over all target tokens of the batches."""
         begun, state, epoch = time.perf_counter() - waited, self.state, self.state.epoch
         state.step += 1
         state.epoch, state.window, state.batch = after.epoch, after.window, after.batch
@@ -219,7 +222,7 @@ class _Training:
         )
 
     def validate(self, valid: Examples, metric: Callable[[Transformer], Measured] | None) -> ValidationReport:
-        """Validate the model, and remember whether the weights are the best so far."""
+        """Validate the model, and record whether its weights are the best so far."""
         state = self.state
         loss, measured = self.ranks.decide(lambda: self._validated(valid, metric))
         now = badness(loss, measured, self.config)
@@ -233,17 +236,17 @@ class _Training:
         return ValidationReport(step=state.step, loss=loss, perplexity=perplexity, metric=measured, best=best)
 
     def ending(self, stop: Callable[[], bool]) -> Ending | None:
-        """Return why the training ends here, if it does; `minutes` and the schedule follow the clock of rank 0."""
+        """Return why training ends now, or None if training continues; all ranks use the training time of rank 0."""
         self.state.seconds, stopped = self.ranks.agree(self.state.seconds, stop())
         return _ending(self.config, self.state, stopped=stopped)
 
     def checkpoint(self, checkpoints: Checkpoints | None, ending: Ending | None) -> Iterator[CheckpointReport]:
-        """Start a checkpoint when one is due; yield a report per checkpoint written; at the end, wait for all."""
+        """Start a checkpoint if due, and report each completed checkpoint; at the end, wait for all checkpoints."""
         due = _due(self.state.step, self.config.checkpoint_every) and not self.watch.suspicious
         wait = checkpoints.wait if checkpoints else list
         if due or ending:
             self.check_weights()
-            # finish writing first, because writing a new checkpoint may delete an older one
+            # finish the previous checkpoint first, because writing a new checkpoint may delete an older one
             yield from _written(self.ranks.decide(wait))
             if checkpoints:
                 passing = ending == "stopped" and not due
@@ -258,7 +261,7 @@ class _Training:
         self.ranks.check_same(f"weights after step {self.state.step}", lambda: hash_of_weights(self.model))
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Return a context in which the model has the averaged weights, if an average is kept."""
+        """Return a context in which the model has the averaged weights, if there is a moving average."""
         return self.average.applied(self.model) if self.average else nullcontext()
 
     def _validated(
@@ -268,7 +271,7 @@ class _Training:
         return loss, _measure(self.model, metric) if metric else None
 
     def _clip(self, scale: float) -> float:
-        """Divide the gradients by the loss scale and clip their norm; return the norm before clipping."""
+        """Divide the gradients by the loss scale, then clip their norm; return the norm before clipping."""
         if scale != 1.0:
             torch._foreach_div_([weight.grad for weight in self.model.parameters() if weight.grad is not None], scale)
         return float(clip_grad_norm_(self.model.parameters(), self.config.clip_norm or math.inf))
@@ -276,9 +279,9 @@ class _Training:
     def _in_range(self, norm: float, scale: float) -> bool:
         """Return whether the gradients fit into fp16 with this loss scale, and adapt the scale.
 
-        The scale is halved when they do not fit, and doubled after a number of updates that fit (Micikevicius et al.
-        2018, Mixed precision training, §3.2). At scale 1 or below, an infinite gradient counts as divergence, not as
-        overflow.
+        The scale is halved if they do not fit, and doubled after `SCALE_UP_AFTER` updates in which they fit
+        (Micikevicius et al. 2018, Mixed precision training, §3.2). At scale 1 or below, an infinite gradient counts as
+        divergence, not as overflow.
         """
         state, fits = self.state, math.isfinite(norm)
         if self.config.precision != "fp16" or (not fits and scale <= 1.0):
@@ -289,7 +292,7 @@ class _Training:
         return fits
 
     def _check(self, loss: float, norm: float, rate: float) -> None:
-        """Raise an error when training diverges, before it spoils the weights."""
+        """Raise an error if training diverges, before this update spoils the weights."""
         self.watch.see(loss)
         if not math.isfinite(norm):
             raise DivergenceError(_advice(f"the gradient is not finite at step {self.state.step}", loss, rate))
@@ -298,7 +301,7 @@ class _Training:
             raise DivergenceError(_advice(what, loss, rate))
 
     def _left(self) -> float:
-        """Return the estimated seconds left at the speed of recent updates; an earlier slow phase does not count."""
+        """Return the estimated number of seconds left, from the speed of recent updates only."""
         (then, before), (seconds, progress) = self.recent[0], (self.state.seconds, _progress(self.config, self.state))
         self.recent.append((seconds, progress))
         return max((seconds - then) / max(progress - before, 1e-9) * (1 - progress), 0.0)
@@ -329,12 +332,12 @@ def _learning_rate(model: Transformer, config: TrainingConfig, state: TrainingSt
 
 
 def _progress(config: TrainingConfig, state: TrainingState) -> float:
-    """Return the finished share of the training, by steps or by time, whichever is larger."""
+    """Return the finished share of the training: the share of steps or the share of time, whichever is larger."""
     return max(state.step / config.last_step, _time_share(config, state))
 
 
 def _time_share(config: TrainingConfig, state: TrainingState) -> float:
-    """Return the spent share of `minutes`, or 0 without this limit."""
+    """Return the share of `config.minutes` that has passed, or 0 if there is no such limit."""
     return state.seconds / (60 * config.minutes) if config.minutes else 0.0
 
 
@@ -353,7 +356,7 @@ def _due(step: int, every: int) -> bool:
 
 
 def _padding(batches: Sequence[Batch]) -> float:
-    """Return the share of padding in all batches."""
+    """Return the share of padding among all positions of the batches."""
     tokens = sum(batch.source_tokens + batch.target_tokens for batch in batches)
     return 1 - tokens / sum(batch.places for batch in batches)
 

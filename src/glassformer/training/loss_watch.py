@@ -7,10 +7,10 @@ __all__ = ["LossWatch"]
 SMOOTHING = 0.98
 """Decay of the watched moving average, which spans about 50 steps."""
 PATIENCE = 200
-"""Number of steps in a row with a high loss that count as divergence; spikes from which training recovers are
-shorter."""
+"""Number of consecutive steps with a high loss that count as divergence. Shorter spikes are ignored, because training
+recovers from them."""
 LEARNED = 1.0
-"""Nats by which the loss must have fallen before a rise counts."""
+"""Number of nats by which the loss must have fallen before a later rise counts as high."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class LossWatch:
     smoothed: float = 0.0
     """The moving average of the loss."""
     lowest: float = 0.0
-    """The lowest value of the average so far."""
+    """The lowest value of the moving average so far."""
     high: int = 0
     """Number of consecutive steps with a high loss."""
 
@@ -36,7 +36,7 @@ class LossWatch:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the loss is high now; weights from such a step are not worth keeping."""
+        """Whether the loss is high now, so that the present weights are not worth saving."""
         return self.high > 0
 
     @property
@@ -45,7 +45,7 @@ class LossWatch:
         return self.high >= PATIENCE
 
     def _is_high(self) -> bool:
-        """Return whether the loss has given back more than half of its fall, in nats."""
+        """Return whether the loss has risen by more than half of its earlier fall, in nats."""
         assert self.first is not None
         learned = self.first - self.lowest
         return learned > LEARNED and self.smoothed > self.lowest + learned / 2

@@ -1,4 +1,4 @@
-"""The exponential moving average of the weights: smoother than the weights of a single step, and often better."""
+"""The exponential moving average of the weights, which is often better than the weights of a single step."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +14,8 @@ __all__ = ["MovingAverage"]
 class MovingAverage:
     """The exponential moving average of a model's weights, in their own precision.
 
-    After step t it is m = d·m + (1 − d)·weights with d = min(decay, (1 + t) / (10 + t)), which forgets the random
-    initial weights quickly. Later it spans about 1 / (1 − decay) steps.
+    After step t, the average is m = d·m + (1 − d)·weights with d = min(decay, (1 + t) / (10 + t)). In this way, the
+    average forgets the random initial weights quickly; later, it spans about 1 / (1 − decay) steps.
 
     Differs: the paper averages the last checkpoints (§6.1); see `training.average`.
     """

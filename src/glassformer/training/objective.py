@@ -1,7 +1,8 @@
 """The training objective: the cross-entropy of the next token against a smoothed target.
 
 The logits of a whole batch, (tokens, vocabulary), would be by far the largest tensor of a training step. They are never
-stored whole: loss and gradient are computed together, a few rows at a time, at the real target positions only.
+stored as a whole: the loss and its gradient are computed together, a few rows at a time, and only at target positions
+that are not padding.
 
 Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary.
 """
@@ -19,13 +20,14 @@ from glassformer.model.fast.linear import linear, transposed_product
 __all__ = ["Loss", "smoothed_cross_entropy"]
 
 ROWS = 512
-"""Rows of logits computed at a time: few enough for memory, enough for fast products."""
+"""Number of rows of logits computed at a time: few enough for memory, but enough for fast matrix products."""
 ABSENT = -1e8
-"""An output bias below this number takes its entry out of the vocabulary: no hidden state outweighs it."""
+"""An output bias below this number removes its entry from the vocabulary, because no hidden state can outweigh the
+bias."""
 
 
 class Loss(NamedTuple):
-    """Sums over the target's tokens, in nats: the minimised loss, and −log p of the reference (for perplexity)."""
+    """Sums over target tokens, in nats: the loss that training minimises, and −log p of the reference."""
 
     smoothed: Float[Tensor, ""]
     plain: Float[Tensor, ""]
@@ -42,15 +44,15 @@ def smoothed_cross_entropy(
     """Return the loss of logits = hidden · weightᵀ + bias, summed over positions.
 
     The smoothed target puts 1 − ε on the reference and spreads ε/V over all V entries, as
-    `torch.nn.functional.cross_entropy` does. Where autocast is on, products and probabilities have its dtype; sums are
-    float32 or better.
+    `torch.nn.functional.cross_entropy` does. Where autocast is on, products and probabilities have autocast's dtype;
+    sums have float32 or better.
 
     With R = 2N, `hidden` holds the output of two passes with different dropout over the same positions, one after the
-    other. The minimised loss is then the mean of both plus α/2 = `r_drop`/2 times the mean of their divergences from
-    each other (Wu et al. 2021, R-Drop, equation 4, divided by 2).
+    other. The minimised loss is then the mean of both passes' losses, plus α/2 = `r_drop`/2 times the mean of the two
+    divergences between the passes (Wu et al. 2021, R-Drop, equation 4, divided by 2).
 
-    An entry whose bias is below `ABSENT`, as imported models have one for `<bos>`, is left out as if the vocabulary did
-    not contain it: it gets no share of ε and no gradient. `target` must not contain such an entry.
+    An entry whose bias is below `ABSENT`, such as `<bos>` in imported models, is treated as if it were not in the
+    vocabulary: it gets no share of ε and no gradient. `target` must not contain such an entry.
 
     Raises:
         ConfigError: smoothing is not in [0, 1).
@@ -63,14 +65,16 @@ def smoothed_cross_entropy(
     if not 0.0 <= smoothing < 1.0:
         raise ConfigError(f"smoothing: expected a number in [0, 1), got {smoothing!r}")
     arguments = hidden, weight, bias, target, smoothing, r_drop, _product_dtype(hidden)
-    # the code below chooses its dtypes; autocast would compute the softmax in float32
+    # the code below chooses all dtypes itself; autocast would compute the softmax in float32
     with torch.autocast(hidden.device.type, enabled=False):
         sums: tuple[Tensor, Tensor] = _SmoothedCrossEntropy.apply(*arguments)  # type: ignore[no-untyped-call]  # torch does not annotate `apply`
     return Loss(*sums)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """With p = softmax(z) and y the smoothed target: loss = −Σ y log p, and its gradient by z is p − y."""
+    """With p = softmax(z) and the smoothed target y, the loss is −Σ y log p; its gradient with respect to z is p −
+    y.
+    """
 
     @staticmethod
     def forward(
@@ -111,10 +115,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 weight_grad = more.to(precise) if weight_grad is None else weight_grad.add_(more)
                 if bias_grad is not None:
                     bias_grad += grad.sum(0, dtype=precise)
-            del logits, grad  # freed now, so that the next ones reuse the same part of the processor's cache
+            del logits, grad  # freed now, so that the next part reuses the same memory in the processor's cache
         if hidden_grad is not None:
-            # The smoothing share of the gradient is the same for all entries: it is subtracted once instead of from
-            # each probability.
+            # The smoothed target's share of the gradient is the same for all entries, so it is subtracted once, here,
+            # and not from each probability.
             share = torch.tensor(smoothing / passes, dtype=precise)
             hidden_grad -= share * mean_entry
             if weight_grad is None:  # there were no rows
@@ -138,11 +142,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop: float) -> tuple[Loss, Tensor]:
-    """Return the loss of these logits z (R, V) and its gradient by them, both without the even share.
+    """Return the loss of these logits z (R, V) and its gradient, both without the part that is equal for all entries.
 
-    The probabilities have the dtype of the logits. In bf16, this rounds them by 0.2 % at most, far less than the
-    rounding of the logits changed them. log Σ exp z equals z − log p for every entry; the largest entry is used,
-    because its p has the smallest relative error.
+    The probabilities have the dtype of the logits. In bf16, this rounding changes the probabilities by 0.2 % at most,
+    far less than the rounding of the logits has changed them. log Σ exp z equals z − log p for every entry. It is
+    computed from the entry with the largest p, whose relative error is smallest.
     """
     passes = 2 if r_drop else 1
     precise = torch.promote_types(logits.dtype, torch.float32)
@@ -164,10 +168,9 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop:
 
 
 def _divergence(probs: Tensor, ratio: Tensor) -> tuple[Tensor, Tensor]:
-    """Return KL(p‖q) + KL(q‖p), summed, of the two rows p and q of `probs` (2, rows, V), and its gradient by the
-    logits.
+    """Return KL(p‖q) + KL(q‖p), summed over rows, and its gradient with respect to the logits.
 
-    `ratio` is log(p/q), (rows, V).
+    `probs` (2, rows, V) holds p and q; `ratio` is log(p/q), (rows, V).
     """
     ratios = torch.stack([ratio, -ratio])
     divergence = (probs * ratios).sum(-1, keepdim=True)  # (2, rows, 1): the divergence of each pass from the other

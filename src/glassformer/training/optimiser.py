@@ -1,4 +1,4 @@
-"""The optimisers: Adam with the paper's settings, AdamW, or Muon for the matrices with Adam for the rest."""
+"""The optimisers: Adam with the paper's settings, AdamW, or Muon for matrices with Adam for all other weights."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,11 +25,11 @@ WEIGHTS_TOGETHER = 2**20
 
 
 def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
-    """Return the optimiser of all trainable weights; the loop sets its learning rate at each step. Paper: §5.3 (Adam).
+    """Return an optimiser of all trainable weights; the loop sets its learning rate at each step. Paper: §5.3 (Adam).
 
     Weight decay applies to matrices only, not to biases, norms or embeddings (of tokens and positions): decay would
-    shrink each row of an embedding at every step, however rarely its token occurs. With training in bf16, Muon also
-    multiplies in bf16.
+    shrink each row of an embedding at every step, however rarely the row's token occurs. If training uses bf16, Muon's
+    own products use bf16, too.
     """
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if config.optimiser == "adam":
@@ -51,20 +51,22 @@ def make_optimiser(model: Transformer, config: TrainingConfig) -> Optimizer:
 class Muon(Optimizer):
     """Muon for the matrices of the layers and Adam for all other weights, as one optimiser with one state.
 
-    Muon takes the mean gradient of a matrix and sets all its singular values to about 1 before the step, so that no
-    direction is learned slowly because others have larger gradients. Each step is scaled to the size of Adam's steps,
-    so that the same learning rates suit both.
+    Before each step, Muon sets all singular values of a matrix's mean gradient to about 1. In this way, directions with
+    small gradients are learned as fast as directions with large gradients. Each step is scaled to the size of Adam's
+    steps, so the same learning rates suit both optimisers.
 
     Differs: the paper uses Adam (§5.3). Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural
     networks", 2024; scale: J. Liu et al., "Muon is scalable for LLM training", 2025, §2.2. `torch.optim.Muon` computes
-    the same, but always in bf16 and one matrix at a time, which is several times as slow where bf16 is emulated.
+    the same step, but always in bf16 and one matrix at a time, which takes several times as long where bf16 is
+    emulated.
     """
 
     def __init__(self, matrices: Iterable[Parameter], others: Adam, weight_decay: float, dtype: torch.dtype) -> None:
         """`dtype` is the precision of Muon's own products."""
         self._dtype, self._others = dtype, others
         self.turn: Callable[[Sequence[Tensor], torch.dtype], Sequence[Tensor]] = turned
-        """What computes the matrices' steps from their mean gradients: `turned`, or processes that share its work."""
+        """The function that computes the matrices' steps from their mean gradients: `turned`, or a function whose work
+        several processes share."""
         own = {"params": list(matrices), "lr": others.defaults["lr"], "weight_decay": weight_decay}
         super().__init__([own, *others.param_groups], {})
         self._share()
@@ -94,7 +96,7 @@ class Muon(Optimizer):
             matrix.add_(change, alpha=-lr * 0.2 * max(matrix.shape) ** 0.5)
 
     def _mean(self, matrix: Parameter) -> Float[Tensor, "O I"]:
-        """Return the mean gradient with Nesterov's look-ahead by one step."""
+        """Return the moving average of the gradient, with Nesterov's look-ahead of one step."""
         gradient = matrix.grad
         assert gradient is not None
         state = self.state[matrix]
@@ -104,13 +106,13 @@ class Muon(Optimizer):
         return gradient.lerp(state["momentum_buffer"], MOMENTUM)
 
     def _share(self) -> None:
-        """Make Adam use its parameter groups and the state of this optimiser."""
+        """Let Adam use its parameter groups of this optimiser, and this optimiser's state."""
         self._others.param_groups = self.param_groups[1:]
         self._others.state = self.state
 
 
 def moment_names(optimiser: Optimizer) -> list[set[str]]:
-    """Return the names of the optimiser's state entries, for each weight in order."""
+    """Return, for each weight in order, the names of the entries of the optimiser's state."""
     adam, muon = {"step", "exp_avg", "exp_avg_sq"}, {"momentum_buffer"}
     return [
         muon if isinstance(optimiser, Muon) and number == 0 else adam
@@ -122,8 +124,8 @@ def moment_names(optimiser: Optimizer) -> list[set[str]]:
 def turned(matrices: Sequence[Float[Tensor, "O I"]], dtype: torch.dtype) -> list[Float[Tensor, "O I"]]:
     """Return matrices with the same singular vectors, and singular values of about 1 (see `orthogonal`).
 
-    `dtype` is the precision of the products. Matrices of equal sides are computed together, because many small products
-    take longer than a large one.
+    `dtype` is the precision of the products. Matrices of equal shape (up to transposition) are computed together,
+    because many small products take longer than one large product.
     """
     found = list(matrices)
     for places in _alike(matrices):
@@ -135,10 +137,11 @@ def turned(matrices: Sequence[Float[Tensor, "O I"]], dtype: torch.dtype) -> list
 
 
 def orthogonal(x: Float[Tensor, "N R C"]) -> Float[Tensor, "N R C"]:
-    """Return matrices (R ≤ C) with the same singular vectors, and singular values of about 1: between 0.6 and 1.3.
+    """Return matrices (R ≤ C) with the same singular vectors, and with singular values between 0.6 and 1.3.
 
-    Singular values below a five-hundredth of the matrix's norm end below that range. Newton-Schulz iterations with the
-    coefficients of K. Jordan et al., which are chosen for speed: more iterations would come no nearer to 1.
+    Singular values below 1/500 of the matrix's norm end below this range. The method is Newton-Schulz iteration with
+    the coefficients of K. Jordan et al. These coefficients are chosen for speed, so more iterations would not bring the
+    values nearer to 1.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
@@ -154,7 +157,7 @@ def _stands(matrix: Tensor) -> bool:
 
 
 def _alike(matrices: Sequence[Tensor]) -> Iterator[list[int]]:
-    """Yield the indices of matrices of equal sides, in groups that take little memory."""
+    """Yield groups of indices of matrices with equal shapes (up to transposition); a group takes little memory."""
     by_sides: dict[tuple[int, ...], list[int]] = {}
     for place, matrix in enumerate(matrices):
         by_sides.setdefault(tuple(sorted(matrix.shape)), []).append(place)

@@ -1,4 +1,4 @@
-"""The precision of matrix products in training: as configured, or the one measured to be faster on the device."""
+"""The precision of matrix products in training, as configured or chosen by measuring the speed of the device."""
 
 import time
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from glassformer.system.machine import using_threads
 __all__ = ["decided", "matrix_speed", "rounding"]
 
 MATRIX_SECONDS, TRYING = 0.5, 0.1
-"""Seconds of measuring the speed of a device, and that of each precision when two are compared."""
+"""Seconds for which a device's speed is measured, and seconds per precision if two precisions are compared."""
 
 
 def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
-    """Return the training configuration with precision "auto" replaced by "bf16" or "fp32", the faster on this device.
+    """Return the configuration with precision "auto" replaced by "bf16" or "fp32", whichever is faster on this device.
 
     The speed is measured, because no device property states it reliably: processors that emulate bf16 take up to three
-    times as long as in float32, processors with native bf16 half as long.
+    times as long in bf16 as in float32, and processors with native bf16 take half as long.
     """
     if config.precision != "auto":
         return config
@@ -32,7 +32,7 @@ def decided(config: TrainingConfig, device: torch.device) -> TrainingConfig:
 
 
 def rounding(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
-    """Return the context of the forward pass, in which the factors of matrix products are rounded."""
+    """Return the context for the forward pass; in it, the factors of matrix products are rounded to this precision."""
     if precision == "fp32":
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16 if precision == "bf16" else torch.float16)
@@ -46,11 +46,12 @@ def matrix_speed(
 ) -> float:
     """Return the best floating-point operations per second of a large matrix product, measured for some seconds.
 
-    In float32, both PyTorch's product and the model's own (`model/fast/linear.py`) are measured; the faster one counts.
-    The precision must not be "auto".
+    In float32, both PyTorch's product and the model's own (`model/fast/linear.py`) are measured; the faster product
+    counts. The precision must not be "auto".
     """
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
-    # Not random, because measuring before training must not change the random numbers that training draws.
+    # The matrices are not random, because measuring before training must not change the random numbers that training
+    # draws.
     left, weight = (torch.ones(2048, 1024, dtype=dtype, device=device) for _ in range(2))
     flops = 2.0 * left.shape[0] * weight.shape[0] * weight.shape[1]
     with torch.no_grad(), using_threads(threads or torch.get_num_threads()):
@@ -62,14 +63,14 @@ def matrix_speed(
 
 
 def _ready(x: Tensor) -> Tensor:
-    """Return a result once it is computed: a GPU's operations return before they are done."""
+    """Wait until a result is computed, and return it; a GPU's operations return before they have finished."""
     if x.device.type == "cuda":
         torch.cuda.synchronize(x.device)
     return x
 
 
 def _shortest(work: Callable[[], object], seconds: float) -> float:
-    """Repeat some work for some seconds, and return the shortest time; the first repetition does not count."""
+    """Call `work` for some seconds, and return the time of the fastest call; the first call does not count."""
     work()
     times, ends = list[float](), time.perf_counter() + seconds
     while not times or time.perf_counter() < ends:

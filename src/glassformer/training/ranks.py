@@ -1,4 +1,4 @@
-"""The ranks of a training run as seen from one of them: who decides, who computes what, and when they meet.
+"""The ranks of a training run as seen from one rank: who decides, who computes what, and when the ranks wait.
 
 A rank is one of the processes that train a model together. `ALONE` is a process without torchrun, which may start local
 ranks; `distributed.py` has the ranks that torchrun has started.
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """This class is a process without torchrun. Its local ranks only compute, so it decides alone."""
+    """The ranks of a process without torchrun. This process decides alone, because its local ranks only compute."""
 
     number = 0
     """The number of this rank, from 0."""
@@ -37,7 +37,7 @@ class Ranks:
         return self.number == 0
 
     def place(self, device: torch.device) -> torch.device:
-        """Return the device of this rank: of several GPUs, each rank of a machine has its own.
+        """Return the device of this rank; if the machine has several GPUs, each of its ranks has its own GPU.
 
         Raises:
             ConfigError: this machine has fewer GPUs than processes.
@@ -47,19 +47,21 @@ class Ranks:
     def sharing(
         self, model: Transformer, config: TrainingConfig, optimiser: Optimizer
     ) -> AbstractContextManager[AddGradients]:
-        """Return a context with `add_gradients`, whose work all ranks share; each rank passes all batches of an update.
+        """Return a context with a function like `add_gradients` whose work all ranks share.
+
+        Each rank calls the function with all batches of an update.
 
         Raises:
-            ConfigError: several local ranks are configured, and the model is not on the CPU.
+            ConfigError: several local ranks are configured, but the model is not on the CPU.
         """
         return local_ranks(model, config, optimiser)
 
     def agree(self, seconds: float, stop: bool) -> tuple[float, bool]:
-        """Return rank 0's seconds, and whether any rank wishes to stop."""
+        """Return the `seconds` of rank 0, and whether any rank has passed a true `stop`."""
         return seconds, stop
 
     def decide(self, work: Callable[[], T]) -> T:
-        """Return the result of rank 0's work, which only rank 0 does and which may take any time."""
+        """Return, in all ranks, the result of `work`, which only rank 0 calls and which may take any time."""
         return work()
 
     @contextmanager
@@ -71,7 +73,7 @@ class Ranks:
         """Check that all ranks have the same hash.
 
         Raises:
-            RankError: a rank has a different hash than rank 0; the message names the rank and `what` differs.
+            RankError: the hash of a rank differs from that of rank 0; the message names the rank and `what` differs.
         """
 
 

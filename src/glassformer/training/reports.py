@@ -24,24 +24,24 @@ class StepReport:
 
     step: int
     epoch: int
-    """Number of the pass over the data, from 1."""
+    """Number of the current pass over the data, from 1."""
     loss: float
-    """The minimised loss: smoothed cross-entropy per target token, in nats."""
+    """The loss that training minimises: smoothed cross-entropy per target token, in nats."""
     learning_rate: float
     gradient_norm: float
     """Norm of the gradient before clipping."""
     target_tokens: int
-    """Real target tokens of the update, without padding."""
+    """Number of target tokens of the update, without padding."""
     tokens_per_second: float
     """Target tokens per second of this update."""
     waited: float
     """Seconds of this update spent on building its batches."""
     padding: float
-    """Share of padding in the batches, source and target together, in [0, 1)."""
+    """Share of padding in the batches (source and target together), in [0, 1)."""
     seconds: float
-    """Training time so far, summed over all starts of the run."""
+    """Training time so far in seconds, summed over all starts of the run."""
     seconds_left: float
-    """Estimated time left."""
+    """Estimated time left, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ValidationReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointReport:
-    """A checkpoint is on the disk; `step` is the step that it saves, and training may already be further."""
+    """A checkpoint of step `step` is on the disk; training may already have passed this step."""
 
     step: int
     path: Path
@@ -67,7 +67,7 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReport:
-    """Training has ended: by its limit of steps or minutes, for lack of improvement, or stopped by the caller."""
+    """Training has ended: at a limit of steps or minutes, for lack of improvement, or by the caller's wish."""
 
     step: int
     reason: Ending

@@ -1,8 +1,8 @@
 """The learning rate of each step.
 
 Every schedule rises linearly to its peak in `warmup` steps. Then it falls with 1/√step ("paper"), falls along a cosine
-to 0 at the end of training ("cosine"), or stays ("constant"). A training with a limit of time reaches its peak after a
-quarter of this time at the latest: on a slow machine, it would otherwise end while it still warms up.
+to 0 at the end of training ("cosine"), or stays ("constant"). If training has a time limit, the peak is reached after a
+quarter of this time at the latest. Otherwise, training on a slow machine would end during the warm-up.
 """
 
 import math
@@ -12,7 +12,7 @@ from glassformer.errors import ConfigError, quoted
 __all__ = ["learning_rate", "paper_peak"]
 
 LONGEST_WARMUP = 0.25
-"""Share of a limit of time after which the warm-up has ended, however few the steps."""
+"""Share of a time limit after which the warm-up has ended, even if few steps were made."""
 
 
 def paper_peak(d_model: int, warmup: int) -> float:
@@ -26,9 +26,9 @@ def paper_peak(d_model: int, warmup: int) -> float:
 def learning_rate(schedule: str, step: int, *, peak: float, warmup: int, progress: float, time: float = 0.0) -> float:
     """Return the learning rate of a step, counted from 1.
 
-    `progress` is the finished share of the training, in [0, 1]; only the cosine uses it. `time` is the spent share of
-    a limit of time, and shortens the warm-up where few steps fit. With the paper's peak and without such a limit,
-    "paper" is exactly d_model^-0.5 · min(step^-0.5, step · warmup^-1.5).
+    `progress` is the finished share of the training, in [0, 1]; only "cosine" uses it. `time` is the share of a time
+    limit that has passed, 0 without a limit; it shortens the warm-up if few steps fit into the limit. With the paper's
+    peak and without a time limit, "paper" is exactly d_model^-0.5 · min(step^-0.5, step · warmup^-1.5).
 
     Raises:
         ConfigError: the schedule is unknown.

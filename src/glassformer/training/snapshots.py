@@ -1,9 +1,9 @@
-"""Snapshots: a model's weights during its training, in half precision, to play the training back.
+"""Snapshots: a model's weights at several steps of its training, in half precision, to replay the training.
 
     snapshots/step-00000256.safetensors
 
-Snapshots are taken at powers of two. A model learns most at the beginning, so these steps show more than equally
-spaced ones would, and the latest few of them span a training run of any length.
+Snapshots are taken at powers of two. A model learns most at the beginning, so these steps show more than equally spaced
+steps would. The latest few snapshots span a training run of any length.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from glassformer.system.files import write_safely
 __all__ = ["SNAPSHOTS", "Snapshots"]
 
 SNAPSHOTS = "snapshots"
-"""The snapshots' folder in a run."""
+"""The folder of the snapshots in a run's folder."""
 
 FIRST_SNAPSHOT = 8
 """The first step with a snapshot."""
@@ -25,7 +25,7 @@ FIRST_SNAPSHOT = 8
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """The snapshots of a run, of which the latest `keep` are kept; with 0, none are taken."""
+    """The snapshots of a run. Only the latest `keep` snapshots are kept; with `keep` = 0, none are taken."""
 
     folder: Path
     keep: int
@@ -54,7 +54,7 @@ class Snapshots:
         return {int(path.stem.removeprefix("step-")): path for path in self._files()}
 
     def forget_after(self, step: int) -> None:
-        """Delete the snapshots after the step at which a run resumes: training may differ from there on."""
+        """Delete the snapshots after the step at which a run resumes, because training may now continue differently."""
         for later, path in self.paths().items():
             if later > step:
                 path.unlink(missing_ok=True)

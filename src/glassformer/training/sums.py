@@ -1,6 +1,6 @@
-"""Add up a tensor of every rank that torchrun has started, so that all ranks have the sum with the same bits.
+"""Sum a tensor over all ranks that torchrun has started, so that every rank has the same sum, bit for bit.
 
-Ranks of one machine share memory, which on two cores takes a sixth of the time of an all-reduce by gloo: that copies
+Ranks of one machine share memory. On two cores, this takes a sixth of the time of an all-reduce by gloo, which copies
 every number through the kernel twice. Ranks of several machines, and tensors on GPUs, use an all-reduce.
 """
 
@@ -21,13 +21,13 @@ __all__ = ["AllReduce", "Sum", "file_in_memory", "make_sum", "mapped"]
 
 @runtime_checkable
 class Sum(Protocol):
-    """The sum of a tensor of every rank, again and again."""
+    """A sum over all ranks. For each new sum, every rank adds its numbers to `zeros()`, then calls `total()`."""
 
     def zeros(self) -> Float[Tensor, "N"]:
-        """Return zeros, to which this rank adds its summands."""
+        """Return a tensor of zeros, to which this rank adds its numbers."""
 
     def total(self) -> Float[Tensor, "N"]:
-        """Return the sum over all ranks of what was added to the zeros; it stays as it is. This is a collective.
+        """Return the sum over all ranks of the numbers that they have added to their zeros. This is a collective.
 
         Raises:
             RuntimeError: a rank does not answer.
@@ -35,7 +35,7 @@ class Sum(Protocol):
 
 
 def make_sum(like: Tensor, size: int) -> Sum:
-    """Return a sum of `size` numbers, with the device and the type of `like`. This is a collective.
+    """Return a `Sum` of `size` numbers, with the device and the dtype of `like`. This is a collective.
 
     Raises:
         RuntimeError: a rank does not answer.
@@ -47,7 +47,7 @@ class AllReduce:
     """A sum over the network, or between GPUs, by `torch.distributed`."""
 
     def __init__(self, like: Tensor, size: int) -> None:
-        """The sum is of `size` numbers, with the device and the type of `like`."""
+        """The sum has `size` numbers, with the device and the dtype of `like`."""
         self._like, self._size = like, size
 
     def zeros(self) -> Float[Tensor, "N"]:
@@ -56,20 +56,20 @@ class AllReduce:
         return self._own
 
     def total(self) -> Float[Tensor, "N"]:
-        """Return the zeros' tensor, which now holds the sum."""
+        """Return the tensor that `zeros` returned, which now holds the sum."""
         dist.all_reduce(self._own)
         return self._own
 
 
 class _SharedMemory:
-    """A sum in memory that all ranks share: each rank sums a part of the numbers, and copies the whole result.
+    """A sum in memory that all ranks share: each rank sums a part of the numbers, then copies the whole result.
 
-    Nothing is overwritten before its time: summands only after all ranks have summed, and the result only after the
-    next `zeros` of all ranks.
+    Nothing is overwritten too early: a rank's numbers only after all ranks have summed, and the result only after all
+    ranks have called `zeros` again.
     """
 
     def __init__(self, rows: Float[Tensor, "R+1 N"]) -> None:
-        """`rows` are the numbers of each rank, and the result."""
+        """`rows` has one row of numbers per rank, and the result as the last row."""
         rank, count, size = dist.get_rank(), dist.get_world_size(), rows.shape[1]
         self._own, self._result = rows[rank], rows[-1]
         part = slice(size * rank // count, size * (rank + 1) // count)
@@ -86,7 +86,7 @@ class _SharedMemory:
 
 
 def _shared(dtype: torch.dtype, size: int) -> Sum:
-    """Return a sum in shared memory, if all ranks can map the file that rank 0 makes; otherwise, by all-reduces."""
+    """Return a sum in shared memory if all ranks can map the file that rank 0 creates; otherwise, by all-reduce."""
     rows = dist.get_world_size() + 1
     told = [file_in_memory(rows * size * dtype.itemsize) if dist.get_rank() == 0 else None]
     try:
@@ -98,20 +98,20 @@ def _shared(dtype: torch.dtype, size: int) -> Sum:
         dist.all_reduce(everywhere, dist.ReduceOp.MIN)
     finally:
         if dist.get_rank() == 0 and told[0] is not None:
-            told[0].unlink()  # the processes keep their mappings of the deleted file
+            told[0].unlink()  # the processes can still use their mappings of the deleted file
     if numbers is None or not everywhere:
         return AllReduce(torch.empty(0, dtype=dtype), size)
     return _SharedMemory(numbers)
 
 
 def mapped(path: Path, rows: int, dtype: torch.dtype) -> Float[Tensor, "R N"]:
-    """Return a file's numbers, in memory shared by all processes that map it."""
+    """Return a file's numbers, in memory that is shared by all processes that map the file."""
     count = path.stat().st_size // dtype.itemsize
     return torch.from_file(os.fspath(path), shared=True, size=count, dtype=dtype).view(rows, -1)
 
 
 def file_in_memory(size: int) -> Path | None:
-    """Return a new file in memory, of `size` bytes; None if the system keeps no files in memory, or has too little."""
+    """Return a new file of `size` bytes in memory; None if the system has no files in memory, or too little memory."""
     if not Path(MEMORY).is_dir():
         return None
     file, path = tempfile.mkstemp(prefix="glassformer-", dir=MEMORY)

@@ -1,5 +1,5 @@
-"""Faster ways to compute what the model says: matrix products, dropout, and attention over few keys, mainly on CPUs.
+"""Faster functions for the model's matrix products, dropout, and attention over few keys, mainly on CPUs.
 
-Read the model without these files: each function here returns what one line of PyTorch would. Their reasons and times
-are in docs/decisions/where-we-leave-pytorch.md.
+You can read the model without these files, because each function returns the same as one line of PyTorch.
+docs/decisions/where-we-leave-pytorch.md has the reason for each function and the time that it saves.
 """

@@ -35,7 +35,7 @@ def weighted_values(
 ) -> Float[Tensor, "B H T W"]:
     """Return the weighted values of `model.attention.attention`, with dropout of the weights with probability p.
 
-    With few keys, the result can be differentiated once. Paper: §3.2.1, equation 1.
+    With few keys, the result can be differentiated only once. Paper: §3.2.1, equation 1.
     """
     # Only in training: decoding always uses the same kernel, so that outputs do not depend on the size of the batch.
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= FEW_KEYS[query.dtype.itemsize]:
@@ -47,8 +47,9 @@ def weighted_values(
 class _FewKeys(torch.autograd.Function):
     """Equation 1 and its gradient, in few passes over the weights.
 
-    Scores, weights and their gradients are rounded to the type of the inputs for products; the softmax is computed in
-    float32 or better. With weights a = softmax(s) and their gradient g, the gradient of the scores s is a (g − Σ a g).
+    For products, the scores, the weights and their gradients are rounded to the inputs' dtype; the softmax is computed
+    in float32 or better. With weights a = softmax(s) and their gradient g, the gradient of the scores s is a (g − Σ
+    ag).
     """
 
     @staticmethod

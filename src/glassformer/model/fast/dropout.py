@@ -41,7 +41,7 @@ def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tenso
     # 1 where a random number is at least the bound, otherwise 0. Computed in place, with integers: a comparison and the
     # conversion of its result would take PyTorch longer than drawing the numbers.
     kept = words.view(torch.int16)[:size].clamp_(bound - 1, bound).sub_(bound - 1).view(torch.Size(shape))
-    # the factor's bits times 0 or 1, as integers, are the bits of 0 or of the factor
+    # the factor's bits, read as an integer and multiplied by 0 or 1, are the bits of 0 or of the factor
     if dtype.itemsize == kept.element_size():
         return kept.mul_(int(torch.tensor(scale, dtype=dtype).view(kept.dtype))).view(dtype)
     return kept.to(dtype).mul_(scale)

@@ -22,7 +22,7 @@ oneDNN costs more than it saves."""
 FEW_ROWS = range(2, 9)
 """Numbers of rows, such as the paths of a beam, for which MKL is faster if the weight is the left matrix."""
 WIDE_OUTPUT = 8192
-"""Minimum output width for that, such as a large vocabulary."""
+"""Minimum output width, such as a large vocabulary, for which MKL is faster with few rows in that order."""
 
 
 class Linear(nn.Linear):
@@ -33,11 +33,11 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
     def part(self, x: Float[Tensor, "*N I"], outputs: slice) -> Float[Tensor, "*N P"]:
-        """Return only these columns of x Wᵀ + b, computed from their rows of W."""
+        """Return only these columns of x Wᵀ + b, computed from the corresponding rows of W."""
         return linear(x, self.weight[outputs], None if self.bias is None else self.bias[outputs])
 
     def of_columns(self, outputs: Int[Tensor, "P"]) -> Callable[[Tensor], Tensor]:
-        """Return a function from x to these columns of x Wᵀ + b; their rows of W are copied once."""
+        """Return a function from x to these columns of x Wᵀ + b; the corresponding rows of W are copied once."""
         weight, bias = self.weight[outputs], None if self.bias is None else self.bias[outputs]
         return lambda x: linear(x, weight, bias)
 
@@ -104,7 +104,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """oneDNN's product, with the gradient that PyTorch lacks: ∂x = ∂y W, ∂W = ∂yᵀ x, ∂b = the sum of the rows of ∂y."""
+    """oneDNN's product with the gradient that PyTorch lacks: ∂x = ∂y W, ∂W = ∂yᵀ x, ∂b = the sum of the rows of ∂y."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
