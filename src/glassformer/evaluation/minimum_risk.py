@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of several outputs for one source, the one that is most like the others."""
+"""Minimum Bayes risk: choose, from several outputs for one source, the output that is most similar to all others."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ __all__ = ["least_risk"]
 
 
 def least_risk(texts: Sequence[str]) -> int:
-    """Return the index of the text whose mean chrF against all the others is highest; the first among equals.
+    """Return the index of the text with the highest mean chrF against all other texts; of several, the first.
 
     Paper: Kumar & Byrne 2004, with chrF as the gain.
     """

@@ -1,4 +1,4 @@
-"""What may be wrong with an output, as numbers: the larger a signal, the more suspicious the output. Needs no torch."""
+"""Signals: numbers that are larger for outputs in which something may be wrong. Needs no torch."""
 
 import math
 import re
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\d(?:[\d.,:/'\u00a0\u202f]*\d)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOutput:
-    """An output of a model, and the inputs that it was made from."""
+    """An output of a model, and the inputs from which it was made."""
 
     source: str
     target: str
@@ -27,11 +27,11 @@ class ModelOutput:
     tokens: Sequence[Hashable]
     """The tokens of the target, including `<eos>`."""
     token_log_probs: Sequence[float] = ()
-    """Log probability of each token (natural logarithm, ≤ 0); empty if it is not known."""
+    """Log probability of each token (natural logarithm, ≤ 0); empty if unknown."""
     log_prob: float = math.nan
-    """Their sum; NaN if it is not known."""
+    """Sum of the tokens' log probabilities; NaN if unknown."""
     unknown: int = 0
-    """Number of `<unk>` on both sides."""
+    """Number of `<unk>` tokens on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +40,15 @@ class Usual:
 
     intercept: float
     slope: float
-    """The logarithm of an output's length is about intercept + slope · logarithm of the source's length, in tokens."""
+    """An output's length in tokens follows log(length) ≈ intercept + slope · log(length of the source)."""
     spread: float
-    """Standard deviation of the logarithm of an output's length from this line."""
+    """Standard deviation of log(length) from this line."""
     scripts: frozenset[str]
-    """The scripts of the letters, such as "LATIN"."""
+    """The scripts of the outputs' letters, such as "LATIN"."""
 
     @classmethod
     def of(cls, outputs: Sequence[ModelOutput]) -> "Usual":
-        """Return the usual values of some outputs."""
+        """Return the usual values of these outputs."""
         import numpy as np
 
         lengths = np.log([[len(one.source_ids), len(one.tokens)] for one in outputs])
@@ -62,7 +62,7 @@ class Usual:
 
 
 def signals(output: ModelOutput, usual: Usual | None, names: Iterable[str] | None = None) -> dict[str, float]:
-    """Return the value of each signal in `SIGNALS` that can be told; with `names`, only of these.
+    """Return the value of each signal of `SIGNALS` that can be computed; with `names`, only of the signals named.
 
     Some signals are missing if there are no log probabilities or no usual values.
     """
@@ -73,7 +73,8 @@ def signals(output: ModelOutput, usual: Usual | None, names: Iterable[str] | Non
 def longest_repetition(tokens: Sequence[Hashable]) -> int:
     """Return the number of tokens in the longest run that repeats the tokens right before it.
 
-    It is 0 if no phrase follows itself, 1 for "very very", and 6 for a phrase of three tokens that occurs three times.
+    The result is 0 if no phrase is repeated directly, 1 for "very very", and 6 for a phrase of three tokens that occurs
+    three times in a row.
     """
     if len(set(tokens)) == len(tokens):  # most outputs repeat no token, so the search can be skipped
         return 0
@@ -87,7 +88,10 @@ def longest_repetition(tokens: Sequence[Hashable]) -> int:
 
 
 def _repetition(tokens: Sequence[Hashable], period: int) -> int:
-    """Return the length of the longest run of at least `period` tokens equal to those `period` before."""
+    """Return the length of the longest run of tokens that each equal the token `period` positions earlier.
+
+    The result is 0 if the run has fewer than `period` tokens.
+    """
     longest = run = 0
     for one, other in zip(tokens, tokens[period:], strict=False):
         run = run + 1 if one == other else 0
@@ -96,7 +100,7 @@ def _repetition(tokens: Sequence[Hashable], period: int) -> int:
 
 
 def numbers_of(text: str) -> Counter[str]:
-    """Return the numbers in a text: their digits 0–9 in any script, without separators such as "," in 1,000."""
+    """Return the numbers in a text, written with the digits 0–9 and without separators such as "," in 1,000."""
     return Counter(
         "".join(str(unicodedata.digit(one)) for one in number if one.isdigit()) for number in _NUMBER.findall(text)
     )
@@ -113,13 +117,13 @@ def _script(letter: str) -> str:
 
 
 def _loop(output: ModelOutput, _: Usual | None) -> float:
-    """Tokens in the longest repetition, minus those in the longest repetition of the source."""
+    """Return the number of tokens in the output's longest repetition, minus that in the source's; at least 0."""
     found = longest_repetition(output.tokens)
     return float(max(found - longest_repetition(output.source_ids), 0)) if found else 0.0
 
 
 def _long(output: ModelOutput, usual: Usual | None) -> float | None:
-    """How many standard deviations longer than usual the output is."""
+    """Return how many standard deviations longer than usual the output is."""
     if usual is None:
         return None
     expected = usual.intercept + usual.slope * math.log(len(output.source_ids))
@@ -127,12 +131,12 @@ def _long(output: ModelOutput, usual: Usual | None) -> float | None:
 
 
 def _short(output: ModelOutput, usual: Usual | None) -> float | None:
-    """How many standard deviations shorter than usual the output is."""
+    """Return how many standard deviations shorter than usual the output is."""
     return None if (longer := _long(output, usual)) is None else -longer
 
 
 def _copy(output: ModelOutput, _: Usual | None) -> float:
-    """Share of the words of both sides that occur on both sides; protected spans do not count."""
+    """Return the share of the words of source and target that occur in both; protected spans do not count."""
     source, target = (_WORD.findall(text.casefold()) for text in (output.source, output.target))
     if set(source).isdisjoint(target):  # a quick check first, because the rest takes longer
         return 0.0
@@ -143,7 +147,7 @@ def _copy(output: ModelOutput, _: Usual | None) -> float:
 
 
 def _script_share(output: ModelOutput, usual: Usual | None) -> float | None:
-    """Share of the letters that are of scripts which are not usual."""
+    """Return the share of letters whose script is not usual in the run's outputs."""
     if usual is None:
         return None
     if output.target.isascii() and "LATIN" in usual.scripts:
@@ -153,7 +157,7 @@ def _script_share(output: ModelOutput, usual: Usual | None) -> float | None:
 
 
 def _numbers(output: ModelOutput, _: Usual | None) -> float:
-    """Number of numbers that occur on one side only."""
+    """Return how many numbers occur in only one of source and target."""
     if not (_NUMBER.search(output.source) or _NUMBER.search(output.target)):
         return 0.0
     source, target = numbers_of(output.source), numbers_of(output.target)
@@ -161,17 +165,17 @@ def _numbers(output: ModelOutput, _: Usual | None) -> float:
 
 
 def _unknown(output: ModelOutput, _: Usual | None) -> float:
-    """Share of `<unk>` among the tokens of both sides."""
+    """Return the share of `<unk>` among the tokens of source and target."""
     return output.unknown / (len(output.source_ids) + len(output.tokens))
 
 
 def _improbable(output: ModelOutput, _: Usual | None) -> float | None:
-    """Mean of the tokens' negative log probabilities."""
+    """Return the mean of the tokens' negative log probabilities."""
     return None if math.isnan(output.log_prob) else -output.log_prob / len(output.tokens)
 
 
 def _surprise(output: ModelOutput, _: Usual | None) -> float | None:
-    """The negative log probability of the least probable token; an output that ends too early ends improbably."""
+    """Return the negative log probability of the least probable token, which is large if an output ends too early."""
     return -min(output.token_log_probs) if output.token_log_probs else None
 
 
@@ -186,4 +190,4 @@ SIGNALS: Mapping[str, Callable[[ModelOutput, Usual | None], float | None]] = {
     "improbable": _improbable,
     "surprise": _surprise,
 }
-"""The signals by the names of their guards."""
+"""The function of each signal, by the name of its guard."""

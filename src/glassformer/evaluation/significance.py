@@ -1,15 +1,16 @@
 """Confidence intervals of scores, and significance tests of the difference between two systems.
 
-Both methods resample the lines of the test set. *Bootstrap*: drawing the same number of lines with replacement gives
-another score; the interval holds 95 % of such scores. For two systems the same lines are drawn (paired), and the
-interval is the difference's. *Approximate randomisation*: if the systems were equally good, it would not matter which
-of them wrote which output. A coin toss per line therefore decides whether the two outputs change sides, and the p-value
-is the share of such tosses that give a difference at least as large as the real one.
+Both methods resample the lines of the test set. **Bootstrap*: each sample draws as many lines as the test set has, with
+replacement, and gives a score; the interval contains 95 % of these scores. For two systems, the same lines are drawn
+for both (paired), and the interval is that of the difference. *Approximate randomisation*: if the systems were equally
+good, it would not matter which system wrote which output. Therefore, a coin toss per line decides whether the two
+outputs are swapped. The p-value is the share of such randomised assignments whose difference is at least as large as
+the real difference.
 
-sacrebleu's own tests (`sacrebleu.significance`) resample in the same way, and give the same p-value when no draws tie.
-Here a draw with exactly the real difference counts as reaching it, as the definition of the p-value requires. Where two
-systems differ in a single line, every toss gives the same difference, and p is 1 (sacrebleu gives 0.0001). Such ties
-are frequent where whole words are counted.
+sacrebleu's own tests (`sacrebleu.significance`) resample in the same way, and give the same p-value if no assignment
+has exactly the real difference (a tie). Here, a tie counts as at least as large, as the definition of the p-value
+requires. If two systems differ in a single line, every assignment gives the same difference, and p is 1 (sacrebleu
+gives 0.0001). Ties are frequent if whole words are counted.
 
 Papers: Koehn 2004, "Statistical significance tests for machine translation evaluation"; Riezler and Maxwell 2005,
 "On some pitfalls in automatic evaluation and significance testing for MT".
@@ -34,15 +35,15 @@ __all__ = [
 ]
 
 SAMPLES = 1000
-"""Bootstrap samples per interval."""
+"""Number of bootstrap samples per interval."""
 TOSSES = 10_000
-"""Randomised assignments per p-value."""
+"""Number of randomised assignments per p-value."""
 LEVEL = 0.05
-"""Significance level: the share of tests that call equal systems different."""
+"""Significance level: the share of tests that find a difference between equally good systems."""
 TIE = 1e-9
-"""Tolerance within which differences are equal, because rounding may change equal fractions."""
+"""Tolerance within which two differences count as equal, because rounding may change equal fractions."""
 TOSSED_TOGETHER = 2**20
-"""Number of coins tossed in one block, to bound memory."""
+"""Maximum number of coins tossed in one block, to bound memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +55,13 @@ class Comparison:
     first: float
     """The value of the first system, in per cent."""
     second: float
-    """The value of the second."""
+    """The value of the second system, in per cent."""
     low: float
     """Lower end of the 95 % interval of `difference`, by paired bootstrap."""
     high: float
-    """Upper end of that interval."""
+    """Upper end of the 95 % interval of `difference`."""
     p_value: float
-    """Probability of a difference at least as large between equally good systems, by approximate randomisation."""
+    """Probability that equally good systems differ at least this much, by approximate randomisation."""
     higher_is_better: bool
     """False for error rates."""
     signature: str
@@ -73,7 +74,7 @@ class Comparison:
 
     @property
     def better(self) -> int:
-        """The system that is better beyond chance, 1 or 2; 0 = undecided."""
+        """The system that is significantly better, 1 or 2; 0 = neither."""
         if self.p_value >= LEVEL or not self.difference:
             return 0
         return 2 if (self.difference > 0) == self.higher_is_better else 1
@@ -86,7 +87,7 @@ class Difference:
     line: int
     """Index of the line among the compared lines, from 0."""
     edits: tuple[float, float]
-    """Character edits from each output to its closest reference, per character of that reference."""
+    """For each of the two outputs, character edits to its closest reference, per character of that reference."""
 
 
 def score_texts_with_intervals(
@@ -131,7 +132,7 @@ def compare_texts(
     Args:
         first: hypotheses of the first system, one per line.
         second: hypotheses of the second system.
-        references: for each line, one reference, or several equally valid ones.
+        references: for each line, one or several equally valid references.
         metrics: names from `METRICS`.
         language: the tag of the references' language, as for `metrics_named`.
         samples: number of bootstrap samples per interval.
@@ -163,7 +164,10 @@ def compare_texts(
 def bootstrap(
     counted: Counted, other: Counted | None = None, *, samples: int = SAMPLES, seed: int = 1
 ) -> tuple[float, float]:
-    """Return the 95 % interval of `counted`'s value; with `other`, of `other`'s value minus it, by paired bootstrap."""
+    """Return the 95 % interval of the value of `counted`, by bootstrap.
+
+    With `other`, return the interval of the difference, `other` minus `counted`, by paired bootstrap.
+    """
     sums = np.array([weights @ counted.lines for weights in _draws(len(counted.lines), samples, seed)])
     values = counted.values(sums)
     if other is not None:
@@ -174,7 +178,7 @@ def bootstrap(
 
 
 def randomisation(first: Counted, second: Counted, *, tosses: int = TOSSES, seed: int = 1) -> float:
-    """Return the two-sided p-value of the difference: (tosses that reach the difference + 1) / (tosses + 1).
+    """Return the two-sided p-value: (number of tosses that reach the real difference + 1) / (tosses + 1).
 
     Only lines whose counts differ are swapped at random, because swapping equal counts changes nothing.
     """
@@ -191,7 +195,7 @@ def randomisation(first: Counted, second: Counted, *, tosses: int = TOSSES, seed
 
 
 def differences(first: Sequence[str], second: Sequence[str], references: References) -> list[Difference]:
-    """Return the lines whose outputs are unequally far from their references, largest difference first."""
+    """Return the lines where one output is closer to a reference than the other output, largest difference first."""
     [cer] = metrics_named(["cer"])
     rates = [_rates(cer.count(outputs, references)) for outputs in (first, second)]
     edits = list(zip(*(rate.tolist() for rate in rates), strict=True))
@@ -211,7 +215,7 @@ def _draws(lines: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
 
 
 def _tosses(lines: int, tosses: int, seed: int) -> Iterator[Counts]:
-    """Yield blocks of tosses, one row per toss, with 1 for each line whose two outputs change sides."""
+    """Yield blocks of tosses, one row per toss, with 1 for each line whose two outputs are swapped."""
     chance = np.random.default_rng(seed)
     block = max(1, TOSSED_TOGETHER // max(lines, 1))
     for start in range(0, tosses, block):

@@ -1,10 +1,12 @@
 """Fit the weights of a sum of features, such as the log probabilities of several models, to a metric on a test set.
 
 The weights minimise the *risk*: the metric of outputs that are drawn with probabilities in proportion to the
-exponential of their scores. Unlike the metric of the best outputs, the risk changes smoothly with the weights, so that
-a weight does not depend on a few items. The metric may be any, because all are functions of sums of counts.
+exponential of their scores. The risk changes smoothly with the weights, whereas the metric of the best outputs changes
+in jumps. A weight therefore does not depend on a few items. Every metric can be used, because every metric is a
+function of sums of counts.
 
-*Cross-fitting* gives an honest figure without a second test set: each half is ranked with weights from the other half.
+**Cross-fitting* gives a fair score without a second test set: each half of the items is ranked with weights fitted on
+the other half.
 
 Papers: Smith and Eisner 2006, "Minimum risk annealing for training log-linear models"; Och 2003, "Minimum error rate
 training in statistical machine translation".
@@ -21,14 +23,14 @@ from glassformer.evaluation.metrics import Counted, References, metrics_named
 __all__ = ["CandidateTable", "cross_fitted", "fit_weights", "oracle", "useful_weights"]
 
 LARGEST_STEP, SMALLEST_STEP = 1.0, 1 / 32
-"""The steps by which weights change, at first and at the end."""
+"""The step by which a weight changes, at the beginning and at the end."""
 STEPS = np.array([0, -1, 1, -2, 2, -4, 4])
-"""The changes of a weight that are tried, in steps; of equally good ones, the first is taken."""
+"""The changes of a weight that are tried, as multiples of the step; of equally good changes, the first is made."""
 LEAST_GAIN = 1e-6
 """Minimum improvement of a metric, in per cent, for which a weight changes."""
 PENALTY = 0.01
-"""Added to the risk for the sum of the squared weights, in per cent: otherwise all weights would grow without bound,
-and the risk would again depend on a few items."""
+"""Factor of the sum of squared weights, which is added to the risk (in per cent). Without this penalty, all weights
+would grow without bound, and the risk would depend on a few items."""
 
 Matrix = NDArray[np.float64]
 
@@ -40,11 +42,11 @@ class CandidateTable:
     features: Matrix
     """(I, C, F)."""
     counts: Matrix
-    """The counts of the metric for each candidate, (I, C, and the counts)."""
+    """The counts of the metric for each candidate, (I, C, number of counts)."""
     there: NDArray[np.bool_]
     """Which candidates are not padding, (I, C)."""
     metric: Counted
-    """The metric, by which sums of counts are valued."""
+    """The metric, which turns sums of counts into a value."""
     higher_is_better: bool
 
     @classmethod
@@ -56,11 +58,11 @@ class CandidateTable:
         metric: str,
         language: str = "",
     ) -> "CandidateTable":
-        """Return the table of the candidates of these items; each item has at least one candidate.
+        """Return the table of these candidates; each item needs at least one candidate.
 
         Args:
             texts: the candidates of each item.
-            features: their features, (candidates, F) for each item.
+            features: the candidates' features, an array (candidates, F) for each item.
             references: the references of each item.
             metric: a name from `METRICS`.
             language: the tag of the references' language, as for `metrics_named`.
@@ -80,28 +82,28 @@ class CandidateTable:
         return cls(*table, there, counted, counting.higher_is_better)
 
     def part(self, items: slice) -> "CandidateTable":
-        """Return the table of some of the items."""
+        """Return the table of these items only."""
         rest = (self.metric, self.higher_is_better)
         return CandidateTable(self.features[items], self.counts[items], self.there[items], *rest)
 
     def best(self, weights: Matrix) -> NDArray[np.intp]:
-        """Return the index of each item's best candidate, (I); of equally good ones, the first."""
+        """Return the index of each item's best candidate, (I); of equally good candidates, the first."""
         chosen: NDArray[np.intp] = np.where(self.there, self.features @ weights, -np.inf).argmax(1)
         return chosen
 
     def value(self, chosen: NDArray[np.intp]) -> float:
-        """Return the metric of chosen candidates, in per cent."""
+        """Return the metric of the chosen candidates, in per cent; `chosen` has one index per item."""
         return self._valued(self.counts[np.arange(len(chosen)), chosen].sum(0))
 
     def is_better(self, weights: Sequence[float], other: Sequence[float]) -> bool:
-        """Return whether some weights choose candidates with a better metric than other weights do."""
+        """Return whether `weights` choose candidates with a better metric than the weights `other`."""
         value, against = (self.value(self.best(np.array(one))) for one in (weights, other))
         return value > against if self.higher_is_better else value < against
 
     def risk(self, weights: Matrix) -> float:
         """Return the expected metric of random candidates, in per cent, with the penalty of the weights.
 
-        The metric is negated where a higher one is better.
+        The metric is negated if a higher value is better.
         """
         scores = np.where(self.there, self.features @ weights, -np.inf)
         shares = np.exp(scores - scores.max(1, keepdims=True))
@@ -114,9 +116,9 @@ class CandidateTable:
 
 
 def fit_weights(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> tuple[float, ...]:
-    """Return the weights of the features with a low risk, found from these initial ones one weight at a time.
+    """Return weights of the features with a low risk, found from the weights `start` by changing one weight at a time.
 
-    The weights at the places `held` stay as they are. The same arguments always give the same weights.
+    The weights at the indices `held` do not change. The same arguments always give the same weights.
     """
     weights, step = np.array(start, np.float64), LARGEST_STEP
     free = [place for place in range(len(weights)) if place not in held]
@@ -136,19 +138,19 @@ def fit_weights(table: CandidateTable, start: Sequence[float], held: Collection[
 
 
 def useful_weights(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> tuple[float, ...]:
-    """Return what `fit_weights` returns, or the initial weights if these choose better candidates.
+    """Return the result of `fit_weights`, or `start` if these weights choose better candidates.
 
-    The risk can fall while the metric gets worse: where the features of a weak model hardly distinguish good candidates
-    from bad ones, the lowest risk can have a negative weight of this model.
+    The risk can fall while the metric gets worse. For example, if the features of a weak model hardly distinguish good
+    candidates from bad candidates, the weights with the lowest risk can have a negative weight for this model.
     """
     weights = fit_weights(table, start, held)
     return tuple(start) if table.is_better(start, weights) else weights
 
 
 def cross_fitted(table: CandidateTable, start: Sequence[float], held: Collection[int] = ()) -> NDArray[np.intp]:
-    """Return the index of each item's best candidate, with weights from the half of the items that it is not in.
+    """Return the index of each item's best candidate, with weights fitted on the half without this item.
 
-    The weights at the places `held` stay as they are.
+    The weights at the indices `held` do not change.
     """
     halves = (slice(0, None, 2), slice(1, None, 2))
     chosen = np.zeros(len(table.there), np.intp)
@@ -160,7 +162,7 @@ def cross_fitted(table: CandidateTable, start: Sequence[float], held: Collection
 
 
 def oracle(table: CandidateTable) -> float:
-    """Return the metric of the candidates that are best by the metric of each item alone, in per cent."""
+    """Return the metric, in per cent, if each item's candidate is chosen by the metric of this item alone."""
     values = table.metric.values(table.counts.reshape(-1, table.counts.shape[-1])).reshape(table.there.shape)
     worst = -np.inf if table.higher_is_better else np.inf
     values = np.where(table.there, values, worst)

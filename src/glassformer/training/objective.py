@@ -72,9 +72,7 @@ def smoothed_cross_entropy(
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """With p = softmax(z) and the smoothed target y, the loss is −Σ y log p; its gradient with respect to z is p −
-    y.
-    """
+    """With p = softmax(z) and the smoothed target y, the loss is −Σ y log p, and its gradient by z is p − y."""
 
     @staticmethod
     def forward(
