@@ -28,10 +28,10 @@
 #
 # | time | who you are | read |
 # |---|---|---|
-# | a good hour | you want the idea, and a first look at the code | [the tour](tour.py), [why attention at all](why_attention.py), [attention](attention.py) |
+# | an hour | you want the idea, and a first look at the code | [the tour](tour.py), the first half of [why attention at all](why_attention.py), up to [*Read on after the chapter on attention*](why_attention.py#read-on-after-the-chapter-on-attention), and [attention](attention.py) without its exercises |
 # | a day | you want to know how all of it works | the tour, [why attention at all](why_attention.py), then every chapter from [words and embeddings](embeddings.py) to [decoding](decoding.py) |
 # | everything | you want to build it, test it and teach it | all pages, in the order of [the table](#the-chapters) |
-# | ten minutes | you have written a Transformer from a tutorial | [You have code that runs](errata.py#you-have-code-that-runs), then [Write it yourself](write_it_yourself.py), which checks your file |
+# | ten minutes | you have written a Transformer from a tutorial | [You have code that runs](errata.py#you-have-code-that-runs); with more time, [Write it yourself](write_it_yourself.py), which checks your file |
 #
 # You need no mathematics for the tour, and it shows no code. For the chapters, you need basic Python and a little linear algebra: what a vector
 # is, and how two matrices are multiplied. [Training](training.py) and [backwards by hand](by_hand_backward.py) also use

@@ -78,6 +78,23 @@ def test_the_overview_says_how_long_each_page_takes():
         assert counted <= said <= 1.6 * counted + 5, page.name
 
 
+def test_the_path_of_an_hour_takes_an_hour():
+    """The overview's first path, with 15 seconds for the output of each cell that does not only check."""
+
+    def minutes(name, end):
+        notebook = jupytext.read(BY_NAME[name].path)
+        ends = [number for number, cell in enumerate(notebook.cells) if f"## {end}\n" in f"{cell.source}\n"]
+        notebook.cells = notebook.cells[: ends[0] + 1]
+        notebook.cells[-1].source = notebook.cells[-1].source.split(f"## {end}")[0]
+        for cell in notebook.cells:
+            if cell.cell_type == "code" and "check" not in cell.metadata.get("tags", []):
+                cell.outputs = [nbformat.v4.new_output("stream")]
+        return reading_minutes(notebook, "en")
+
+    path = {"tour": "Where to go next", "why_attention": "Read on after the chapter on attention"}
+    assert 50 <= sum(minutes(*one) for one in (path | {"attention": "Exercises"}).items()) <= 62
+
+
 def test_the_tour_shows_its_reader_no_mathematics_and_no_code():
     cells = jupytext.read(BY_NAME["tour"].path).cells
     code = [cell for cell in cells if cell.cell_type == "code"]
