@@ -1,7 +1,7 @@
 """Train recurrent translators, with and without attention, beside a Transformer: same data, sizes and time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any
@@ -103,10 +103,12 @@ def main() -> None:
         train = encoded(bundle, splits["train"])
         parts = {name: splits[name][: asked.limit or 1000] for name in ("test", "longer")}
         torch.manual_seed(seed)
-        for name, model in models(bundle).items():
-            result = study(name, model, train, parts, bundle, seed)
-            found.setdefault(name, []).append(result)
-            say(f"{name}, seed {seed}: {result}")
+        three, test = models(bundle), encoded(bundle, parts["test"])
+        # The models take turns, so that other work on the machine slows them all.
+        *_, last = zip(*(study(name, model, train, test, seed) for name, model in three.items()), strict=True)
+        for (name, model), result in zip(three.items(), last, strict=True):
+            lengths = {split: by_length(model, bundle, examples) for split, examples in parts.items()}
+            found.setdefault(name, []).append(result | {"by_length": lengths})
     about = {"date": datetime.now(UTC).date().isoformat(), "threads": 1, "seconds": SECONDS, "lengths": LENGTHS}
     write("recurrent", {**about, "models": found, "milliseconds": speeds(bundle)}, asked)
 
@@ -117,17 +119,10 @@ def encoded(bundle: Bundle, examples: list[Example]) -> Examples:
     return Examples.encode(pairs, bundle.source_tokenizer, bundle.target_tokenizer, max_length=256)[0]
 
 
-def study(
-    name: str,
-    model: nn.Module,
-    train: Examples,
-    parts: dict[str, list[Example]],
-    bundle: Bundle,
-    seed: int,
-) -> dict[str, Any]:
-    """Train a model for `SECONDS`; return its size, updates, loss by time, speed, and exact translations by length."""
+def study(name: str, model: nn.Module, train: Examples, test: Examples, seed: int) -> Iterator[dict[str, Any]]:
+    """Train a model for `SECONDS`; at each validation, yield its size, updates, loss by time, and speed until then."""
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    test, tokens, seconds, updates = encoded(bundle, parts["test"]), 0, 0.0, 0
+    tokens, seconds = 0, 0.0
     curve: list[dict[str, float]] = []
     for updates, (batch, _) in enumerate(stream(train, BATCH_TOKENS, seed=seed), start=1):
         began = time.process_time()
@@ -147,15 +142,10 @@ def study(
             curve.append({"seconds": VALIDATE_EVERY * (len(curve) + 1), "loss": test_loss(model.eval(), test)})
             model.train()
             say(f"{name}, seed {seed}, {seconds:.0f} s, update {updates}: {curve[-1]['loss']:.3f}")
+            weights = sum(weight.numel() for weight in model.parameters())
+            yield {"weights": weights, "updates": updates, "curve": curve, "tokens_per_second": tokens / seconds}
         if seconds >= SECONDS:
-            break
-    return {
-        "weights": sum(weight.numel() for weight in model.parameters()),
-        "updates": updates,
-        "curve": curve,
-        "tokens_per_second": tokens / seconds,
-        "by_length": {split: by_length(model, bundle, examples) for split, examples in parts.items()},
-    }
+            return
 
 
 @torch.no_grad()
