@@ -126,11 +126,11 @@ pictures.picture(
 # `python book/experiments/measure/recurrent.py` trained three models on the demo's grammar: an RNN that reads (in both
 # directions) and one that writes, the same two with Bahdanau's attention, and the demo's Transformer. The RNNs are *GRUs*,
 # [which can remember for longer](#a-recurrent-step). All three have the
-# same number of weights within 0.1 %: the writer without attention is wider. Each of them trained for two minutes on one
-# thread, with three seeds, on the same batches in the same order, with Adam and the same learning rates. (The rates are
-# the demo's and were chosen for the Transformer.) The result is committed as `experiments/results/recurrent.json`. Times
-# are processor times. −log p says how surprised a model is by the right word: the smaller, the better. A *seed* fixes
-# all that is drawn at random.
+# same number of weights within 0.1 %: the writer without attention is wider. Each of them trained for two minutes of
+# processor time on one thread, with three *seeds* (a seed fixes all that is drawn at random), on the same batches in the
+# same order, with Adam and the same learning rates. (The rates are the demo's and were chosen for the Transformer.) The
+# result is committed as `experiments/results/recurrent.json`. −log p says how surprised a model is by the right word: 0
+# if it was certain of the word, 0.7 if it gave the word one half, and more if it gave less.
 
 # %%
 measured = json.loads(Path("experiments/results/recurrent.json").read_text(encoding="utf-8"))
@@ -153,14 +153,15 @@ pictures.curves(
         for name, runs in measured["models"].items()
     },
     x_label="seconds of training",
-    y_label="−log p per target token (nats)",
+    y_label="−log p per target token",
     alt="The test loss of three models over two minutes, mean of three seeds. The GRU without attention ends highest.",
 )
 
 # %% [markdown]
 # The GRU without attention makes the most updates, and still ends with the highest loss. Between it and the Transformer
-# is a gap, and attention alone closes 71, 78 and 47 % of it (seeds 1, 2, 3). That was the discovery of 2014. (Other work
-# on the machine made some trainings slower than others. The third GRU with attention got the fewest updates.)
+# is a gap, and attention alone closes 71, 78 and 47 % of it (seeds 1, 2, 3). That was the discovery of 2014. (A
+# processor does not get equally far in every second: the same model read up to 15 % more tokens per second with one seed
+# than with another. The third GRU with attention got the fewest updates.)
 #
 # ### Does a longer sentence lose more?
 #
@@ -239,6 +240,8 @@ removed = [
     for one, two, three in zip(plain, attentive, transformer, strict=True)
 ]
 assert [round(100 * share) for share in removed] == [71, 78, 47]
+speeds = [[run["tokens_per_second"] for run in runs] for runs in measured["models"].values()]
+assert round(100 * max(max(speed) / min(speed) for speed in speeds)) == 115
 assert attentive[2]["updates"] == min(run["updates"] for runs in measured["models"].values() for run in runs)
 assert [round(values[0]) for values in shares(kinds).values()] == [90, 81, 89]
 slower = {name: values[-1] / values[0] for name, values in measured["milliseconds"].items()}
@@ -268,7 +271,8 @@ for name, runs in measured["models"].items():
 #
 # ### Does a longer sentence take more time?
 #
-# One forward and backward pass over 2 048 words, cut into sentences of different lengths, on one core:
+# One pass of training (forward and backward) over 2 048 words, cut into sentences of different lengths, on one core. The
+# models are untrained here, because the values of the weights do not change the time:
 
 # %% tags=["hide-input"]
 pictures.curves(
@@ -280,10 +284,9 @@ pictures.curves(
 
 # %% [markdown]
 # The number of words is the same everywhere. The recurrent models become slower because longer sentences mean more
-# steps that wait for each other, with less to do in each. The GRU with attention pays twice, so its curve is the steepest:
-# at each of these steps it also looks at more words. The Transformer becomes slower because each word looks at more
-# words. (Twice the length and half the sentences make twice the scores; one sentence alone would have four times as
-# many.) On a GPU, where thousands of cores wait for work, the first effect is much larger; this is the paper's main
+# steps that wait for each other, with less to do in each. The Transformer becomes slower because each word looks at more
+# words. The GRU with attention has both: more steps that wait, and more words to look at in each, so its curve is the
+# steepest. On a GPU, where thousands of cores wait for work, the first effect is much larger; this is the paper's main
 # argument (§1, §4).
 #
 # ## What is gained, what is lost
@@ -295,17 +298,26 @@ pictures.curves(
 # | training | all positions at once | |
 # | distance | one step between any two words | |
 # | order | | no order without [positions](positions.py) |
-# | length | | time and memory grow with the square |
+# | length | | twice as many words make four times as many pairs to compute and to store |
 # | writing | | still one word at a time, and the [cache](decoding.py) grows; a recurrent state does not |
 # | few data | | recurrence and convolution know that neighbours matter; attention has to learn it |
 #
+# So attention removed the bottleneck: a long sentence no longer has to fit into one vector. Leaving out the rest removed
+# the waiting. The price is the work for all these pairs, and a model that has to be told the order of the words.
+#
+# **"Attention is fast because it computes less."** Many believe this. But one layer of self-attention needs more
+# multiplications than a simple RNN of the same width, however short the sentence ([counted below](#the-mathematics)). It
+# is fast in training because no word has to wait for the word before it.
+#
 # ## Read on after the chapter on attention
 #
-# The rest of this page says what attention costs, and shows the code. It uses queries, keys, values and the matrices that
-# make them, which [Attention](attention.py) explains. At a first reading, go on with [words and
-# embeddings](embeddings.py).
+# The idea is complete here. The rest of this page counts what attention costs, and shows the code. It uses queries, keys,
+# values and the matrices that make them, which [Attention](attention.py) explains. At a first reading, go on with [words
+# and embeddings](embeddings.py).
 #
 # ## The mathematics
+#
+# <details><summary>How many multiplications, and how long a path?</summary>
 #
 # Table 1 of the paper (§4) compares one layer, for $n$ positions, width $d$ and a convolution over $k$ words. $O(\cdot)$
 # says how a number grows, and leaves out constant factors and smaller terms. Beside it stands what one layer really
@@ -326,6 +338,8 @@ pictures.curves(
 #
 # A layer of undilated convolutions over $k$ words reaches $(k - 1) / 2$ words further on each side, so a long path needs
 # many layers. (*Dilated* convolutions leave gaps, which grow from layer to layer.)
+#
+# </details>
 
 # %% tags=["hide-input", "check"]
 from torch.utils.flop_counter import FlopCounterMode
@@ -387,10 +401,12 @@ torch.testing.assert_close(new_state, cell(word, state))
 #
 # In a recurrent network, word 0 reaches the last state only through all the states between. How much does the last
 # output still move if word 0 moves a little? That is the length of a *gradient*. We measure it in a GRU and in one
-# self-attention, both with random weights. The longer the path, the weaker the signal:
+# self-attention. The translators above were trained; these two are not, and have random weights. The longer the path,
+# the weaker the signal:
 
 # %%
-gru, attend = nn.GRU(64, 64, batch_first=True), MultiHeadAttention(64, 4, 16, 16, dropout=0.0)
+gru = nn.GRU(input_size=64, hidden_size=64, batch_first=True)
+attend = MultiHeadAttention(d_model=64, heads=4, d_k=16, d_v=16, dropout=0.0)
 
 
 def reach(layer, length):
@@ -412,8 +428,9 @@ falls = {name: values[0] / values[-1] for name, values in reaches.items()}
 assert falls["GRU"] > 10 * falls["self-attention"]
 
 # %% [markdown]
-# Self-attention's signal also becomes smaller, because untrained weights are shared among all words ($1/n$). But the path
-# has one step, and training can make a weight as large as it needs to be.
+# Self-attention's signal also becomes smaller, because an untrained attention gives each of the $n$ words about the same
+# weight, $1/n$. Training can strengthen both signals. Self-attention has to learn one large weight; a GRU has to learn
+# gates that keep the word at every step between.
 #
 # ### Additive or dot product?
 #
