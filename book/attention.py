@@ -87,13 +87,14 @@ assert math.isclose(fixed.sum(), 1, rel_tol=1e-6)
 # ### The dot product: do two profiles agree?
 #
 # We need a number that says how well two vectors fit together. Multiply coordinate by coordinate and add up: that is the
-# *dot product* (`@` between two vectors). Where both coordinates are positive, the product is positive. Where one is
-# positive and the other negative, it is negative. A coordinate that is 0 in one of the vectors does not count. Compare
-# *bank* with *swam*, and with *desert*, which has a negative coordinate for water:
+# *dot product* (`@` between two vectors). It is large if both vectors are large at the same places. Where one coordinate
+# is positive and the other negative, the product is negative and makes the sum smaller. A coordinate that is 0 in one of
+# the vectors does not count. Compare *bank* with *swam*, and with *desert*. A desert is dry, the opposite of water, so
+# its coordinate for water is negative:
 
 # %%
 bank, swam = x[4], x[1]
-desert = torch.tensor([-3.0, 1.0, 0.0])  # hardly any water, a little money
+desert = torch.tensor([-3.0, 1.0, 0.0])  # the opposite of water, a little money
 print("bank and swam:  ", (bank * swam).tolist(), "sum", (bank @ swam).item())
 print("bank and desert:", (bank * desert).tolist(), "sum", (bank @ desert).item())
 
@@ -229,19 +230,20 @@ database = {"swam": "water", "paid": "money"}  # key: value
 database["swam"]  # the query "swam" equals one key
 
 # %% [markdown]
-# Attention is a *soft* lookup. It compares a query with all keys by dot products, and the fit need not be exact. It
-# hands back not one value but an average of all values, each weighted by how well its key fits.
+# Attention is a *soft* lookup. It compares a query with each key by their dot product, which is large if both are large
+# at the same places; the fit need not be exact. It hands back not one value but an average of all values, each weighted
+# by how well its key fits.
 #
-# From its own vector, each word makes three more:
+# From its own vector, each word makes three more. Think of drawers with labels:
 #
 # - its **query** is a *question*: what am I looking for?
-# - its **key** is an *advertisement*: what do I have to offer, and to whom?
-# - its **value** is the *content handed over* to the words whose question fits.
+# - its **key** is the *label* on its drawer: what can other words find me by?
+# - its **value** is the *content* of its drawer: what do I hand over to a word whose question fits the label?
 #
 # The word *bank* asks: "which word says what kind of bank I am?" Here is what such vectors could look like. The
 # coordinates of a trained model carry no labels; we made these labels up so that you can read them. First come **two
-# key vectors** by themselves: each cell answers one question that another word may ask. *Swam* is a clue and a verb.
-# *The* is neither; it is only frequent.
+# key vectors** by themselves: each cell answers one question that another word may ask, and a negative number answers
+# "certainly not". *Swam* is a clue and a verb. *The* is neither; it is only frequent.
 
 # %%
 properties = ["clue", "verb", "frequent"]
@@ -379,7 +381,7 @@ assert ((keys @ query_tired).softmax(0) @ gender_mouse)[1] > 0.99
 # **Are the three $x$ the same?** In *self-attention* yes: queries, keys and values are all made from one and the same
 # $x$. In *cross-attention*, where a translation looks at its source ([the decoder](decoder.py)), no: queries are
 # made from the decoder's own words, keys and values from the encoder's output, the `memory`. (Keys and values always
-# come from the same words: each key advertises its own value.)
+# come from the same words: each key is the label of its own value.)
 #
 # ## Line by line
 #
@@ -600,7 +602,7 @@ torch.testing.assert_close(by_loops, output, atol=1e-12, rtol=0)
 # [`attention_weights`](../src/glassformer/model/attention.py#attention_weights).
 
 # %%
-from glassformer.model.attention import attention_scores, attention_weights
+from glassformer.model.attention import MultiHeadAttention, attention_scores, attention_weights
 
 attended = gf.attention(q, k, v)
 with_mask = gf.attention(q, k, v, mask).weighted_values
@@ -639,9 +641,12 @@ assert cross.weighted_values.shape == (2, 3)
 # ## Why the scores are divided
 #
 # A dot product is a sum of $d_k$ products. Suppose the coordinates of queries and keys are random, independent, with
-# mean 0 and variance 1 (the *variance* is the average squared distance from the mean). Then each product has mean 0 and
-# variance 1 as well. Variances of independent terms add up, so the sum of $d_k$ products has variance $d_k$. That is
-# footnote 4 of the paper. Don't take it on trust; measure it:
+# mean 0 and variance 1 (the *variance* is the average squared distance from the mean). When training begins, they are
+# roughly so: a [norm](residual.py) gives the numbers of the words' vectors mean 0 and variance 1, and the weights of $W_Q$
+# and $W_K$ start as random numbers with mean 0 and variance $1/d_\mathrm{model}$, of which each coordinate adds up
+# $d_\mathrm{model}$. Then each product of two coordinates has mean $0 \cdot 0 = 0$ and variance $1 \cdot 1 = 1$.
+# Variances of independent terms add up, so the sum of $d_k$ products has variance $d_k$. That is footnote 4 of the paper.
+# Don't take it on trust; measure it:
 
 # %%
 widths = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
@@ -665,6 +670,12 @@ for d_k, variance, scaled in zip(widths, variances, scaled_variances, strict=Tru
     # 20 000 samples: an error of a few per cent.
     assert abs(variance / d_k - 1) < 0.1
     assert abs(scaled - 1) < 0.1
+
+untrained = MultiHeadAttention(512, 8, 64, 64, dropout=0.0)
+with torch.no_grad():
+    normed = torch.nn.functional.layer_norm(torch.randn(1, 200, 512, generator=generator), (512,))
+    for one in untrained.query_key_value(normed)[:2]:
+        assert abs(one.mean()) < 0.05 and abs(one.var() - 1) < 0.1  # 200 vectors: an error of a few per cent
 
 # %% tags=["hide-input"]
 figure, (left, right) = pictures.canvas(7.4, 3, ncols=2)
@@ -813,10 +824,10 @@ for layer, head in found:
 # these heads: the encoder has sixteen, and the search says nothing about the others. To find out whether a head is
 # needed, take it away (its weighted values are set to 0). The translation alone is a coarse measure: it either changes
 # or it does not. So we measure how sure the model is. *Rive* is the edge of a river, *banque* keeps money. The *margin*
-# is log p(*rive*) − log p(*banque*), given what is written before the noun. We compute it without each of the sixteen
-# heads.
+# is log p(*rive*) − log p(*banque*), given what is written before the noun: above 0, *rive* is the likelier word.
+# `margin` (folded) returns it without the heads that we name. We compute it without each of the sixteen heads.
 
-# %%
+# %% tags=["hide-input"]
 from glassformer.watch.inspection import without_heads
 
 tokens, all_weights = encoder_weights(swam)
@@ -834,6 +845,7 @@ def margin(layer=0, heads=()):
     return (log_probs[rive] - log_probs[banque]).item()
 
 
+# %%
 whole = margin()
 margins = torch.tensor([[margin(layer, [head]) for head in range(8)] for layer in range(2)])
 needed_layer, needed_head = divmod(margins.argmin().item(), 8)

@@ -281,7 +281,7 @@ torch.testing.assert_close(normed, layer["norm_1"](x))
 assert normed.shape == (30, 10, 512)
 
 # %% [markdown]
-# Next, compute the query (what a position looks for), the key (what it offers) and the value (what it hands over): the
+# Next, compute the query (what a position looks for), the key (what it can be found by) and the value (what it hands over): the
 # same vectors times three different matrices. In self-attention, all three come from one stream.
 
 # %%

@@ -45,7 +45,7 @@ torch.set_printoptions(precision=4, sci_mode=False)
 # ### A match that gets lost
 #
 # Take vectors with 8 coordinates. In a trained model they have no names; here we give them some. The first four ask
-# *who?*, the last four ask *where?*. The query of *swam* asks for both, and each key advertises what its word is.
+# *who?*, the last four ask *where?*. The query of *swam* asks for both, and each key says what its word is.
 # (*near* means close to the verb.) A negative number says: I am certainly not that.
 
 # %%
@@ -141,7 +141,7 @@ pictures.picture(
 # ### A query that asks for subject, verb and object
 #
 # Here is a second reason. Let a query ask for the subject, the verb *and* the object of a sentence, and let keys
-# advertise which of these their word is. (How does *dog* know that it is the subject? From its position, and from what
+# say which of these their word is. (How does *dog* know that it is the subject? From its position, and from what
 # earlier layers have gathered.) The values say which word it is: one coordinate each for *dog*, *chased*, *cat*.
 
 # %%

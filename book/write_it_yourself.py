@@ -32,8 +32,9 @@
 # ```
 #
 # You have a Transformer already, from a tutorial? Give the command your file: it checks the steps in order and stops at
-# the first one that is missing or wrong. Give classes, functions and layers the names that the steps ask for, and wrap a function
-# whose arguments differ. A step that you want to see on its own still needs the steps before it.
+# the first one that is missing or wrong. Give classes, functions and layers the names that the steps ask for. If a function of
+# yours takes different arguments, keep it, and write a second one with the name and the arguments of the step, which calls
+# yours. A step that you want to see on its own still needs the steps before it.
 #
 # The command runs your file in a separate process, copies your weights into the reference model, and compares numbers,
 # not code. Write the code as you like; only the names, the signatures and the shapes are given. If a tensor differs,
@@ -98,7 +99,9 @@ check()
 # ## Step 1: attention
 #
 # The heart of the model is one function without weights. It gets any number of leading axes, such as batch and heads,
-# and works on the last two.
+# and works on the last two. Where the mask is False, the score becomes −∞ before the softmax, as in the
+# [chapter](attention.py), and so the weight becomes 0. A row that is False everywhere is a case of its own: all its
+# scores are −∞, and the softmax cannot make weights with the sum 1 from them. There, all weights must be 0.
 #
 # Write `attention(query, key, value, mask)`. Return (output, weights): the weights are softmax(query keyᵀ / √d_k) over
 # the keys, and 0 where the mask is False, also in a row that is False everywhere. Shapes: query (…, T, d_k), key (…, S,
@@ -114,7 +117,7 @@ check()
 #
 # Five lines. Which two axes does `key.transpose(-2, -1)` exchange, and why does that also work with batch and heads in
 # front? Fill with −∞ where the mask is False, before the softmax; the softmax runs over the last axis, the keys.
-# In a row that is False everywhere the softmax is 0/0, NaN, so fill with 0 once more [after it](masks.py#why-and-no-other-number).
+# In a row that is False everywhere it is 0/0, NaN, so fill with 0 once more [after it](masks.py#why-and-no-other-number).
 #
 # </details>
 
@@ -125,8 +128,9 @@ solution(1)
 check()
 
 # %% [markdown]
-# Suppose that you had hidden the masked scores with 0 instead of −∞, as some tutorials do. The shapes are right, and
-# such a model even trains, but the check is not deceived:
+# Many believe that code is right if its shapes fit and its loss falls. Suppose that you had hidden the masked scores with
+# 0 instead of −∞, as some tutorials do. The shapes fit, and such a model even trains. But it looks at what the mask
+# hides, because $e^0 = 1$, and the check finds out:
 
 # %% tags=["hide-input"]
 zero_before = STEPS[1].replace("-math.inf", "0.0")
@@ -468,7 +472,7 @@ assert yours["greedy"](whole, source, 9).shape == (B, 9)
 #
 # That is all: the same function, the same classes and the same numbers as in the rest of this book. So your model can
 # become a `gf.Transformer`, and what the book does with a model works on it: `gf.record`, `gf.intervene`, `gf.check`. The
-# library's three searches work, too, because 2 ends a sequence and is not a symbol. Here the solution is trained once
+# library's three searches work, too: they stop where the model writes `<eos>`, id 2 (the symbols begin at 3). Here the solution is trained once
 # more, and copies 10 symbols:
 
 # %%
