@@ -183,9 +183,10 @@ def markdown(figures: dict[str, Any]) -> str:
     parts = [
         "## Decoding\n\nEvery toolkit translates the same German sentences into English, from text to text, with the "
         f"same trained weights and tokenizer. A peer is the fastest in {won} of {len(speeds)} tables.\n\n"
-        f"`{figures['command']}`, {figures['day']}: medians (quartiles). With batches of 64 sentences, ours chooses "
-        "its own batch size. The rival is Hugging Face's `generate` with default settings. *Equal texts* is the share "
-        "of outputs that equal the outputs of ours in float32."
+        f"`{figures['command']}`, {figures['day']}: medians (quartiles). In the tables with batches of 64 sentences, "
+        "glassformer chooses its own batch size. The rival, with which every entry is compared, is Hugging Face's "
+        "`generate` with default settings. *Equal texts* is the share of outputs that equal glassformer's outputs in "
+        "float32."
     ]
     for cell, found in figures["cells"].items():
         head = ["", "sentences/s", "ratio to rival", "BLEU", "equal texts", "peak memory"]

@@ -142,12 +142,13 @@ def markdown(figures: dict[str, Any]) -> str:
     """Return the section."""
     parts = [
         "## CTranslate2 as an engine\n\nThis section measures how much of CTranslate2's speed remains when glassformer "
-        f"uses it as its engine. {_remaining(figures['cells'])}\n\n*direct* is CTranslate2's own package with its "
-        "fastest batch size, and *direct, a process* is the same in a new process. *translator* is glassformer's "
-        "`Translator` in Python, and *command* is `glassformer translate`, a new process. *Equal texts* is the share "
-        f"of outputs that equal the outputs of *direct*.\n\n`{figures['command']}`, {figures['day']}: "
-        f"{number(figures['sentences'])} lines from text to text, {figures['quantization']}, medians (quartiles) of "
-        f"{figures['rounds']} rounds without the start of the process."
+        f"uses CTranslate2 as its engine. {_remaining(figures['cells'])}\n\n*direct* is CTranslate2's own package "
+        "with its fastest batch size, in a process that has translated before, and *direct, a process* is this package "
+        "in a new process. *translator* is glassformer's `Translator` in Python, and *command* is `glassformer "
+        "translate`, a new process. *Equal texts* is the share of outputs that equal the outputs of *direct*.\n\n"
+        f"`{figures['command']}`, {figures['day']}: {number(figures['sentences'])} lines from text to text, "
+        f"{figures['quantization']}, medians (quartiles) of {figures['rounds']} rounds. The time to start a process is "
+        "subtracted."
     ]
     head = ["", "sentences/s", "ratio to direct", "ratio to direct, a process", "BLEU", "equal texts"]
     for title, cell in figures["cells"].items():

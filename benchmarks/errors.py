@@ -204,16 +204,21 @@ def markdown(figures: dict[str, Any]) -> str:
     alone = next((f"{one['alone']:.2f} %" for one in figures["gains"].values()), "")
     return (
         "## Errors on words\n\n"
-        f"The share of wrong words, of {number(figures['words'])} words of CMUdict's validation set. "
+        f"This section shows which of {number(figures['words'])} words of CMUdict's validation set are pronounced "
+        "wrongly: by a run of glassformer, by the best analogy to a word of the lexicon, and by Phonetisaurus. "
         f"{_leader({names[one]: figures['of_best'][one]['1'] for one in systems})} "
-        f"The recipe trains for an hour; these models: {'; '.join(figures['models'])}.\n\n"
+        "The recipe trains for an hour, but these models were trained for only a few minutes: "
+        f"{'; '.join(figures['models'])}.\n\n"
         f"Command, {figures['day']}: `{figures['command']}`\n\n"
-        f"Words for which none of the best outputs is right:\n\n{table(['best outputs', *head], best)}\n"
-        f"Wrong words by kind:\n\n{grouped('kind', figures['kinds'])}\n"
-        f"Wrong words by the confidence of the best analogy:\n\n{grouped('confidence', figures['confidence'])}\n"
-        f"What each part of a combination gains (the run alone: {alone}), with weights cross-fitted on halves of these "
-        f"words. The interval is by paired bootstrap, the p-value by approximate randomisation. "
-        f"The last column is the share of words without a right candidate:\n\n"
+        f"Share of words for which none of the N best outputs is right:\n\n{table(['best outputs', *head], best)}\n"
+        "Share of wrong words by kind of word; *words* is the share of the kind among all words:\n\n"
+        f"{grouped('kind', figures['kinds'])}\n"
+        "Share of wrong words by the confidence of the best analogy:\n\n"
+        f"{grouped('confidence', figures['confidence'])}\n"
+        "The next table shows how much each part of a combination gains. "
+        f"The run alone gets {alone} of the words wrong. The weights are "
+        "cross-fitted on halves of these words. The interval is by paired bootstrap, the p-value by "
+        "approximate randomisation. The last column is the share of words without a right candidate:\n\n"
         f"{table(['part', 'wrong', 'difference', '95 % interval', 'p', 'no candidate'], parts)}\n"
         f"{described(figures['machine'])}.\n"
     )
@@ -223,7 +228,7 @@ def _leader(wrong: Mapping[str, float]) -> str:
     """Return a sentence that names the systems, the best one first."""
     first, *rest = sorted(wrong, key=lambda name: wrong[name])
     others = ", ".join(f"{name} {wrong[name]:.1f} %" for name in rest)
-    return f"Alone, {first} has the fewest ({wrong[first]:.1f} %; {others})."
+    return f"Without combinations, {first} has the fewest wrong words: {wrong[first]:.1f} % ({others})."
 
 
 def main() -> None:

@@ -191,9 +191,10 @@ def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[fl
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section, with a table for each axis."""
     parts = [
-        "## Growth\n\nSpeed and memory of ours and of Hugging Face's Marian as one size grows, on random models and "
-        "sentences: median speed or time, and peak memory.\n\nThe last command was "
-        f"`{figures['command']}`, {figures['day']}. Tables that it did not measure are from earlier runs."
+        "## Growth\n\nThis section shows how speed and memory of glassformer and of Hugging Face's Marian change as "
+        "one size grows. Models and sentences are random; each cell has the median speed or time, and the peak "
+        f"memory.\n\nThe last command was `{figures['command']}`, {figures['day']}. The other tables are from "
+        "earlier runs."
     ]
     for axis, found in figures["axes"].items():
         rows = rows_of(axis, found)
@@ -218,8 +219,8 @@ def _verdict(rows: Mapping[str, dict[int, tuple[float, float]]]) -> str:
     speeds = [ours[size][0] / max(speed for speed, _ in best[size]) for size in sizes]
     peaks = [ours[size][1] / min(peak for _, peak in best[size]) for size in sizes]
     return (
-        f" Compared with Hugging Face's best entry at each size, ours has {min(speeds):.2f} to {max(speeds):.2f} times "
-        f"the speed and {min(peaks):.2f} to {max(peaks):.2f} times the peak memory."
+        f" Compared with Hugging Face's best entry at each size, glassformer has {min(speeds):.2f} to "
+        f"{max(speeds):.2f} times the speed and {min(peaks):.2f} to {max(peaks):.2f} times the peak memory."
     )
 
 

@@ -30,12 +30,12 @@ HEAD = (
     "# Benchmarks\n\nThis page compares glassformer with other toolkits: speed, memory, and the time to reach a given "
     "quality. Each section gives the command that measured it; [how to measure](../benchmarks/README.md) explains the "
     "commands. `python -m benchmarks.page` writes this page from the committed results. The tables include every "
-    "result, also where a peer is ahead. Speeds differ between machines, and from hour to hour on one machine, so "
-    "compare only figures of one run.\n\n"
-    "In the tables, *ours* is glassformer, and the other names are peers. *Allocator kept* means that freed memory "
-    "stays with the process, as it always does in ours. `smoothing=False` means the peer's own loss, without label "
-    "smoothing. `workers` is the number of glassformer's processes, `inter` the number of CTranslate2's workers, and "
-    "`intra` the number of threads per worker.\n"
+    "result, also those in which another toolkit is faster. Speeds differ between machines, and from hour to hour on "
+    "one machine, so compare only figures of the same run.\n\n"
+    "In the tables, *ours* is glassformer, and the other names are peers, that is, other toolkits. *Allocator kept* "
+    "means that freed memory stays with the process, as it always does in glassformer. `smoothing=False` means the "
+    "peer's own loss, without label smoothing. `workers` is the number of glassformer's processes, `inter` is the "
+    "number of CTranslate2's workers, and `intra` is the number of threads per worker.\n"
 )
 
 

@@ -190,8 +190,9 @@ def markdown(figures: dict[str, Any]) -> str:
     points = [Point(**one) for one in figures["points"]]
     best = front(points, higher_is_better=figures["higher_is_better"])
     return (
-        f"## Quality against speed: {figures['name']}\n\nQuality and speed of trained and distilled models. Quality is "
-        f"{figures['metric']}; {'higher' if figures['higher_is_better'] else 'lower'} is better. "
+        f"## Quality against speed: {figures['name']}\n\nThis section shows quality and speed of trained and "
+        f"distilled models. Quality is measured by {figures['metric']}; "
+        f"{'higher' if figures['higher_is_better'] else 'lower'} is better. "
         f"{_winners(points, best, higher_is_better=figures['higher_is_better'])}\n\nA name such as 4+1 gives the "
         "numbers of encoder and decoder layers. An entry in bold is on the Pareto front: no entry of known speed is "
         f"both faster and better.\n\n`{figures['command']}`, {figures['day']}: {number(figures['sentences'])} sources, "

@@ -63,10 +63,10 @@ def markdown(figures: dict[str, Any]) -> str:
     within = "within" if abs(found["difference"]) <= found["seeds"] else "not within"
     sign = "−" if found["difference"] < 0 else "+"
     return (
-        f"## Precision\n\nThe validation loss of `{figures['config']}` after {figures['steps']} updates, trained in "
-        f"bf16 and in float32. The difference is {within} the noise of seeds: bf16 − float32 = "
-        f"{sign}{abs(found['difference']):.4f} ± {found['error']:.4f} (standard error), and the standard deviation "
-        f"between seeds is {found['seeds']:.4f}.\n\n`{figures['command']}`, {figures['day']}.\n\n"
+        f"## Precision\n\nThis section compares the validation loss of `{figures['config']}` after "
+        f"{figures['steps']} updates in bf16 and in float32. The difference is {within} the noise of seeds: "
+        f"bf16 − float32 = {sign}{abs(found['difference']):.4f} ± {found['error']:.4f} (standard error), and the "
+        f"standard deviation between seeds is {found['seeds']:.4f}.\n\n`{figures['command']}`, {figures['day']}.\n\n"
         f"{table(head, rows)}\n"
         f"{described(figures['machine'])}.\n"
     )

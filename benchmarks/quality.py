@@ -146,13 +146,14 @@ def markdown(figures: dict[str, Any]) -> str:
         theirs = [found for name in curves if name != "ours" if (found := time_to(target, curves[name])) is not None]
         if mine and theirs:
             sooner.append(f"{target:g} BLEU {min(theirs) / mine:.2f} times as fast as the fastest peer")
-    verdict = "No BLEU was reached by both ours and a peer, so no ratio is given."
+    verdict = "Glassformer and its peers reached none of the same BLEU scores, so no ratio is given."
     if sooner:
-        verdict = f"Ours reaches {', and '.join(sooner)}."
+        verdict = f"Glassformer reaches {', and '.join(sooner)}."
     return (
-        f"## Time to quality\n\nThe minutes of training until a model reaches a BLEU score: English to German, "
-        f"test_2016 of Multi30k, beam {BEAM}, one seed. {verdict}\n\nEach budget of minutes is a separate training "
-        f"run; the earliest time over all budgets counts. Ours was trained by `glassformer train {figures['ours']}`. "
+        f"## Time to quality\n\nThis section measures the minutes of training until a model reaches a BLEU score: "
+        f"English to German, test_2016 of Multi30k, beam {BEAM}, one seed. {verdict}\n\nEach budget of minutes is a "
+        "separate training run; the earliest time over all budgets counts. Our model was trained by `glassformer train "
+        f"{figures['ours']}`. "
         f"Commands, {figures['day']}:\n\n"
         f"{''.join(f'- `{command}`{chr(10)}' for command in figures['commands'])}\n"
         f"{table(head, rows)}"

@@ -67,10 +67,11 @@ def commit() -> str:
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section: a table for each direction."""
     parts = [
-        "## Sentences of Multi30k\n\nBLEU by sacrebleu (13a), cased, and lower-cased in brackets, with chrF2 after a "
-        "semicolon. Settings, weights and combinations were chosen by val; each entry was scored on the test sets "
-        "once. The weights of a combination are fitted on all of val, so its score there is optimistic. "
-        "[Quality: Multi30k](../benchmarks/README.md#quality-multi30k) has the trainings.\n"
+        "## Sentences of Multi30k\n\nEach cell has BLEU by sacrebleu (13a): first cased, then lower-cased in brackets. "
+        "chrF2 follows after a semicolon. Settings, weights and combinations were chosen by scores on the validation "
+        "set, val; each entry was scored on the test sets once. The weights of a combination are fitted on all of val, "
+        "so the combination's score on val is optimistic. "
+        "[Quality: Multi30k](../benchmarks/README.md#quality-multi30k) describes the trainings.\n"
     ]
     for direction, found in figures["directions"].items():
         source, target = (LANGUAGES.get(side, side) for side in direction.split("-"))

@@ -64,10 +64,11 @@ def measure(
 def markdown(figures: dict[str, Any]) -> str:
     """Return the section."""
     parts = [
-        "## Shortlists\n\nWith `decoding.shortlist = N`, a search chooses among the N most frequent tokens and the 20 "
-        "that each source token suggests. This section measures what this saves with large vocabularies, and what it "
-        "costs.\n\n*Speed* divides the CPU time without a shortlist by the CPU time with it, in the same round. "
-        "*Change* is the BLEU with the shortlist minus the BLEU without it, with a 95 % interval by paired bootstrap. "
+        "## Shortlists\n\nWith `decoding.shortlist = N`, a search chooses only among the N most frequent target tokens "
+        "and the 20 target tokens that each source token suggests. This section measures how much time shortlists save "
+        "with large vocabularies, and how much BLEU they cost.\n\n*Speed* divides the CPU time without a shortlist by "
+        "the CPU time with the shortlist, in the same round. *Change* is the BLEU with the shortlist "
+        "minus the BLEU without the shortlist, with a 95 % interval by paired bootstrap. "
         "*Equal texts* is the share of outputs that are the same with and without the shortlist.\n\n"
         f"`{figures['command']}`, {figures['day']}: medians (quartiles) of {figures['rounds']} rounds, one core."
     ]

@@ -87,8 +87,8 @@ def markdown(figures: dict[str, Any]) -> str:
         loading = f"\nLoading the model takes {beyond:.0f} ms after its imports.\n"
     whole = table(["", "start to end", "beyond an empty interpreter"], rows)
     return (
-        "## Start-up\n\nThe time of a new process from start to end: commands of glassformer and imports of its peers. "
-        "The second column subtracts the time of an empty Python interpreter.\n\n"
+        "## Start-up\n\nThis section measures the time of a new process from start to end, for commands of glassformer "
+        "and imports of its peers. The second column subtracts the time of an empty Python interpreter.\n\n"
         f"`{figures['command']}`, {figures['day']}: medians (quartiles).\n\n"
         f"{whole}{loading}\n{described(figures['machine'])}.\n"
     )

@@ -192,8 +192,8 @@ def markdown(figures: dict[str, Any], rival: Entry = RIVAL) -> str:
     return (
         f"## Training\n\nEvery toolkit trains the same model ({layers} layers of width {task['d_model']}) on the same "
         f"batches. {leaders(speeds, 'target tokens/s')}\n\n`{figures['command']}`, {figures['day']}: median "
-        f"(quartiles) of {rounds} updates of {mean:.0f} GFLOP each. The rival is *{rival.name}*. The peak is the speed "
-        f"of the machine's fastest matrix product in this run: {ceilings}.\n\n"
+        f"(quartiles) of {rounds} updates of {mean:.0f} GFLOP each. The rival, with which every entry is compared, is "
+        f"*{rival.name}*. The peak is the speed of the machine's fastest matrix product in this run: {ceilings}.\n\n"
         f"{table(head, lines)}{failures(failed)}\n{_head_to_head(figures)}\n{described(figures['machine'])}.\n"
     )
 
@@ -208,8 +208,8 @@ def _head_to_head(figures: dict[str, Any]) -> str:
         return ""
     rows = [[mine, *(spread(ratio(sitting, mine, name)).text(2) for name in theirs)] for mine in ours]
     return (
-        "Speed of ours divided by the speed of the rival, for each precision and allocator setting of the rival:\n\n"
-        + table(["", *theirs], rows)
+        "Speed of glassformer divided by the speed of Hugging Face's model, for each precision and allocator setting "
+        "of that model:\n\n" + table(["", *theirs], rows)
     )
 
 
