@@ -1,4 +1,4 @@
-"""Choose an engine: the requested one, or the fastest one that supports all needs and gives the run's own outputs."""
+"""Choose an engine: the requested one, or the fastest engine with all needed abilities and the run's own outputs."""
 
 import logging
 from collections.abc import Collection
@@ -24,11 +24,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:
-    """What a translator asks of its engine."""
+    """The engine that a translator requests, its settings, and the abilities that it needs."""
 
     engine: EngineName = "torch"
     quantization: Quantization | None = None
-    """Number format of the matrices; None = as trained or exported."""
+    """Number format of the weight matrices; None = as trained or exported."""
     workers: int = 0
     """Number of batches decoded in parallel; 0 = one per core (CTranslate2 on the CPU), or one."""
     device: str = "auto"
@@ -40,13 +40,13 @@ class EngineRequest:
 def load_engine(bundle: Bundle, request: EngineRequest) -> Engine:
     """Return the engine for a run or an export.
 
-    "auto" chooses CTranslate2 if it supports all needs and gives the outputs of the run's own search, torch otherwise.
-    Since CTranslate2 is verified on the CPU, "auto" does not choose it on a GPU.
+    "auto" chooses CTranslate2 if it supports all needs and gives the same outputs as the run's own search, and torch
+    otherwise. Since CTranslate2 is verified only on the CPU, "auto" does not choose it on a GPU.
 
     Raises:
-        CheckpointError: the folder is damaged, or the converted model gives different answers.
-        ConfigError: the engine does not support this model, the device or one of the needs.
-        MissingDependencyError: CTranslate2 was asked for and is not installed.
+        CheckpointError: the folder is damaged, or the converted model gives other log probabilities than the run.
+        ConfigError: the engine does not support this model, this device or one of the needs.
+        MissingDependencyError: CTranslate2 was requested and is not installed.
     """
     exported = is_export(bundle.folder)
     if exported or request.engine == "ctranslate2":
@@ -91,7 +91,7 @@ def _from_run(bundle: Bundle, request: EngineRequest) -> Engine:
     folder = converted(bundle, quantization)
     try:
         return _engine(bundle, folder, request)
-    except CheckpointError as error:  # a conversion is only a copy of the run's weights, so a damaged one is replaced
+    except CheckpointError as error:  # a conversion only copies the run's weights, so a damaged conversion is replaced
         _log.warning("%s", error)
         remove(folder)
         return _engine(bundle, converted(bundle, quantization), request)
@@ -103,7 +103,9 @@ def _engine(bundle: Bundle, folder: Path, request: EngineRequest) -> Engine:
     engine = CTranslate2Engine(folder, bundle, workers=request.workers, device=request.device, **how)
     _log.info("engine ctranslate2 (%s) on %s, %d workers", engine.quantization, engine.device, engine.workers)
     if bundle.configuration.decoding.beam_size > 1:
-        _log.info("CTranslate2's beam ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)")
+        _log.info(
+            "CTranslate2's beam search ends as soon as beam_size hypotheses have ended (docs/decisions/engines.md)"
+        )
     for difference in CTranslate2Engine.differences(bundle.configuration.decoding, request.needs):
         _log.info("outputs can differ from the engine torch: %s", difference)
     return engine
@@ -123,7 +125,7 @@ def _torch(bundle: Bundle, request: EngineRequest) -> Engine:
 
 
 def _why_not(bundle: Bundle, request: EngineRequest) -> str:
-    """Return why CTranslate2 cannot be used for this run's own outputs; "" if it can."""
+    """Return why CTranslate2 cannot give the outputs of this run's own search; "" if it can."""
     lacking = [CTranslate2Engine.cannot[need] for need in request.needs if need in CTranslate2Engine.cannot]
     for reason in (*lacking, *CTranslate2Engine.differences(bundle.configuration.decoding, request.needs)):
         return reason

@@ -1,4 +1,4 @@
-"""What all exports share: their options, the run's weights, and a target that appears once it is complete."""
+"""What all exports share: options, the run's weights, and an export that appears only when it is complete."""
 
 import os
 import shutil
@@ -31,29 +31,29 @@ __all__ = [
 ]
 
 EXPORTER = "glassformer"
-"""A field of the config.json that we write for another program; it marks a folder that a new export may replace."""
+"""A field that we add to the config.json for another program; it marks a folder that a new export may replace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """The options of an export; formats ignore none of them (`glassformer.interop.formats`)."""
+    """The options of an export; each format lists the options that it ignores (`glassformer.interop.formats`)."""
 
     quantization: Quantization = "float32"
-    """Number format of the matrices."""
+    """Number format of the weight matrices."""
     probes: Sequence[str] | None = None
     """Texts to verify the export with; None means random tokens."""
     verified: bool = True
-    """Whether to verify the export; if not, it may be wrong."""
+    """Whether to verify the export; an export that is not verified may be wrong."""
     python: str = ""
-    """The Python that verifies the export with the other program; by default, the one that is running."""
+    """The Python interpreter that runs the other program to verify the export; by default, the running one."""
     licence: str = ""
-    """Licence of the model, for its card."""
+    """Licence of the model, for its model card."""
     page: str = ""
-    """The folder node_modules with the files of a page that translates; "" for no page."""
+    """The folder node_modules with the packages for a web page that translates; "" for no page."""
     scores: Sequence[dict[str, Any]] = ()
-    """Scores for the model's card, as `glassformer evaluate --json` prints them."""
+    """Scores for the model card, as `glassformer evaluate --json` prints them."""
     validation: str = ""
-    """The loss and the score of the kept weights on the validation texts, for the model's card."""
+    """The loss and the score of the exported weights on the validation texts, for the model card."""
 
 
 def check_trained(bundle: Bundle) -> None:
@@ -68,7 +68,7 @@ def check_trained(bundle: Bundle) -> None:
 
 
 def check_order(bundle: Bundle) -> None:
-    """Refuse a run that writes from right to left: another program would not put its outputs into order.
+    """Refuse a run that writes from right to left, because other programs would print its outputs backwards.
 
     Raises:
         ConfigError: the run writes from right to left.
@@ -102,29 +102,32 @@ def languages_of(bundle: Bundle) -> tuple[str, str]:
     """Return the languages of a run's source and target, as BCP 47 tags.
 
     Raises:
-        ConfigError: the run does not name them.
+        ConfigError: the run does not name a language.
     """
     data = bundle.configuration.data
     languages = {"source_language": data.source_language, "target_language": data.target_language}
     for name, language in languages.items():
         if not language:
             raise ConfigError(
-                f"data.{name}: expected the language of the run, got none; give it, such as --set data.{name}=en"
+                f"data.{name}: expected the language as a tag, got none; set it, for example --set data.{name}=en"
             )
     return data.source_language, data.target_language
 
 
 def placeholder_remarks(bundle: Bundle) -> Iterator[str]:
-    """Yield how other programs treat a run that was trained with placeholder tokens."""
+    """Yield a remark on how other programs treat the placeholder tokens, if the run was trained with them."""
     if has_placeholders(bundle.source_tokenizer) and has_placeholders(bundle.target_tokenizer):
         yield (
             "only glassformer puts the placeholder tokens ⟦0⟧ to ⟦9⟧ in place of addresses, numbers and other "
-            "protected spans; in other programs, the model reads the spans themselves, which it has rarely seen"
+            "protected spans; in other programs, the model reads the spans themselves, which it rarely saw in training"
         )
 
 
 def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:
-    """Return the sentencepiece model of one side's tokenizer; `able` names a format that needs none.
+    """Return the sentencepiece model of a tokenizer.
+
+    The error text names the tokenizer by `side` ("source" or "target"), and names a format that needs no sentencepiece
+    model (`able`).
 
     Raises:
         ConfigError: the tokenizer has no such model.
@@ -139,18 +142,18 @@ def sentencepiece_model(tokenizer: Tokenizer, side: str, able: str) -> bytes:
 
 
 def have_one_vocabulary(bundle: Bundle) -> bool:
-    """Return whether both sides number the same tokens, even if they cut texts differently."""
+    """Return whether source and target tokenizers have the same tokens and ids, even if they cut texts differently."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     return source is target or source.tokens(range(len(source))) == target.tokens(range(len(target)))
 
 
 @contextmanager
 def replaced_folder(folder: Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield the name of a temporary folder, to be written; it becomes `folder` if the context ends without an error.
+    """Yield the path of a temporary folder to write; it is renamed to `folder` if the context ends without an error.
 
     Raises:
         CheckpointError: the folder cannot be written.
-        ConfigError: the folder exists, is not empty and not an earlier export (`is_ours`).
+        ConfigError: the folder exists, is not empty, and is not an earlier export (`is_ours`).
     """
     if folder.is_file():
         raise ConfigError(f"{folder} is a file; give a folder, which need not exist yet")
@@ -160,7 +163,7 @@ def replaced_folder(folder: Path, is_ours: Callable[[Path], bool]) -> Iterator[P
 
 @contextmanager
 def replaced_file(file: Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield the name of a temporary file, to be written; it becomes `file` if the context ends without an error.
+    """Yield the path of a temporary file to write; it is renamed to `file` if the context ends without an error.
 
     Raises:
         CheckpointError: the file cannot be written.
@@ -189,7 +192,7 @@ def _replaced(path: Path, may_be_replaced: Callable[[], bool]) -> Iterator[Path]
 
 
 def is_written_by_us(folder: Path) -> bool:
-    """Return whether the `config.json` of a folder says that glassformer wrote it."""
+    """Return whether the `config.json` in a folder says that glassformer wrote the folder."""
     try:
         values = parse_json(read_bytes(folder / "config.json"))
     except (OSError, ValueError, CheckpointError):

@@ -1,4 +1,4 @@
-"""The formats that a run can be exported to: one row for each, used by `glassformer export`."""
+"""The formats to which `glassformer export` can export a run, in one table."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,20 +20,21 @@ __all__ = ["FORMATS", "ExportFormat", "export_format"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportFormat:
-    """A format that another program reads."""
+    """An export format, which another program reads."""
 
     export: Callable[[Bundle, Path, ExportOptions], Verification | None]
-    """Writes and verifies an export; returns None if it was not verified. The errors of `export_ctranslate2`."""
+    """Writes and verifies an export; returns None if the export was not verified. Raises the errors of
+    `export_ctranslate2`."""
     quantizations: tuple[Quantization, ...]
-    """The number formats of its matrices; the first is the default."""
+    """The number formats that the weight matrices can have; the first is the default."""
     remarks: Callable[[Bundle], Iterable[str]] = lambda _: ()
-    """Yields what a user of the export must know."""
+    """Yields remarks for the user of the export."""
     ignored: tuple[str, ...] = ()
-    """The fields of `ExportOptions` that have no effect."""
+    """The fields of `ExportOptions` that have no effect on this format."""
     suffix: str = ""
-    """The end of the name of a format that is one file; "" for a folder."""
+    """The file name's suffix if an export is one file; "" if an export is a folder."""
     use: str = ""
-    """The command that uses the export, with "{path}" for its name, if it is one of glassformer's."""
+    """The glassformer command that uses the export, with "{path}" for the export's name; "" if there is none."""
 
 
 def _ctranslate2(bundle: Bundle, folder: Path, options: ExportOptions) -> Verification:
@@ -41,11 +42,11 @@ def _ctranslate2(bundle: Bundle, folder: Path, options: ExportOptions) -> Verifi
 
 
 def _ctranslate2_remarks(bundle: Bundle) -> Iterator[str]:
-    """Yield what a user of the folder must know."""
+    """Yield remarks for the user of the exported folder."""
     if bundle.configuration.data.reverse_target:
         yield (
             "the model writes from right to left (data.reverse_target = true): `glassformer translate` puts its "
-            "outputs into order, CTranslate2's own package does not"
+            "outputs into the normal order, but CTranslate2's own package does not"
         )
 
 
@@ -72,11 +73,11 @@ FORMATS: Mapping[str, ExportFormat] = {
         ignored=("licence", "scores"),
     ),
 }
-"""The formats by name."""
+"""The export formats by name."""
 
 
 def export_format(name: str) -> ExportFormat:
-    """Return the row of a format.
+    """Return the export format with this name.
 
     Raises:
         ConfigError: the format is unknown.

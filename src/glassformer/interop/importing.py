@@ -1,4 +1,4 @@
-"""Import a state dict as a run: its weights in our order of tokens, its vocabularies as tokenizers."""
+"""Import a state dict as a run: reorder the embeddings to a run's token ids, and make tokenizers of vocabularies."""
 
 import json
 import pickle
@@ -39,13 +39,14 @@ __all__ = [
 ]
 
 LARGEST_VOCABULARY = 200_000_000
-"""Largest vocabulary file that is read, in bytes."""
+"""Maximum size of a vocabulary file, in bytes."""
 
 LONGEST_TEXT = 256
-"""Maximum length of a training text, in tokens, with which an imported run is written."""
+"""Maximum of the setting `data.max_length` in an imported run, in tokens."""
 
 NEVER_WRITTEN = -1e9
-"""The output bias of a token that the original model does not have: its probability is 0 in float32 and in float64."""
+"""The output bias of a token that the original model does not have; its probability is then 0 in float32 and
+float64."""
 
 NAMES = (
     ("<pad>", "[PAD]", "<blank>"),
@@ -74,25 +75,26 @@ class Imported(NamedTuple):
 
     bundle: Bundle
     title: str
-    """What the model was recognised as."""
+    """The title of the family of models to which the imported model belongs."""
     difference: float
-    """Largest difference of a logit from the original, on random tokens; 0 if ours computes the same."""
+    """Largest difference between a logit of the imported model and of the original, on random tokens; 0 if both compute
+    the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTokens:
-    """What a state dict does not say about its tokens."""
+    """The tokens of an imported model, which a state dict does not contain."""
 
     source: Sequence[str]
     """The tokens of the source, by id."""
     target: Sequence[str]
     """The tokens of the target, by id."""
     special_ids: SpecialIds | None = None
-    """The special tokens of both sides; by default, they are found by their usual names."""
+    """The ids of the special tokens in both vocabularies; by default, the ids of the tokens with the usual names."""
     kind: Literal["words", "characters"] = "words"
     """How texts are cut into these tokens."""
     source_bos: bool = False
-    """Whether the sources of the training began with `<bos>`."""
+    """Whether the sources began with `<bos>` when the model was trained."""
 
 
 def import_run(
@@ -106,24 +108,24 @@ def import_run(
     languages: tuple[str, str] = ("", ""),
     settings: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Write a run with the model of a state dict.
+    """Write a run with the model of a state dict; return the run and how the model was recognised.
 
-    The folder appears once it is complete.
+    The folder appears only when it is complete.
 
     Args:
-        source: the file of the state dict: safetensors, or what `torch.save` wrote; for a model in parts, the index or
-            any part.
+        source: the file of the state dict: safetensors, or a file of `torch.save`. For a model in several files, the
+            index or any of the files.
         folder: the folder to write, which must be empty or not exist.
         tokens: the vocabularies and the special tokens.
-        heads: attention heads of each attention.
+        heads: number of heads of each attention.
         renames: parts of names in the file → their replacements, for copies of a tutorial with different names.
         prefix: the beginning of the names of the model's tensors; needed if a file holds several models.
         languages: the languages of source and target, as BCP 47 tags.
-        settings: fields of ModelConfig that the names do not show.
+        settings: fields of ModelConfig that the state dict does not show.
 
     Raises:
-        CheckpointError: the file is damaged, no known model has its names, several have, or the folder cannot be
-            written.
+        CheckpointError: the file is damaged, its names are those of no known model or of several models, or the folder
+            cannot be written.
         ConfigError: a setting is missing or impossible, or the folder is not empty.
         VocabularyError: a vocabulary does not fit the weights.
     """
@@ -134,7 +136,7 @@ def import_run(
         for place, state in read_state_dicts(source).items()
     }
     family, state = recognised(state_dicts, prefix)
-    # OUR_IDS hold after the tokens have been reordered.
+    # The ids in OUR_IDS are right only after the tokens have been reordered.
     model = import_state_dict(state, family=family, heads=heads, **OUR_IDS, **(settings or {})).float()
     orders = []
     for (name, side), own in zip(_sides(tokens), ids, strict=True):
@@ -177,13 +179,13 @@ def write_run(
     decoding: Mapping[str, Any] | None = None,
     alignment: Alignment | None = None,
 ) -> Bundle:
-    """Write a run with an imported model; return its bundle.
+    """Write a run with an imported model; return the run's bundle.
 
-    The folder appears once it is complete.
+    The folder appears only when it is complete.
 
     Args:
         model: the model, whose special tokens have the ids of `SPECIALS`.
-        tokenizers: the tokenizers of source and target; the same object twice is a joint vocabulary.
+        tokenizers: the tokenizers of source and target; the same object twice means a joint vocabulary.
         folder: the folder to write, which must be empty or not exist.
         origin: the name of the file or folder that was imported.
         languages: the languages of source and target, as BCP 47 tags.
@@ -226,13 +228,14 @@ def write_run(
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Return the tokens in a file, by id: one per line, or JSON, a list of tokens or an object from tokens to ids.
+    """Return the tokens in a vocabulary file, by id.
 
-    A pickle is read if it holds plain values only.
+    The file has one token per line, or is JSON: a list of tokens, or an object that maps tokens to ids. It may also be
+    a pickle of plain values.
 
     Raises:
         CheckpointError: the file cannot be read.
-        VocabularyError: its content is not a vocabulary, or its ids have gaps.
+        VocabularyError: the content is not a vocabulary, or its ids have gaps.
     """
     check_regular(path)
     try:
@@ -253,7 +256,7 @@ def read_vocabulary(path: Path) -> list[str]:
     if isinstance(content, dict):
         content = _by_id(content, path)
     if not isinstance(content, list) or not all(isinstance(token, str) for token in content):
-        raise VocabularyError(f"{path}: expected a list of tokens, or an object from tokens to ids")
+        raise VocabularyError(f"{path}: expected a list of tokens, or an object that maps tokens to ids")
     return content
 
 
@@ -261,7 +264,7 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
     """Return the ids of the special tokens, found by their usual names.
 
     Raises:
-        ConfigError: a special token has no usual name.
+        ConfigError: no token, or more than one, has a usual name of a special token.
     """
     found = []
     for ours, names in zip(SPECIALS, NAMES, strict=True):
@@ -278,7 +281,7 @@ def special_ids(tokens: Sequence[str], side: str = "vocabulary") -> SpecialIds:
 def lookup_tokenizer(
     kind: Literal["words", "characters"], tokens: Sequence[str], *, with_bos: bool = False, with_eos: bool = True
 ) -> Tokenizer:
-    """Return the tokenizer of words or characters with these tokens by id, the special ones first.
+    """Return a tokenizer of words or characters with these tokens, listed by id; the special tokens come first.
 
     Raises:
         VocabularyError: the tokens are not a vocabulary.
@@ -292,19 +295,20 @@ def lookup_tokenizer(
 def reordered(
     model: Transformer, source: Sequence[int], target: Sequence[int], *, never: Collection[int] = ()
 ) -> Transformer:
-    """Return the model with its tokens in another order: id i has the row of `source[i]` or `target[i]`.
+    """Return the model with new token ids: token i gets the embedding that token `source[i]` or `target[i]` had.
 
-    The special tokens come first, with the ids of `SPECIALS`. An order may name a row more than once; a copy that the
-    original model does not have must be in `never`, so that it changes no probability.
+    The special tokens come first, with the ids of `SPECIALS`. `source` and `target` may contain an old id more than
+    once. A copy of a target token that the original model does not have must be in `never`, so that the copy changes no
+    probability.
 
     Args:
         model: the model.
         source: the old id of each source token.
         target: the old id of each target token.
-        never: the new ids of target tokens that the model never writes: their output bias becomes `NEVER_WRITTEN`.
+        never: the new ids of target tokens that the model must never write: their output bias becomes `NEVER_WRITTEN`.
 
     Raises:
-        ConfigError: the embeddings are tied and the orders differ.
+        ConfigError: the embeddings are tied, and `source` and `target` differ.
     """
     if model.config.tie_embeddings and list(source) != list(target):
         raise ConfigError("source and target share one embedding: expected one vocabulary for both, got two")

@@ -1,11 +1,12 @@
-"""Verify an export: another program must give the run's own outputs nearly the same log probabilities as the run.
+"""Verify an export: the other program must give the run's outputs nearly the same log probabilities as the run does.
 
-CTranslate2 is an engine of this package and answers in this process. Any other program answers in a process of its own,
-which runs a probe program: a file in `probes/` that imports the other program, and nothing of glassformer. It reads
-JSON from its standard input, {"sources": [text, …], "targets": [[id, …], …]}, and writes JSON with three lists, with an
-entry for each source: "source_ids", the ids that the other tokenizer gives, with `<eos>`; "log_probs", the log
-probability of each token of the target; and "texts", what greedy search by the other program writes, as text, cut no
-sooner than at the length of the target. Ids are the run's; targets have no `<bos>` and end with `<eos>`.
+CTranslate2 is an engine of this package and computes in this process. Any other program computes in a process of its
+own, which runs a probe program: the file `probe.py` in the format's folder, which imports the other program and nothing
+of glassformer. The probe program reads JSON from its standard input: {"sources": [text, …], "targets": [[id, …], …]}.
+It writes JSON with three lists, which have one entry for each source: "source_ids" are the ids that the other tokenizer
+gives, with `<eos>`; "log_probs" are the log probabilities of the target's tokens; and "texts" are the outputs of the
+other program's greedy search, which may be longer but not shorter than the maximum length of the target. All ids are
+the run's ids; targets have no `<bos>` and end with `<eos>`.
 """
 
 import json
@@ -35,18 +36,18 @@ from glassformer.text.vocabulary import UNK_ID
 __all__ = ["Verification", "verify_ctranslate2", "verify_outside"]
 
 PROBE_SOURCES = 32
-"""Number of random sources."""
+"""Number of random sources with which an export is verified by default."""
 LONGEST_PROBE = 100
 """Maximum number of tokens in a random source."""
 EXACT = 1e-3
-"""Largest difference of a token's log probability allowed in float32: a hundred times the effect of summing in a
+"""Maximum difference of a token's log probability in float32. It is a hundred times the effect of summing in a
 different order, and a hundredth of the effect of a wrong matrix."""
 NARROW = 0.1
-"""Mean difference of a token's log probability allowed with fewer bits: a target's perplexity then changes by at most
-about a tenth."""
+"""Maximum mean difference of a token's log probability with fewer bits than float32; a target's perplexity then changes
+by about a tenth at most."""
 CUT_ALIKE = 0.5
-"""Smallest share of the probe texts that the other tokenizer must cut as the run's own does: it does not know our
-normalisation, which changes few texts, but a wrong vocabulary changes nearly all."""
+"""Minimum share of probe texts that the other tokenizer must cut as the run's tokenizer does. The other tokenizer lacks
+our normalisation, which changes few texts; a wrong vocabulary changes nearly all texts."""
 
 GREEDY = DecodingConfig(beam_size=1)
 PROGRAMS = Path(__file__).parent
@@ -55,10 +56,10 @@ _PROGRAM_NEEDS = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """How closely an exported model reproduces its run's answers."""
+    """How closely an exported model reproduces the log probabilities and the outputs of its run."""
 
     outputs: int
-    """Number of outputs compared, which the run writes by greedy search."""
+    """Number of the run's outputs (by greedy search) that were compared."""
     tokens: int
     """Number of tokens in these outputs."""
     largest: float
@@ -68,12 +69,12 @@ class Verification:
     equal: int
     """Number of outputs that the exported model writes identically."""
     cut_differently: int = 0
-    """Number of further probe texts that the other program cuts into different tokens; their outputs are not
-    compared."""
+    """Number of further probe texts whose outputs are not compared, because the other program cuts them into different
+    tokens."""
 
 
 class _Answers(NamedTuple):
-    """A program's answers to the probes: for each, the source's ids, the target's log probabilities, its output."""
+    """A program's answers to the probe texts: ids of the source, log probabilities of the target, and the output."""
 
     source_ids: Sequence[Ids]
     log_probs: Sequence[Sequence[float]]
@@ -83,11 +84,11 @@ class _Answers(NamedTuple):
 def verify_ctranslate2(
     bundle: Bundle, folder: Path, quantization: Quantization, probes: Sequence[str] | None = None
 ) -> Verification:
-    """Return how closely CTranslate2's model in a folder reproduces a run's answers to the probes, or to random tokens.
+    """Return how closely the CTranslate2 model in a folder reproduces a run, on probe texts or on random tokens.
 
     Raises:
-        CheckpointError: the answers differ by more than quantization explains.
-        ConfigError: no probe has a valid length.
+        CheckpointError: the log probabilities differ by more than quantization explains.
+        ConfigError: no probe text has a valid length.
     """
     jobs = _jobs(bundle, _random_ids(bundle) if probes is None else bundle.source_tokenizer.encode_all(probes))
     ours = _outputs(bundle, jobs)
@@ -107,20 +108,20 @@ def verify_outside(
     path: Path,
     options: ExportOptions,
 ) -> Verification | None:
-    """Return how closely another program reproduces a run's answers to the probes, or to random texts, by an export.
+    """Return how closely another program reproduces a run from its export, on probe texts or on random texts.
 
     Return None if the options say not to verify the export.
 
     Args:
-        program: the name of the probe program in `probes/`.
-        packages: what `pip install` needs for this program.
+        program: the folder of `interop` with the probe program.
+        packages: the arguments of `pip install` that install the other program.
         bundle: the run.
         path: the export: a file or a folder.
-        options: the export's options: what to verify it with.
+        options: the export's options, which include the probe texts and the Python interpreter.
 
     Raises:
-        CheckpointError: the answers differ by more than quantization explains, or the program fails.
-        ConfigError: no probe has a valid length.
+        CheckpointError: the log probabilities differ by more than quantization explains, or the program fails.
+        ConfigError: no probe text has a valid length.
         MissingDependencyError: a package is not installed.
     """
     if not options.verified:
@@ -141,7 +142,7 @@ def verify_outside(
 
 
 def _until(theirs: object, ours: str, cut: bool) -> object:
-    """Return our output if theirs only continues it beyond our maximum length, and otherwise theirs."""
+    """Return our output if it was cut at the maximum length and theirs continues it; otherwise theirs."""
     return ours if cut and str(theirs).startswith(ours.rstrip()) else theirs
 
 
@@ -172,7 +173,7 @@ def _asked(program: str, packages: str, path: Path, python: str, questions: Mapp
 
 
 def _parsed_answers(program: str, output: bytes, count: int) -> _Answers:
-    """Return the answers in the last line of a program's output: other lines are its packages' messages."""
+    """Return the answers in the last line of a program's output; earlier lines are messages of its packages."""
     try:
         match parse_json(output.strip().rpartition(b"\n")[2]):
             case {"source_ids": list(ids), "log_probs": list(log_probs), "texts": list(texts)}:
@@ -184,7 +185,7 @@ def _parsed_answers(program: str, output: bytes, count: int) -> _Answers:
 
 
 def _outputs(bundle: Bundle, jobs: Sequence[Job]) -> list[Hypothesis]:
-    """Return the run's own outputs by greedy search."""
+    """Return the outputs of the run's own greedy search."""
     from glassformer.decoding.torch_engine import TorchEngine
 
     return [best for [best] in TorchEngine(bundle.model()).decode(jobs, Search(settings=GREEDY))]
@@ -193,7 +194,7 @@ def _outputs(bundle: Bundle, jobs: Sequence[Job]) -> list[Hypothesis]:
 def _compared(
     jobs: Sequence[Job], ours: Sequence[Hypothesis], outputs: Sequence[object], theirs: _Answers
 ) -> Verification:
-    """Return the comparison of the run's answers with another program's.
+    """Return the comparison of the run's answers with the answers of another program.
 
     Raises:
         CheckpointError: the other program cuts too many texts differently.
@@ -237,7 +238,7 @@ def _saturates(quantization: Quantization) -> bool:
 
 
 def _fits(bundle: Bundle, ids: Sequence[int]) -> bool:
-    """Return whether a text's ids and `<eos>` fit into an exported table of positions."""
+    """Return whether a text's ids and `<eos>` fit into the exported position table."""
     return 0 < len(ids) < positions_of(bundle.model_config)
 
 
@@ -260,5 +261,5 @@ def _random_ids(bundle: Bundle, first: int = UNK_ID) -> list[list[int]]:
 
 
 def _random_texts(bundle: Bundle) -> list[str]:
-    """Return texts of random tokens, without unknown ones, which no text contains."""
+    """Return texts of random tokens, without `<unk>`, which no text contains."""
     return bundle.source_tokenizer.decode_all(_random_ids(bundle, first=UNK_ID + 1))

@@ -42,7 +42,7 @@ def test_the_package_is_complete(tmp_path):
         ({"kind": "characters"}, r"the source's tokenizer: expected subwords, got characters"),
         ({"d_k": 5}, r"model\.d_k, model\.d_v: expected d_model / heads"),
         ({"positions": "learned", "max_length": 300}, r"model\.max_length: expected at least 1024, .* got 300; export"),
-        ({"languages": ("", "fr")}, r"data\.source_language: .*such as --set data\.source_language=en"),
+        ({"languages": ("", "fr")}, r"data\.source_language: .*for example --set data\.source_language=en"),
     ],
     ids=str,
 )

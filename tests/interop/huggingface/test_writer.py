@@ -94,7 +94,7 @@ def test_the_card_says_what_a_user_must_know(tmp_path):
             {"kind": "characters", "joint": False},
             r"tokenizer\.joint: expected true with characters.*, or export",
         ),
-        ({"languages": ("en", "")}, r"data\.target_language: .*such as --set data\.target_language=en"),
+        ({"languages": ("en", "")}, r"data\.target_language: .*for example --set data\.target_language=en"),
     ],
     ids=str,
 )

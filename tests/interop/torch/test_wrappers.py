@@ -379,7 +379,7 @@ def test_a_target_embedding_that_may_be_either_copy_is_asked_about(tmp_path):
     del state["tgt_tok_emb.embedding.weight"]
     path = tmp_path / "model.pt"
     with pytest.raises(
-        ConfigError, match=r"lacks 'tgt_tok_emb.*say which with --set model\.tie_embeddings=true or --set"
+        ConfigError, match=r"lacks 'tgt_tok_emb.*choose one by --set model\.tie_embeddings=true or --set"
     ):
         imported(path, state)
     expected = import_state_dict(model.state_dict(), **IDS)

@@ -1,1 +1,1 @@
-"""Argos Translate: packages that LibreTranslate and Argos open, and runs from such packages."""
+"""Export to and import from Argos Translate: packages that Argos Translate and LibreTranslate install."""

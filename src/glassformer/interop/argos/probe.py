@@ -1,6 +1,6 @@
-"""Verify a package with Argos Translate: python -I argos.py FILE.
+"""The probe program that verifies an exported package with Argos Translate: python -I probe.py FILE.
 
-Sentence splitting is left out, because it needs a file that Argos downloads: each text is one sentence.
+Each text is translated as one sentence, because Argos would have to download a file to split texts into sentences.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any
 __all__: list[str] = []
 
 _NO_END, _END, _UNKNOWN = 0, 2, 3
-"""Ids that end a source, which some imported models were trained without, and of unknown tokens."""
+"""Ids at the end of a source without `<eos>` (for imported models that were trained so), of `<eos>`, and of `<unk>`."""
 
 
 class _OneSentence:
-    """A splitter that takes each text for one sentence."""
+    """A sentence splitter that does not split."""
 
     def split_sentences(self, text: str) -> list[str]:
-        """Return the text."""
+        """Return the text as its only sentence."""
         return [text]
 
 

@@ -1,4 +1,4 @@
-"""Import an Argos package, as Argos Translate and LibreTranslate use: a zip with a CTranslate2 model in it.
+"""Import a package of Argos Translate, which LibreTranslate also uses: a zip archive with a CTranslate2 model.
 
 The archive may be malicious. Only the files that a model needs are unpacked, under names of our own choice; a
 suspicious archive is refused before anything is unpacked.
@@ -30,21 +30,22 @@ _OPTIONAL = (
     *(f"{_MODEL}/{name}.{suffix}" for name in _VOCABULARIES for suffix in ("json", "txt")),
 )
 LARGEST_SMALL = 1 << 26
-"""Largest size of a file other than the weights, in bytes."""
+"""Maximum size of a file other than the weights, in bytes."""
 LARGEST_RATIO = 50
-"""Highest ratio of the unpacked size to the archive's; weights shrink by a tenth, vocabularies to a quarter."""
+"""Maximum ratio of the unpacked size to the archive's size. Compression makes weights smaller by a tenth, and
+vocabularies smaller by three quarters."""
 MOST_FILES = 100_000
 _ENCRYPTED = 1
-"""The bit of a file's flags that says so."""
+"""The bit of a file's flags that is set if the file is encrypted."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _LANGUAGES = {"zt": "zh-Hant", "pb": "pt-BR"}
 """Argos' codes that are not BCP 47 tags."""
 _DECODING: Mapping[str, Any] = {"beam_size": 4, "length_penalty": 0.2}
-"""How Argos searches; its penalty is length^α, which is not our formula."""
+"""Argos's search settings. Its length penalty is length^α, which differs from our formula."""
 
 
 def is_argos(path: Path) -> bool:
-    """Return whether a path is an Argos package: a file `*.argosmodel`, or the folder of an installed one."""
+    """Return whether a path is an Argos package: a file `*.argosmodel`, or the folder of an installed package."""
     return path.suffix == _SUFFIX or ((path / _METADATA).exists() and (path / _MODEL).is_dir())
 
 
@@ -52,14 +53,14 @@ def import_argos(source: Path, folder: Path, *, languages: tuple[str, str] | Non
     """Write a run with the model of an Argos package.
 
     Args:
-        source: the package, a file `*.argosmodel`, or the folder of an installed package.
+        source: the package: a file `*.argosmodel`, or the folder of an installed package.
         folder: the folder to write, which must be empty or not exist.
         languages: the languages of source and target; by default, those that the package names.
 
     Raises:
         CheckpointError: the archive is damaged or suspicious, or the run cannot be written.
-        ConfigError: the package is not a translation model with a sentencepiece model, or its model computes what a
-            Transformer here does not.
+        ConfigError: the package is not a translation model with a sentencepiece model, or its model computes something
+            that glassformer's Transformer cannot.
         VocabularyError: a vocabulary or the sentencepiece model does not fit the weights.
     """
     check_target(folder)
@@ -74,7 +75,7 @@ def import_argos(source: Path, folder: Path, *, languages: tuple[str, str] | Non
 
 
 def _imported(package: Path, origin: str, folder: Path, languages: tuple[str, str] | None) -> Imported:
-    """Import an unpacked package."""
+    """Import an unpacked package; return the run."""
     metadata = _metadata(package)
     texts = ForeignTexts(
         sentencepiece=[package / _TEXTS], source_eos=False, prefix=str(metadata.get("target_prefix") or "")
@@ -91,7 +92,7 @@ def _imported(package: Path, origin: str, folder: Path, languages: tuple[str, st
 
 
 def _unpack(source: Path, folder: Path) -> None:
-    """Write the files that a model needs into a folder."""
+    """Unpack the files that a model needs into a folder."""
     check_regular(source)
     try:
         with zipfile.ZipFile(source) as archive:
@@ -140,7 +141,7 @@ def _check_sizes(files: Mapping[str, zipfile.ZipInfo], source: Path) -> None:
             raise _suspicious(source, f"{name}: expected at most {LARGEST_SMALL:,} bytes, got {info.file_size:,}")
     size, most = sum(info.file_size for info in files.values()), LARGEST_RATIO * source.stat().st_size
     if size > most:
-        raise _suspicious(source, f"unpacked, it would have {size:,} bytes, more than {LARGEST_RATIO} times its size")
+        raise _suspicious(source, f"its files have {size:,} bytes unpacked, more than {LARGEST_RATIO} times its size")
 
 
 def _suspicious(source: Path, reason: str) -> CheckpointError:

@@ -1,7 +1,8 @@
 """Export a run to a package that Argos Translate and LibreTranslate can install: one file, a zip archive.
 
-The archive has one folder: metadata.json, model/ (CTranslate2's files), sentencepiece.model, and README.md. Argos cuts
-a text into sentences, cuts each with the one sentencepiece model, and joins the outputs with the same model.
+The archive has one folder with metadata.json, model/ (CTranslate2's files), sentencepiece.model, and README.md. Argos
+splits a text into sentences, cuts each sentence with the sentencepiece model, and joins the outputs with the same
+model.
 """
 
 import json
@@ -34,16 +35,17 @@ __all__ = ["argos_remarks", "export_argos"]
 
 _PACKAGES = "argos-translate-lt"
 LONGEST_SOURCE = 1024
-"""Number of tokens at which CTranslate2 cuts a source unless its caller says otherwise, as Argos does not."""
+"""Number of tokens after which CTranslate2 cuts a source off by default; Argos keeps this default."""
 LARGEST_METADATA = 1_000_000
-"""Largest metadata.json of an existing file that is read, in bytes."""
+"""Maximum size in bytes of a metadata.json that is read from an existing package."""
 
 
 def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verification | None:
-    """Write a run's model as a package of Argos; return how closely Argos reproduces its answers.
+    """Write a run's model as a package of Argos; return how closely Argos reproduces the run.
 
     Raises:
-        CheckpointError: the weights are missing or damaged, the file cannot be written, or the answers differ.
+        CheckpointError: the weights are missing or damaged, the file cannot be written, or Argos gives different log
+            probabilities.
         ConfigError: a package cannot hold the model, the run does not name its languages, or the file exists and is
             not an export.
         MissingDependencyError: CTranslate2 or Argos is not installed.
@@ -57,18 +59,18 @@ def export_argos(bundle: Bundle, file: Path, options: ExportOptions) -> Verifica
 
 
 def argos_remarks(bundle: Bundle) -> Iterator[str]:
-    """Yield what Argos changes in a run's texts."""
+    """Yield remarks on what Argos does differently from glassformer."""
     yield from placeholder_remarks(bundle)
     underscores = sum("_" in token for token in bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer))))
     if underscores:
-        yield f"Argos writes each underscore as a space: {underscores} tokens of the vocabulary contain one"
+        yield f"Argos writes each underscore as a space: {underscores} tokens of the vocabulary contain an underscore"
     yield (
-        "Argos translates with a beam of 4 and CTranslate2's length penalty with α = 0.2, up to 256 tokens a sentence, "
-        "whatever the run's settings are"
+        "Argos ignores the run's search settings: it uses a beam of 4, CTranslate2's length penalty with α = 0.2, and "
+        "up to 256 tokens per sentence"
     )
     yield (
-        "Argos downloads a model that splits texts into sentences when it first translates from a language; without a "
-        "network, copy such a model into its data folder, under minisbd/"
+        "when Argos first translates from a language, it downloads a model that splits texts into sentences; without a "
+        "network, copy this model into Argos's data folder, under minisbd/"
     )
 
 
@@ -76,7 +78,7 @@ def _check(bundle: Bundle) -> None:
     """Refuse a run that a package cannot hold.
 
     Raises:
-        ConfigError: a setting has a value that does not fit.
+        ConfigError: a setting has a value that a package cannot hold.
     """
     check_convertible(bundle.model_config)
     _joint_model(bundle)
@@ -89,7 +91,7 @@ def _check(bundle: Bundle) -> None:
 
 
 def _joint_model(bundle: Bundle) -> bytes:
-    """Return the sentencepiece model of both sides; refuse any other tokenizers."""
+    """Return the sentencepiece model of the joint tokenizer; refuse separate or other tokenizers."""
     models = [
         sentencepiece_model(tokenizer, side, "ctranslate2")
         for side, tokenizer in (("source", bundle.source_tokenizer), ("target", bundle.target_tokenizer))
@@ -142,7 +144,7 @@ argos-translate --from {from_code} --to {to_code} "A sentence."
 
 
 def _is_written_by_us(file: Path) -> bool:
-    """Return whether the metadata of a package say that glassformer wrote it."""
+    """Return whether a file is a package whose metadata say that glassformer wrote it."""
     try:
         with ZipFile(file) as package:
             [info] = [one for one in package.infolist() if one.filename.endswith("/metadata.json")]

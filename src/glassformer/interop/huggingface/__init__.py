@@ -1,1 +1,1 @@
-"""Hugging Face: folders of Marian and its relatives, written and read, with tokenizer and model card."""
+"""Export to and import from Hugging Face's transformers: folders of Marian and Pegasus models."""

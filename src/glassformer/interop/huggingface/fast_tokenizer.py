@@ -1,10 +1,10 @@
-"""A tokenizer as the file `tokenizer.json` of the library `tokenizers`, which transformers and transformers.js read.
+"""Write a tokenizer as `tokenizer.json`: the format of the library `tokenizers`, which transformers.js also reads.
 
-The file gives the ids of our tokenizer for nearly all texts. Known differences:
+A tokenizer that is loaded from this file gives the same ids as our tokenizer for nearly all texts. Known differences:
 
 - The letters "<pad>", "<bos>" and "<eos>" in a text become the special tokens, as with every `tokenizer.json`.
-- Words: only `LEVELS` parts are cut off at each end of a word.
-- Unigram with byte fallback: transformers.js does not know bytes and gives `<unk>`.
+- Kind "words": only `LEVELS` parts are cut off at each end of a word.
+- Kind "unigram" with byte fallback: transformers.js does not support bytes and gives `<unk>`.
 - Imported models: transformers.js replaces sentencepiece's normalisation by NFKC.
 """
 
@@ -24,20 +24,20 @@ from glassformer.text.words import CLOSING, CONTRACTIONS, ELISIONS, OPENING
 __all__ = ["fast_tokenizer"]
 
 Steps = dict[str, Any]
-"""A part of the file: JSON that names the steps of a computation."""
+"""A part of `tokenizer.json` that describes steps of the tokenizer."""
 
 UNREACHABLE = -1e4
-"""The score of a token that no text contains: lower than any sum of scores in a text."""
+"""The score of a token that must never be chosen; it is lower than any sum of scores in a text."""
 LEVELS = 6
-"""How many parts are cut off at each end of a word; a regular expression cuts one."""
+"""Maximum number of parts that are cut off at each end of a word; each needs a step of its own."""
 CODE = re.compile(r">>.+<<")
-"""The code of a target language, in the vocabulary of an imported model."""
+"""A target language's code in the vocabulary of an imported model, such as ">>fra<<"."""
 # The white space of `str.split` plus SPACE_MARK, listed because regular expression engines disagree about \s.
 SPACES = f"[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{SPACE_MARK}]+"
 
 
 def fast_tokenizer(tokenizer: Tokenizer) -> Steps:
-    """Return the content of `tokenizer.json` for a tokenizer; encoding adds `<bos>` and `<eos>` as in our sources.
+    """Return the content of `tokenizer.json` for a tokenizer; encoding adds the `<bos>` and `<eos>` of our sources.
 
     Raises:
         ConfigError: `tokenizer.json` cannot express this tokenizer.
@@ -67,7 +67,7 @@ def _added(id: int, content: str) -> Steps:
 
 
 def _template(tokenizer: Tokenizer) -> Steps:
-    """Return the step that adds `<eos>`, and `<bos>` if our tokenizer does."""
+    """Return the step that adds `<bos>` and `<eos>` to a text, if our tokenizer adds them."""
     before = [BOS_ID] * (isinstance(tokenizer, LookupTokenizer) and tokenizer.with_bos)
     behind = [EOS_ID] * (tokenizer.eos_id == EOS_ID)  # some imported models have no end token in their sources
     first, last = ([{"SpecialToken": {"id": SPECIALS[id], "type_id": 0}} for id in ids] for ids in (before, behind))
@@ -93,7 +93,7 @@ def _split(pattern: str, behavior: str = "Isolated") -> Steps:
 
 
 NORMALISED = (_replace(SPACES, " "), _replace("^ | $", ""))
-"""What `normalise` does, as steps."""
+"""The steps that do what `normalise` does."""
 
 
 # Words and characters
@@ -115,14 +115,15 @@ def _characters(tokenizer: Tokenizer) -> Steps:
 
 
 def _words(tokenizer: Tokenizer) -> Steps:
-    """Return what `split_words` and `join_words` do, as steps of regular expressions."""
+    """Return the steps that do what `split_words` and `join_words` do, by regular expressions."""
     straight = not any("’" in token for token in tokenizer.tokens(range(len(tokenizer))))
     closing, opening = _one_of(CLOSING), _one_of(OPENING)
     contractions = _any_of(sorted(CONTRACTIONS, key=len, reverse=True))
     elisions = [_any_case(one) for one in sorted(ELISIONS, key=len, reverse=True)]
     tail, head = f"(?:{closing}|{contractions})", f"(?:{opening}|{'|'.join(elisions)})"
     not_alone = _any_case("n't")
-    # Matches a word whose first token joins to the word before it, except "n't" alone, which is cut into "n'" and "t".
+    # Matches a word whose first token joins the word before it. "n't" alone is not such a word: it is cut into "n'"
+    # and "t".
     first = f"(?!{not_alone})(?:{tail})+(?: |$)"
     last = _after([opening, *elisions], ["^", f"[ '’{opening[1:]}"])
     cut_head = _split(f"^{SPACE_MARK}?{head}(?=.)")
@@ -140,7 +141,7 @@ def _words(tokenizer: Tokenizer) -> Steps:
         "model": _lookup_model(tokenizer),
         "decoder": _sequence(
             "decoders",
-            # a prefix that no token has, because no word begins with two marks
+            # no token begins with two space marks, so no token has this prefix
             {"type": "WordPiece", "prefix": 2 * SPACE_MARK, "cleanup": False},
             {"type": "Fuse"},
             _replace(f" (?={tail}(?: |$))|(?<={leaning}) ", ""),
@@ -164,7 +165,7 @@ def _any_case(word: str) -> str:
 
 
 def _after(endings: Sequence[str], before: Sequence[str]) -> str:
-    """Return alternatives for a look-behind, each of a fixed length, as Oniguruma needs them."""
+    """Return the alternatives of a look-behind; each has a fixed length, which Oniguruma requires."""
     return "|".join(f"{start}{ending}" for ending in endings for start in before)
 
 
@@ -177,7 +178,7 @@ def _after_nothing(elisions: Sequence[str]) -> str:
 
 @runtime_checkable
 class _HasModel(Protocol):
-    """A tokenizer with sentencepiece's model."""
+    """A tokenizer with a sentencepiece model."""
 
     model: bytes
 
@@ -223,7 +224,7 @@ def _unigram(tokens: Sequence[str], pieces: Mapping[str, tuple[float, int]]) -> 
 
 
 def _bpe(tokens: Sequence[str], pieces: Mapping[str, tuple[float, int]]) -> Steps:
-    """Return the model with its merges: each way to put a piece together, in the order of the pieces' scores."""
+    """Return the BPE model with its merges: every pair of pieces that forms a piece, best-scored pieces first."""
     for token in tokens:
         if pieces.get(token, (0.0, NORMAL))[1] == USER_DEFINED:
             raise ConfigError(

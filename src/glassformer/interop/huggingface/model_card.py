@@ -1,4 +1,4 @@
-"""The card of an exported model: its README.md, with the front matter that Hugging Face's hub reads."""
+"""The model card of an exported model: a README.md with the front matter that Hugging Face's hub reads."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -11,7 +11,7 @@ __all__ = ["model_card"]
 
 
 def model_card(bundle: Bundle, options: ExportOptions, loading: str, notes: Sequence[str]) -> str:
-    """Return the text of a card: languages, licence, model, data, scores, how to load it, and notes.
+    """Return the text of a model card: languages, licence, model, data, scores, how to load the model, and notes.
 
     Raises:
         ConfigError: the run does not name its languages.

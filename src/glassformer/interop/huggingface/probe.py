@@ -1,4 +1,4 @@
-"""Verify a folder with Hugging Face's transformers: python -I huggingface.py FOLDER."""
+"""The probe program that verifies an exported folder with Hugging Face's transformers: python -I probe.py FOLDER."""
 
 import json
 import sys

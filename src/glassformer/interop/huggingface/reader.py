@@ -1,8 +1,9 @@
 """Import a folder of Hugging Face's transformers: Marian (such as OPUS-MT) or Pegasus.
 
-Marian is the paper's post-norm Transformer; Pegasus is pre-norm with a final norm on each stack. Both have biases on
-the logits, and both start the decoder with a token of their own, which is often `<pad>`. Our `<bos>` is a token that
-they do not have: a copy of their start token's row whose output bias is so low that its probability is 0.
+Marian is the paper's post-norm Transformer; Pegasus is pre-norm with a final norm on each stack. Both add biases to the
+logits, and both start the decoder with a start token, which is often `<pad>`. Neither has our token `<bos>`, so the
+import adds this token: its embedding is a copy of the start token's embedding, and its output bias is so low that its
+probability is 0.
 """
 
 import math
@@ -41,20 +42,21 @@ T = TypeVar("T")
 
 _CONFIG, _GENERATION, _TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-"""The files that hold weights, the first that exists counts; an index names the files of a model in parts."""
+"""The possible files with weights, of which the first that exists is read. An index lists the files of a model that is
+stored in several files."""
 
 _PEGASUS_MODEL = "spiece.model"
-"""The sentencepiece model in published folders of Pegasus, for both sides; the folder has no vocab.json then."""
+"""The sentencepiece model in published Pegasus folders, for source and target; such a folder has no vocab.json."""
 _PEGASUS_OFFSET = 103
-"""What Pegasus adds to the ids of its sentencepiece model."""
+"""The number that Pegasus adds to the ids of its sentencepiece model."""
 
 _SPM = {"source.spm": "vocab.json", "target.spm": "target_vocab.json"}
-"""The sentencepiece model of each side, and its vocabulary where each side has its own."""
+"""The sentencepiece models of source and target, and their vocabularies if source and target have separate ones."""
 
 _TABLES = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 _SINUSOIDS = 1e-5
-"""Largest difference from the sinusoids of a table that is taken for them: computing one in float32 makes 1e-6; one
-that was saved in half precision is kept as it is."""
+"""A position table that differs from the sinusoids by at most this much counts as sinusoidal. Computing the table in
+float32 makes a difference of 1e-6. A table that was saved in half precision differs more, and is kept."""
 
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 _DEFAULTS: Mapping[str, Any] = {
@@ -71,7 +73,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "attention_dropout": 0.0,
     "activation_dropout": 0.0,
 }
-"""What a missing field of either kind means."""
+"""The values of fields that config.json leaves out, for Marian and Pegasus."""
 _IDS: Mapping[str, Mapping[str, Any]] = {
     "marian": {"pad_token_id": 58100, "eos_token_id": 0, "decoder_start_token_id": 58100},
     "pegasus": {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0},
@@ -84,7 +86,7 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "is_encoder_decoder": (True,),
     "forced_bos_token_id": (None,),
 }
-"""Fields of old files with the only values that a Transformer here can hold."""
+"""Fields of old config.json files, with the only values that glassformer's Transformer supports."""
 _OTHERS = {
     "t5": "relative positions and RMS norm",
     "mt5": "relative positions and RMS norm",
@@ -97,16 +99,16 @@ _OTHERS = {
     "fsmt": "positions that begin at 2, and a decoder that starts with </s>",
     "whisper": "convolutions",
 }
-"""Kinds of models that cannot be imported, each with what it would need."""
+"""Kinds of models that cannot be imported, each with the part that glassformer's Transformer does not have."""
 
 
 class _Side(NamedTuple):
-    """The vocabulary of one side."""
+    """The vocabulary of the source or of the target."""
 
     tokens: dict[int, str]
-    """Tokens by their ids in the folder."""
+    """The tokens by their ids in the folder."""
     order: list[int]
-    """The folder's id of each of our ids."""
+    """The folder's id of each token, in the order of our ids."""
 
 
 def is_hugging_face(folder: Path) -> bool:
@@ -118,17 +120,17 @@ def is_hugging_face(folder: Path) -> bool:
 def import_hugging_face(
     source: Path, folder: Path, *, languages: tuple[str, str] | None = None, settings: Mapping[str, Any] | None = None
 ) -> Imported:
-    """Write a run with the model of a folder of transformers.
+    """Write a run with the model in a folder of Hugging Face's transformers.
 
     Args:
-        source: the folder: config.json, the weights, vocab.json, source.spm, target.spm, perhaps target_vocab.json.
+        source: the folder with config.json, the weights, vocab.json, source.spm, target.spm, perhaps target_vocab.json.
         folder: the folder to write, which must be empty or not exist.
-        languages: the languages of source and target; by default, as tokenizer_config.json names them.
-        settings: fields of ModelConfig that replace the folder's, such as `dropout`.
+        languages: the languages of source and target; by default, those in tokenizer_config.json.
+        settings: fields of ModelConfig that replace those of the folder, such as `dropout`.
 
     Raises:
         CheckpointError: a file is missing or damaged, or a weight is missing or unknown.
-        ConfigError: the model computes what a Transformer here cannot, or the folder to write is not empty.
+        ConfigError: the model computes something that glassformer's Transformer cannot, or `folder` is not empty.
         VocabularyError: a vocabulary does not fit the weights.
     """
     check_target(folder)
@@ -155,7 +157,7 @@ def import_hugging_face(
 
 
 def _checked_config(source: Path) -> dict[str, Any]:
-    """Return config.json with defaults; refuse what cannot be held."""
+    """Return the content of config.json, with defaults for missing fields; refuse a model that cannot be imported."""
     path = source / _CONFIG
     given = _object(path)
     kind = str(given.get("model_type"))
@@ -191,7 +193,7 @@ def _check_type(path: Path, name: str, value: Any, default: Any) -> None:
 
 
 def _state(source: Path) -> dict[str, Tensor]:
-    """Return all tensors of a folder, from one file or several."""
+    """Return all tensors of a folder, from one file or from several files."""
     found = next((source / name for name in _WEIGHTS if (source / name).exists()), None)
     if found is None:
         raise CheckpointError(f"{source} holds no weights; expected one of {', '.join(_WEIGHTS)}")
@@ -200,7 +202,10 @@ def _state(source: Path) -> dict[str, Tensor]:
 
 
 def _normal_names(state: dict[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return the state dict with every matrix under its own name, copies included, and the biases as a vector."""
+    """Return the state dict with shared matrices under all their names, and with the output biases as a vector.
+
+    Sinusoidal position tables are left out.
+    """
     state = dict(state)
     if "final_logits_bias" in state:
         state["lm_head.bias"] = state.pop("final_logits_bias").reshape(-1)
@@ -220,7 +225,7 @@ def _normal_names(state: dict[str, Tensor], config: Mapping[str, Any]) -> dict[s
 
 
 def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Mapping[str, Any]) -> Transformer:
-    """Return the model with the folder's ids; refuse sizes that contradict the weights."""
+    """Return the model, with the token ids of the folder; refuse sizes in config.json that contradict the weights."""
     if not config["scale_embedding"]:
         # Our model multiplies all embeddings by √d_model, but the model in the folder does not.
         scale = 1 / math.sqrt(config["d_model"])
@@ -230,7 +235,7 @@ def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Map
         state,
         family=HUGGING_FACE,
         heads=config["encoder_attention_heads"],
-        **OUR_IDS,  # valid after the rows have been reordered
+        **OUR_IDS,  # valid only after the embeddings have been reordered
         **{
             "norm": "pre" if config["model_type"] == "pegasus" else "post",
             "positions": "learned" if _TABLES[0] in state else "halves",
@@ -253,7 +258,11 @@ def _model(state: Mapping[str, Tensor], config: Mapping[str, Any], settings: Map
 
 
 def _in_own_order(model: Transformer, own: Mapping[str, Any]) -> Transformer:
-    """Return the model of a run that was exported: its tokens are in our order, its residual stream may not be."""
+    """Return the model of an exported run, with its residual stream in our order.
+
+    The tokens of an exported run already have our ids. The export reorders the residual stream of interleaved
+    positions.
+    """
     if own.get("positions") != "interleaved":
         return model
     halves = stream_in_halves(model.config.d_model)
@@ -265,7 +274,7 @@ def _in_own_order(model: Transformer, own: Mapping[str, Any]) -> Transformer:
 
 
 def _own_tokenizers(source: Path, own: Mapping[str, Any]) -> tuple[Tokenizer, Tokenizer]:
-    """Return the tokenizers of a run that was exported."""
+    """Return the tokenizers of an exported run."""
     found: list[Tokenizer] = []
     kinds = own.get("kinds")
     if not isinstance(kinds, list) or len(kinds) != len(_SPM):
@@ -289,15 +298,15 @@ def _own_tokenizers(source: Path, own: Mapping[str, Any]) -> tuple[Tokenizer, To
 
 
 def _own_vocabulary(path: Path) -> tuple[list[str], dict[str, bool]]:
-    """Return the tokens in a tokenizer.json by id, and with which special tokens its texts begin and end."""
+    """Return the tokens in a tokenizer.json by id, and whether texts begin with `<bos>` and end with `<eos>`."""
     match _object(path):
         case {"model": {"vocab": dict(ids)}, "post_processor": {"special_tokens": dict(added)}}:
             return [*map(str, ids)], {"with_bos": SPECIALS[BOS_ID] in added, "with_eos": SPECIALS[EOS_ID] in added}
-    raise CheckpointError(f"{path}: expected a vocabulary and the ends of texts; copy the file again")
+    raise CheckpointError(f"{path}: expected a vocabulary and the special tokens of texts; copy the file again")
 
 
 def _sides(source: Path, config: Mapping[str, Any], sizes: tuple[int, int]) -> tuple[_Side, _Side]:
-    """Return both vocabularies with our order of their ids; without target_vocab.json, both sides have the same."""
+    """Return the vocabularies of source and target; without target_vocab.json, it is the same vocabulary twice."""
     names = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", **dict(_token_names(source))}
     special = [config[f"{name}_token_id"] for name in ("pad", "decoder_start", "eos")]
     if (source / _PEGASUS_MODEL).exists():
@@ -321,20 +330,23 @@ def _sides(source: Path, config: Mapping[str, Any], sizes: tuple[int, int]) -> t
 
 
 def _order(special: Sequence[int], tokens: Mapping[int, str]) -> list[int]:
-    """Return the old id of each new one: the special tokens, then all others in their order."""
+    """Return the folder's ids in the order of our ids: the special tokens, then all other tokens in their order."""
     pad, _, *others = special
-    # The start token's row occurs twice: as <bos>, and in its old place unless it is also another special token.
+    # The start token's id occurs twice: as <bos>, and as its own token unless it is also another special token.
     return [*special, *(id for id in sorted(tokens) if id not in (pad, *others))]
 
 
 def _invented(side: _Side) -> list[int]:
-    """Return our special ids whose rows are copies: the start token's, and the pad token's where it is another's."""
+    """Return the ids of the special tokens that the original model does not have, and that must never be written.
+
+    They are `<bos>`, and `<pad>` if the folder uses another special token as padding.
+    """
     pad, _, *others = side.order[: len(SPECIALS)]
     return [BOS_ID, *([PAD_ID] if pad in others else [])]
 
 
 def _vocabulary(path: Path, rows: int) -> dict[int, str]:
-    """Return the tokens of a vocabulary by id, one for each row."""
+    """Return the tokens of a vocabulary by id, one for each row of the embedding."""
     content = _object(path)
     if wrong := [id for id in content.values() if not (isinstance(id, int) and 0 <= id < rows)]:
         raise VocabularyError(f"{path}: expected ids below {rows}, the rows of the embedding, got {quoted(wrong[0])}")
@@ -345,19 +357,21 @@ def _vocabulary(path: Path, rows: int) -> dict[int, str]:
 
 
 def _named_rows(tokens: Mapping[int, str], rows: int) -> dict[int, str]:
-    """Return the token of each row; a row without one gets a name that no text has."""
+    """Return the token of each row of the embedding; a row without a token gets a name that no text contains."""
     return {id: tokens.get(id, f"<row {id}>") for id in range(rows)}
 
 
 def _id_of(tokens: Mapping[int, str], token: str, path: Path) -> int:
     id = next((id for id, other in tokens.items() if other == token), None)
     if id is None:
-        raise VocabularyError(f"{path}: expected the token {quoted(token)} in the vocabulary; it is not there")
+        raise VocabularyError(
+            f"{path}: expected the token {quoted(token)} in the vocabulary, which does not have it; copy the file again"
+        )
     return id
 
 
 def _pegasus_tokens(path: Path, rows: int) -> dict[int, str]:
-    """Return Pegasus' tokens by id: 105 special ones, then the pieces of its model from the unknown one on."""
+    """Return Pegasus' tokens by id: 105 special tokens, then the model's pieces from the unknown piece on."""
     processor = _readable(path, load_processor)
     tokens = {0: "<pad>", 1: "</s>", **{id: f"<mask_{id - 1}>" for id in (2, 3)}}
     tokens |= {id: f"<unk_{id - 2}>" for id in range(4, _PEGASUS_OFFSET + 2)}
@@ -379,14 +393,14 @@ def _tokenizers(source: Path, sides: tuple[_Side, _Side]) -> tuple[Tokenizer, To
 
 def _tokenizer(path: Path, side: _Side) -> Tokenizer:
     rest = [side.tokens[id] for id in side.order[len(SPECIALS) :]]
-    # A token of the other vocabulary may be spelled like one of our special tokens without having its meaning.
+    # The folder's vocabulary may contain a token that only looks like one of our special tokens.
     tokens = [*SPECIALS, *(f"[{token}]" if token in SPECIALS else token for token in rest)]
     found: Tokenizer = _readable(path, partial(MarianTokenizer, tokens=tokens))
     return found
 
 
 def _readable(path: Path, make: Callable[[bytes], T]) -> T:
-    """Return the result of reading a sentencepiece model; an error names the model's file."""
+    """Return `make` of a sentencepiece model file's bytes; errors name the file."""
     try:
         return make(read_bytes(path))
     except OSError as error:
@@ -400,7 +414,7 @@ def _separate(source: Path) -> bool:
 
 
 def _token_names(source: Path) -> Iterator[tuple[str, str]]:
-    """Yield the names of the special tokens that tokenizer_config.json gives, as texts or as objects."""
+    """Yield the fields of tokenizer_config.json for special tokens, each with its token as text."""
     for name, value in _optional(source / _TOKENIZER).items():
         text = value.get("content") if isinstance(value, dict) else value
         if name in ("pad_token", "eos_token", "unk_token") and isinstance(text, str):
@@ -408,7 +422,7 @@ def _token_names(source: Path) -> Iterator[tuple[str, str]]:
 
 
 def _languages(source: Path) -> tuple[str, str]:
-    """Return the languages that tokenizer_config.json names, as far as they are tags of single languages."""
+    """Return the languages in tokenizer_config.json; "" for an entry that is not the tag of a single language."""
     given = _optional(source / _TOKENIZER)
     found = [given.get(f"{side}_lang") for side in ("source", "target")]
     tags = [tag if isinstance(tag, str) and tag.isalpha() and len(tag) in (2, 3) else "" for tag in found]
@@ -421,7 +435,7 @@ def _decoding(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _optional(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file, which is empty if there is no such file."""
+    """Return the object in a JSON file; an empty object if the file does not exist."""
     return _object(path) if path.exists() else {}
 
 

@@ -1,12 +1,13 @@
 """Export a run to a folder that Hugging Face's transformers can load: Marian (post-norm) or Pegasus (pre-norm).
 
-config.json, generation_config.json    sizes, special tokens, search
+config.json, generation_config.json    sizes, special tokens, search settings
 model.safetensors                      the weights in float32, each matrix once
 vocab.json, source.spm, target.spm     the tokenizers, or tokenizer.json for words and characters
-tokenizer_config.json, README.md       how to load them, and the model's card
+tokenizer_config.json, README.md       how to load the tokenizers, and the model card
 
-Ids stay ours. `<bos>`, with which the decoder starts, is also the padding token: padding is masked, so its row does not
-matter, and CTranslate2's converter starts with the padding token (docs/decisions/export.md).
+Tokens keep the ids that they have in the run. `<bos>`, with which the decoder starts, is also the padding token,
+because CTranslate2's converter starts the decoder with the padding token (docs/decisions/export.md). Padding is masked,
+so the embedding of the padding token does not matter.
 """
 
 import json
@@ -54,16 +55,17 @@ _PACKAGES = "transformers sentencepiece"
 
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _LONGEST_OUTPUT = 512
-"""Maximum number of tokens of an output, as in published Marian models; the caller can change it."""
+"""Maximum number of tokens of an output, as in published Marian models; users of the folder can change it."""
 
 Arrays = dict[str, "NDArray[np.float32]"]
 
 
 def export_hugging_face(bundle: Bundle, folder: Path, options: ExportOptions) -> Verification | None:
-    """Write a run's model for transformers into a folder; return how closely transformers reproduces its answers.
+    """Write a run's model for transformers into a folder; return how closely transformers reproduces the run.
 
     Raises:
-        CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
+        CheckpointError: the weights are missing or damaged, the folder cannot be written, or transformers gives
+            different log probabilities.
         ConfigError: transformers cannot express the model, the run does not name its languages, or the folder exists
             and is not an export.
         MissingDependencyError: transformers is not installed.
@@ -81,7 +83,7 @@ def check_hugging_face(bundle: Bundle) -> None:
     """Refuse a model that neither Marian nor Pegasus can express.
 
     Raises:
-        ConfigError: a field has a value that they do not support; the message names it and the format that does.
+        ConfigError: a setting has a value that neither supports; the message names a format that supports this value.
     """
     config = bundle.model_config
     width = config.d_model / config.heads
@@ -132,7 +134,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
 
 
 def hugging_face_weights(weights: Mapping[str, Any], config: ModelConfig) -> Arrays:
-    """Return a run's weights under Marian's and Pegasus' names, each matrix once, in the order of `halves`."""
+    """Return a run's weights under the names of Marian and Pegasus, each matrix once, for positions "halves"."""
     import numpy as np
 
     ours = {name: np.asarray(weight, np.float32) for name, weight in weights.items()}
@@ -155,28 +157,28 @@ _EMBEDDINGS = {
     "post": ("model.decoder.embed_tokens.weight",),
     "pre": ("model.shared.weight", "model.decoder.embed_tokens.weight"),
 }
-"""The copies of the source's embedding in an untied Marian or Pegasus."""
+"""The names of the source embedding's copies if Marian (post) or Pegasus (pre) ties no embeddings."""
 
 
 def stream_in_halves(d_model: int) -> list[int]:
-    """Return the order of the residual stream that makes halves of interleaved sinusoids: 0, 2, 4, …, 1, 3, …"""
+    """Return the order of the residual stream that turns interleaved sinusoids into halves: 0, 2, 4, …, 1, 3, …"""
     return [*range(0, d_model, 2), *range(1, d_model, 2)]
 
 
 def in_stream_order(name: str, weight: Any, order: Sequence[int]) -> Any:
-    """Return a weight, an array or a tensor, for a residual stream in another order; `name` is our name of it."""
+    """Return a weight (an array or a tensor) for a reordered residual stream; `name` is our name of the weight."""
     if name.endswith(("output_projection.weight", "output_projection.bias", "contract.weight", "contract.bias")):
         return weight[order]  # weights that write to the residual stream
     if ".norm." in name:
         return weight[order]
     if name.endswith((".input_projection.bias", ".expand.bias", "output.bias")):
         return weight
-    # weights that read from the residual stream: embeddings, the output, the first matrix of each sub-layer
+    # weights that read from the residual stream: embeddings, the output matrix, the first matrix of each sub-layer
     return weight[:, order]
 
 
 def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, Any]]:
-    """Yield the weights under a family's names; several names share the rows of one of our weights."""
+    """Yield the weights under a family's names; a weight with several names there is divided by rows."""
     import numpy as np
 
     names = dict(_names(family, weights))
@@ -186,7 +188,7 @@ def _renamed(weights: Mapping[str, Any], family: Family) -> Iterator[tuple[str, 
 
 
 def _names(family: Family, weights: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the names of each of our weights in a family."""
+    """Yield our name of each weight, with its names in a family."""
     for ours, theirs in family.outside.items():
         for part in ("weight", "bias"):
             yield ours.format(p=part, n=part), [theirs.format(p=part, n=part)]
@@ -215,7 +217,7 @@ def _config(bundle: Bundle) -> dict[str, Any]:
     for side in ("encoder", "decoder"):
         sizes[f"{side}_layers"] = getattr(config, f"{side}_layers")
         sizes[f"{side}_attention_heads"], sizes[f"{side}_ffn_dim"] = config.heads, config.d_ff
-    # CTranslate2's converter still reads these two fields of Pegasus, although transformers 5 has dropped them.
+    # CTranslate2's converter still reads these two fields of Pegasus, which transformers 5 no longer has.
     read_by_converters = {"normalize_before": config.norm == "pre", "normalize_embedding": False}
     return {
         "architectures": [architecture],
@@ -305,7 +307,7 @@ def _check_tokenizers(bundle: Bundle) -> None:
         if source.eos_id != EOS_ID:
             raise ConfigError(
                 "the source's tokenizer: expected sources that end with <eos>, which MarianTokenizer adds, got an "
-                "imported model whose sources have no end; export --to ctranslate2"
+                "imported model with sources without <eos>; export --to ctranslate2"
             )
         for side, tokenizer in _sides(bundle):
             sentencepiece_model(tokenizer, side, "ctranslate2")
@@ -339,22 +341,22 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 
 def _notes(bundle: Bundle) -> list[str]:
-    """Return what a user of the folder must know."""
+    """Return the notes for users of the folder."""
     cutting = "glassformer replaces every run of white space by one space before it cuts a text; transformers does not."
     notes = [
         *([cutting] if _is_cut_by_sentencepiece(bundle) else []),
-        "A beam search with a length penalty ranks by another formula than glassformer: log_prob / length^α instead of "
-        f"{score_text('log_prob', 'length', bundle.configuration.decoding)}. Greedy search does not depend on it.",
+        "transformers' beam search with a length penalty ranks by log_prob / length^α, glassformer's by "
+        f"{score_text('log_prob', 'length', bundle.configuration.decoding)}. Greedy search does not use this formula.",
     ]
     if bundle.model_config.norm == "pre":
         notes.append(
-            "`ct2-transformers-converter` gives the same model. Its callers append the end token to the source tokens "
-            "themselves, as its configuration has `add_source_eos: false`."
+            "`ct2-transformers-converter` converts this folder without loss. Append the end token to the source tokens "
+            "yourself, because the converted configuration has `add_source_eos: false`."
         )
     else:
         notes.append(
             "**Do not convert this folder with `ct2-transformers-converter`**: its loader for Marian removes the last "
-            "token of the vocabulary and starts with a zero embedding, which gives a different model. "
+            "token of the vocabulary and starts the decoder with a zero embedding, so the result is a different model. "
             "`glassformer export --to ctranslate2` converts the run without loss."
         )
     return notes

@@ -1,1 +1,1 @@
-"""PyTorch: state dicts and modules that others trained."""
+"""Import of other people's PyTorch modules and state dicts."""

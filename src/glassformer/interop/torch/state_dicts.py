@@ -1,4 +1,4 @@
-"""State dicts of other people's Transformers: each family is recognised by its names, and its weights get ours.
+"""Import the state dicts of other implementations: recognise each by its weight names, and rename the weights.
 
 The names and shapes of a state dict show the layers, the widths, the final norms and the output bias. They do not show
 the number of heads or the ids of the special tokens, so the caller gives these.
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 SINUSOIDS = 1e-3
-"""Largest difference from the paper's sinusoids of a table that is taken for them. A table that was computed in
-float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5 000 (d_model 512)."""
+"""A position table that differs from the paper's sinusoids by at most this much counts as sinusoidal. A table computed
+in float32 differs by up to 1.3e-5 before position 200, and by up to 3.9e-4 before position 5 000 (d_model 512)."""
 
 RANDOM_TOKENS = 16
 """Length of the random sequences on which the difference of two layer norms is measured."""
@@ -43,34 +43,36 @@ RANDOM_TOKENS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """State dicts with the same names.
+    """A family of state dicts: those of one implementation, which have the same weight names.
 
-    In a name, `{p}` stands for "weight" and "bias", and `{n}` for the two parts of a layer norm.
+    In a name, `{p}` stands for "weight" and "bias", and `{n}` for the names of a layer norm's gain and bias.
     """
 
     title: str
     settings: Mapping[str, Any]
-    """Fields of ModelConfig that no weight's name shows, with the values of the family's origin."""
+    """Fields of ModelConfig that no weight name shows, with their values in this implementation."""
     outside: Mapping[str, str]
-    """The weights outside the layers: our name → theirs."""
+    """The weights outside the layers: our name → the family's name."""
     layer: str
-    """Their name of layer `{i}` of the `{stack}`, "encoder" or "decoder"."""
+    """The family's name of layer `{i}` in the `{stack}`, which is "encoder" or "decoder"."""
     parts: Mapping[str, Mapping[str, str | list[str]]]
-    """For each stack, the weights of a layer: our name → theirs; the rows of several are put one below the other."""
+    """For each stack, the weights of a layer: our name → the family's name, or a list of names whose rows are
+    joined."""
     positions: tuple[str, str]
-    """Their names of the position tables of the source and the target."""
+    """The family's names of the position tables of source and target."""
     norm_parts: tuple[str, str] = ("weight", "bias")
-    """Their names of a layer norm's gain and bias."""
+    """The family's names of a layer norm's gain and bias."""
     unbiased_norm: bool = False
-    """The layer norm divides by the standard deviation with n − 1, plus 1e-6."""
+    """Whether the layer norm divides by the unbiased standard deviation (with n − 1) plus 1e-6."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """Parts of names in some copies → the same part in `outside` and `parts`."""
+    """Parts of names that some copies of the implementation spell differently → the spelling in `outside` and
+    `parts`."""
     all_copies: bool = False
-    """Whether every copy of a shared matrix must be present, because the origin says which matrices are shared."""
+    """Whether a state dict must contain each shared matrix under all its names; if not, missing copies are added."""
 
 
 def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:
-    """Return the names of the projections of torch.nn.MultiheadAttention."""
+    """Return our names and the names in torch.nn.MultiheadAttention for the projections of an attention."""
     return {
         f"{ours}.input_projection.{{p}}": f"{theirs}.in_proj_{{p}}",
         f"{ours}.output_projection.{{p}}": f"{theirs}.out_proj.{{p}}",
@@ -78,13 +80,13 @@ def _torch_attention(ours: str, theirs: str) -> dict[str, str | list[str]]:
 
 
 def _separate_attention(ours: str, theirs: str, letters: Sequence[str]) -> dict[str, str | list[str]]:
-    """Return the names of an attention with four matrices, for queries, keys, values and the output."""
+    """Return our names and theirs for an attention with separate matrices for queries, keys, values and the output."""
     *inputs, output = (f"{theirs.format(letter)}.{{p}}" for letter in letters)
     return {f"{ours}.input_projection.{{p}}": inputs, f"{ours}.output_projection.{{p}}": output}
 
 
 def _capstone_attention(name: str) -> dict[str, str | list[str]]:
-    """Return the names of an attention and its norm in the book's page."""
+    """Return our names and those of the book's chapter "Write it yourself" for an attention and its layer norm."""
     return {
         **_separate_attention(name, f"{name}.{{}}", ("query", "key", "value", "output")),
         f"{name}_residual.norm.{{n}}": f"{name}_norm.{{n}}",
@@ -217,7 +219,7 @@ FAMILIES: Mapping[str, Family] = {
         positions=("source_positions", "target_positions"),
     ),
 }
-"""State dicts that are recognised by their names."""
+"""The families that are recognised by their weight names."""
 
 _HUGGING_FACE_PARTS = ("q", "k", "v", "out")
 
@@ -253,11 +255,11 @@ HUGGING_FACE = Family(
     },
     positions=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"),
 )
-"""The names in folders of transformers, where each copy of a shared matrix stands under its own name."""
+"""The weight names in folders of Hugging Face's transformers, which contain a shared matrix under each of its names."""
 
 
 class _Sizes(NamedTuple):
-    """What the shapes and names of a state dict show."""
+    """The sizes that the names of a state dict show."""
 
     encoder_layers: int
     decoder_layers: int
@@ -279,16 +281,16 @@ def import_state_dict(
 
     Args:
         state: the state dict; buffers that are not weights are ignored. One copy of a shared matrix is enough.
-        heads: attention heads of each attention.
+        heads: number of heads of each attention.
         pad_id: id of the padding token.
         bos_id: id of the token that the decoder starts with.
         eos_id: id of the token that ends a sequence.
-        family: the names that the state dict has, without prefixes; by default, they are recognised.
-        settings: further fields of ModelConfig that the names do not show, such as `dropout`; by default, `norm` and
-            `activation` are the tutorial's.
+        family: the family of the state dict, whose names must have no prefix; by default, the family is recognised.
+        settings: further fields of ModelConfig that the names do not show, such as `dropout`. By default, `norm` and
+            `activation` are those of the family.
 
-    A table of positions that equals the paper's sinusoids is dropped, unless `positions="learned"` keeps it; any other
-    becomes a learned table.
+    A position table that equals the paper's sinusoids is dropped, unless the settings have `positions="learned"`. Any
+    other position table becomes a learned table.
 
     Raises:
         CheckpointError: the names belong to no known family, a weight is missing or unknown, or shapes contradict each
@@ -299,7 +301,7 @@ def import_state_dict(
         family, state = recognised({"": state})
     state = _usual_names(state, family)
     sizes = _sizes(state, family)
-    # An unknown weight may be the missing copy under a different name.
+    # An unknown weight may be the missing copy of a shared matrix under a different name.
     if not (family.all_copies or _unknown(state, family, sizes)):
         state = _with_copies(state, family, settings)
     weights = dict(_weights(state, family, sizes))
@@ -335,7 +337,7 @@ def import_state_dict(
 
 
 def _widest(weights: StateDict) -> torch.dtype:
-    """Return the widest floating-point format of some weights, at least 16 bits wide."""
+    """Return the widest floating-point format of these weights; formats of 8 bits do not count."""
     dtypes = {weight.dtype for weight in weights.values() if weight.is_floating_point() and weight.itemsize > 1}
     return reduce(torch.promote_types, dtypes or {torch.float32})
 
@@ -343,7 +345,8 @@ def _widest(weights: StateDict) -> torch.dtype:
 def norm_difference(model: Transformer) -> float:
     """Return the largest difference of a logit, on random tokens, from the Annotated Transformer with these weights.
 
-    Its layer norm adds 1e-6 to the standard deviation with n − 1; ours adds 1e-5 to the variance.
+    The Annotated Transformer's layer norm adds 1e-6 to the unbiased standard deviation; our layer norm adds 1e-5 to the
+    variance.
     """
     ours = copy.deepcopy(model).double()
     theirs = copy.deepcopy(ours)
@@ -358,7 +361,7 @@ def norm_difference(model: Transformer) -> float:
 
 
 class _AnnotatedNorm(nn.Module):
-    """The Annotated Transformer's layer norm, with the gain that `_norms` scaled."""
+    """The Annotated Transformer's layer norm; its gain undoes the scaling by `_norms`."""
 
     def __init__(self, norm: nn.LayerNorm) -> None:
         super().__init__()
@@ -373,23 +376,23 @@ class _AnnotatedNorm(nn.Module):
 def import_module(
     module: nn.Module, *, pad_id: int, bos_id: int, eos_id: int, heads: int | None = None, **settings: Any
 ) -> Transformer:
-    """Return somebody's own module as a Transformer with copies of its weights, in evaluation mode.
+    """Return a Transformer, in evaluation mode, with copies of the weights of your own module.
 
-    The module must have the names of a known tutorial: PyTorch's on translation (`nn.Transformer`), Ben Trevett's, the
-    Annotated Transformer, or this project's page "Write it yourself". An `nn.Transformer` in the module shows heads,
-    order of the norms and activation, which then need not be given.
+    The module must have the names of a known tutorial: PyTorch's tutorial on translation (`nn.Transformer`), Ben
+    Trevett's tutorial, the Annotated Transformer, or this project's page "Write it yourself". If the module contains an
+    `nn.Transformer`, the number of heads, the order of the norms and the activation are taken from it.
 
     Args:
-        module: the module; it stays unchanged.
+        module: the module, which is not changed.
         pad_id: id of the padding token.
         bos_id: id of the token that the decoder starts with.
         eos_id: id of the token that ends a sequence.
-        heads: attention heads of each attention; needed where the module has no `nn.Transformer`.
+        heads: number of heads of each attention; needed if the module contains no `nn.Transformer`.
         settings: further fields of ModelConfig.
 
     Raises:
         CheckpointError: the names belong to no known family, or a weight is missing or unknown.
-        ConfigError: `heads` is missing, or the module computes what a Transformer here cannot.
+        ConfigError: `heads` is missing, or the module computes something that glassformer's Transformer cannot.
 
     >>> import glassformer as gf
     >>> model = gf.import_module(tutorial, pad_id=1, bos_id=2, eos_id=3)             # doctest: +SKIP
@@ -398,7 +401,9 @@ def import_module(
     found = _of_torch(module)
     heads = heads or found.pop("heads", None)
     if heads is None:
-        raise ConfigError("heads: expected the number of attention heads, got nothing; the weights do not show it")
+        raise ConfigError(
+            "heads: expected the number of attention heads, got nothing; give it, because the weights do not show it"
+        )
     ids: dict[str, Any] = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
     return import_state_dict(module.state_dict(), heads=heads, **ids, **{**found, **settings})
 
@@ -406,15 +411,15 @@ def import_module(
 def recognised(
     state_dicts: StateDicts, prefix: str | None = None, families: Mapping[str, Family] = FAMILIES
 ) -> tuple[Family, StateDict]:
-    """Return the family of the model in state dicts, and the model's weights without prefixes.
+    """Return the family of the model in these state dicts, and the model's weights by their names without prefixes.
 
     Args:
         state_dicts: the state dicts of a file, by place.
         prefix: the beginning of the names of the model's tensors; needed if there are several models.
-        families: the families that it may belong to.
+        families: the families to which the model may belong.
 
     Raises:
-        CheckpointError: no family has any of the names, or several models differ.
+        CheckpointError: no family has any of the names, or there are several different models.
     """
     known = {key: {*_first_names(family), *family.positions} for key, family in families.items()}
     found = the_model(state_dicts, known, prefix)
@@ -432,7 +437,7 @@ def _of_torch(module: nn.Module) -> dict[str, Any]:
     """Return the fields of ModelConfig that an `nn.Transformer` inside a module shows.
 
     Raises:
-        ConfigError: its layer norms have a different epsilon, or its activation is unknown here.
+        ConfigError: the module's layer norms have a different epsilon than ours, or its activation is unknown.
     """
     inside = next((part for part in module.modules() if isinstance(part, nn.Transformer)), None)
     if inside is None:
@@ -453,7 +458,7 @@ def _of_torch(module: nn.Module) -> dict[str, Any]:
 
 
 def _usual_names(state: StateDict, family: Family) -> dict[str, Tensor]:
-    """Return the state dict with the names that the family's table has."""
+    """Return the state dict with its names in the spelling of the family's table."""
     usual = {}
     for name, tensor in state.items():
         for spelling, known in family.renamed.items():
@@ -463,10 +468,10 @@ def _usual_names(state: StateDict, family: Family) -> dict[str, Tensor]:
 
 
 def _with_copies(state: StateDict, family: Family, settings: Mapping[str, Any]) -> StateDict:
-    """Return the state dict with a shared matrix under all its names; many programs save it once.
+    """Return the state dict with each shared matrix under all its names; many programs save it under one name only.
 
     Raises:
-        ConfigError: the target's embedding is missing and may be a copy of the source's or of the output's matrix.
+        ConfigError: the target embedding is missing and may be a copy of the source embedding or of the output matrix.
     """
     source, target = (family.outside[f"{side}.tokens.weight"] for side in ("source", "target"))
     output = family.outside["output.{p}"].format(p="weight")
@@ -476,7 +481,7 @@ def _with_copies(state: StateDict, family: Family, settings: Mapping[str, Any]) 
         if len(ties) != 1:
             raise ConfigError(
                 f"the state dict of {family.title} lacks {quoted(target)}, which may be a copy of {quoted(source)} or "
-                f"of {quoted(output)}; say which with --set model.tie_embeddings=true or --set model.tie_output=true"
+                f"of {quoted(output)}; choose one by --set model.tie_embeddings=true or --set model.tie_output=true"
             )
         return {**state, target: state[source if ties == ["tie_embeddings"] else output]}
     nearest_first = {source: (target, output), target: (output, source), output: (target, source)}
@@ -505,10 +510,10 @@ def _layers(state: StateDict, family: Family, stack: str) -> int:
 
 
 def _weights(state: StateDict, family: Family, sizes: _Sizes) -> Iterator[tuple[str, Tensor]]:
-    """Yield the weights under our names; positions are left out.
+    """Yield the weights by our names, without position tables.
 
     Raises:
-        CheckpointError: a weight is missing, or unknown.
+        CheckpointError: a weight is missing or unknown.
     """
     unknown = _unknown(state, family, sizes)
     for ours, theirs in _names(family, sizes):
@@ -531,7 +536,7 @@ def _unknown(state: StateDict, family: Family, sizes: _Sizes) -> list[str]:
 
 
 def _names(family: Family, sizes: _Sizes) -> Iterator[tuple[str, list[str]]]:
-    """Yield each of our names with theirs, for these sizes."""
+    """Yield each of our weight names with the family's names for it, in a model of these sizes."""
     for ours, theirs in family.outside.items():
         if (".norm." in ours and not sizes.final_norm) or (ours == "output.{p}" and not sizes.output_bias):
             continue
@@ -547,7 +552,7 @@ def _names(family: Family, sizes: _Sizes) -> Iterator[tuple[str, list[str]]]:
 
 
 def _pairs(family: Family, ours: str, theirs: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield a pair of names for each part, such as weight and bias, that the templates stand for."""
+    """Yield the pairs of names that a pair of templates stands for, such as one for the weight and one for the bias."""
     if "{" not in ours:
         yield ours, theirs
         return
@@ -560,16 +565,16 @@ def _their_names(family: Family, template: str) -> list[str]:
 
 
 def _first_names(family: Family) -> Iterator[str]:
-    """Yield their names of the weights outside the layers and in each stack's first layer."""
+    """Yield the family's names of the weights outside the layers and in each stack's first layer."""
     sizes = _Sizes(encoder_layers=1, decoder_layers=1, final_norm=True, output_bias=True)
     for _, theirs in _names(family, sizes):
         yield from theirs
 
 
 def _norms(weights: StateDict, family: Family) -> dict[str, Tensor]:
-    """Return the gains of the layer norms, scaled so that ours compute what a norm with n − 1 does, up to its ε.
+    """Return the gains of the layer norms, scaled so that our layer norm computes the unbiased one, except for ε.
 
-    √(variance · n/(n − 1)) is the standard deviation with n − 1, so that √((n − 1)/n) belongs to the gain.
+    The unbiased standard deviation (with n − 1) is √(variance · n/(n − 1)), so the gain is multiplied by √((n − 1)/n).
     """
     if not family.unbiased_norm:
         return {}
@@ -578,7 +583,7 @@ def _norms(weights: StateDict, family: Family) -> dict[str, Tensor]:
 
 
 def _tables(state: StateDict, family: Family) -> dict[str, Tensor]:
-    """Return the state dict's tables of positions, (positions, d_model), by side."""
+    """Return the position tables of the state dict, (positions, d_model), under the keys "source" and "target"."""
     pairs = zip(("source", "target"), family.positions, strict=True)
     return {
         side: state[name].reshape(-1, state[name].shape[-1])
@@ -588,18 +593,18 @@ def _tables(state: StateDict, family: Family) -> dict[str, Tensor]:
 
 
 def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of ModelConfig that say how these tables encode positions; none if the caller has given them.
+    """Return the fields of ModelConfig that describe these position tables; no field that the caller has set.
 
     Raises:
-        ConfigError: the state dict has no table of positions, and the caller has not given `positions`.
+        ConfigError: the state dict has no position table, and the caller has not given `positions`.
     """
     longest = {"max_length": min(map(len, tables.values()), default=0)}
     if "positions" in settings:
         return longest if tables and settings["positions"] == "learned" else {}
     if not tables:
         raise ConfigError(
-            "model.positions: expected interleaved, halves or none, got nothing; the state dict has no position "
-            "table from which to detect it"
+            "model.positions: expected interleaved, halves or none, got nothing; set it, because the state dict has no "
+            "position table that shows it"
         )
     for layout in ("interleaved", "halves"):
         if all(is_sinusoidal(table, layout, _rounding(table)) for table in tables.values()):
@@ -608,12 +613,12 @@ def _positions(tables: StateDict, settings: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _rounding(table: Tensor) -> float:
-    """Return how much a table that is taken for the paper's may differ from it in its number format."""
+    """Return how much a sinusoidal position table may differ from the paper's, given the table's number format."""
     return max(SINUSOIDS, torch.finfo(table.dtype).eps)
 
 
 def is_sinusoidal(table: Tensor, layout: Any, tolerance: float) -> bool:
-    """Return whether a table of positions differs by at most `tolerance` from the paper's sinusoids in this layout."""
+    """Return whether a position table differs by at most `tolerance` from the paper's sinusoids in this layout."""
     if table.dim() != 2:
         return False
     return bool((sinusoids(len(table), table.shape[1], layout, dtype=table.dtype) - table).abs().max() <= tolerance)

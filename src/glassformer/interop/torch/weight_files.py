@@ -1,7 +1,8 @@
-"""Read the tensors that `torch.save` or safetensors wrote, from one file or the parts of a model, without running code.
+"""Read the tensors in files of `torch.save` or safetensors, without running code from these files.
 
-A file is a dictionary that may hold further dictionaries: a checkpoint holds a state dict beside the state of an
-optimiser, a moving average or settings. All of them are returned, each under its place.
+A model may be in one file or in several. A file holds a dictionary that may contain further dictionaries: a checkpoint
+contains a state dict and, for example, the state of an optimiser, a moving average or settings. Every dictionary with
+tensors is returned under its place in the file.
 """
 
 import pickle
@@ -22,25 +23,25 @@ __all__ = ["StateDict", "StateDicts", "check_weights_file", "read_state_dicts"]
 
 StateDict = Mapping[str, Tensor]
 StateDicts = Mapping[str, StateDict]
-"""State dicts by their places in a file, such as "model.ema"; the outermost one is ""."""
+"""State dicts by their places in a file, such as "model.ema"; the place of the outermost dictionary is ""."""
 
 _INDEX = ".index.json"
-"""The end of the name of a file that names the parts of a model."""
+"""The end of the name of an index: a file that lists the files of a model."""
 _PART = re.compile(r"(.+)-(\d{1,9})-of-(\d{1,9})(\.\w+)", re.ASCII)
 _CLASS = re.compile(r"\bGLOBAL ([\w.]{1,100}) ")
-"""Where PyTorch's message names the class of a refused object."""
+"""Finds the class of a refused object in PyTorch's message."""
 _SETTINGS = (
     "argparse.Namespace",
     *("numpy.dtype", "numpy.ndarray"),
     *(f"numpy.{core}.multiarray.{made}" for core in ("core", "_core") for made in ("scalar", "_reconstruct")),
 )
-"""The objects other than tensors that programs save together with a model: options, and NumPy numbers."""
+"""Classes and functions of the objects that programs save with a model besides tensors: options and NumPy values."""
 _DEEPEST = 8
 """Maximum depth of nested dictionaries that are searched."""
 
 
 class _Ignored:
-    """Stands for an object that is not needed: neither its class nor anything else of its module is used."""
+    """A substitute for an object that is not needed, so that no code of the object's class runs."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -50,7 +51,7 @@ class _Ignored:
 
 
 def check_weights_file(path: Path) -> None:
-    """Raise an error for everything but a file.
+    """Raise an error if the path is not a regular file.
 
     Raises:
         CheckpointError: the path does not exist, or is a folder, a pipe, a device or a socket.
@@ -68,11 +69,11 @@ def check_weights_file(path: Path) -> None:
 def read_state_dicts(path: Path) -> StateDicts:
     """Return all tensors of a file by place and name.
 
-    For a model in parts, `path` is its index or any part; all parts are read.
+    If the model is in several files, `path` is their index or any of them, and all of them are read.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or holds objects other than tensors and plain values; options of
-            argparse and values of NumPy are left out.
+        CheckpointError: a file is missing or damaged, or holds objects other than tensors, plain values, options of
+            argparse and values of NumPy; options and NumPy values are not returned.
     """
     check_weights_file(path)
     found: dict[str, dict[str, Tensor]] = {}
@@ -82,12 +83,14 @@ def read_state_dicts(path: Path) -> StateDicts:
         for place, tensors in _state_dicts(content):
             found.setdefault(place, {}).update(tensors)
     if not found:
-        raise CheckpointError(f"{path}: expected a state dict, got {quoted(sorted(map(str, content)))}; save one")
+        raise CheckpointError(
+            f"{path}: expected a state dict, got {quoted(sorted(map(str, content)))}; save model.state_dict()"
+        )
     return found
 
 
 def _parts(path: Path) -> list[Path]:
-    """Return the files that hold the model of a file."""
+    """Return all files of the model to which a file belongs."""
     if path.name.endswith(_INDEX):
         index = read_any_json(path)
         parts = index.get("weight_map") if isinstance(index, dict) else None
@@ -96,7 +99,9 @@ def _parts(path: Path) -> list[Path]:
         names = sorted({*parts.values()})
         for name in names:
             if Path(name).name != name:
-                raise CheckpointError(f"{path}: expected names of files in this folder, got {quoted(name)}")
+                raise CheckpointError(
+                    f"{path}: expected names of files in this folder, got {quoted(name)}; correct the file"
+                )
         return [path.with_name(name) for name in names]
     if (found := _PART.fullmatch(path.name)) is None:
         return [path]
@@ -112,7 +117,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file, with a shared one under all its names, as `safetensors.torch.save_model` notes."""
+    """Return the tensors of a file, with each shared tensor under all names that the file's metadata lists."""
     tensors = read_weights(path)
     try:
         with safe_open(path, "pt") as file:
@@ -132,7 +137,7 @@ def _torch_file(path: Path) -> dict[Any, Any]:
             f"{path} holds more than tensors{kind}, which could run code, and is not read; save its state dict: "
             "torch.save(model.state_dict(), FILE)"
         ) from error
-    except Exception as error:  # for a damaged file, torch.load raises many types, some of them by bugs of its own
+    except Exception as error:  # for a damaged file, torch.load raises many types of errors, some by its own bugs
         raise CheckpointError(f"{path} is not a file of torch.save: {shortened(str(error))}; save it again") from error
     if not isinstance(content, Mapping):
         raise CheckpointError(f"{path}: expected a state dict, got {type(content).__name__}; save model.state_dict()")
@@ -140,7 +145,7 @@ def _torch_file(path: Path) -> dict[Any, Any]:
 
 
 def _state_dicts(values: Mapping[Any, Any], place: str = "", depth: int = 0) -> Iterator[tuple[str, dict[str, Tensor]]]:
-    """Yield the tensors of each dictionary that has some, with its place."""
+    """Yield the place and the tensors of each dictionary that has tensors."""
     tensors = {str(name): value for name, value in values.items() if isinstance(value, Tensor)}
     if tensors:
         yield place, tensors

@@ -1,8 +1,8 @@
-"""Find a model in saved state dicts: under prefixes, in dictionaries, among other tensors.
+"""Find a model in saved state dicts, where its weight names may have prefixes and may be among those of other tensors.
 
-A prefix comes before the names that a model is known by. DataParallel, `torch.compile`, Lightning and moving
-averages each add one, a dictionary around the state dict is one more, and all of them may be nested. So no list of
-prefixes is needed: wherever the known names begin, there is a model.
+A prefix is the part of a full name before the weight name of a known model. DataParallel, `torch.compile`, Lightning
+and moving averages each add a prefix, a dictionary around the state dict adds another, and prefixes may be nested.
+Instead of a list of known prefixes, each part of a full name is tried as the beginning of a known weight name.
 """
 
 from collections import Counter
@@ -20,34 +20,35 @@ __all__ = ["the_model"]
 K = TypeVar("K", bound=Hashable)
 
 _INSIDE = {"module", "_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
-"""Parts of names that stand for a wrapper, which may wrap any part of a model, so that they occur inside names, too."""
+"""Parts of names that wrappers add. A wrapper may be around any part of a model, so these parts also occur inside
+names."""
 _DEEPEST = 32
 """Maximum number of parts in a prefix."""
 _SHARE = 0.5
-"""Smallest share of the names of the best match that makes another match a model."""
+"""A match is a model only if it has more than this share of the best match's number of known names."""
 
 
 class _Name(NamedTuple):
-    """One reading of a tensor's full name."""
+    """One way to divide a tensor's full name into a prefix and the name in a model."""
 
     prefix: str
-    """The text before the model's names: "", or one that ends with a dot."""
+    """The text before the name in the model: "", or a text that ends with a dot."""
     name: str
     """The name in the model."""
     place: str
     """The place of the tensor's dictionary in the file."""
     stored: str
-    """The name in that dictionary."""
+    """The name of the tensor in this dictionary."""
 
     def begins_with(self, prefixes: tuple[str, ...]) -> bool:
-        """Return whether the full name begins with one of these."""
+        """Return whether the full name begins with one of these prefixes."""
         return f"{self.place}.{self.stored}".removeprefix(".").startswith(prefixes)
 
 
 def the_model(
     state_dicts: StateDicts, known: Mapping[K, Collection[str]], prefix: str | None = None
 ) -> tuple[K, StateDict] | None:
-    """Return which kind of model state dicts hold, and its tensors by the model's names; None if there is none.
+    """Return the kind of the model in these state dicts, and its tensors by name; None if there is no model.
 
     Args:
         state_dicts: the state dicts of a file, by place.
@@ -55,7 +56,7 @@ def the_model(
         prefix: the beginning of the names of the model to return; needed if there are several models.
 
     Raises:
-        CheckpointError: there are several models that differ, or none with this prefix.
+        CheckpointError: there are several different models, or no model with this prefix.
     """
     readings = [
         reading for place, state in state_dicts.items() for stored in state for reading in _readings(place, stored)
@@ -75,10 +76,10 @@ def the_model(
 
 
 def _readings(place: str, stored: str) -> Iterator[_Name]:
-    """Yield a name split into prefix and the rest at each of its dots."""
+    """Yield every way to split a tensor's full name, at one of its dots, into a prefix and the name in a model."""
     parts = f"{place}.{stored}".removeprefix(".").split(".")
     for start, part in enumerate(parts[:_DEEPEST]):
-        if part not in _INSIDE:  # names of wrappers never come first, so the prefix ends here
+        if part not in _INSIDE:  # no name in a model begins with a wrapper's name, so the prefix may end here
             prefix = "".join(f"{one}." for one in parts[:start])
             yield _Name(prefix, ".".join(one for one in parts[start:] if one not in _INSIDE), place, stored)
 
@@ -86,9 +87,10 @@ def _readings(place: str, stored: str) -> Iterator[_Name]:
 def _tensors(
     state_dicts: StateDicts, readings: list[_Name], prefix: str, all_prefixes: Collection[str], known: Collection[str]
 ) -> StateDict:
-    """Return the tensors of the model with a prefix.
+    """Return the tensors of the model with this prefix.
 
-    They come from the dictionaries that hold one of its known names; those of models further inside are left out.
+    The tensors come from the dictionaries that contain a known name of the model. Tensors of another model whose prefix
+    begins with this prefix are left out.
     """
     own = [reading for reading in readings if reading.prefix == prefix]
     places = {reading.place for reading in own if reading.name in known}
@@ -103,7 +105,7 @@ def _tensors(
 
 
 def _chosen(models: Mapping[str, StateDict], prefix: str | None) -> str:
-    """Return the prefix of the only model, or of the one that is asked for."""
+    """Return the prefix of the only model, or of the model with the requested prefix."""
     found = [*models]
     if prefix is not None:
         found = [prefix] if prefix in models else [one for one in models if one.startswith(prefix)]
