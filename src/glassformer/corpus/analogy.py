@@ -1,11 +1,11 @@
 """A lexicon that proposes targets of unknown words by analogy with the words of a training corpus.
 
-An ending for another: "abates" is to "abate" as "cats" is to "cat", so the target changes in the same way. Whatever a
-word's ending and a known word's ending are, all pairs of known words with these endings show how targets change between
-the two, depending on the last symbols of the known word's target. Beginnings are endings of mirrored words. Compounds
-join the targets of two known words. No rule is given: all come from the training pairs.
+Endings: "abates" is to "abate" as "cats" is to "cat", so the target changes in the same way. For any two endings, all
+pairs of known words with these endings show how the target changes; the change depends on the last symbols of the
+target. Beginnings are treated as endings of mirrored words. For a compound, the targets of two known words are joined.
+No rules are given: all changes are learned from the training pairs.
 
-lexicon.tsv.gz       the training pairs, a word, a tab and a target per line
+lexicon.tsv.gz       the training pairs: a word, a tab and a target per line
 
 Papers: Yvon 1996, "Grapheme-to-phoneme conversion using multiple unbounded overlapping chunks"; Stroppa and Yvon 2005,
 "An analogical learner for morphological analysis".
@@ -30,44 +30,44 @@ from glassformer.text.tokenizer import Tokenizer
 __all__ = ["LEXICON", "Lexicon", "save_lexicon"]
 
 LEXICON = "lexicon.tsv.gz"
-"""The file's name in the folder of its run."""
+"""The name of the lexicon's file in the folder of a run."""
 LONGEST_ENDING = 4
 """Maximum length of an exchanged ending, in letters."""
 SHORTEST_STEM = 3
-"""Minimum length of what two words share, and of the parts of a compound, in letters."""
+"""Minimum length of a stem (the part that two words share) and of each part of a compound, in letters."""
 SHORT_CHANGE = 2
-"""Maximum length of both endings together after a shortest stem, which many unrelated words share."""
+"""Maximum length of both endings together after a stem of the minimum length, because unrelated words share these."""
 FEWEST_PAIRS = 5
-"""Minimum number of pairs of known words that show how targets change between two endings."""
+"""Minimum number of known word pairs with two endings for learning how targets change between these endings."""
 MOST_PAIRS = 300
-"""Maximum number of these pairs that are looked at."""
+"""Maximum number of known word pairs that are examined for two endings."""
 FEWEST_SEEN = 3
-"""Minimum number of these pairs with the same last symbols."""
+"""Minimum number of known word pairs whose targets have the same last symbols, for a change that depends on them."""
 MOST_CHANGES = 3
 """Maximum number of ways in which a target may change between two endings."""
 CONTEXT_LENGTHS = (2, 1, 0)
-"""Numbers of last symbols of a known word's target on which a change may depend, the most telling one first."""
+"""Numbers of last symbols of a known word's target that a change may depend on; the first number that fits is used."""
 LONGEST_CONTEXT = max(CONTEXT_LENGTHS)
 COMPOUND_SHARE = 0.5
-"""Share of compound words whose target consists of the targets of their parts."""
+"""Assumed share of compounds whose target consists of the targets of the compound's parts."""
 
 Symbols = tuple[str, ...]
-"""A target, in tokens."""
+"""A target as a sequence of tokens."""
 KnownWords = Mapping[str, Sequence[Symbols]]
 """The targets of each known word."""
 
 
 class _Change(NamedTuple):
-    """A change of the end of a target."""
+    """A change of the end of a target: the symbols `before` become `after`."""
 
     before: Symbols
     after: Symbols
     share: float
-    """Share of the pairs of known words that show it; below 1, because one more pair might not."""
+    """Share of the known word pairs with this change, counted with one additional pair without the change (so < 1)."""
 
 
 class Lexicon:
-    """The words of a training corpus, and what follows from them for others."""
+    """The words of a training corpus with their targets, from which targets of other words are derived."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer) -> None:
         self._tokenizer = forward_of(tokenizer)
@@ -107,8 +107,8 @@ class Lexicon:
     def _analogies(self, word: str) -> Mapping[str, float]:
         """Return the targets of a word by analogy, best first, each with its confidence (above 0, below 1).
 
-        The confidence is the probability that any of the analogies holds, times this target's share of the evidence.
-        The targets that the corpus itself gives to the word are not used.
+        The confidence is the probability that at least one analogy holds, times the target's share of the evidence. The
+        word's own targets in the corpus are not used.
         """
         word = normalise(word)
         evidence: dict[Symbols, float] = defaultdict(float)
@@ -120,7 +120,7 @@ class Lexicon:
         return {self._tokenizer.join(target): held * some / total for target, some in ranked if target}
 
     def _derived(self, word: str) -> Iterator[tuple[Symbols, float, int]]:
-        """Yield the result of each analogy: a target, its share among the known pairs, and the length of the stem."""
+        """Yield each analogy's target, the share of known word pairs that support it, and the length of its stem."""
         endings, beginnings = self._sides
         yield from endings.derived(word)
         for target, share, stem in beginnings.derived(word[::-1]):
@@ -128,21 +128,21 @@ class Lexicon:
         for cut in range(SHORTEST_STEM, len(word) - SHORTEST_STEM + 1):
             for first in self.words.get(word[:cut], ()):
                 for second in self.words.get(word[cut:], ()):
-                    same = first[-1:] == second[:1]  # joined words may share a sound: "bookkeeper" has one K
+                    same = first[-1:] == second[:1]  # joined words may share a sound: "bookkeeper" has a single K sound
                     yield first + second[same:], COMPOUND_SHARE, len(word)
 
 
 class _Endings:
-    """The known words by their beginnings, and the changes of targets between their endings."""
+    """The known words, grouped by stem and by ending, and the changes of targets between two endings."""
 
     def __init__(self, words: KnownWords) -> None:
         self._words = words
-        # All endings are kept in one string, because Python's garbage collector would traverse 500 000 lists
-        # repeatedly.
+        # The endings of a stem are stored in one string, because Python's garbage collector would traverse 500 000
+        # lists repeatedly.
         self._endings: dict[str, str] = defaultdict(str)
-        """The endings of the words with each stem, each after a tab."""
+        """For each stem, the endings of the words with this stem; a tab precedes each ending."""
         self._stems: dict[str, set[str]] = defaultdict(set)
-        """The stems of the words with each ending."""
+        """For each ending, the stems of the words with this ending."""
         # equal stems share one string object, so that their sets intersect faster and take less memory
         same: dict[str, str] = {}
         for word in words:
@@ -152,14 +152,14 @@ class _Endings:
         self._changes = lru_cache(maxsize=None)(self._learned)
 
     def derived(self, word: str) -> Iterator[tuple[Symbols, float, int]]:
-        """Yield a target of the word for each known word with another ending and each change between the two."""
+        """Yield a target, a share and a stem length for each known word with the same stem and each learned change."""
         for stem, ending in _cuts(word):
             longest = SHORT_CHANGE - len(ending) if len(stem) == SHORTEST_STEM else LONGEST_ENDING
             if longest < 0:
                 continue
             for known in self._endings.get(stem, "").split("\t")[1:]:
                 if known[:1] == ending[:1]:
-                    continue  # the two words share a longer stem, or are the same word
+                    continue  # both words share a longer stem, or are the same word
                 if len(known) > longest:
                     continue
                 if changes := self._changes(known, ending):
@@ -168,7 +168,7 @@ class _Endings:
                             yield target[: len(target) - len(one.before)] + one.after, one.share, len(stem)
 
     def _learned(self, known: str, ending: str) -> Mapping[Symbols, Sequence[_Change]]:
-        """Return the changes of targets from one ending to the other, by the last symbols of the first one's target."""
+        """Return the changes of targets when `known` becomes `ending`, by the last symbols of the target."""
         stems = self._stems.get(ending, ())
         if len(stems) < FEWEST_PAIRS or len(both := self._stems[known].intersection(stems)) < FEWEST_PAIRS:
             return {}
@@ -178,7 +178,7 @@ class _Endings:
             for target in self._words[stem + known]
         )
         seen: dict[Symbols, dict[tuple[Symbols, Symbols], int]] = defaultdict(lambda: defaultdict(int))
-        # There are few changes, so each can be counted in all contexts.
+        # There are few changes, so each change can be counted in all contexts.
         for (end, before, after), count in found.items():
             for length in CONTEXT_LENGTHS:
                 seen[end[-length:] if length else ()][before, after] += count
@@ -191,7 +191,7 @@ class _Endings:
 
 
 def save_lexicon(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
-    """Write training pairs as a lexicon: the same pairs always give the same bytes.
+    """Write training pairs as a lexicon. The same pairs always give the same bytes.
 
     Raises:
         CheckpointError: the file cannot be written.
@@ -202,13 +202,13 @@ def save_lexicon(path: Path, pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def _cuts(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the stems and endings of a word, the longest stem first."""
+    """Yield each stem of a word with the remaining ending, longest stem first."""
     for cut in range(len(word), max(SHORTEST_STEM, len(word) - LONGEST_ENDING) - 1, -1):
         yield word[:cut], word[cut:]
 
 
 def _fitting(changes: Mapping[Symbols, Sequence[_Change]], target: Symbols) -> Iterator[_Change]:
-    """Yield the changes that a target allows, after as many of its last symbols as have been seen."""
+    """Yield the changes that fit a target, from the longest learned context that matches the target's last symbols."""
     contexts = (target[-length:] if length else () for length in CONTEXT_LENGTHS)
     for one in next((changes[context] for context in contexts if context in changes), ()):
         if target[len(target) - len(one.before) :] == one.before:
@@ -220,7 +220,7 @@ def _most_common(counts: Mapping[tuple[Symbols, Symbols], int]) -> list[tuple[tu
 
 
 def _change(target: Symbols, others: Sequence[Symbols]) -> tuple[Symbols, Symbols, Symbols]:
-    """Return the last symbols of a target, and how its end differs from the nearest of the others."""
+    """Return a target's last symbols, and how its end changes into the end of the nearest other target."""
     shared, other = _shared(target, others[0]), others[0]
     for one in others[1:]:
         if (more := _shared(target, one)) > shared:
@@ -231,7 +231,7 @@ def _change(target: Symbols, others: Sequence[Symbols]) -> tuple[Symbols, Symbol
 def _shared(one: Symbols, other: Symbols) -> int:
     """Return the number of symbols with which both targets begin."""
     shared = min(len(one), len(other))
-    # shortens the common beginning step by step, which is quick because endings are short
+    # shortens the common beginning symbol by symbol; this is fast because endings are short
     while one[:shared] != other[:shared]:
         shared -= 1
     return shared

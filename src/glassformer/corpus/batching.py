@@ -30,12 +30,12 @@ IdArray = NDArray[np.integer[Any]]
 Rows = NDArray[np.int64]
 
 SORTED_PAIRS = 32768
-"""Number of random pairs sorted by length together: few enough that batches vary, enough to keep padding low."""
+"""Number of random pairs that are sorted by length together: few enough for varied batches, enough for low padding."""
 BLOCK = 1024
 """Number of neighbouring pairs that stay together when a large corpus is shuffled, for fast reading from disk."""
 
 Resample = Callable[[Sequence[IdArray], Sequence[IdArray], int], tuple[Sequence[IdArray], Sequence[IdArray]]]
-"""Encodes the sources and targets of some pairs again; the same seed gives the same tokens."""
+"""A function that encodes the sources and targets of some pairs again. The same seed gives the same tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +51,9 @@ class Examples:
     def encode(
         cls, pairs: Iterable[tuple[str, str]], source: Tokenizer, target: Tokenizer, *, max_length: int
     ) -> tuple["Examples", list[int]]:
-        """Return the encoded pairs, and the indices in `pairs` of the pairs left out.
+        """Return the encoded pairs, and the indices of the pairs that are left out because they are too long.
 
-        A pair is left out when a side has more than `max_length` ids, including `<eos>`.
+        A pair is too long if a side has more than `max_length` ids, including `<eos>`.
         """
         sources, targets, too_long = [], [], []
         for place, (source_text, target_text) in enumerate(pairs):
@@ -79,7 +79,7 @@ class Batch:
     """Sentence pairs of about equal length, padded to rectangles."""
 
     source: Rows
-    """(B, S) source ids, each row ending with `<eos>` and padding."""
+    """(B, S) source ids; each row ends with `<eos>`, then padding."""
     target_input: Rows
     """(B, T) the decoder's input: `<bos>`, then the target without `<eos>`, then padding."""
     target_output: Rows
@@ -94,7 +94,7 @@ class Batch:
 
     @property
     def target_tokens(self) -> int:
-        """The number of target ids without padding, including `<eos>`: the divisor of a loss per token."""
+        """The number of target ids without padding, including `<eos>`. The loss per token is divided by this number."""
         return int(np.count_nonzero(self.target_output != PAD_ID))
 
     @property
@@ -103,7 +103,7 @@ class Batch:
         return self.source.size + self.target_output.size
 
     def share(self, number: int, count: int) -> "Batch":
-        """Return every `count`-th pair, starting with pair `number`: one of `count` shares of about equal size."""
+        """Return one of `count` shares of about equal size: every `count`-th pair, beginning with pair `number`."""
         rows = slice(number, None, count)
         return Batch(
             source=self.source[rows],
@@ -120,9 +120,9 @@ class Position:
     epoch: int = 0
     """Number of complete passes over the examples."""
     window: int = 0
-    """Number of complete windows of this epoch."""
+    """Number of complete windows in the epoch."""
     batch: int = 0
-    """Number of finished batches of this window."""
+    """Number of finished batches in the window."""
 
 
 def stream(
@@ -133,11 +133,11 @@ def stream(
     start: Position = Position(),
     resample: Resample | None = None,
 ) -> Iterator[tuple[Batch, Position]]:
-    """Yield batches without end, epoch after epoch, each with the position after it.
+    """Yield batches without end, epoch after epoch, each batch with the position that follows it.
 
-    A stream from a later `start` yields the same batches as the whole stream does from there on, without reading
-    earlier windows. `resample` encodes the texts of each window again, with a random seed that depends only on `seed`
-    and the window.
+    A stream with a later `start` yields the same batches as the whole stream does after that position, and does not
+    read earlier windows. `resample` encodes the texts of each window again, with a random seed that depends only on
+    `seed` and the window.
     Neither side of a batch has more than `batch_tokens` ids, including padding, unless the batch is a single longer
     pair.
     """
@@ -150,7 +150,7 @@ def stream(
 def _windows(
     examples: Examples, batch_tokens: int, seed: int, start: Position, resample: Resample | None
 ) -> Iterator[tuple[Position, Position, "_Window"]]:
-    """Yield windows without end, each after its own position and the next one's."""
+    """Yield windows without end, each as a tuple: the window's position, the next window's position, and the window."""
     here = start
     while len(examples):
         pairs = examples.of_epoch(seed, here.epoch)
@@ -161,7 +161,7 @@ def _windows(
 
 
 def batches(examples: Examples, batch_tokens: int, *, seed: int, epoch: int, start: int = 0) -> Iterator[Batch]:
-    """Yield an epoch's batches from number `start` on: every example once, in an order given by `seed` and `epoch`.
+    """Yield an epoch's batches from batch number `start`: each example once, in an order given by `seed` and `epoch`.
 
     Neither side of a batch has more than `batch_tokens` ids, including padding, unless the batch is a single longer
     pair.
@@ -184,11 +184,11 @@ def make_batch(examples: Examples, rows: Rows) -> Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Window:
-    """Pairs sorted by length together, and the plan of their batches.
+    """Pairs that are sorted by length together, and the plan of their batches.
 
-    A corpus larger than a window is split into blocks of neighbours. Each epoch shuffles the blocks and builds windows
-    from them. Within a window the pairs are shuffled, sorted by length and cut into batches, and the batches are
-    shuffled.
+    A corpus larger than a window is split into blocks of neighbouring pairs. Each epoch shuffles the blocks and builds
+    windows from the blocks. Within a window, the pairs are shuffled, sorted by length and cut into batches, and the
+    batches are shuffled.
     """
 
     rows: Rows
@@ -196,13 +196,13 @@ class _Window:
     sources: Sequence[IdArray]
     targets: Sequence[IdArray]
     plan: list[Rows]
-    """For each batch, the indices of its pairs in this window."""
+    """For each batch, the indices of its pairs within the window."""
 
     @classmethod
     def read(
         cls, examples: Examples, batch_tokens: int, seed: int, epoch: int, window: int, resample: Resample | None = None
     ) -> "_Window":
-        """Return a window of an epoch; `resample` encodes its texts again before the batches are planned."""
+        """Return a window of an epoch; `resample` encodes the window's texts again before the batches are planned."""
         runs = _runs(len(examples), seed, epoch, window)
         sources: Sequence[IdArray] = [ids for run in runs for ids in examples.source[run.start : run.stop]]
         targets: Sequence[IdArray] = [ids for run in runs for ids in examples.target[run.start : run.stop]]
@@ -255,7 +255,7 @@ def _lengths(sentences: Sequence[IdArray]) -> Rows:
 
 
 def _cut(rows: Rows, lengths: Rows, batch_tokens: int) -> Iterator[Rows]:
-    """Yield runs of rows, sorted by ascending length, none of which exceeds `batch_tokens` when padded."""
+    """Cut rows, sorted by ascending length, into runs that have at most `batch_tokens` ids each when padded."""
     begin = 0
     for end, length in enumerate(lengths.tolist()):
         if begin < end and (end + 1 - begin) * length > batch_tokens:

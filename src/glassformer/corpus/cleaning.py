@@ -11,21 +11,22 @@ __all__ = ["CleaningConfig"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningConfig:
-    """[cleaning]: which training pairs are left out. They are counted by problem, and their first lines are named.
+    """[cleaning]: which training pairs are left out. Reports count these pairs by problem, and name the first lines.
 
-    Pairs with a blank side are always left out, even from validation and test files, which are otherwise not cleaned.
+    Pairs with a blank side are always left out, even from validation and test files. Otherwise, validation and test
+    files are not cleaned.
 
     Raises:
         ConfigError: a value is impossible.
     """
 
     max_characters: Annotated[int, Range(0, 10**9)] = 4000
-    """Leave out pairs with a side longer than this, in characters; 0 = no limit. (`data.max_length` counts tokens.)"""
+    """Leave out pairs with a side of more than N characters; 0 = no limit. (`data.max_length` counts tokens.)"""
     max_ratio: Annotated[float, Range(0, 10**6)] = 9.0
-    """Leave out pairs with one side more than this many times as long as the other, in characters. Five characters are
-    added to each side, so that short sides may differ; 0 = no limit."""
+    """Leave out pairs in which one side has more than N times as many characters as the other side; 0 = no limit. Five
+    characters are added to each side first, so that the lengths of short sides may differ more."""
     duplicates: Literal["drop", "keep"] = "drop"
-    """Leave out pairs that occurred before, with both sides equal letter by letter."""
+    """Leave out pairs that repeat an earlier pair, with both sides equal character by character."""
     copies: Literal["drop", "keep"] = "keep"
     """Leave out pairs whose target equals the source."""
     control_characters: Literal["drop", "keep"] = "drop"
@@ -33,9 +34,9 @@ class CleaningConfig:
     on_invalid: Literal["error", "skip"] = "error"
     """Treatment of lines that are not UTF-8: stop and report the line, or leave out the pair."""
     leakage: Literal["warn", "drop"] = "warn"
-    """Treatment of training pairs that also occur in the validation or test files: warn, or leave them out."""
+    """Treatment of training pairs that also occur in the validation or test files: warn, or leave out the pairs."""
     workers: Annotated[int, Range(0, 1024)] = 0
-    """Number of processes that check and tokenise; 0 = one per core."""
+    """Number of processes that check and tokenise the corpus; 0 = one per core."""
 
     def __post_init__(self) -> None:
         check_fields("cleaning", self)

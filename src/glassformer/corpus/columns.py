@@ -1,4 +1,4 @@
-"""Extract source and target from the lines of one file: columns of TSV, fields of JSONL."""
+"""Extract source and target from the lines of one file: from TSV columns or JSONL fields."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,11 +9,11 @@ from glassformer.errors import DataError, nearest, quoted, shortened
 __all__ = ["column_numbers", "one_line", "split_columns", "split_fields"]
 
 Place = Callable[[int], str]
-"""Returns the file and line of the n-th line, for messages."""
+"""A function that returns the file and line number of the n-th line, for messages."""
 
 
 def column_numbers(header: bytes, columns: Sequence[int | str], file: str) -> list[int]:
-    """Return the indices of the columns with these names, given a file's first line.
+    """Return the indices of the columns with these names; `header` is the first line of the file.
 
     Raises:
         DataError: a name is not among the columns, or occurs twice.
@@ -23,7 +23,7 @@ def column_numbers(header: bytes, columns: Sequence[int | str], file: str) -> li
         if isinstance(column, str) and names.count(column) != 1:
             near = "" if column in names else nearest(column, names)
             raise DataError(
-                f"{file}, line 1: expected one column named {quoted(column)}{near}, got {quoted(names)}; "
+                f"{file}, line 1: expected one column with the name {quoted(column)}{near}, got {quoted(names)}; "
                 "correct the name, or give the column's number from 0"
             )
     return [names.index(column) if isinstance(column, str) else column for column in columns]
@@ -49,9 +49,9 @@ def split_columns(lines: Sequence[bytes], columns: Sequence[int], place: Place) 
 
 
 def split_fields(lines: Sequence[bytes], fields: Sequence[str], place: Place) -> list[list[bytes]]:
-    r"""Return the texts of each field of JSON objects, one object per line; "a.b" is field b of field a.
+    r"""Return the texts of some fields of JSON objects, given one object per line; "a.b" is field b of field a.
 
-    A line feed within a text becomes U+2028, so that each text stays on one line; the fields of a blank line are empty.
+    A line feed within a text becomes U+2028, so that each text is a single line. The fields of a blank line are empty.
 
     Raises:
         DataError: a line is not a JSON object, a field is missing, or its value is not text.
@@ -110,5 +110,5 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # Bytes that are not UTF-8 and unpaired surrogates are passed on: later checks report both as invalid UTF-8.
+        # Bytes that are not UTF-8 and unpaired surrogates are kept here: later checks report both as invalid UTF-8.
         return text.encode(errors="surrogatepass")

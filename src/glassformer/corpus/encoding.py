@@ -17,7 +17,7 @@ from glassformer.text.tokenizer import Tokenizer
 __all__ = ["PairEncoder", "Part", "Texts", "encode", "joined_parts"]
 
 AT_ONCE = 1 << 11
-"""Pairs encoded at a time: few enough that their ids stay in the processor's cache until they are packed."""
+"""Number of pairs encoded at a time: few enough that the ids stay in the processor's cache until they are packed."""
 
 Texts = tuple[Sequence[str], Sequence[str]]
 """Sources and targets."""
@@ -36,7 +36,7 @@ def encode(
 ) -> Part:
     """Return the encoded pairs, without pairs that have a side of more than `max_length` ids, including `<eos>`.
 
-    `placeholders` puts placeholder tokens into the texts.
+    If `placeholders` is given, it first puts placeholder tokens into the texts.
     """
     if placeholders:
         pairs = [placeholders(*pair) for pair in zip(*texts, strict=True)]
@@ -56,17 +56,17 @@ def encode(
 
 @dataclass(frozen=True, slots=True)
 class PairEncoder:
-    """Encodes the kept pairs of a block; a pool's processes get it with its tokenizers."""
+    """A callable that encodes the kept pairs of a block; the processes of a pool receive it with its tokenizers."""
 
     source: Tokenizer
     target: Tokenizer
     max_length: int
     """Maximum number of ids per side, including `<eos>`."""
     placeholders: PlaceholderPairs | None = None
-    """Puts placeholder tokens into the texts."""
+    """Puts placeholder tokens into the texts; None = no placeholder tokens."""
 
     def __call__(self, block: KeptBlock) -> Part:
-        """Return the encoded pairs, made of few pairs at a time."""
+        """Return the block's encoded pairs; a few pairs are encoded at a time."""
         texts = block.texts()
         starts = range(0, max(len(texts[0]), 1), AT_ONCE)
         few = [(texts[0][start : start + AT_ONCE], texts[1][start : start + AT_ONCE]) for start in starts]
@@ -74,13 +74,13 @@ class PairEncoder:
 
 
 def joined_parts(parts: Iterable[Part]) -> Part:
-    """Return the pairs of all parts, at least one, in order."""
+    """Return the pairs of all parts, in order; there must be at least one part."""
     encoded, too_long = zip(*parts, strict=True)
     return Part(encoded[0] if len(encoded) == 1 else Encoded.joined(encoded), sum(too_long))
 
 
 def _flat(sentences: Sequence[list[int]], ends: NDArray[np.int64], tokenizer: Tokenizer) -> IdArray:
-    """Return the ids of all sentences, each followed by `<eos>`; `ends` gives each sentence's end."""
+    """Return the ids of all sentences in one array, each followed by `<eos>`; `ends` is the end of each sentence."""
     ids = np.full(int(ends[-1]) if len(ends) else 0, tokenizer.eos_id, id_type(len(tokenizer)))
     own = np.ones(len(ids), bool)
     own[ends - 1] = False

@@ -46,25 +46,25 @@ COMPRESSED = (".gz", ".zst", ".xz")
 """File endings of compressed files, which are decompressed while they are read."""
 
 READ_BYTES = 1 << 18
-"""Bytes per read: few enough for the processor's cache, enough to keep Python's overhead small."""
+"""Number of bytes per read: few enough for the processor's cache, enough to keep Python's overhead small."""
 
 _PIPES: dict[tuple[int, int], str] = {}
 """Temporary files with the contents of pipes, by the pipe's device and inode."""
 
 LONGEST_LINE = 1 << 26
-"""Most bytes per line, so that a file without line ends cannot fill the memory."""
+"""Maximum number of bytes per line, so that a file without line ends cannot fill the memory."""
 
 Format = Literal["lines", "tsv", "jsonl"]
-"""One file per side with one sentence per line, or both sides in one file."""
+"""The format of a file: "lines" has one sentence of one side per line; "tsv" and "jsonl" have both sides."""
 
 
 def files_of(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of one file or several as they are given, with globs unexpanded."""
+    """Return one or several names of files as a tuple, without expanding globs."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def format_of(name: str) -> Format:
-    """Return a file's format, given by its name's ending before any compression ending such as .gz."""
+    """Return a file's format, by the ending of its name; a compression ending such as .gz is ignored."""
     for ending in COMPRESSED:
         name = name.removesuffix(ending)
     if name.endswith(".tsv"):
@@ -73,15 +73,15 @@ def format_of(name: str) -> Format:
 
 
 def is_url(name: str) -> bool:
-    """Return whether fsspec, rather than the local file system, opens this name."""
+    """Return whether a name is a URL, which fsspec opens, and not a local path."""
     return "://" in name
 
 
 def expand(names: str | Sequence[str], directory: str = "") -> tuple[str, ...]:
-    """Return the files of names, globs and URLs; the files of one glob are sorted by name.
+    """Return the files that names, globs and URLs stand for; the files of each glob are sorted by name.
 
-    A pipe, such as a shell's `<(zcat a.gz)`, is read to its end into a temporary file, which later reads use in its
-    place, because a corpus is read more than once.
+    A pipe, such as a shell's `<(zcat a.gz)`, is copied to a temporary file, which is read instead of the pipe: a corpus
+    is read more than once, but a pipe can be read only once.
 
     Raises:
         DataError: a file does not exist or cannot be reached, or a glob matches no file.
@@ -135,7 +135,7 @@ def _keep_pipe(path: str) -> None:
 
 
 def local_file(path: str) -> Path:
-    """Return the file to read for a local path: the path, or the copy of a pipe."""
+    """Return the file to read for a local path: the path itself or, for a pipe, the temporary copy."""
     status = os.stat(path)
     return Path(_PIPES.get((status.st_dev, status.st_ino), path))
 
@@ -185,7 +185,7 @@ def stored_bytes(path: str) -> int:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn errors in reading a file into DataError, within a `with` block.
+    """Turn errors in reading a file into DataError, within the context.
 
     Raises:
         DataError: the file is missing, damaged or a folder, or the URL's protocol is unknown.
@@ -201,7 +201,7 @@ def reading(path: str) -> Iterator[None]:
             raise DataError(f"cannot read {path}: {error.strerror}; make sure that it can be read") from error
         raise DataError(
             f"cannot read {path}: {error}; make sure that the file is complete, and that its name ends in "
-            f"{', '.join(COMPRESSED)} if and only if it is compressed in that format"
+            f"{', '.join(COMPRESSED)} only if the file is compressed in this format"
         ) from error
     except (ImportError, ValueError) as error:
         if isinstance(error, DataError) or not is_url(path):
@@ -211,7 +211,7 @@ def reading(path: str) -> Iterator[None]:
 
 @contextmanager
 def opened(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[io.BufferedIOBase]:
-    """Open a file as its decompressed bytes; `on_read` receives the number of stored bytes read so far.
+    """Open a file for reading its decompressed bytes; `on_read` receives the number of stored bytes read so far.
 
     Raises:
         DataError: the file is missing or damaged, even if the damage is found only during reading.
@@ -246,7 +246,7 @@ def _unpacked(path: str, raw: io.BufferedIOBase) -> io.BufferedIOBase:
 
 
 class _Watched(io.RawIOBase):
-    """A file that reports how much of it has been read."""
+    """A file that reports the number of bytes read so far."""
 
     def __init__(self, raw: io.BufferedIOBase, on_read: Callable[[int], None]) -> None:
         self.raw, self.on_read, self.done = raw, on_read, 0
@@ -263,7 +263,7 @@ class _Watched(io.RawIOBase):
 
 
 def blocks(path: str, on_read: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """Yield a file of any size in blocks of whole lines; only the file's last line may lack its line end.
+    """Yield a file of any size in blocks of whole lines; only the last line of the file may lack a line end.
 
     Raises:
         DataError: the file is missing or damaged, or a line has more than LONGEST_LINE bytes.
@@ -302,15 +302,15 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 def text_of(line: bytes, *, first: bool) -> str | None:
     """Return the text of a line without its line end; bytes that are not UTF-8 become surrogates.
 
-    The first line of a file may begin with a byte order mark, which is not text. None is returned if it has nothing
-    else, because a file of a byte order mark has no lines.
+    `first` says whether the line is the first line of a file. The byte order mark at the beginning of a first line is
+    removed. If the line has only this mark, None is returned, because such a file has no lines.
     """
     line = line.removeprefix(BYTE_ORDER_MARK) if first else line
     return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape") if line else None
 
 
 def too_long(path: str, line: int) -> DataError:
-    """Return the error for a line longer than LONGEST_LINE."""
+    """Return the error for a line of more than LONGEST_LINE bytes."""
     return DataError(
         f"{path}, line {line}: expected at most {LONGEST_LINE:,} bytes, got more; give a text file whose lines end "
         "with a line feed"

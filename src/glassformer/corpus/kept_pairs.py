@@ -1,4 +1,4 @@
-"""The pairs of a corpus that are kept: read in blocks, which a pool's processes turn into texts."""
+"""The kept pairs of a corpus, read in blocks. The processes of a pool turn the blocks into texts."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
@@ -21,15 +21,15 @@ __all__ = ["KeptBlock", "PairsWithSources", "kept_blocks", "kept_pairs", "only",
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptBlock:
-    """Consecutive pairs of lines, of which some are kept."""
+    """Consecutive line pairs, with a mark on each pair that is kept."""
 
     block: Block
     kept: "NDArray[np.bool_]"
-    """For each pair, whether it is kept."""
+    """For each pair, True if the pair is kept."""
 
     @classmethod
     def of(cls, pairs: TextPairs) -> "KeptBlock":
-        """Return a block of texts without line feeds, all of them kept."""
+        """Return a block in which all pairs are kept; the texts must not contain line feeds."""
         source, target = ("".join(f"{pair[side]}\n" for pair in pairs).encode() for side in (0, 1))
         return cls(Block(source, target, len(pairs)), np.ones(len(pairs), bool))
 
@@ -39,14 +39,14 @@ class KeptBlock:
         return int(np.count_nonzero(self.kept))
 
     def only(self, places: "NDArray[np.int64]") -> "KeptBlock":
-        """Return the block with only some of the kept pairs, given their indices among the kept pairs."""
+        """Return a block in which only some of the kept pairs are kept, given by their indices among the kept pairs."""
         kept = np.zeros(len(self.kept), bool)
         kept[np.flatnonzero(self.kept)[places]] = True
         return KeptBlock(self.block, kept)
 
     def texts(self) -> tuple[list[str], list[str]]:
-        """Return the kept pairs: sources and targets."""
-        # Only dropped lines can contain invalid bytes.
+        """Return the sources and the targets of the kept pairs."""
+        # Only lines that are not kept can contain invalid bytes.
         sides = (text.decode(errors="surrogateescape").split("\n") for text in (self.block.source, self.block.target))
         source, target = (list(compress(side, self.kept)) for side in sides)
         return source, target
@@ -54,20 +54,20 @@ class KeptBlock:
 
 @dataclass(frozen=True, slots=True)
 class PairsWithSources:
-    """Finds, in a block, the kept pairs with certain sources."""
+    """A callable that finds the kept pairs of a block whose sources are in a collection."""
 
     sources: Collection[str]
-    """Normalised sources."""
+    """The normalised sources to find."""
 
     def __call__(self, block: KeptBlock) -> tuple[int, list[tuple[int, tuple[str, str]]]]:
-        """Return the number of kept pairs, and the pairs with their indices among them."""
+        """Return the number of kept pairs, and the found pairs, each with its index among the kept pairs."""
         sources, targets = block.texts()
         pairs = enumerate(zip(sources, targets, strict=True))
         return len(sources), [(place, pair) for place, pair in pairs if normalise(pair[0]) in self.sources]
 
 
 def kept_blocks(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[KeptBlock]:
-    """Yield the blocks of a corpus, given a bit for each pair (packed): whether it is kept.
+    """Yield the blocks of a corpus; `kept` has one packed bit for each pair, set if the pair is kept.
 
     Raises:
         DataError: the files' number of pairs differs from the number of bits.
@@ -86,12 +86,12 @@ def kept_blocks(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[KeptBlock
 
 
 def kept_pairs(corpus: Corpus, kept: "NDArray[np.uint8]") -> Iterator[tuple[str, str]]:
-    """Yield the pairs whose bit is set, in order; see `kept_blocks` for the errors."""
+    """Yield the kept pairs of a corpus, in order; arguments and errors are as in `kept_blocks`."""
     return (pair for block in kept_blocks(corpus, kept) for pair in zip(*block.texts(), strict=True))
 
 
 def only(blocks: Iterable[KeptBlock], places: "NDArray[np.int64]") -> Iterator[KeptBlock]:
-    """Yield blocks with only the pairs at these ascending indices among all kept pairs, without empty blocks."""
+    """Yield blocks that keep only the pairs at `places` (ascending indices among all kept pairs); skip empty blocks."""
     first = 0
     for block in blocks:
         begin, end = np.searchsorted(places, (first, first + block.pairs))
@@ -101,6 +101,6 @@ def only(blocks: Iterable[KeptBlock], places: "NDArray[np.int64]") -> Iterator[K
 
 
 def texts_at(blocks: Iterable[KeptBlock], places: "NDArray[np.int64]", pool: Pool) -> TextPairs:
-    """Return the pairs at these ascending indices among all kept pairs, as a pool's processes read them."""
+    """Return the kept pairs at `places`, ascending indices among all kept pairs; a pool's processes read the pairs."""
     with closing(pool.map(KeptBlock.texts, only(blocks, places))) as texts:
         return [pair for sides in texts for pair in zip(*sides, strict=True)]

@@ -1,4 +1,4 @@
-"""Epochs that mix pairs with pairs of another corpus, such as an earlier one."""
+"""Epochs that mix the pairs of two corpora, such as a new corpus and an earlier corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["MixedExamples", "drawn"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedExamples(Examples):
-    """Pairs, to which each epoch adds pairs of another corpus; the length is the number of the former."""
+    """Pairs to which each epoch adds pairs of another corpus; the length is the number of pairs without added pairs."""
 
     other: Examples
     """The pairs of the other corpus."""
@@ -27,25 +27,25 @@ class MixedExamples(Examples):
         return round(len(self) * self.share / (1 - self.share)) if len(self.other) else 0
 
     def of_epoch(self, seed: int, epoch: int) -> Examples:
-        """Return an epoch's pairs: all own pairs, then the added ones, drawn by `seed` and `epoch` alone."""
+        """Return an epoch's pairs: all own pairs, then the added pairs, which depend only on `seed` and `epoch`."""
         rows = drawn(len(self.other), self.added, seed, epoch)
         source, target = _Joined(self.source, self.other.source, rows), _Joined(self.target, self.other.target, rows)
         return Examples(source=source, target=target)
 
 
 def drawn(count: int, wanted: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Return `wanted` ascending rows of `count`; how often two rows occur differs by at most one."""
+    """Draw `wanted` of `count` rows, in ascending order; the numbers of times that rows occur differ by at most one."""
     if not wanted:
         return np.zeros(0, np.int64)
     whole, rest = divmod(wanted, count)
-    # The trailing 0 and 1 make this random stream independent of the one that orders the batches.
+    # The trailing 0 and 1 make this random stream independent of the random stream that orders the batches.
     some = np.random.default_rng([seed, epoch, 0, 1]).choice(count, rest, replace=False)
     return np.sort(np.concatenate([np.repeat(np.arange(count), whole), some]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Joined(Sequence[IdArray]):
-    """The arrays of `own`, then the chosen rows of `other`."""
+    """A sequence of the arrays in `own`, followed by the chosen rows of `other`."""
 
     own: Sequence[IdArray]
     other: Sequence[IdArray]

@@ -1,6 +1,6 @@
-"""The texts in columns of a Parquet file, read by row groups, so that several processes can each read some of them.
+"""Read the texts in columns of a Parquet file by row groups, so that several processes can each read some row groups.
 
-pyarrow reads Python files in the calling thread here: with threads of its own, a damaged file would abort the process.
+pyarrow reads the file in the calling thread: with pyarrow's own threads, a damaged file would abort the process.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _ROWS = 1000
 
 
 def is_parquet(file: str) -> bool:
-    """Return whether a file is a Parquet file, by its name's ending."""
+    """Return whether a file is a Parquet file, judging by the ending of its name."""
     return file.endswith(".parquet")
 
 
@@ -34,13 +34,13 @@ def group_starts(file: str) -> list[int]:
 
 
 def group_rows(file: str, columns: Sequence[str], begin: int, end: int) -> Iterator[tuple[str, ...]]:
-    """Yield the texts of some columns in each row of the row groups that start at the bytes `begin` to `end` - 1.
+    """Yield the texts of some columns, row by row, from the row groups that start at the bytes `begin` to `end` - 1.
 
-    "a.b" is field b of the column a. A null becomes a blank text, a line feed U+2028; bytes that are not UTF-8 become
-    surrogates.
+    "a.b" is field b of the column a. A null becomes a blank text, a line feed becomes U+2028, and bytes that are not
+    UTF-8 become surrogates.
 
     Raises:
-        DataError: the file is missing or damaged, or has no such column of texts.
+        DataError: the file is missing or damaged, or does not have the columns, or a column does not hold texts.
         MissingDependencyError: pyarrow is not installed.
     """
     with _opened(file) as parquet:
@@ -51,7 +51,7 @@ def group_rows(file: str, columns: Sequence[str], begin: int, end: int) -> Itera
 
 
 def count_rows(file: str) -> int:
-    """Return the number of rows of a file, as the file itself states it.
+    """Return the number of rows of a file, from the file's metadata.
 
     Raises:
         DataError: the file is missing or damaged.
@@ -82,13 +82,13 @@ def _starts(metadata: Any) -> list[int]:
 
 
 def _start(group: Any, columns: int) -> int:
-    """Return the position of the first page of a row group's columns; a column may begin with its dictionary."""
+    """Return the position of a row group's first byte; a column may begin with a dictionary page."""
     chunks = [group.column(column) for column in range(columns)]
     return int(min(min(one.dictionary_page_offset or one.data_page_offset, one.data_page_offset) for one in chunks))
 
 
 def _checked_path(file: str, column: str, schema: Any) -> list[str]:
-    """Return the names of the fields that lead to a column, after checking that it holds texts."""
+    """Check that a column exists and holds texts; return the names of the fields that lead to the column."""
     from pyarrow import types
 
     path, fields, names = column.split("."), schema, list[str](schema.names)

@@ -19,46 +19,47 @@ from glassformer.text.vocabulary import PLACEHOLDERS
 __all__ = ["PlaceholderPairs", "frequent_translations"]
 
 FEWEST_LINKS = 5
-"""Minimum number of places where the aligner finds a word's translation."""
+"""Minimum number of times that a word must be aligned to the same translation."""
 REPLACED = 0.25
-"""Share of these tokens that stand in place of a word; the others stand after one. With more, a model often takes a
-token after an article for the noun, and leaves the noun out."""
+"""Share of the drawn tokens that replace a word; the other drawn tokens are added after a word. With a larger share, a
+model often reads a token after an article as the noun, and leaves the noun out."""
 _WORD = re.compile(r"(?<![\w-])(?:(?<!['’])[^\W\d_]|[^\W\d_]{2,})(?![\w'’-])")
-"""A word, without an elided one before it and without the ending of a contraction after it."""
+"""A word, without an elided word before it (l') and without the ending of a contraction after it ('ll)."""
 
 _Pair = tuple[str, str]
 
 
 class _Slot(NamedTuple):
-    """Where a placeholder token goes in both texts: instead of these characters."""
+    """The spans of both texts that a placeholder token replaces."""
 
     spans: tuple[Span, Span]
     before: str = ""
-    """What is written before the token: a space, if the token is added after a word."""
+    """Text before the token: a space if the token is added after a word."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderPairs:
-    """Puts placeholder tokens into pairs, in place of the protected spans that occur on both sides.
+    """A callable that replaces protected spans which occur on both sides of a pair by placeholder tokens.
 
-    Most corpora have few such spans. So a share of the pairs gets tokens in place of words that are translations of
-    each other, or after such words. A pair alone decides about its words and tokens, so that all processes agree.
+    Most corpora have few protected spans. Therefore, a share of the pairs also gets tokens in place of words that are
+    translations of each other, or after such words. The random choices depend only on the pair, so all processes make
+    the same choices.
     """
 
     source: Tokenizer
     target: Tokenizer
     share: float = 0.0
-    """Share of the pairs that get tokens for words, from 0 to 1."""
+    """Share of the pairs, from 0 to 1, that get tokens in place of words or after words."""
     translations: Mapping[str, str] = field(default_factory=dict)
-    """The usual translation of each of some words, in lower case."""
+    """The usual translation of some words, in lower case."""
 
     @classmethod
     def of(cls, source: Tokenizer, target: Tokenizer) -> "PlaceholderPairs | None":
-        """Return what puts tokens in place of spans that occur on both sides; None for vocabularies without them."""
+        """Return the callable for protected spans alone, or None if a vocabulary has no placeholder tokens."""
         return cls(source, target) if has_placeholders(source) and has_placeholders(target) else None
 
     def __call__(self, source: str, target: str) -> _Pair:
-        """Return a pair with placeholder tokens; the pair itself if it has no place for one."""
+        """Return the pair with placeholder tokens, or the unchanged pair if no span can be replaced."""
         here, there = spans_of(source), spans_of(target)
         shared = shared_spans(here, there)
         slots = [_Slot((_span(here[place]), _span(other))) for place, other in shared.items()]
@@ -84,7 +85,7 @@ class PlaceholderPairs:
     def _drawn(
         self, pair: _Pair, terms: tuple[Sequence[Term], Sequence[Term]], chance: random.Random
     ) -> Iterator[_Slot]:
-        """Yield one or more random places of tokens outside some terms, if the pair has any."""
+        """Yield one or more random slots for tokens outside the terms, if the pair has suitable words."""
         places = list(self._places(pair, terms))
         count = 1
         while chance.random() < 0.5:
@@ -96,7 +97,7 @@ class PlaceholderPairs:
                 yield _Slot(((source[1], source[1]), (target[1], target[1])), " ")
 
     def _places(self, pair: _Pair, terms: tuple[Sequence[Term], Sequence[Term]]) -> Iterator[tuple[Span, Span]]:
-        """Yield the places of words that occur once on their sides and are translations of each other."""
+        """Yield the spans of a source word and a target word that are translations and occur once on their sides."""
         source, target = (_single_words(text, some) for text, some in zip(pair, terms, strict=True))
         for word, place in source.items():
             if (other := target.get(self.translations.get(word, ""))) is not None:
@@ -104,7 +105,7 @@ class PlaceholderPairs:
 
 
 def frequent_translations(pairs: Sequence[_Pair]) -> dict[str, str]:
-    """Return words of the sources, in lower case, with the word that most of their occurrences are aligned to."""
+    """Return source words, in lower case, each with the target word that most of its occurrences are aligned to."""
     split = [(_WORD.findall(source), _WORD.findall(target)) for source, target in pairs]
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for (source, target), links in zip(split, align_words(split), strict=True):
@@ -120,7 +121,7 @@ def _span(term: Term) -> Span:
 
 
 def _single_words(text: str, terms: Sequence[Term]) -> dict[str, Span]:
-    """Return the places of the words that occur once in a text, outside some terms, in lower case."""
+    """Return the spans of the words that occur once in a text, outside the terms, by the word in lower case."""
     places: dict[str, list[Span]] = defaultdict(list)
     for word in _WORD.finditer(text):
         places[word[0].lower()].append(word.span())

@@ -1,9 +1,9 @@
 r"""Byte ranges of files, so that several processes can each read a part of the lines or of the rows.
 
-A range holds the lines that start in it: its reader skips to the first start of a line, and reads beyond the range's
-end to finish its last line. Ranges that cover a file without gaps and overlaps therefore hold each line exactly once,
-wherever the file is cut. A line ends at "\n" or "\r\n" and nowhere else, as in `readers`. In the same way, a range of a
-Parquet file holds the row groups that start in it.
+A range holds the lines that start within the range. Its reader skips to the first start of a line, and reads beyond the
+end of the range to complete the last line. So ranges that cover a file without gaps and overlaps hold each line exactly
+once, wherever the file is cut. A line ends only at "\n" or "\r\n", as in `readers`. In the same way, a range of a
+Parquet file holds the row groups that start within the range.
 """
 
 import io
@@ -33,7 +33,7 @@ __all__ = ["FileRange", "check_column", "count_texts", "has_columns", "ranges_of
 class FileRange:
     """The lines, or the row groups, of a file that start at its bytes `begin` to `end` - 1.
 
-    The range of a compressed file holds all its lines.
+    The range of a compressed file holds all lines of the file.
     """
 
     file: str
@@ -41,10 +41,10 @@ class FileRange:
     end: int
 
     def texts(self, column: str | None = None) -> Iterator[str]:
-        """Yield the text of each line, or of one column of each line; bytes that are not UTF-8 become surrogates.
+        """Yield the text of each line, or the text in one column of each line; invalid UTF-8 becomes surrogates.
 
         Raises:
-            DataError: the file is missing or damaged, or a line lacks the column.
+            DataError: the file is missing or damaged, or a line does not have the column.
             MissingDependencyError: the file is a Parquet file, and pyarrow is not installed.
         """
         if column is None:
@@ -54,9 +54,9 @@ class FileRange:
         yield from (text for (text,) in self.rows(column))
 
     def rows(self, *columns: str) -> Iterator[tuple[str, ...]]:
-        """Yield the texts of these columns in each line or row; bytes that are not UTF-8 become surrogates.
+        """Yield the texts in these columns of each line or row; bytes that are not UTF-8 become surrogates.
 
-        The line with the names of a TSV file's columns has no texts.
+        The header line of a TSV file, which names the columns, is skipped.
 
         Raises:
             DataError: the file is missing or damaged, or a line lacks a column.
@@ -83,7 +83,7 @@ class FileRange:
         return [cell for (cell,) in split_fields([line], list(map(str, columns)), place)]
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield the position of each line's first byte, in the decompressed text, and the line with its end.
+        """Yield the position of each line's first byte in the decompressed text, and the line with its line end.
 
         Raises:
             DataError: the file is missing or damaged, or a line has more than LONGEST_LINE bytes.
@@ -107,7 +107,7 @@ class FileRange:
         return self.file.endswith(COMPRESSED)
 
     def _first(self, file: io.BufferedIOBase) -> int:
-        """Seek the first line that starts in the range; return its position, `end` or more if none starts there."""
+        """Seek the first line that starts in the range; return its position, or one ≥ `end` if no line starts there."""
         if self.begin == 0:
             return 0
         position = self.begin - 1
@@ -123,9 +123,10 @@ class FileRange:
 
 
 def ranges_of(file: str, size: int) -> Iterator[FileRange]:
-    """Yield ranges of `size` bytes, and a last one with the rest, that cover a file; one range if it is compressed.
+    """Yield ranges that cover a file: ranges of `size` bytes, then a last range with the rest.
 
-    The ranges of a Parquet file have at least `size` bytes, and end where a row group ends.
+    A compressed file has a single range. The ranges of a Parquet file have at least `size` bytes, and end at the end of
+    a row group.
 
     Raises:
         DataError: the file cannot be read.
@@ -150,9 +151,9 @@ def _ends_of_groups(file: str, size: int) -> Iterator[int]:
 
 
 def count_texts(file: str, *columns: str) -> int:
-    """Return the number of texts in a file, or of rows with these columns.
+    """Return the number of texts in a file, or the number of rows with texts in these columns.
 
-    They are counted over the whole file rather than range by range.
+    The whole file is read at once, not range by range.
 
     Raises:
         DataError: the file is missing or damaged.
@@ -173,27 +174,27 @@ def count_texts(file: str, *columns: str) -> int:
 
 
 def check_column(file: str, column: str | None) -> None:
-    """Raise an error if a file of this format has no such column, or needs one.
+    """Raise an error if a file's format needs a column and none is given, or has no columns and one is given.
 
     Raises:
-        ConfigError: the file has columns and `column` is None, or the other way round.
+        ConfigError: the file's format has columns and `column` is None, or has no columns and `column` is not None.
     """
     if column is None and has_columns(file):
-        raise ConfigError(f"column: expected the column of {file} to translate, got none; give its name")
+        raise ConfigError(f"column: expected the column of {file} to translate, got none; give the column's name")
     if column is not None and not has_columns(file):
         raise ConfigError(
-            f"column: expected none for {file}, which has no columns, got {quoted(column)}; leave it out, or give "
-            ".tsv, .jsonl or .parquet files"
+            f"column: expected none for {file}, which has no columns, got {quoted(column)}; leave the column out, or "
+            "give .tsv, .jsonl or .parquet files"
         )
 
 
 def has_columns(file: str) -> bool:
-    """Return whether a file has columns or fields, by its name's ending; otherwise, each line is a text."""
+    """Return whether a file has columns or fields, judging by the ending of its name; if not, each line is a text."""
     return is_parquet(file) or format_of(file) != "lines"
 
 
 def _has_header(file: str, columns: Sequence[str]) -> bool:
-    """Return whether the first line of a file names its columns: a TSV file's does unless all columns are numbers."""
+    """Return whether the first line of a file names its columns: true for TSV files, unless all columns are numbers."""
     return format_of(file) == "tsv" and not all(map(str.isdecimal, columns))
 
 

@@ -1,7 +1,7 @@
-r"""Readers of text files, plain or compressed (by the name's ending): UTF-8, one sentence or pair per line.
+r"""Readers of UTF-8 text files with one sentence or pair per line, plain or compressed (by the ending of the name).
 
-A line ends at "\n" or "\r\n" and nowhere else. A form feed, U+0085, U+2028 or a lone "\r" stays inside its line, so
-that line n of one file stays parallel to line n of the other. Lines are kept unchanged, including spaces at their ends.
+A line ends only at "\n" or "\r\n". A form feed, U+0085, U+2028 or a lone "\r" is part of the line, so that line n of
+the source file stays parallel to line n of the target file. Lines are not changed; even spaces at their ends are kept.
 Line numbers start at 1. Byte offsets start at 0, and refer to the decompressed text.
 """
 
@@ -48,7 +48,7 @@ def read_parallel_lines(source_path: str | Path, target_path: str | Path) -> tup
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Return the lines of a file, including blank ones.
+    """Return the lines of a file, including blank lines.
 
     Raises:
         DataError: the file is missing, empty, damaged or not UTF-8.
@@ -60,7 +60,7 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def iterate_lines(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a file of any size, including blank ones; the last line needs no line end.
+    """Yield the lines of a file of any size, including blank lines; the last line may lack a line end.
 
     Raises:
         DataError: the file is missing, damaged or not UTF-8.
@@ -86,8 +86,8 @@ def _decoded(raw: bytes, place: str, offset: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The files of a parallel corpus: files for each side, whose concatenated lines are parallel, or TSV or JSONL
-    files.
+    """The files of a parallel corpus: either files for each side, whose concatenated lines are parallel, or TSV or
+    JSONL files that hold both sides.
 
     Raises:
         ConfigError: a setting does not fit the format of the files.
@@ -98,12 +98,12 @@ class Corpus:
     target: tuple[str, ...] = ()
     """Files of the target; empty when the source files hold both sides."""
     source_column: int | str | None = None
-    """Column of the source, see `DataConfig`."""
+    """Column of the source (see `DataConfig`)."""
     target_column: int | str | None = None
     """Column of the target."""
 
     def __post_init__(self) -> None:
-        """Check that the files have one format, and that the columns fit it."""
+        """Check that all files have the same format, and that the columns fit the format."""
         formats = {"lines"} if self.target else {format_of(file) for file in self.source}
         if len(formats) > 1:
             raise ConfigError(f"data.source: expected files of one format, got {' and '.join(sorted(formats))}")
@@ -167,18 +167,18 @@ class Block:
     """Consecutive pairs of lines, as bytes."""
 
     source: bytes
-    r"""The source lines, each ending with "\n" whatever its line end was; any other "\r" belongs to the text."""
+    r"""The source lines. Each line ends with "\n", even if it ended with "\r\n" in the file."""
     target: bytes
-    """The target lines, in the same number."""
+    """The target lines, in the same form; there are as many target lines as source lines."""
     lines: int
     """Number of pairs."""
 
 
 class PairReader:
-    """Reads a corpus once, in bounded memory, in blocks of line pairs, including blank and invalid lines.
+    """A reader that yields a corpus in blocks of line pairs, once and in bounded memory, with blank and invalid lines.
 
-    Iterate over it, then call `check` to compare the sides' numbers of lines. `on_read` receives the number of stored
-    bytes read so far.
+    Iterate over the reader, then call `check` to compare the numbers of lines of both sides. `on_read` receives the
+    number of stored bytes read so far.
     """
 
     def __init__(self, corpus: Corpus, on_read: Callable[[int], None] | None = None) -> None:
@@ -186,16 +186,18 @@ class PairReader:
         self.lines = [0, 0]
         """Numbers of source and target lines read so far."""
         self.starts: list[list[tuple[int, str, int]]] = [[], []]
-        """For each side and file: the number of the file's first line in its side, the file, and its header lines."""
+        """For each side, a tuple for each file: the number of the file's first line within the side, the file's name,
+        and its number of header lines.
+        """
         self.marked: list[str] = []
-        """Files that begin with a byte order mark, which does not belong to their text."""
+        """Files that begin with a byte order mark, which is not part of the text."""
         self._read = [[0] * len(corpus.source), [0] * len(corpus.target)]
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield the pairs; if one side has more lines than the other, its surplus is left out.
+        """Yield the pairs in blocks; if one side has more lines than the other side, its surplus lines are left out.
 
         Raises:
-            DataError: a file is missing or damaged, or a line lacks columns or fields.
+            DataError: a file is missing or damaged, or a line does not have the columns or fields.
         """
         if self.corpus.format != "lines":
             for index, file in enumerate(self.corpus.source):
@@ -222,16 +224,16 @@ class PairReader:
             )
 
     def place(self, pair: int, side: int = 0) -> tuple[str, int]:
-        """Return the file and the line, from 1, of a pair already read; pairs count from 0."""
+        """Return the file and the line number (from 1) of a pair that was already read; `pair` counts from 0."""
         first, file, before = next(start for start in reversed(self.starts[side]) if start[0] <= pair)
         return file, pair - first + before + 1
 
     def number(self, pair: int) -> int:
-        """Return a pair's line, from 1, counted through all source files including their headers."""
+        """Return a pair's line number (from 1), counted across all source files and including header lines."""
         return pair + 1 + sum(before for first, _, before in self.starts[0] if first <= pair)
 
     def _texts(self, side: int) -> Iterator[tuple[bytes, int]]:
-        """Yield the files of one side, concatenated, with their line counts."""
+        """Yield the concatenated files of one side in blocks of whole lines, each with its number of lines."""
         for index, file in enumerate((self.corpus.source, self.corpus.target)[side]):
             self.starts[side].append((self.lines[side], file, 0))
             for text in self._text(side, index, file):
@@ -278,7 +280,7 @@ class PairReader:
                 yield Block(source, target, len(lines))
 
     def _columns(self, lines: list[bytes], file: str) -> Sequence[int | str]:
-        """Return the columns of source and target; remove the header from `lines` if the columns are named in it."""
+        """Return the columns of source and target; if a header names the columns, remove the header from `lines`."""
         columns: Sequence[int | str] = self.corpus.columns
         named = self.corpus.format == "tsv" and any(isinstance(column, str) for column in columns)
         if named:
@@ -295,7 +297,7 @@ class _Lines:
         self.texts, self.text, self.lines = texts, b"", 0
 
     def available(self) -> int:
-        """Read on until READ_BYTES are waiting or the stream ends; return the number of waiting lines."""
+        """Read until READ_BYTES bytes are available or the stream ends; return the number of available lines."""
         while len(self.text) < READ_BYTES and (more := next(self.texts, None)):
             self.text += more[0]
             self.lines += more[1]
@@ -312,13 +314,13 @@ class _Lines:
 
 
 def _end_of_line(text: bytes, lines: int) -> int:
-    """Return the index after the n-th line."""
+    """Return the index of the first byte after the first `lines` lines."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
     return int(ends[lines - 1]) + 1
 
 
 def pairs_at(corpus: Corpus, pairs: Sequence[int]) -> list[tuple[bytes, bytes]]:
-    """Return the pairs with these numbers, from 0, unchanged; read no further than the last of them."""
+    """Return the unchanged pairs with these numbers (from 0); the corpus is read only up to the last of these pairs."""
     found: dict[int, tuple[bytes, bytes]] = {}
     first, last = 0, max(pairs, default=-1)
     blocks_of_pairs = iter(PairReader(corpus))
@@ -337,10 +339,10 @@ def _line(file: str, line: int) -> str:
 
 
 def invalid_bytes(path: str, lines: Sequence[int]) -> list[int]:
-    """Return, for each line number, the byte offset in the file of the line's first byte that is not UTF-8.
+    """Return, for each line number, the byte offset in the file of the line's first byte that is not valid UTF-8.
 
-    For a line whose bytes are all UTF-8, the offset of its beginning is returned. (In JSONL, an escape for half of a
-    surrogate pair makes a text invalid.)
+    If all bytes of a line are valid UTF-8, return the offset of the line's beginning. (In JSONL, such a line can still
+    have an invalid text, because an escape can stand for half of a surrogate pair.)
     """
     wanted, offsets, offset = set(lines), {}, 0
     for number, raw in enumerate(raw_lines(path), start=1):

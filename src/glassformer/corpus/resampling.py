@@ -1,4 +1,4 @@
-"""Subword resampling: encode texts again in each epoch, so that the model sees words cut in different ways."""
+"""Subword resampling: encode texts again in each epoch, so that the model sees different cuts of the same words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Resampler"]
 
 @dataclass(frozen=True, slots=True)
 class Resampler:
-    """Encodes sources and targets again, as `Resample` describes; only a subword tokenizer changes its side."""
+    """A `Resample` function that encodes sources and targets again; only the encodings of subword tokenizers change."""
 
     source: Tokenizer
     target: Tokenizer
@@ -26,7 +26,7 @@ class Resampler:
     def __call__(
         self, sources: Sequence[IdArray], targets: Sequence[IdArray], seed: int
     ) -> tuple[Sequence[IdArray], Sequence[IdArray]]:
-        """Return both sides, encoded again."""
+        """Return new encodings of the sources and the targets."""
         return self._side(self.source, sources, seed), self._side(self.target, targets, seed + 1)
 
     def _side(self, tokenizer: Tokenizer, sentences: Sequence[IdArray], seed: int) -> Sequence[IdArray]:
@@ -37,9 +37,9 @@ class Resampler:
         return [self._chosen(ids, [*cut, tokenizer.eos_id]) for ids, cut in zip(sentences, cuts, strict=True)]
 
     def _chosen(self, ids: IdArray, cut: list[int]) -> IdArray:
-        """Return the new encoding, or the old one if the new one is too long, or the text has unknown characters.
+        """Return the new encoding `cut`, or the old encoding `ids` if `cut` is too long or the text has unknown tokens.
 
-        Ids do not show which character an unknown token was.
+        A text with unknown tokens cannot be encoded again: its ids do not show which characters are unknown.
         """
         usable = len(cut) <= self.max_length and not (ids == UNK_ID).any()
         return np.array(cut, dtype=np.int32) if usable else ids

@@ -1,7 +1,7 @@
 """Encoded sentence pairs on the disk, read through memory maps, so that a corpus may be larger than memory.
 
     train-00000.source.npy    the ids of the sources, concatenated, each ending with `<eos>`
-    train-00000.target.npy    the ids of the targets, likewise
+    train-00000.target.npy    the ids of the targets, concatenated, each ending with `<eos>`
     train-00000.ends.npy      (2, pairs) the ends of each source and each target in these arrays
 
 The format is NumPy's own: `numpy.load(file, mmap_mode="r")` reads it.
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 SHARD = 1 << 18
-"""Kept line pairs per shard: few enough to be held in memory while they are encoded."""
+"""Number of kept line pairs per shard: few enough that a shard fits into memory while it is encoded."""
 ARRAYS = ("source", "target", "ends")
 """The arrays of a shard."""
 _READ_AT_ONCE = 1 << 12
@@ -54,7 +54,7 @@ class Encoded:
 
     @classmethod
     def joined(cls, parts: Sequence["Encoded"]) -> "Encoded":
-        """Return the pairs of all parts, at least one, in order."""
+        """Return the pairs of all parts, in order; there must be at least one part."""
         return cls(
             np.concatenate([part.source for part in parts]),
             np.concatenate([part.target for part in parts]),
@@ -68,7 +68,7 @@ class Encoded:
 
     @property
     def ends(self) -> Ends:
-        """(2, pairs) the ends of each source and each target."""
+        """(2, pairs) the end of each source in `source`, and the end of each target in `target`."""
         return np.cumsum(self.lengths, axis=1, dtype=np.int64)
 
     def examples(self) -> Examples:
@@ -82,7 +82,7 @@ class Shard:
     """A shard's entry in the manifest."""
 
     name: str
-    """The names of its files up to the first dot."""
+    """The common beginning of the shard's file names, up to the first dot."""
     pairs: int
     """Number of pairs."""
     source_tokens: int
@@ -92,9 +92,9 @@ class Shard:
     too_long: int
     """Number of pairs left out because a side has more than `data.max_length` ids."""
     sizes: tuple[int, ...]
-    """Bytes of each of its files, in the order of `ARRAYS`."""
+    """Size in bytes of each file of the shard, in the order of `ARRAYS`."""
     hashes: tuple[str, ...]
-    """xxh3 (128 bits) of each of its files."""
+    """xxh3 hash (128 bits) of each file of the shard, in the order of `ARRAYS`."""
 
     def __post_init__(self) -> None:
         if not len(self.sizes) == len(self.hashes) == len(ARRAYS):
@@ -107,7 +107,7 @@ class Shard:
 
 
 class Sentences(Sequence[IdArray]):
-    """One side of the pairs of some shards: a sequence of id arrays, read from the disk on access."""
+    """One side of the pairs in some shards: a sequence of id arrays, which are read from the disk on access."""
 
     def __init__(self, parts: Sequence[tuple[IdArray, Ends]]) -> None:
         """Join parts, each given as concatenated ids and the end of each sentence."""
@@ -129,7 +129,7 @@ class Sentences(Sequence[IdArray]):
     def __getitem__(self, row: slice) -> list[IdArray]: ...
 
     def __getitem__(self, row: SupportsIndex | slice) -> IdArray | list[IdArray]:
-        """Return the ids of one sentence, or of a slice, which is read at once and copied into memory."""
+        """Return the ids of one sentence, or of all sentences in a slice. A slice is read at once, into memory."""
         if isinstance(row, slice):
             begin, end, step = row.indices(len(self))
             if step != 1:
@@ -146,7 +146,7 @@ class Sentences(Sequence[IdArray]):
         return np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
 
     def _neighbours(self, number: int, begin: int, end: int) -> list[IdArray]:
-        """Return the sentences between these rows of one part."""
+        """Return the sentences in the rows `begin` to `end` - 1 of the part with this number."""
         first, (ids, ends) = self._first[number], self._parts[number]
         begin, end = max(begin - first, 0), min(end - first, len(ends))
         if begin >= end:
@@ -158,7 +158,7 @@ class Sentences(Sequence[IdArray]):
 
 
 def id_type(vocabulary: int) -> type[np.uint16 | np.int32]:
-    """Return the smallest type for the ids of a vocabulary of this size."""
+    """Return the smallest NumPy type for the ids of a vocabulary of this size."""
     return np.uint16 if vocabulary <= 1 << 16 else np.int32
 
 
@@ -183,7 +183,7 @@ def write_shard(folder: Path, name: str, encoded: Encoded, *, too_long: int) -> 
 
 
 def open_shards(folder: Path, shards: Sequence[Shard]) -> Examples:
-    """Return the pairs of shards, memory-mapped and read on access.
+    """Return the pairs of some shards. The files are memory-mapped, and each pair is read on access.
 
     Raises:
         CheckpointError: a file is missing or damaged.

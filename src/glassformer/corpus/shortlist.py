@@ -1,7 +1,7 @@
-"""Shortlists: the few target tokens that the tokens of a source suggest, among which a search can choose.
+"""Shortlists: the few target tokens that a source suggests. A search with a shortlist chooses only among these tokens.
 
-The candidates come from IBM model 1 on the ids of the training pairs: the target tokens that each source token most
-probably generates. A source token that is also a target token suggests itself, as names and numbers do.
+The candidates of a source token are the target tokens that it most probably generates, according to IBM model 1 on the
+ids of the training pairs. A source token that is also a target token, such as a name or a number, is its own candidate.
 
 shortlist.safetensors    the candidates of each source token, and the most frequent target tokens
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["SUGGESTED", "Shortlist"]
 
 SUGGESTED = 20
-"""Maximum number of candidates of a source token; with more, batches have many more candidates, for few more
+"""Maximum number of candidates of a source token. A larger number adds many candidates to a batch, but changes few
 outputs (docs/decisions/shortlists.md)."""
 MOST_LINKS = 16_000_000
-"""Maximum number of pairs of a source and a target position to align; of a larger corpus, every n-th pair is read."""
+"""Maximum number of links (a source position and a target position of the same pair) to align. Of a larger corpus, only
+every n-th pair is read."""
 MODEL_1_ROUNDS = 5
-"""Number of rounds of expectation maximisation, as is usual for IBM model 1."""
+"""Number of rounds of expectation maximisation; 5 is usual for IBM model 1."""
 _FORMAT = {"format": "glassformer shortlist 1"}
 _TENSORS = ("frequent", "candidates", "ends")
 
@@ -46,24 +47,24 @@ class Shortlist:
     candidates: "NDArray[np.int32]"
     """Ids of the candidates of all source tokens, one token after the other."""
     ends: "NDArray[np.int64]"
-    """For each source token, where its candidates end."""
+    """For each source token, the end of its candidates in `candidates`."""
     target_size: int
     """Number of target tokens."""
     _rows: "NDArray[np.int32]" = field(init=False, repr=False)
-    """The candidates of each source token in a row of equal length, which repeats a candidate at its end."""
+    """A row of candidates for each source token. All rows have equal length; a shorter row repeats a candidate."""
 
     def __post_init__(self) -> None:
         """Arrange the candidates in rows."""
         sizes = np.diff(self.ends, prepend=0)
         inside = np.arange(sizes.max(initial=0)) < sizes[:, None]
         rows = np.full(inside.shape, self.frequent[0] if len(self.frequent) else 0, np.int32)
-        if len(self.candidates) == inside.sum():  # otherwise the file is damaged; `load` reports that
+        if len(self.candidates) == inside.sum():  # otherwise, the file is damaged, which `load` reports
             rows[inside] = self.candidates
         object.__setattr__(self, "_rows", rows)
 
     @classmethod
     def aligned(cls, examples: Examples, source: Tokenizer, target: Tokenizer) -> "Shortlist":
-        """Return the shortlist of a training corpus, encoded with these tokenizers."""
+        """Return the shortlist of a training corpus; `examples` are its pairs, encoded with these tokenizers."""
         sources, targets = (_sample(examples, side) for side in ("source", "target"))
         counts = np.bincount(np.concatenate([*targets, [0]]), minlength=len(target))
         ranked = np.argsort(-counts, kind="stable")
@@ -74,7 +75,7 @@ class Shortlist:
         chances = np.concatenate([np.full(len(own[0]), np.inf), chances])
         order = np.lexsort((suggested, -chances, suggesting))
         keys = suggesting[order] * len(target) + suggested[order]
-        # Drops duplicates: a token may be aligned to itself and be listed already.
+        # Drops duplicates: a token that is its own candidate may also be aligned to itself.
         order = order[np.sort(np.unique(keys, return_index=True)[1])]
         sizes = np.bincount(suggesting[order], minlength=len(source))
         ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -105,7 +106,7 @@ class Shortlist:
         The first line, without a source token, has the frequent tokens.
 
         Raises:
-            ConfigError: a token has white space, at which a line would be split.
+            ConfigError: a token contains white space, where CTranslate2 would split it.
         """
         for token in (*source, *target):
             if not token or token.split() != [token]:
@@ -120,7 +121,7 @@ class Shortlist:
                 yield f"{token}\t" + " ".join(target[id] for id in ids)
 
     def save(self, path: Path) -> None:
-        """Write the shortlist into a file; equal shortlists give equal files.
+        """Write the shortlist into a file. Equal shortlists give equal files.
 
         Raises:
             CheckpointError: the file cannot be written.
@@ -132,10 +133,10 @@ class Shortlist:
 
     @classmethod
     def load(cls, path: Path, source_size: int, target_size: int) -> "Shortlist":
-        """Return the shortlist in a file, of a run with this many source and target tokens.
+        """Return the shortlist in a file; `source_size` and `target_size` are the sizes of the run's vocabularies.
 
         Raises:
-            CheckpointError: the file is missing, damaged, or of a run with other vocabularies.
+            CheckpointError: the file is missing or damaged, or belongs to a run with different vocabularies.
         """
         from safetensors import SafetensorError, safe_open
 
@@ -154,8 +155,8 @@ class Shortlist:
         found = cls(**tensors, target_size=target_size)
         if kind != _FORMAT or not found._fits(source_size):
             raise CheckpointError(
-                f"{path}: expected a shortlist for {source_size:,} source and {target_size:,} target tokens, got "
-                "something else; copy it again, or delete it"
+                f"{path}: expected a shortlist for {source_size:,} source and {target_size:,} target tokens, got a "
+                "different file; copy the file again, or delete it"
             )
         return found
 
@@ -171,7 +172,7 @@ class Shortlist:
 
 
 def _sample(examples: Examples, side: str) -> list[Any]:
-    """Return the ids of one side of the training pairs, without `<eos>`; of a large corpus, of every n-th pair."""
+    """Return the ids of one side of the training pairs, without `<eos>`; for a large corpus, only every n-th pair."""
     sides = examples.source, examples.target
     probe = range(0, len(examples), max(1, len(examples) // 1000))
     links = sum(len(sides[0][place]) * len(sides[1][place]) for place in probe) * len(examples) / max(len(probe), 1)
@@ -181,7 +182,7 @@ def _sample(examples: Examples, side: str) -> list[Any]:
 
 
 def _own(source: Tokenizer, target: Tokenizer) -> tuple[Any, Any]:
-    """Return the source tokens that are target tokens, too, and these target tokens."""
+    """Return the source ids of the tokens that both vocabularies have, and the target ids of the same tokens."""
     written = {token: id for id, token in enumerate(target.tokens(range(len(target))))}
     both = [(id, written[token]) for id, token in enumerate(source.tokens(range(len(source)))) if token in written]
     pairs = np.array(both, np.int64).reshape(-1, 2)
@@ -189,9 +190,9 @@ def _own(source: Tokenizer, target: Tokenizer) -> tuple[Any, Any]:
 
 
 def _translations(sources: Sequence[Any], targets: Sequence[Any], target_size: int) -> tuple[Any, Any, Any]:
-    """Return source tokens, target tokens that they may generate, and the probabilities, by IBM model 1.
+    """Return three arrays from IBM model 1: source tokens, target tokens that they generate, and the probabilities.
 
-    The row 0 of the model generates the tokens that no source token does.
+    Row 0 of the model generates the target tokens that no source token generates.
     """
     rows = [np.concatenate([[0], source + 1]) for source in sources]
     links = [np.add.outer(target, row * target_size).ravel() for row, target in zip(rows, targets, strict=True)]

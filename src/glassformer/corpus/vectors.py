@@ -16,11 +16,11 @@ __all__ = ["read_vectors"]
 
 
 def read_vectors(path: str | Path, tokens: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return the (V, d) vectors of `tokens`, zeros for missing tokens, and a (V) mask of the tokens in the file.
+    """Return the (V, d) vectors of `tokens`, with zeros for missing tokens, and a (V) mask of the tokens in the file.
 
-    A line has a token and its d numbers, separated by single spaces. The first line may be a header: the number of
-    vectors and d. The file may be compressed, as its name's ending says. If a token has several lines, the first
-    counts.
+    A line has a token and its d numbers, separated by single spaces. The first line may be a header with the number of
+    vectors and d. The file may be compressed, according to the ending of its name. If a token has several lines, only
+    the first line counts.
 
     Raises:
         DataError: the file is missing, damaged, empty or not UTF-8, or a line does not have d finite numbers.
@@ -33,7 +33,7 @@ def read_vectors(path: str | Path, tokens: Sequence[str]) -> tuple[NDArray[np.fl
         if token in places and places[token] not in vectors:
             vectors[places[token]] = _vector(numbers, f"{path}, line {number}")
     if not width:
-        raise DataError(f"{path}: expected lines of a token and its numbers, got none; choose another file")
+        raise DataError(f"{path}: expected lines with a token and its numbers, got no such line; choose another file")
     rows = np.zeros((len(tokens), width), dtype=np.float32)
     found = np.zeros(len(tokens), dtype=np.bool_)
     for place, vector in vectors.items():
@@ -42,7 +42,7 @@ def read_vectors(path: str | Path, tokens: Sequence[str]) -> tuple[NDArray[np.fl
 
 
 def _entries(path: str | Path) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield the line number, token and numbers of each vector."""
+    """Yield the line number, the token and the numbers of each vector in a file."""
     width = 0
     for number, line in enumerate(iterate_lines(path), start=1):
         token, *numbers = line.rstrip(" ").split(" ")

@@ -1,4 +1,4 @@
-"""Read .zst files, checking that they are complete, which zstandard's own reader does not."""
+"""Read .zst files, and check that they are complete, because zstandard's own reader does not check this."""
 
 import io
 
@@ -7,7 +7,7 @@ import zstandard
 __all__ = ["ZstandardFile"]
 
 PACKED = 1 << 11
-"""Compressed bytes per step: few enough that they decompress to at most about 64 MB."""
+"""Number of compressed bytes per step: so few that they decompress to at most about 64 MB."""
 
 
 class ZstandardFile(io.RawIOBase):
@@ -15,7 +15,7 @@ class ZstandardFile(io.RawIOBase):
 
     Raises:
         EOFError: the file ends within a frame.
-        OSError: the file is not zstandard, or damaged.
+        OSError: the file is not in Zstandard format, or is damaged.
     """
 
     def __init__(self, packed: io.BufferedIOBase) -> None:
@@ -28,7 +28,7 @@ class ZstandardFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer, or a part of it, with decompressed text; return the number of bytes, 0 at the end."""
+        """Write decompressed text into the buffer; return the number of bytes written, which is 0 at the end."""
         while not self._text:
             packed = self._left or self.packed.read(PACKED)
             if not packed and self._within:

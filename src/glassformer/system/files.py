@@ -101,9 +101,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise an error for a folder, a pipe, a device or a socket; reading one of the latter three might never end.
+    """Raise an error for a folder, a pipe, a device or a socket. Reading a pipe, a device or a socket might never end.
 
-    A symbolic link counts as its target. A missing file raises no error here.
+    For a symbolic link, the link's target is checked. A missing file raises no error.
 
     Raises:
         CheckpointError: the path exists and is not a regular file.
@@ -111,7 +111,7 @@ def check_regular(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        return  # opening the file later reports what is missing
+        return  # opening the file later reports that it is missing
     except (OSError, ValueError) as error:
         raise CheckpointError(f"cannot read {path}: {_reason(error)}; copy the file again") from error
     if not stat.S_ISREG(mode):
@@ -124,12 +124,12 @@ def _kind(mode: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return an error's reason without the path, which the caller names."""
+    """Return an error's reason without the path, because the caller's message already names the path."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def write_safely(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under a temporary name and rename it when it is complete, so that `path` is never incomplete.
+    """Write a file under a temporary name, and rename the complete file to `path`, which is therefore never incomplete.
 
     Raises:
         CheckpointError: the file cannot be written, for example because the disk is full; the previous file is kept.
@@ -160,7 +160,7 @@ def sync(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder with its contents, as far as possible; do nothing if it does not exist."""
+    """Remove a file, or a folder with its contents, as far as possible; do nothing if the path does not exist."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,4 +1,4 @@
-"""Detect changed files by hashes, which are recomputed only where a file was touched."""
+"""Detect changed files by their hashes. A hash is recomputed only if its file was touched."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ __all__ = ["Fingerprint", "changed_file", "fingerprints", "refreshed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """The hash of a file, and the file's state when it was hashed."""
+    """The hash of a file, and the file's size and times when the hash was computed."""
 
     hash: str
     """The hash, as returned by `hash_of_file`."""
     size: int
-    """In bytes."""
+    """Size of the file, in bytes."""
     inode: int
     modified: int
     """Time of the last change of the content (mtime), in nanoseconds."""
@@ -26,9 +26,10 @@ class Fingerprint:
 
     @classmethod
     def of(cls, path: Path, known: "Fingerprint | None" = None) -> "Fingerprint":
-        """Return a file's fingerprint; an untouched file keeps its known fingerprint and is not read.
+        """Return a file's fingerprint. If the file is untouched since `known`, return `known` without reading the file.
 
-        A file whose size differs from the known size is not read either: its hash is "", which shows the change.
+        A file whose size differs from the known size is not read either: the hash is then "", which differs from the
+        known hash.
 
         Raises:
             CheckpointError: the file is not a regular file.
@@ -59,7 +60,7 @@ def refreshed(folder: Path, known: Mapping[str, Fingerprint]) -> dict[str, Finge
 
 
 def changed_file(before: Mapping[str, Fingerprint], after: Mapping[str, Fingerprint]) -> str:
-    """Return the name of the first file whose hash differs, or "" if none does."""
+    """Return the name of the first file whose hash differs, or "" if no hash differs."""
     return next((name for name in before if after[name].hash != before[name].hash), "")
 
 

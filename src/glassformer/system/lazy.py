@@ -12,7 +12,7 @@ def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[
 
     Args:
         package: the package's name, for the message about an unknown name.
-        modules: the public names in each module; a module without names is public itself, by its last name.
+        modules: the public names of each module. A module without names is public itself, under its last name.
     """
     homes = {name: module for module, names in modules.items() for name in names}
     public = {module.rpartition(".")[2]: module for module, names in modules.items() if not names}

@@ -1,4 +1,4 @@
-"""Locks that let one process at a time write into a folder; a lock is released when its process ends, in any way.
+"""Locks that let one process at a time write into a folder. A lock is released when its process ends, even if killed.
 
 .lock         locked (flock) while a process writes the folder; the mere existence of the file is not a lock
 .lock.json    the process that has the lock
@@ -25,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterator[None]:
-    """Lock a folder within the context. The folder is created if missing, and removed afterwards if it is still empty.
+    """Lock a folder within the context. A missing folder is created first, and is removed afterwards if still empty.
 
     If another process holds the lock, call `on_wait` and wait for that process; without `on_wait`, raise an error.
 
     Raises:
-        ConfigError: another process is training in the folder; the message names the process, its host and its start.
+        ConfigError: another process holds the lock; the message names the process, its host and its start time.
         CheckpointError: the folder cannot be written.
     """
     from filelock import FileLock, Timeout
@@ -63,7 +63,7 @@ def locked(folder: Path, on_wait: Callable[[], object] | None = None) -> Iterato
 
 
 def _remove_if_empty(folders: list[Path]) -> None:
-    """Remove the first of `folders` if it contains only a lock, and then its parents, the others, if they are empty."""
+    """Remove the first folder if it contains only a lock, and then each next folder (its parents) if it is empty."""
     with suppress(OSError):  # the folder may have been moved, or another run may be using a parent folder
         if folders and [path.name for path in folders[0].iterdir()] == [LOCK]:
             (folders[0] / LOCK).unlink()

@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 LOOPBACK = "127.0.0.1"
-"""The loopback address, on which pages are served, because no other machine can reach it."""
+"""The loopback address. Pages are served on this address because no other machine can reach it."""
 MEMORY = "/dev/shm"
-"""A folder that Linux keeps in memory."""
+"""A folder whose files Linux keeps in memory."""
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 CPUINFO = Path("/proc/cpuinfo")
 """The file in which Linux describes the processor."""
@@ -50,9 +50,9 @@ def is_first_process() -> bool:
 
 
 def device_of(name: str, setting: str = "device") -> "torch.device":
-    """Return the device of this name; "auto" is a GPU if PyTorch can use one, and the CPU otherwise.
+    """Return the device with this name; "auto" means a GPU if PyTorch can use one, and the CPU otherwise.
 
-    Error messages begin with the name of the setting.
+    Error messages begin with `setting`, the name of the setting that names the device.
 
     Raises:
         ConfigError: the device is not available.
@@ -75,27 +75,28 @@ def device_of(name: str, setting: str = "device") -> "torch.device":
 
 @cache
 def is_intel() -> bool:
-    """Return whether the processor is Intel's, on which MKL runs at full speed."""
+    """Return whether the processor is made by Intel; MKL runs at full speed only on such processors."""
     return "GenuineIntel" in (CPUINFO.read_text() if CPUINFO.exists() else platform.processor())
 
 
 @cache
 def saturates_int8() -> bool:
-    """Return whether sums of 8-bit products may be wrong: without VNNI, oneDNN adds pairs of them in 16 bits."""
+    """Return whether sums of 8-bit products may overflow: without VNNI, oneDNN adds pairs of products in 16 bits."""
     flags = CPUINFO.read_text() if CPUINFO.exists() else ""
     return "avx2" in flags and "vnni" not in flags
 
 
 def keep_memory(products: int = 32) -> bool:
-    """Let glibc keep freed memory instead of returning it to the kernel; return whether that is possible.
+    """Make glibc keep freed memory instead of returning the memory to the kernel; return whether this is possible.
 
-    This makes training on CPUs a quarter faster. Each training step frees and allocates the same large blocks; by
-    default, every block is allocated again by the kernel, which must clear it page by page.
+    Training on CPUs becomes a quarter faster. Each training step frees and allocates the same large blocks. By default,
+    the kernel allocates every block again and must clear it page by page.
 
     This function also limits the caches of oneDNN and of PyTorch's interface to oneDNN. Each matrix product of a new
-    shape is compiled, which takes 0.3 to 2 ms; oneDNN keeps the last `products` ones, of about 0.4 MB each, PyTorch's
-    interface the last 16. By default, both keep 1 024. The limits are environment variables, which are read once,
-    before the first product, also by processes that this one starts; values set by the user are kept.
+    shape is compiled, which takes 0.3 to 2 ms. oneDNN then keeps the last `products` compiled products (about 0.4 MB
+    each), and PyTorch's interface keeps the last 16. By default, both keep 1 024 compiled products. The limits are
+    environment variables, which this process and its child processes read once, before the first product. Values set by
+    the user are kept.
 
     All changes apply to the whole process.
     """
@@ -115,7 +116,7 @@ def keep_memory(products: int = 32) -> bool:
 
 @contextmanager
 def using_threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads within the context, in the whole process."""
+    """Make PyTorch use `count` threads within the context, in the whole process."""
     import torch
 
     before = torch.get_num_threads()

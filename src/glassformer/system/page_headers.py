@@ -1,4 +1,4 @@
-"""Headers of the pages that are served: the service's own page, and the explorer's."""
+"""HTTP headers of the pages that glassformer serves: the translation service's page and the explorer's page."""
 
 __all__ = ["EXPLORER_HEADERS", "PAGE_HEADERS"]
 
@@ -8,4 +8,4 @@ EXPLORER_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
 }
-"""Headers of the explorer's page; the page itself contains the rest of its policy."""
+"""Headers of the explorer's page; the page itself contains the rest of its content security policy."""

@@ -18,10 +18,10 @@ Result = TypeVar("Result")
 
 @runtime_checkable
 class Pool(Protocol):
-    """Where functions are called."""
+    """A way to call functions: in this process, in processes of this machine, or on other machines."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Yield the results of a picklable function in the order of the items, which are read as they are needed.
+        """Yield the results of a picklable function, in the order of the items. Items are read when they are needed.
 
         Raises:
             DataError: a process was killed.
@@ -35,12 +35,12 @@ class Processes:
     count: int
     """Number of processes; 1 = this process alone."""
     doing: str = ""
-    """What they do, for error messages, such as "prepares the corpus"."""
+    """The work of each process, for error messages, such as "prepares the corpus"."""
     without: str = ""
-    """The setting that avoids other processes, such as "cleaning.workers = 1"."""
+    """The setting that avoids additional processes, for error messages, such as "cleaning.workers = 1"."""
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Yield the results of a function in order; see `Pool`."""
+        """Yield the results of a picklable function, in the order of the items; see `Pool.map`."""
         if self.count == 1:
             yield from map(function, items)
         else:
@@ -53,13 +53,13 @@ class Processes:
 
 
 HERE = Processes(1)
-"""This process alone."""
+"""A pool of this process alone."""
 
 
 def _in_order(
     workers: AbstractContextManager[Sequence[Worker[[Item], Result]]], items: Iterable[Item]
 ) -> Generator[Result, None, None]:
-    """Yield what workers answer, in the order of the items; a few more items than workers are read ahead."""
+    """Yield the workers' results, in the order of the items; up to about two items per worker are read ahead."""
     waiting: deque[Future[Result]] = deque()
     with ExitStack() as stack:
         last = stack.enter_context(ExitStack())
@@ -82,7 +82,7 @@ def _in_order(
 
 
 def _ask(idle: "SimpleQueue[Worker[[Item], Result]]", item: Item) -> Result:
-    """Return the answer of an idle worker."""
+    """Give an item to an idle worker, and return the result."""
     worker = idle.get()
     try:
         return worker.ask(item)

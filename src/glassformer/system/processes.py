@@ -1,8 +1,8 @@
 """Worker processes, which take over work from the main process.
 
-A worker reads pickled questions (the arguments of a function) from its standard input and writes pickled answers. It
-therefore needs nothing from the main program (no `if __name__ == "__main__"`), and ends when the main program ends, in
-any way. Only the main program handles Ctrl-C.
+A worker reads pickled questions (the arguments of a function) from its standard input and writes pickled answers. So
+the main program needs no `if __name__ == "__main__"`, and a worker ends when the main program ends, even if killed.
+Only the main program handles Ctrl-C.
 """
 
 import os
@@ -21,7 +21,7 @@ __all__ = ["Worker", "answer_questions"]
 P = ParamSpec("P")
 Result = TypeVar("Result")
 END_SECONDS = 1.0
-"""Seconds between the end of a process's answers and its own, at most."""
+"""Maximum time in seconds for a process to end after it has closed its pipe of answers."""
 
 _PROGRAM = (
     "import sys; sys.path[:] = {path!r}; from glassformer.system.processes import answer_questions; answer_questions()"
@@ -29,7 +29,7 @@ _PROGRAM = (
 
 
 class Worker(Generic[P, Result]):
-    """A context manager with a process that calls one function, which must be picklable, once for each `ask`."""
+    """A context manager with a process that calls one picklable function, once for each `ask`."""
 
     def __init__(self, function: Callable[P, Result], doing: str, without: str = "", *, resumes: bool = True) -> None:
         """Start the process.
@@ -40,8 +40,8 @@ class Worker(Generic[P, Result]):
         """
         self._doing, self._without, self._resumes = doing, without, resumes
         self._has_failed = False
-        # A session of its own, so that a terminal's Ctrl-C does not reach the worker before the worker can ignore the
-        # signal.
+        # The worker gets its own session. Otherwise, a terminal's Ctrl-C could reach the worker before it can ignore
+        # the signal.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -51,7 +51,7 @@ class Worker(Generic[P, Result]):
         pickle.dump(function, _pipe(self._process.stdin))
 
     def __enter__(self) -> "Worker[P, Result]":
-        """Return this object; the process ends with the context."""
+        """Return this object. The process ends when the context ends."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -64,12 +64,12 @@ class Worker(Generic[P, Result]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and has answered all questions so far."""
+        """Whether the process is running and has answered all questions so far."""
         return not self._has_failed and self._process.poll() is None
 
     @property
     def end(self) -> str:
-        """How the process ended, such as "killed by SIGKILL"; "" while it runs."""
+        """A description of how the process ended, such as "killed by SIGKILL"; "" while the process is running."""
         with suppress(subprocess.TimeoutExpired):
             status = self._process.wait(timeout=END_SECONDS)
             return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
@@ -99,7 +99,7 @@ class Worker(Generic[P, Result]):
 
 def answer_questions() -> None:
     """Run the program of a worker: answer questions until the input ends."""
-    # every process receives these signals, but only the main program must handle them
+    # every process receives these signals, but only the main program handles them
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")

@@ -1,4 +1,4 @@
-"""Protocol Buffers, the format of sentencepiece's models and of ONNX: a message is a list of numbered fields."""
+"""Read and write Protocol Buffers, the format of sentencepiece models and ONNX files, as lists of numbered fields."""
 
 import struct
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ WORD = 2**64
 
 
 def field(number: int, value: int | float | str | bytes) -> bytes:
-    """Return one field of a message; bytes hold raw data or another message, and a float has 32 bits."""
+    """Return one encoded field of a message. Bytes are raw data or another message; a float is written in 32 bits."""
     match value:
         case int():
             return _varint(number << 3 | VARINT) + _varint(value % WORD)
@@ -24,7 +24,7 @@ def field(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the number and value of each field: an integer, or bytes, which also hold floats (see `float_of`).
+    """Yield the number and the value of each field. A value is an integer or bytes; `float_of` decodes a float's bytes.
 
     Raises:
         ValueError: the bytes are not a message.
@@ -47,7 +47,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def float_of(value: int | bytes) -> float:
-    """Return the float that `fields` gives as four bytes.
+    """Return a float, given the four bytes that `fields` yields.
 
     Raises:
         ValueError: the field is not a float.

@@ -1,4 +1,4 @@
-"""Folders for results, local or remote (any URL of fsspec), in which each file appears only when it is complete."""
+"""Folders for results, local or remote (any URL that fsspec supports). A file appears in them only when complete."""
 
 import os
 import tempfile
@@ -21,17 +21,17 @@ _BUFFER = 1 << 20
 
 @runtime_checkable
 class Storage(Protocol):
-    """A folder in which several processes may write, even the same file at the same time; the last one wins."""
+    """A folder in which several processes may write. If two write the same file at once, the later file replaces it."""
 
     place: str
     """The folder's path or URL."""
 
     def names(self, folder: str) -> set[str]:
-        """Return the names of the complete files in one of its folders; none if the folder does not exist."""
+        """Return the names of the complete files in a subfolder; an empty set if the subfolder does not exist."""
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file that gets its name when the context ends without an error.
+        """Open a file that appears under its name when the context ends without an error.
 
         Raises:
             CheckpointError: the file cannot be written.
@@ -52,7 +52,7 @@ class Storage(Protocol):
         """
 
     def clear(self, folder: str) -> None:
-        """Remove what killed processes left in one of its folders; no other process may be writing there."""
+        """Remove the files that killed processes left in a subfolder; no other process may be writing there."""
 
 
 def storage_of(place: str) -> Storage:
@@ -65,13 +65,13 @@ def storage_of(place: str) -> Storage:
 
 
 class LocalStorage:
-    """A folder of this machine or of a shared file system; a file is written under a temporary name and renamed."""
+    """A folder on this machine or a shared file system. A file is written under a temporary name and then renamed."""
 
     def __init__(self, place: str) -> None:
         self.place = place
 
     def names(self, folder: str) -> set[str]:
-        """Return the names of the complete files in one of its folders; none if the folder does not exist."""
+        """Return the names of the complete files in a subfolder; an empty set if the subfolder does not exist."""
         try:
             with os.scandir(Path(self.place, folder)) as found:
                 return {entry.name for entry in found if not entry.name.startswith(".")}
@@ -80,7 +80,7 @@ class LocalStorage:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a file that gets its name when the context ends without an error.
+        """Open a file that appears under its name when the context ends without an error.
 
         Raises:
             CheckpointError: the file cannot be written, for example because the disk is full.
@@ -120,12 +120,12 @@ class LocalStorage:
         Path(self.place, name).replace(Path(self.place, new))
 
     def clear(self, folder: str) -> None:
-        """Remove what killed processes left in one of its folders; no other process may be writing there."""
+        """Remove the files that killed processes left in a subfolder; no other process may be writing there."""
         clear_temporaries(Path(self.place, folder))
 
 
 class RemoteStorage:
-    """A folder of an object store, to which a file is uploaded under its final name when it is complete."""
+    """A folder of an object store. A file is uploaded, under its final name, when it is complete."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -133,7 +133,7 @@ class RemoteStorage:
         self._made = set[str]()  # caches the folders that exist, because each check costs a request
 
     def names(self, folder: str) -> set[str]:
-        """Return the names of the files in one of its folders; none if the folder does not exist."""
+        """Return the names of the files in a subfolder; an empty set if the subfolder does not exist."""
         try:
             found = self._files.ls(self._path(folder), detail=False, refresh=True)
         except FileNotFoundError:
@@ -167,7 +167,7 @@ class RemoteStorage:
                 yield block
 
     def download(self, name: str, path: Path) -> None:
-        """Write a file to a path of this machine.
+        """Download a file to a path on this machine.
 
         Raises:
             OSError: the file is missing or cannot be read.
@@ -175,7 +175,7 @@ class RemoteStorage:
         self._files.get_file(self._path(name), str(path))
 
     def rename(self, name: str, new: str) -> None:
-        """Copy a file to a different name, and remove the old one.
+        """Copy a file to a different name, and remove the original file.
 
         Raises:
             OSError: the file is missing or cannot be renamed.
@@ -214,16 +214,16 @@ def _unwritable(path: str, error: OSError) -> CheckpointError:
 
 @contextmanager
 def using(where: str) -> Iterator[None]:
-    """Turn the errors of a remote file system into CheckpointError, within a `with` block.
+    """Turn the errors of a remote file system into CheckpointError, within the context.
 
     Raises:
-        CheckpointError: a file is missing, or the file system refuses or cannot be reached.
+        CheckpointError: a file is missing, or the file system denies access or cannot be reached.
     """
     try:
         yield
     except GlassformerError:
         raise
     except FileNotFoundError as error:
-        raise CheckpointError(f"{where} does not exist; correct its URL") from error
+        raise CheckpointError(f"{where} does not exist; correct the URL") from error
     except Exception as error:  # file systems raise their own exceptions, for example if credentials are missing
         raise CheckpointError(f"cannot use {where}: {error}; see the documentation of its file system") from error

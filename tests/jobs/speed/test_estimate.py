@@ -168,7 +168,7 @@ def test_a_configuration_without_its_corpus_is_measured_with_typical_sentences(t
 
 def test_settings_that_depend_on_the_corpus_need_the_corpus():
     configuration = from_dict({"data": {"source": "no.de", "target": "no.en"}, "tokenizer": {"kind": "auto"}})
-    with pytest.raises(gf.ConfigError, match="name its folder with --data"):
+    with pytest.raises(gf.ConfigError, match="folder with --data"):
         read_sample(configuration)
 
 

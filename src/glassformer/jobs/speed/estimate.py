@@ -45,28 +45,28 @@ REPORTED = 50
 FREE_MEMORY = 0.1
 """Share of the available memory that a training run should leave free."""
 FEW_EPOCHS = 3
-"""Number of epochs below which the estimate warns."""
+"""Smallest number of epochs without a warning."""
 BUSY = 0.25
-"""The estimate warns if other processes use more than this share of the cores."""
+"""Share of the cores used by other processes above which the estimate warns."""
 FASTER = 1.15
 """Minimum speed-up per token for which a smaller batch is recommended."""
 
 LOADED = 60_000_000
-"""Bytes of the libraries that a training run loads for validation and report, but a measurement does not (measured)."""
+"""Bytes (measured) of the libraries that a training run loads for validation and report, but a measurement does not."""
 
 _BYTES = 4
 _OF_MATRIX_SPEED = 0.4
-"""Expected share of the matrix products' speed that a step reaches; used only to choose the batches to measure."""
+"""Expected speed of a step, as a share of the speed of matrix products; only used to choose the batches to measure."""
 _SIZES = (0.25, 0.5, 1.0)
-"""The measured batches, as shares of the largest one."""
+"""Sizes of the measured batches, as shares of the largest batch size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The time and memory that a configuration takes on this machine. An update is one change of the weights."""
+    """The time and memory that training a configuration takes on this machine. An update changes the weights once."""
 
     configuration: Configuration
-    """The configuration, with its open settings chosen."""
+    """The configuration, with values chosen for settings that were left open."""
     origin: str
     """A description of where the sentence lengths come from."""
     pairs: int
@@ -82,22 +82,22 @@ class Estimate:
     """Floating-point operations of an update, forward and backward, on real tokens without padding; a multiplication
     and an addition count as two."""
     matrix_flops_per_second: float
-    """Speed of large matrix products in the same precision, measured along with the updates."""
+    """Speed of large matrix products in the training's precision, measured together with the updates."""
     matrix_share: float
     """Speed of the updates, as a share of `matrix_flops_per_second`."""
     tokens_per_step: float
-    """Real target tokens per update."""
+    """Number of real target tokens (without padding) per update."""
     tokens_per_second: float
-    """Real target tokens per second, without validation."""
+    """Number of real target tokens per second, without the time for validation."""
     seconds_per_step: float
     validation_seconds: float
     """Duration of one validation: the loss, and the translations for the metric."""
     steps_per_epoch: float
-    """Updates per epoch, in which each pair is seen once; 0 = unknown."""
+    """Number of updates per epoch; an epoch uses each pair once. 0 = unknown."""
     seconds_per_epoch: float
-    """Duration of an epoch without validation; 0 = unknown."""
+    """Duration of an epoch, without validation; 0 = unknown."""
     steps: int
-    """Number of updates of the whole training run; early stopping may end it sooner."""
+    """Number of updates of the whole training run, if early stopping does not end the run sooner."""
     epochs: float
     """Number of epochs; 0 = unknown."""
     seconds: float
@@ -105,20 +105,20 @@ class Estimate:
     base_bytes: int
     """Resident memory of Python and PyTorch without a model."""
     training_bytes: int
-    """Peak resident memory of the training's process, including `base_bytes`."""
+    """Peak resident memory of the process that trains, including `base_bytes`."""
     checkpoint_bytes: int
-    """The part of `training_bytes` taken by the copy of a checkpoint while it is written."""
+    """The part of `training_bytes` for the copy of the weights and moments while a checkpoint is written."""
     decoding_bytes: int
-    """Memory for translating the validation sentences when a nearly untrained model writes translations of the maximum
-    length. It reuses the memory freed by a batch, so only the larger of the two counts."""
+    """Memory for translating the validation sentences if a nearly untrained model writes translations of the maximum
+    length. Translation reuses the memory of a training batch, so only the larger amount counts."""
     bytes_per_token: float
     """Memory per additional token of a batch."""
     available_bytes: int
     """Memory available on this machine now."""
     largest_batch_tokens: int
-    """The largest batch whose training fits, with a margin; 0 = none."""
+    """The largest batch size, in tokens, with which training fits into memory, with a margin; 0 = none fits."""
     measurements: tuple[Measurement, ...]
-    """The measurements behind the estimate, smallest batch first."""
+    """The measurements that the estimate is computed from, smallest batch first."""
     warnings: tuple[str, ...]
     """Warnings to read before the training starts, one sentence each."""
 
@@ -128,8 +128,8 @@ def estimate(
 ) -> Estimate:
     """Train for about `seconds` seconds, in separate processes, and return an estimate of the whole training.
 
-    `sample` is the corpus with its configuration (see `read_sample`). Nothing is written into the run's folder.
-    `on_progress` receives each step in words.
+    `sample` is a sample of the corpus, with the configuration (see `read_sample`). Nothing is written into the run's
+    folder. `on_progress` receives a description of each step.
 
     Raises:
         ConfigError: training has no limit, or the model does not fit into memory.
@@ -158,7 +158,7 @@ def estimate(
 
 
 def count_parameters(config: ModelConfig) -> int:
-    """Return the number of weights, counting shared weights once, without allocating memory."""
+    """Return the number of a model's weights without allocating the weights; shared weights count once."""
     return sum(math.prod(shape) for _, shape in weight_shapes(config))
 
 
@@ -189,13 +189,14 @@ def check_memory(parameters: int, available: int) -> None:
 
 
 def _sizes(config: ModelConfig, training: TrainingConfig, sample: Sample, seconds: float, available: int) -> list[int]:
-    """Return the batch sizes to measure: the configured size, or the largest that surely fits, and smaller sizes.
+    """Return the batch sizes to measure, in tokens: the configured or the largest feasible size, and smaller sizes.
 
-    Several steps of the largest batch must fit into about `seconds` seconds, and into memory.
+    A size is feasible if several steps take at most about `seconds` seconds and surely fit into memory.
     """
     per_token = training_flops(config, sample.examples) / _target_tokens(sample.examples)
     affordable = seconds / (WARM_UP + FEWEST) * _OF_MATRIX_SPEED * matrix_speed(0.2) / per_token
-    # A rough bound on what each layer keeps for the backward pass; the attention matrices make it grow with the length.
+    # A rough bound on the activations that each layer keeps for the backward pass. The bound grows with the sentence
+    # length because of the attention matrices.
     length = max(len(sample.longest.source[0]), len(sample.longest.target[0]))
     layers = config.encoder_layers + 2 * config.decoder_layers
     kept = _BYTES * layers * (8 * config.d_model + 3 * config.d_ff + 4 * config.heads * length)
@@ -226,7 +227,7 @@ def _concluded(
     start += LOADED
     checkpoint = _BYTES * (4 if training.ema else 3) * parameters
     decoding = _decoding_bytes(config, training, sample)
-    # another process may have slowed a measurement down
+    # the maximum, because another process may have slowed down a measurement
     speed = max(one.matrix_flops_per_second for one in measurements)
     made = Estimate(
         configuration=sample.configuration,
@@ -267,24 +268,24 @@ def _target_tokens(examples: Examples) -> int:
 
 
 def training_flops(config: ModelConfig, examples: Examples) -> float:
-    """Return the operations of training once on all examples; the backward pass takes twice as many as the forward."""
+    """Return the operations of one epoch on the examples. The backward pass takes twice as many as the forward pass."""
     lengths = [(len(source), len(target)) for source, target in zip(examples.source, examples.target, strict=True)]
     return 3 * sum(forward_flops(config, source, target) for source, target in lengths)
 
 
 def _tokens_per_batch(examples: Examples, batch_tokens: int) -> float:
-    """Return the mean number of real target tokens per batch, leaving out the smallest batch, which is a remainder."""
+    """Return the mean number of real target tokens per batch, without the smallest batch, which may be incomplete."""
     plan = plan_batches(examples, batch_tokens, seed=1, epoch=0)
     batches = sorted(sum(len(examples.target[row]) for row in rows.tolist()) for rows in plan)
     if len(batches) > 1:
         return float(np.mean(batches[1:]))
     longest = max(map(len, (*examples.source, *examples.target)))
-    # the sample is smaller than a batch, so it is scaled up
+    # the sample is smaller than a batch, so its number of tokens is scaled up
     return batches[0] * batch_tokens / (longest * len(examples))
 
 
 def update_seconds(measurements: Sequence[Measurement], training: TrainingConfig, tokens: float) -> float:
-    """Return the seconds per update, extrapolated from the measured batches as a constant plus a time per token."""
+    """Return the seconds per update, extrapolated from the measured batches: a constant time plus a time per token."""
     last = measurements[-1]
     if last.batch_tokens == training.batch_tokens:
         return tokens * last.seconds / last.target_tokens
@@ -298,14 +299,14 @@ def update_seconds(measurements: Sequence[Measurement], training: TrainingConfig
 
 
 def memory_line(measurements: Sequence[Measurement]) -> tuple[float, float]:
-    """Return a and b of peak memory = a + b · tokens, by least squares, with b ≥ 0."""
+    """Return a and b of the line "peak memory = a + b · tokens", fitted by least squares, with b ≥ 0."""
     sizes = [one.batch_tokens for one in measurements]
     slope, start = np.polyfit(sizes, [one.peak_bytes for one in measurements], 1)
     return (float(start), float(slope)) if slope > 0 else (float(max(one.peak_bytes for one in measurements)), 0.0)
 
 
 def _decoding_bytes(config: ModelConfig, training: TrainingConfig, sample: Sample) -> int:
-    """Return twice the size of the key and value caches, because each step copies them."""
+    """Return the memory for decoding: twice the size of the key and value caches, which each step copies."""
     length = sum(map(len, sample.examples.source)) / len(sample.examples)
     lines = REPORTED if training.metric == "none" else max(training.metric_lines, REPORTED)
     rows = min(DECODED_POSITIONS / length, lines)
@@ -315,7 +316,7 @@ def _decoding_bytes(config: ModelConfig, training: TrainingConfig, sample: Sampl
 
 
 def largest_batch(start: float, slope: float, available: int) -> int:
-    """Return the largest batch that fits, rounded down to hundreds of tokens."""
+    """Return the largest batch size that fits into memory, rounded down to hundreds of tokens."""
     room = (1 - FREE_MEMORY) * available - start
     return max(int(room / max(slope, 1.0)) // 100 * 100, 0)
 
@@ -329,11 +330,11 @@ def training_length(training: TrainingConfig, per_step: float, validation: float
 
 
 def estimate_warnings(made: Estimate, too_long: float, busy: float) -> list[str]:
-    """Return warnings about the training run, the pairs or the machine, one string each.
+    """Return warnings about the training run, the pairs or the machine, one sentence each.
 
     Args:
         made: The estimate.
-        too_long: The share of the pairs that are too long to be trained on.
+        too_long: The share of the pairs that are left out because they are too long.
         busy: The share of the machine's cores that other processes used.
     """
     training = made.configuration.training
@@ -341,7 +342,7 @@ def estimate_warnings(made: Estimate, too_long: float, busy: float) -> list[str]
     if made.training_bytes > (1 - FREE_MEMORY) * made.available_bytes:
         smaller = (
             f"lower training.batch_tokens to at most {made.largest_batch_tokens:,} and raise training.accumulate "
-            "instead, which gives the same updates"
+            "by the same factor: the updates remain the same"
             if made.largest_batch_tokens
             else "choose a smaller model"
         )
@@ -359,7 +360,7 @@ def estimate_warnings(made: Estimate, too_long: float, busy: float) -> list[str]
     if gain > FASTER and fastest.batch_tokens < training.batch_tokens:
         found.append(
             f"batches of {fastest.batch_tokens:,} tokens were {100 * gain - 100:.0f} % faster per token than batches "
-            f"of {training.batch_tokens:,}: this machine gains nothing from large batches"
+            f"of {training.batch_tokens:,}: on this machine, large batches are not faster"
         )
     if too_long > 0.01:
         found.append(f"{100 * too_long:.0f} % of the pairs are longer than data.max_length and are left out")

@@ -1,4 +1,4 @@
-"""Measure a few seconds of training in a separate process, which uses memory for nothing else."""
+"""Measure a few seconds of training in a separate process, which needs memory only for the training."""
 
 import sys
 import time
@@ -36,7 +36,7 @@ __all__ = ["FEWEST", "WARM_UP", "Measurement", "Workload", "measured"]
 PROFILED = 4
 """Number of updates that are profiled."""
 FEWEST, WARM_UP = 2, 2
-"""Minimum number of updates to time, and the number of untimed updates before them, which use the longest sentences."""
+"""Minimum number of timed updates; number of untimed updates before the timed ones, with the longest sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,9 @@ class Workload:
     examples: Examples
     longest: Examples
     seconds: float
-    """Time for updates; measuring validation and translation takes the same time again."""
+    """Time for updates, in seconds; measuring validation and translation takes this time again."""
     threads: int
-    """Number of torch's threads."""
+    """Number of PyTorch's threads."""
     validate: bool
     """Whether to measure validation and translation too."""
     profile: bool = False
@@ -65,29 +65,29 @@ class Measurement:
     base_bytes: int
     """Resident memory before the model is built: Python, PyTorch and other libraries."""
     peak_bytes: int
-    """Peak resident memory during the updates, of all processes that share them, plus the GPU's if there is one."""
+    """Peak memory during the updates: resident memory of all processes that share the updates, plus GPU memory."""
     updates: int
     """Number of timed updates."""
     seconds: float
     """Duration of the timed updates."""
     target_tokens: int
-    """Real target tokens in the timed updates."""
+    """Number of real target tokens in the timed updates."""
     matrix_flops_per_second: float
-    """Speed of large matrix products in the training's precision, measured in the same process with as many threads as
-    all processes of the training have together."""
+    """Speed of large matrix products in the training's precision. One process measures it, with as many threads as
+    all training processes have together."""
     validation_seconds_per_pair: float
-    """Time for the validation loss; 0 = not measured."""
+    """Time to compute the validation loss of a pair; 0 = not measured."""
     translation_seconds_per_line: float
-    """Time for greedy translation; 0 = not measured."""
+    """Time to translate a line greedily; 0 = not measured."""
     padding: float = 0.0
     """Mean share of padding in the batches, in [0, 1)."""
     work: Mapping[str, float] = field(default_factory=dict)
-    """Share of each kind of work in the time of the profiled updates of this process, see `work.shares`; empty = not
+    """Share of each kind of work in the time of this process's profiled updates (see `work.shares`); empty = not
     measured."""
 
 
 def measured(job: Workload) -> Measurement:
-    """Return the measurement of a workload, taken in a separate process.
+    """Measure a workload in a separate process, and return the measurement.
 
     Raises:
         ConfigError: the process ended early.
@@ -104,7 +104,9 @@ def measured(job: Workload) -> Measurement:
 
 
 def _measure(job: Workload) -> Measurement:
-    """Train for a few seconds and return the measurement; call it in a fresh process, whose peak memory it reads."""
+    """Train for a few seconds, and return the measurement. Call this function in a fresh process: it reads the
+    process's peak memory.
+    """
     torch.set_num_threads(job.threads)
     torch.manual_seed(1)
     keep_memory(products_to_keep(job.examples))
@@ -116,7 +118,7 @@ def _measure(job: Workload) -> Measurement:
     model = Transformer(job.model).to(device)
     optimiser = make_optimiser(model, training)
     average = MovingAverage(model, training.ema) if training.ema else None
-    # The model does not have to learn; with this learning rate, training cannot diverge.
+    # The model does not need to learn. With this small learning rate, training cannot diverge.
     training = replace(training, minutes=0.0, steps=10**12, learning_rate=1e-6, validate_every=0, patience=0)
     updates = partial(steps, model, optimiser=optimiser, average=average)
     deque(updates(_batch_of_longest(job), replace(training, steps=WARM_UP)), maxlen=0)
@@ -143,7 +145,7 @@ def _measure(job: Workload) -> Measurement:
 
 
 def _batch_of_longest(job: Workload) -> Examples:
-    """Return one batch of the longest pairs, repeated if there are too few."""
+    """Return one batch of the longest pairs; if there are too few pairs for a batch, they are repeated."""
     longest = max(len(job.longest.source[0]), len(job.longest.target[0]))
     rows = [row % len(job.longest) for row in range(max(job.training.batch_tokens // longest, 1))]
     return _chosen(job.longest, rows)
@@ -181,7 +183,7 @@ def _validated(model: Transformer, job: Workload) -> tuple[float, float]:
 
 
 def _parts(examples: Examples, positions: int, seconds: float) -> Iterator[Examples]:
-    """Yield batches of up to `positions` positions until the time is over."""
+    """Yield batches of up to `positions` positions until `seconds` seconds have passed."""
     ends = time.perf_counter() + seconds
     for rows in plan_batches(examples, positions, seed=1, epoch=0):
         yield _chosen(examples, rows.tolist())
@@ -200,7 +202,7 @@ def _translate(model: Transformer, examples: Examples) -> None:
 
 
 def _seconds_each(work: Callable[[Examples], object], parts: Iterable[Examples]) -> float:
-    """Return the mean seconds of `work` per example."""
+    """Return the mean time of `work` per example, in seconds."""
     spent, count = 0.0, 0
     for part in parts:
         begun = time.perf_counter()
@@ -212,7 +214,7 @@ def _seconds_each(work: Callable[[Examples], object], parts: Iterable[Examples])
 def _peak_memory() -> int:
     """Return the peak resident memory of this process, in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # Linux's ru_maxrss would begin with the parent process's value
+    if status.exists():  # on Linux, ru_maxrss would include the peak memory of the parent process
         return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
     import resource  # not available on Windows
 

@@ -23,23 +23,23 @@ from glassformer.training.precision import decided
 __all__ = ["TrainingSpeed", "concluded_speed", "output_share", "training_speed"]
 
 MUCH = 0.1
-"""Share of the time, or of a batch's positions, above which there is advice to reduce it."""
+"""Share of the time, or of a batch's positions, above which advice is given on how to reduce the share."""
 MOST_OUTPUT = 0.4
-"""Share of the operations for the output layer above which there is advice on the vocabulary."""
+"""Share of the operations for the output layer above which advice on the vocabulary size is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSpeed(Speed):
     """The speed of training on this machine.
 
-    With several processes, `work` is the time of one of them; its waiting for slower processes counts as overhead.
+    With several processes, `work` is the time of one process; the time that it waits for slower processes is overhead.
     """
 
     precision: Precision
     processes: int
     """Number of processes that share an update."""
     tokens_per_second: float
-    """Real target tokens per second, without validation."""
+    """Number of real target tokens per second, without the time for validation."""
     seconds_per_update: float
     padding: float
     """Share of padding in the batches."""
@@ -48,14 +48,14 @@ class TrainingSpeed(Speed):
 def training_speed(
     configuration: Configuration, *, seconds: float = 30.0, on_progress: Callable[[str], object] = lambda _: None
 ) -> TrainingSpeed:
-    """Train for about `seconds` seconds, in separate processes; return the speed, with advice on faster settings.
+    """Train for about `seconds` seconds in separate processes; return the speed, with advice on faster settings.
 
     Nothing is written into the run's folder. The configured settings are measured twice, before and after the other
-    settings, and the faster result counts: advised settings must beat it.
+    settings. Other settings are advised only if they beat the faster of the two results.
 
     Raises:
         DataError: the corpus cannot be read.
-        ConfigError: an open setting depends on a missing corpus, or the model does not fit into memory.
+        ConfigError: a setting that is left open depends on a missing corpus, or the model does not fit into memory.
     """
     on_progress("reading the corpus")
     device = device_of(configuration.training.device, "training.device")
@@ -103,7 +103,7 @@ def _job(
 
 
 def _others(training: TrainingConfig, device: torch.device) -> Iterator[tuple[str, TrainingConfig]]:
-    """Yield the settings worth trying on this machine."""
+    """Yield the settings worth trying on this machine, each with a description of the change."""
     other: Literal["fp32", "bf16"] = "bf16" if training.precision == "fp32" else "fp32"
     yield f'training.precision = "{other}"', replace(training, precision=other)
     workers = 1 if count_of_ranks(training) > 1 else cores()
@@ -119,9 +119,9 @@ def _tokens_per_second(measurement: Measurement) -> float:
 
 _ALSO: Mapping[str, str] = {
     "training.batch_tokens": "this also changes the updates: rescale learning rate and warm-up",
-    "training.precision": "products are rounded to it; sums, norms, softmax and weights stay in float32",
+    "training.precision": "only products are rounded to bf16; sums, norms, softmax and weights stay in float32",
 }
-"""Further effects of a change."""
+"""Further effects of a change, by setting."""
 
 
 def concluded_speed(
@@ -137,7 +137,7 @@ def concluded_speed(
     Args:
         config: The model.
         sample: The part of the corpus that was measured.
-        profiled: The measurement under the profiler, which says where the time goes.
+        profiled: The measurement with the profiler, which measures the time of each kind of work.
         best: The fastest measurement without the profiler.
         trials: The other settings that were tried, with their speed-up.
         busy: The share of the machine's cores that other processes used.
@@ -174,11 +174,11 @@ def _of_table(
     if waiting > MUCH:
         sampling = sample.configuration.tokenizer.sampling
         why = "encoding texts again (tokenizer.sampling)" if sampling else "reading the corpus"
-        yield f"updates wait for their batches {waiting:.0%} of the time: {why} takes that long"
+        yield f"updates wait for their batches {waiting:.0%} of the time, because of {why}"
     if speed.padding > MUCH:
         yield (
-            f"{speed.padding:.0%} of the batches' positions are padding: smaller batches have sentences of more equal "
-            "length, and a lower data.max_length leaves outliers out"
+            f"{speed.padding:.0%} of the batches' positions are padding: use smaller batches, whose sentences differ "
+            "less in length, or a lower data.max_length, which leaves out very long sentences"
         )
     output = output_share(config, sample)
     if output > MOST_OUTPUT:
@@ -201,6 +201,6 @@ def _of_table(
 
 
 def output_share(config: ModelConfig, sample: Sample) -> float:
-    """Return the share of the operations that the output's matrix product takes."""
+    """Return the share of the operations that the output layer's matrix product takes."""
     tokens = sum(map(len, sample.examples.target))
     return 3 * 2.0 * tokens * config.d_model * config.target_vocab_size / training_flops(config, sample.examples)

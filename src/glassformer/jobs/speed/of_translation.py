@@ -1,4 +1,4 @@
-"""Measure the speed of a trained model's translation on this machine, profile it, and find faster settings."""
+"""Measure how fast a trained model translates on this machine, profile the translation, and find faster settings."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,22 +26,22 @@ __all__ = ["Pace", "TranslationSpeed", "translation_speed"]
 MOST_LINES = 2000
 """Maximum number of lines to translate."""
 WARM_UP_LINES = 16
-"""Number of untimed lines translated first, to estimate how many lines the time allows."""
+"""Number of lines translated first, to warm up and to estimate how many lines the time allows."""
 LINE_BY_LINE = 3.0
-"""Minimum speed-up of one call over line-by-line calls for advising one call."""
+"""Minimum speed-up of a single call over one call per line for which advice on a single call is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The measured speed of translating some lines with one beam size, together or line by line."""
+    """The measured speed of translating lines with one beam size, together in one call or line by line."""
 
     beam_size: int
     together: bool
-    """Whether all lines were translated in one call, rather than each in its own call."""
+    """Whether all lines were translated in one call (true) or each line in a call of its own (false)."""
     lines: int
     seconds: float
     tokens: int
-    """Number of tokens of the translations, including `<eos>`."""
+    """Number of tokens in the translations, including `<eos>`."""
 
     @property
     def lines_per_second(self) -> float:
@@ -56,10 +56,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationSpeed(Speed):
-    """The speed of translating with a run on this machine; the fields of `Speed` are of the first pace, in float32."""
+    """The speed of translating with a run on this machine. The fields of `Speed` are of the first pace, in float32."""
 
     paces: tuple[Pace, ...]
-    """With the configured beam: all lines together (first), then line by line; then both again with greedy search."""
+    """The paces with the configured beam (all lines together, then line by line), and the same with greedy search."""
 
 
 def translation_speed(
@@ -73,7 +73,8 @@ def translation_speed(
 ) -> TranslationSpeed:
     """Translate for about `seconds` seconds; return the speed, with advice on faster settings.
 
-    The lines come from a file, or else from the run's test or validation set. `device` is as in `Translator.load`.
+    The lines come from `file` or, by default, from the run's test or validation set. `device` is as in
+    `Translator.load`.
 
     Raises:
         CheckpointError: the run is missing or damaged.
@@ -113,7 +114,7 @@ def translation_speed(
 
 
 def _lines(bundle: Bundle, file: str | Path | None) -> tuple[list[str], str]:
-    """Return the lines to translate, and a description of them."""
+    """Return the lines to translate, and a description of the lines."""
     if file is not None:
         lines, name = read_lines(file), str(file)
     else:
@@ -131,15 +132,15 @@ def _line_sets(bundle: Bundle) -> list[tuple[str, tuple[str, ...]]]:
 
 
 class _Measured:
-    """A measurement of a translator's speed on the first lines, as many as the time allows."""
+    """A measurement of a translator's speed, on as many of the first lines as the time allows."""
 
     def __init__(self, translator: Translator, lines: Sequence[str], seconds: float) -> None:
         self.translator, self.lines, self.seconds = translator, lines, seconds
         self.translations: list[tuple[str, Translation]] = []
-        """The translatable lines of the first pace, with their translations."""
+        """The lines of the first pace that could be translated, with their translations."""
 
     def pace(self, beam_size: int, *, together: bool, lines: int = 0, translator: Translator | None = None) -> Pace:
-        """Return the pace of the first `lines` lines, or of as many as the time allows."""
+        """Return the pace of the first `lines` lines; 0 = as many lines as the time allows."""
         translator = translator or self.translator
         calls = _together_calls if together else _single_calls
         spent, _ = _timed(translator, calls(self.lines[:WARM_UP_LINES]), beam_size)
@@ -186,7 +187,7 @@ def _work(translator: Translator, lines: Sequence[str], beam_size: int) -> dict[
 
 
 def _flops(bundle: Bundle, translations: Sequence[tuple[str, Translation]], beam_size: int) -> float:
-    """Return the operations of translations: each source is encoded once, and each hypothesis of the beam decoded."""
+    """Return the operations of translations: each source is encoded once, each hypothesis of the beam is decoded."""
     config, total = bundle.model_config, 0.0
     for line, translation in translations:
         source = len(bundle.source_tokenizer.encode(line)) + 1
@@ -196,7 +197,7 @@ def _flops(bundle: Bundle, translations: Sequence[tuple[str, Translation]], beam
 
 
 def _greedy(first: Pace, paces: Sequence[Pace]) -> Trial | None:
-    """Return the gain of greedy search over a configured beam; None without a beam."""
+    """Return the speed-up of greedy search over the configured beam, or None if the beam size is 1."""
     if first.beam_size == 1:
         return None
     greedy = next(pace for pace in paces if pace.beam_size == 1 and pace.together)
@@ -207,7 +208,7 @@ def _greedy(first: Pace, paces: Sequence[Pace]) -> Trial | None:
 def _trials(
     bundle: Bundle, device: str, measured: _Measured, first: Pace, on_progress: Callable[[str], object]
 ) -> list[Trial]:
-    """Return the gains of several processes, a different engine and quantized matrices over the first pace."""
+    """Return the speed-ups of several processes, another engine and quantized matrices over the first pace."""
     trials = []
     for change, translator in _others(bundle, device):
         on_progress(f"trying {change}")
@@ -216,7 +217,7 @@ def _trials(
 
 
 def _others(bundle: Bundle, device: str) -> Iterator[tuple[str, Translator]]:
-    """Yield other translators of the same model, with the options that choose them."""
+    """Yield other translators of the same model, each with the options that select the translator."""
     if cores() > 1:
         yield f"workers={cores()} (as `translate` does)", Translator.load(bundle.folder, workers=cores(), device=device)
     ways: list[tuple[EngineName, Quantization]] = [("torch", "bfloat16"), ("torch", "int8")]
@@ -237,13 +238,13 @@ def _other(change: str, translator: Translator, measured: _Measured, first: Pace
         result.text != before.text for result, (_, before) in zip(results, measured.translations, strict=True)
     )
     remark = f"{differing} of {len(lines)} translations differ"
-    # Timed after the translations above, so that the processes have been started.
+    # Timed after the translations above, so that the worker processes are already running.
     pace = measured.pace(first.beam_size, together=True, lines=first.lines, translator=translator)
     return Trial.over(first.lines_per_second, change, pace.lines_per_second, remark)
 
 
 def _together(paces: Sequence[Pace]) -> list[str]:
-    """Return advice to translate lines together if that is much faster."""
+    """Return advice to translate lines together if this is much faster than line by line."""
     together, single = paces[0], paces[1]
     gain = together.lines_per_second / single.lines_per_second
     if gain < LINE_BY_LINE:

@@ -1,4 +1,4 @@
-"""The part of the results that measurements of training and of translation have in common."""
+"""Results that measurements of training and measurements of translation have in common."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from glassformer.jobs.speed.work import Work
 __all__ = ["Speed", "Trial", "advice_of_trials"]
 
 GAIN = 1.1
-"""Minimum measured speed-up of a change for advising it; a smaller speed-up may be chance."""
+"""Minimum measured speed-up for which a change is advised; a smaller speed-up may be chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A changed setting, as measured."""
+    """The measured effect of a changed setting."""
 
     change: str
-    """The change, as the setting would be written: 'training.precision = "bf16"'."""
+    """The changed setting, as in a configuration: 'training.precision = "bf16"'."""
     per_second: float
-    """Target tokens (or sentences) per second with the change."""
+    """Number of target tokens (training) or sentences (translation) per second with the change."""
     gain: float
     """Speed-up over the unchanged settings, as a factor."""
     remark: str = ""
@@ -26,7 +26,7 @@ class Trial:
 
     @classmethod
     def over(cls, before: float, change: str, per_second: float, remark: str = "") -> "Trial":
-        """Return the trial of a change that turned the speed `before` into `per_second`."""
+        """Return the trial of a change that raised or lowered the speed from `before` to `per_second`."""
         return cls(change=change, per_second=per_second, gain=per_second / before, remark=remark)
 
 
@@ -45,10 +45,10 @@ class Speed:
     matrix_share: float
     """`flops_per_second` as a share of `matrix_flops_per_second`."""
     work: tuple[Work, ...]
-    """Time of an update, or of a sentence, by kind of work, largest first; the shares add up to 1."""
+    """Time per update or per sentence, by kind of work, largest share first; the shares add up to 1."""
     trials: tuple[Trial, ...]
     advice: tuple[str, ...]
-    """Advice on what to change, with the measurement behind it, one sentence each."""
+    """Advice on settings to change, with the measured reason, one sentence each."""
 
 
 def advice_of_trials(trials: Sequence[Trial]) -> Iterator[str]:

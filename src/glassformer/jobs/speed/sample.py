@@ -1,4 +1,4 @@
-"""Sample a corpus to learn the number of its sentences and their lengths, without preparing it."""
+"""Sample a corpus to estimate the number and the lengths of its sentences, without preparing the corpus."""
 
 import random
 import time
@@ -24,28 +24,28 @@ from glassformer.text.vocabulary import EOS_ID, SPECIALS
 __all__ = ["Sample", "read_sample"]
 
 READ_PAIRS = 300_000
-"""Maximum number of pairs of a corpus to read; reading also ends after READ_SECONDS."""
+"""Maximum number of pairs to read from a corpus; reading also ends after READ_SECONDS."""
 READ_SECONDS = 3.0
 SAMPLED = 5_000
 """Number of pairs to encode."""
 LONGEST_PAIRS = 100
-"""Number of pairs with the most characters; among them, the pairs with the most tokens are sought."""
+"""Number of pairs with the most characters that are searched for the pairs with the most tokens."""
 TYPICAL, SPREAD = 25, 0.6
-"""Mean and spread of the assumed tokens per sentence if the corpus is missing, about as in newspapers and talks."""
+"""Assumed mean and spread of the tokens per sentence if the corpus is missing; close to newspapers and talks."""
 
 RUN = "the run's tokenizer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A sample of a corpus: encoded pairs as training will see them, and the number of all pairs."""
+    """A sample of a corpus: pairs encoded as in training, and the number of all pairs."""
 
     configuration: Configuration
-    """The configuration, with its open settings chosen."""
+    """The configuration, with values chosen for settings that were left open."""
     examples: Examples
     """Random encoded pairs."""
     longest: Examples
-    """The longest pairs found, longest first; they take the most memory."""
+    """The longest pairs that were found, longest first; these pairs take the most memory."""
     source_vocabulary: int
     target_vocabulary: int
     pairs: int
@@ -59,13 +59,13 @@ class Sample:
 
 
 def read_sample(configuration: Configuration, *, most_pairs: int = READ_PAIRS) -> Sample:
-    """Return a sample of a configuration's corpus, or, without a corpus, random sentences of typical lengths.
+    """Return a sample of a configuration's corpus or, if the corpus is missing, random sentences of typical lengths.
 
     Reading stops after the block with pair number `most_pairs`, or after READ_SECONDS.
 
     Raises:
-        DataError: the corpus cannot be read, or lacks some of its files.
-        ConfigError: the corpus is missing, and the configuration leaves settings open that depend on it.
+        DataError: the corpus cannot be read, or some of its files are missing.
+        ConfigError: the corpus is missing, and the configuration leaves settings open that are chosen from the corpus.
     """
     if configuration.data.task:
         return _of_task(configuration)
@@ -76,7 +76,7 @@ def read_sample(configuration: Configuration, *, most_pairs: int = READ_PAIRS) -
         if data.directory:
             raise
         return _typical(configuration, str(error).removesuffix(": correct the path"))
-    assert corpus is not None  # if there is no task, the training files are required
+    assert corpus is not None  # without a built-in task, the training files are required
     reading = _Reading(corpus, most_pairs)
     if not reading.pairs:
         raise DataError(f"{corpus.names}: expected pairs with text on both sides, got none; choose another file")
@@ -97,7 +97,10 @@ def _of_task(configuration: Configuration) -> Sample:
 
 
 class _Reading:
-    """The beginning of a corpus, or all of it: `pairs` with text on both sides, and their estimated total `count`."""
+    """The beginning of a corpus, or the whole corpus.
+
+    `pairs` are the pairs with text on both sides, and `count` is the estimated number of such pairs in the corpus.
+    """
 
     def __init__(self, corpus: Corpus, most_pairs: int) -> None:
         self._read, lines = 0, 0
@@ -126,7 +129,7 @@ def _texts(source: bytes, target: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _encoded(configuration: Configuration, pairs: TextPairs, count: int, valid_pairs: int, whole: bool) -> Sample:
-    """Return the sample of these pairs, encoded by the run's tokenizers or by newly trained ones."""
+    """Return the sample of these pairs, encoded by the run's tokenizers or by newly trained tokenizers."""
     configuration = fit(configuration, count, pairs)
     chosen = random.Random(configuration.run.seed).sample(pairs, min(SAMPLED, len(pairs)))
     source, target, origin = _tokenizers(configuration, pairs, chosen)
@@ -150,7 +153,7 @@ def _encoded(configuration: Configuration, pairs: TextPairs, count: int, valid_p
 
 
 def _tokenizers(configuration: Configuration, pairs: TextPairs, chosen: TextPairs) -> tuple[Tokenizer, Tokenizer, str]:
-    """Return tokenizers for the sample, and their origin in words."""
+    """Return source and target tokenizers for the sample, and a description of their origin."""
     folder = Path(configuration.run.directory or ".")
     if (folder / CONFIG).exists() and (folder / TOKENIZER).exists():
         there = Bundle.load(folder)
@@ -165,7 +168,7 @@ def _tokenizers(configuration: Configuration, pairs: TextPairs, chosen: TextPair
 
 
 def _size(tokenizer: Tokenizer, configuration: Configuration, whole: bool, exact: bool) -> int:
-    """Return the size of the vocabulary: at least the configured size if only a part of the corpus was seen."""
+    """Return the size of the vocabulary: at least the configured size if only a part of the corpus was read."""
     kind = TOKENIZER_KINDS[tokenizer.kind]
     grows = kind.subwords or (kind.open_ended and not whole)
     return max(len(tokenizer), configuration.tokenizer.vocab_size) if grows and not exact else len(tokenizer)
@@ -175,10 +178,10 @@ def _typical(configuration: Configuration, reason: str) -> Sample:
     """Return a sample of random sentences of typical lengths."""
     if is_open(configuration):
         raise ConfigError(
-            f"{reason}; the configuration leaves settings open that are chosen from the corpus: name its folder with "
-            "--data, or set all of tokenizer.kind, tokenizer.vocab_size, tokenizer.sampling, model.preset, "
-            "training.batch_tokens, training.warmup, training.r_drop, training.optimiser and training.metric "
-            "(`glassformer recipes` shows complete ones)"
+            f"{reason}; the configuration leaves settings open that are chosen from the corpus: give the corpus's "
+            "folder with --data, or set all of tokenizer.kind, tokenizer.vocab_size, tokenizer.sampling, "
+            "model.preset, training.batch_tokens, training.warmup, training.r_drop, training.optimiser and "
+            "training.metric (`glassformer recipes` shows complete configurations)"
         )
     size, limit = configuration.tokenizer.vocab_size, configuration.data.max_length
     chance = np.random.default_rng(configuration.run.seed)

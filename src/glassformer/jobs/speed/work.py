@@ -1,4 +1,4 @@
-"""Profile training and translating: group the operations that torch's profiler saw by kind of work."""
+"""Profile training and translating: group the operations in PyTorch's profile by kind of work."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,20 +26,20 @@ OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "optimiser": ("linalg_vector_norm", "_fused_adam_", "_fused_adamw_"),
     "copies and fills": ("copy_", "fill_", "zero_", "cat", "_to_copy", "clone", "index_select", "constant_pad_nd"),
 }
-"""Kinds of work that follow from an operation's name alone."""
+"""Kinds of work that an operation's name alone decides, with the names of the operations."""
 
 LIBRARIES = ("aten::", "mkldnn::", "mkl::")
-"""Prefixes of operations that compute; the profiler's other entries are Python and the autograd engine."""
+"""Prefixes of the names of operations that compute; other entries of a profile are Python and the autograd engine."""
 _SCOPE = "glassformer/"
 _OWNERS: Mapping[type[nn.Module], str] = {Dropout: "dropout", MultiHeadAttention: "attention"}
 _OWNING_NAMES = {"_SmoothedCrossEntropy": "loss", "Optimizer.": "optimiser"}
-"""Owners of operations inside an entry of the profiler, by the prefix of the name that torch gives to the entry."""
+"""Parts of the model that own the operations within an entry of a profile, by the prefix of the entry's name."""
 _BEFORE_COPIES = ("dropout", "loss", "norms")
-"""Owners that also own their copies and fills; a copy within attention counts as a copy."""
+"""Owners whose copies and fills count as their own work; a copy within attention counts as a copy."""
 
 ELSE, WAITING, OVERHEAD = "sums and activations", "waiting for data", "Python and overhead"
 WORK_KINDS = ("matrix products", "attention", "loss", "dropout", "norms", "optimiser", ELSE, "copies and fills")
-"""The kinds of work of operations; `WAITING` and `OVERHEAD` complete them."""
+"""The kinds of work of operations. The rest of the time is `WAITING` and `OVERHEAD`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +55,15 @@ class Work:
 
 
 def table(shares: Mapping[str, float], seconds: float) -> tuple[Work, ...]:
-    """Return the kinds of work in a time of `seconds`, largest share first."""
+    """Return the kinds of work by their shares of a time of `seconds` seconds, largest share first."""
     ranked = sorted(shares.items(), key=lambda one: -one[1])
     return tuple(Work(kind=kind, seconds=share * seconds, share=share) for kind, share in ranked)
 
 
 def shares(seconds: Mapping[str, float], whole: float, waited: float = 0.0) -> dict[str, float]:
-    """Return the share of each kind of work in a time, of which `waited` was spent waiting for data.
+    """Return the share of each kind of work in a time of `whole` seconds, of which `waited` seconds were spent waiting.
 
-    The rest is `OVERHEAD`, which includes the profiler's own time and is therefore smaller without a profiler.
+    The remaining time is `OVERHEAD`. It includes the profiler's own time, so it is smaller without a profiler.
     """
     spent = {**seconds, WAITING: waited} if waited else dict(seconds)
     rest = max(whole - sum(spent.values()), 0.0)
@@ -72,7 +72,7 @@ def shares(seconds: Mapping[str, float], whole: float, waited: float = 0.0) -> d
 
 
 def kind_of(name: str, owner: str | None) -> str | None:
-    """Return the kind of work of an operation (one of `WORK_KINDS`), by name and owner; None = only overhead.
+    """Return the kind of work (one of `WORK_KINDS`) of an operation with this name and owner; None = overhead.
 
     All operations of the optimiser are "optimiser", including its matrix products.
 
@@ -95,14 +95,14 @@ def kind_of(name: str, owner: str | None) -> str | None:
 
 
 def profiled(model: nn.Module, work: Callable[[], object]) -> dict[str, float]:
-    """Do some work with a model once, and return its seconds by kind of work."""
+    """Call `work`, which uses a model, once under the profiler; return the seconds by kind of work."""
     with _scopes(model), profile() as found:
         work()
     return _by_kind(found.function_events or [])
 
 
 def _by_kind(events: Sequence[Any]) -> dict[str, float]:
-    """Return the seconds of events by kind; a gradient operation has the owner of its forward operation."""
+    """Return the seconds of events by kind of work; a gradient operation has the owner of its forward operation."""
     owners: dict[int, str] = {}  # the key is the sequence number that an operation shares with its backward pass
     for event in events:
         owner = _enclosing(event)
@@ -140,7 +140,7 @@ def _of_gradient(event: Any, owners: Mapping[int, str]) -> str | None:
 
 @contextmanager
 def _scopes(model: nn.Module) -> Iterator[None]:
-    """Mark the calls of the model's parts for the profiler, so that it sees which part calls an operation."""
+    """Mark the calls of the model's parts for the profiler, so that the profile shows which part calls an operation."""
     with ExitStack() as hooks:
         for path, module in model.named_modules():
             owner = next((name for kind, name in _OWNERS.items() if isinstance(module, kind)), None)
