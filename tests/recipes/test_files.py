@@ -70,7 +70,7 @@ def test_a_base_is_found_beside_the_file_that_names_it(write):
         ('"none.toml"', "none.toml cannot be read: No such file or directory"),
         (
             '"mine.toml"',
-            "base: expected a file that is not based on this one, got mine.toml → mine.toml",
+            "base: expected a file that is not based on this file, got mine.toml → mine.toml",
         ),
         ('"other.toml"', "got mine.toml → other.toml → mine.toml; remove a base"),
     ],

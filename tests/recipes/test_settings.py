@@ -32,7 +32,7 @@ def test_every_setting_has_an_explanation_a_type_and_a_number_its_range(name):
 def test_a_setting_is_listed_with_its_default():
     smoothing = SETTINGS["training.label_smoothing"]
     assert (smoothing.type, str(smoothing.range), smoothing.default) == ("number", "from 0 to 0.999", "0.1")
-    assert smoothing.explanation.startswith("Share ε of the target's probability")
+    assert smoothing.explanation.startswith("Share ε of the correct token's probability")
     assert SETTINGS["model.norm"].type == "one of post, pre"
     assert SETTINGS["model.d_k"].default == ""
 

@@ -23,7 +23,7 @@ def column_numbers(header: bytes, columns: Sequence[int | str], file: str) -> li
         if isinstance(column, str) and names.count(column) != 1:
             near = "" if column in names else nearest(column, names)
             raise DataError(
-                f"{file}, line 1: expected one column with the name {quoted(column)}{near}, got {quoted(names)}; "
+                f"{file}, line 1: expected one column named {quoted(column)}{near}, got {quoted(names)}; "
                 "correct the name, or give the column's number from 0"
             )
     return [names.index(column) if isinstance(column, str) else column for column in columns]

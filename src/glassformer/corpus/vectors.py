@@ -33,7 +33,7 @@ def read_vectors(path: str | Path, tokens: Sequence[str]) -> tuple[NDArray[np.fl
         if token in places and places[token] not in vectors:
             vectors[places[token]] = _vector(numbers, f"{path}, line {number}")
     if not width:
-        raise DataError(f"{path}: expected lines with a token and its numbers, got no such line; choose another file")
+        raise DataError(f"{path}: expected lines of a token and its numbers, got no such line; choose another file")
     rows = np.zeros((len(tokens), width), dtype=np.float32)
     found = np.zeros(len(tokens), dtype=np.bool_)
     for place, vector in vectors.items():

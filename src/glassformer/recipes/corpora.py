@@ -10,9 +10,9 @@ SPLITS = {"train": "", "valid": "valid_", "test": "test_"}
 
 
 def corpus_for(data: DataConfig, split: str) -> Corpus | None:
-    """Return the corpus for this split, or None if the configuration names no files for it.
+    """Return the corpus for a split, or None if the configuration names no files for this split.
 
-    `source_column` and `target_column` apply to every file with both sides; a pair of plain files has no columns.
+    `source_column` and `target_column` apply to every file with both sides; plain files have no columns.
 
     Raises:
         ConfigError: a column does not fit the format of the files.
@@ -26,7 +26,7 @@ def corpus_for(data: DataConfig, split: str) -> Corpus | None:
 
 
 def corpora_of(data: DataConfig) -> dict[str, Corpus]:
-    """Return the corpus for each split that the configuration names files for.
+    """Return the corpus of each split for which the configuration names files, by the name of the split.
 
     Raises:
         ConfigError: no corpus is named, as in an imported run, or a column does not fit the format of the files.

@@ -1,6 +1,6 @@
 """Choose the settings that a configuration leaves open, by the size and the kind of its corpus.
 
-The two tables contain all choices; docs/decisions/defaults.md gives their origin.
+The two tables below contain all choices; docs/decisions/defaults.md explains the choices.
 """
 
 import math
@@ -20,24 +20,24 @@ PAIRS_LOOKED_AT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Sizes for a corpus of up to `pairs` pairs."""
+    """The settings for a corpus of up to `pairs` pairs."""
 
     pairs: float
-    """Number of pairs of the largest corpus that these sizes suit."""
+    """Largest number of pairs for which these settings are chosen."""
     vocab_size: int
-    """Entries of the vocabulary; for characters and words, an upper limit."""
+    """Number of vocabulary entries; for characters and words, an upper limit."""
     model: Mapping[str, Any]
     """Fields of ModelConfig."""
     batch_tokens: int
-    """As in [training]."""
+    """The setting training.batch_tokens."""
     warmup: int
-    """As in [training]."""
+    """The setting training.warmup."""
     rates: Mapping[Optimiser, float]
     """The learning rate of each optimiser; the first optimiser is the default."""
     r_drop: float = 0.0
-    """As in [training]; 0 without dropout."""
+    """The setting training.r_drop, if the model has dropout; without dropout, r_drop is 0."""
     sampling: float = 0.0
-    """As in [tokenizer]; 0 without subwords."""
+    """The setting tokenizer.sampling for subword tokenizers; for other tokenizers, sampling is 0."""
 
 
 _SMALL: Mapping[str, Any] = {"d_model": 128, "heads": 4, "encoder_layers": 4, "decoder_layers": 4, "norm": "pre"}
@@ -54,24 +54,24 @@ SENTENCE_SIZES = (
     Sizes(2_000_000, 16_000, {**_BASE, "dropout": 0.2}, 4_096, 4_000, {"adam": 7e-4, "muon": 2e-3}),
     Sizes(math.inf, 32_000, {**_BASE, "dropout": 0.1}, 8_192, 4_000, {"adam": 7e-4, "muon": 2e-3}),
 )
-"""Sizes for sentences, smallest corpora first."""
+"""Settings for corpora of sentences, smallest corpora first."""
 
 WORD_SIZES = (
     Sizes(3_000, 8_000, {**_SMALLEST, "d_ff": 512, "dropout": 0.3}, 1_500, 400, _MUON),
     Sizes(50_000, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.3}, 3_000, 400, _MUON),
     Sizes(math.inf, 8_000, {**_SMALL, "d_ff": 512, "dropout": 0.1}, 4_096, 400, _MUON),
 )
-"""Sizes for single words with their pronunciation or transliteration, smallest corpora first."""
+"""Settings for corpora of single words with their pronunciation or transliteration, smallest corpora first."""
 
 _SIZE_FIELDS = ("preset", "d_model", "heads", "d_k", "d_v", "d_ff", "encoder_layers", "decoder_layers")
 
 
 def fit(configuration: Configuration, pairs: int, sample: Iterable[tuple[str, str]]) -> Configuration:
-    """Return the configuration with its open settings chosen for a corpus of `pairs` pairs; other settings stay.
+    """Choose the open settings of a configuration for a corpus of `pairs` pairs; the other settings do not change.
 
-    `sample` yields pairs of the corpus, of which the first 10 000 are read. Open settings are: a tokenizer of kind
-    "auto"; a vocab_size of 0; sampling "auto"; a model with preset "auto", or with neither preset nor sizes;
-    batch_tokens of 0; a warmup of 0 with its learning rate; r_drop "auto"; the optimiser "auto"; the metric "auto".
+    `sample` yields pairs of the corpus; the first 10 000 pairs are read. Open settings are: a tokenizer of kind "auto";
+    a vocab_size of 0; sampling "auto"; a model with preset "auto", or with neither preset nor sizes; batch_tokens of 0;
+    a warmup of 0, together with the learning rate; r_drop "auto"; the optimiser "auto"; the metric "auto".
 
     Raises:
         ConfigError: a setting has no effect with a chosen value.
@@ -96,7 +96,7 @@ def is_open(configuration: Configuration) -> bool:
 
 
 def describe_choice(before: Configuration, after: Configuration, pairs: int) -> str:
-    """Return the choices of `fit` in words: "29,000 pairs: unigram vocabulary of 8,000, 4 + 4 layers …"; or "".
+    """Return a description of the choices of `fit`, or "" if nothing was chosen.
 
     >>> from glassformer.recipes.configuration import DataConfig
     >>> before = Configuration(data=DataConfig(source="a", target="b"))
@@ -147,7 +147,7 @@ class _Kind:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> "_Kind":
-        """Return the kind of a sample."""
+        """Return the kind of a corpus, given a sample of its pairs."""
         sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         characters = len(set().union(*sources, *targets))
         symbols = _are_symbols(targets)
@@ -156,13 +156,13 @@ class _Kind:
 
 
 def _are_words(lines: Sequence[str]) -> bool:
-    """Return whether nearly all lines are single words, and not sentences of a script without spaces."""
+    """Return whether nearly all lines are single words; sentences in a script without spaces do not count as words."""
     single = sum(len(line.split()) == 1 for line in lines)
     return 0 < len(lines) * 0.95 <= single and sum(map(len, lines)) <= 20 * len(lines)
 
 
 def _are_symbols(lines: Sequence[str]) -> bool:
-    """Return whether lines are phones or letters separated by spaces: several per line, of about two characters."""
+    """Return whether lines are phones or letters separated by spaces: several symbols of about two characters each."""
     symbols = [symbol for line in lines for symbol in line.split()]
     return len(symbols) >= 2 * len(lines) > 0 and sum(map(len, symbols)) <= 2.5 * len(symbols)
 
@@ -177,7 +177,7 @@ def _tokenizer(config: TokenizerConfig, kind: _Kind, sizes: Sizes) -> TokenizerC
         config = replace(config, sampling=sizes.sampling if config.has_subwords else 0.0)
     if config.vocab_size:
         return config
-    # A script with thousands of characters needs an entry for each of them, and more for their combinations.
+    # A script with thousands of characters needs an entry for each character, and more entries for combinations.
     return replace(config, vocab_size=max(sizes.vocab_size, min(4 * kind.characters, 32_000)))
 
 

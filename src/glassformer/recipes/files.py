@@ -1,4 +1,4 @@
-"""Configuration files: the built-in recipes, and files with the files that they are based on."""
+"""Read configuration files: the built-in recipes and other TOML files, with the files that they are based on."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ from glassformer.recipes.configuration import Configuration
 __all__ = ["read", "recipe_text", "recipes"]
 
 _SETTING = re.compile(r"(# )?(\w+)\.(\w+)( = .*)")
-"""A line of a recipe that sets `section.field`, or suggests to set it if it is a comment."""
+"""A line of a recipe that sets `section.field`, or a comment that suggests a value for `section.field`."""
 
 
 def recipes() -> dict[str, Path]:
@@ -24,8 +24,8 @@ def recipes() -> dict[str, Path]:
 def read(name_or_path: str | Path) -> dict[str, Any]:
     """Return the sections of a recipe (by name) or of a TOML file (by path), with all settings of its bases.
 
-    A file's setting replaces the one of its base. A base is the name of a recipe, or a file, relative to the file that
-    names it.
+    A setting in a file replaces the same setting in the file's base. A base is the name of a recipe, or the path of a
+    file relative to the file that names the base.
 
     Raises:
         ConfigError: a file or recipe does not exist or is not TOML, or files are based on each other in a circle.
@@ -44,7 +44,7 @@ def recipe_text(name: str) -> str:
 
 
 def _settings(path: Path) -> dict[str, dict[str, str]]:
-    """Return the lines of a recipe's settings, by section and field, after those of its base."""
+    """Return the lines with settings of a recipe and its bases, by section and field; bases come first."""
     base = tomllib.loads(path.read_text(encoding="utf-8")).get("base")
     sections = _settings(_bases()[base]) if base else {}
     for line in _lines(path):
@@ -64,12 +64,12 @@ def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     found = _located(path.parent / base if Path(base).suffix else base, f"{path}: base", _bases())
     if found.resolve() in above:
         circle = " → ".join(one.name for one in (*above, found))
-        raise ConfigError(f"{path}: base: expected a file that is not based on this one, got {circle}; remove a base")
+        raise ConfigError(f"{path}: base: expected a file that is not based on this file, got {circle}; remove a base")
     return _merged(_read(found, above), values)
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the sections of a base with these changes; a value in place of a section is left for `from_dict`."""
+    """Return the sections of a base with these changes; `from_dict` later reports a value in place of a section."""
     merged = dict(base)
     for name, section in changes.items():
         both = isinstance(section, dict) and isinstance(base.get(name), dict)
@@ -105,7 +105,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _bases() -> dict[str, Path]:
-    """Return the files that a base can name: the recipes, and settings shared by recipes, which name no corpus."""
+    """Return the files that `base` can name: the recipes, and files of shared settings without a corpus."""
     return {path.stem: path for path in (_folder() / "bases").glob("*.toml")} | recipes()
 
 

@@ -1,4 +1,4 @@
-"""Reading, checking and writing configurations as TOML."""
+"""Read, check and write configurations as TOML."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -33,15 +33,15 @@ T = TypeVar("T")
 _SECTIONS: Mapping[str, Any] = {field.name: field.type for field in fields(Configuration)}
 """The type of each section, by name."""
 _LAST_SECTION = [*_SECTIONS][-1]
-"""A run's configuration has all sections; a file that is cut short may be valid TOML."""
+"""The name of the last section. A run's configuration has all sections, so a file without it is cut short."""
 
 _SMOOTHING_OF_PRESET = {"table3-D-smoothing0.0": 0.0, "table3-D-smoothing0.2": 0.2}
 
 
 def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Path | None = None) -> Configuration:
-    """Return the configuration of a built-in recipe (by name) or of a TOML file (by path), checked.
+    """Load and check the configuration of a built-in recipe (by name) or of a TOML file (by path).
 
-    Each override is "section.field=value", with the value as in TOML (quotes around text are optional); `data` is the
+    Each override is "section.field=value", with the value as in TOML (quotes around text are optional). `data` is the
     corpus's folder.
 
     Raises:
@@ -61,10 +61,10 @@ def load(name_or_path: str | Path, overrides: Iterable[str] = (), data: str | Pa
 
 
 def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Configuration, ModelConfig]:
-    """Return the configuration in a run's file, and its model, for tokenizers of these sizes.
+    """Return the configuration in a run's file, and the configuration of the model.
 
-    The file was written by `to_toml`, so it has every setting, with the right type, and no preset. The file of an
-    imported run names no corpus.
+    `source_size` and `target_size` are the sizes of the vocabularies. `to_toml` wrote the file, so the file has every
+    setting, with the right type, and no preset. The file of an imported run names no corpus.
 
     Raises:
         ConfigError: the file is not TOML or is cut short, or a setting is unknown or impossible.
@@ -79,7 +79,7 @@ def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Con
     _check_version(values.pop("format_version", CONFIG_VERSION))
     _check_sections(values)
     if _LAST_SECTION not in values:
-        raise ConfigError(f"[{_LAST_SECTION}] is missing, so it is cut short")
+        raise ConfigError(f"[{_LAST_SECTION}] is missing, so the file is cut short")
     sections: dict[str, Any] = {}
     for name, section in values.items():
         given = {field: tuple(value) if isinstance(value, list) else value for field, value in section.items()}
@@ -90,7 +90,7 @@ def load_stored(content: bytes, source_size: int, target_size: int) -> tuple[Con
 
 
 def from_dict(values: Mapping[str, Any]) -> Configuration:
-    """Return the configuration that these sections describe, checked.
+    """Check the sections of a configuration, and return the configuration.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -109,14 +109,15 @@ def from_dict(values: Mapping[str, Any]) -> Configuration:
     if smoothing is not None and "label_smoothing" not in values.get("training", {}):
         training = replace(configuration.training, label_smoothing=smoothing)
         configuration = replace(configuration, training=training)
-    model_config(configuration, 8, 8)  # rejects sizes that no vocabulary could make valid, before the corpus is read
+    model_config(configuration, 8, 8)  # rejects impossible model sizes before the corpus is read
     return configuration
 
 
 def model_config(configuration: Configuration, source_size: int, target_size: int) -> ModelConfig:
-    """Return the [model] section as a ModelConfig, for tokenizers of these sizes.
+    """Return the [model] section as a ModelConfig, for vocabularies of these sizes.
 
-    Missing fields have the values of the paper's base model, and so has the preset "auto" that `fit` has not replaced.
+    Missing fields get the values of the paper's base model. So do all fields of the preset "auto" if `fit` has not
+    replaced this preset.
 
     Raises:
         ConfigError: a field is unknown, of the wrong type, or impossible.
@@ -137,13 +138,13 @@ def model_config(configuration: Configuration, source_size: int, target_size: in
 
 
 def _vocabulary_sizes(configuration: Configuration, source: int, target: int) -> dict[str, Any]:
-    """Return the fields of a model that the sizes of its tokenizers decide."""
+    """Return the fields of a ModelConfig that the sizes of the vocabularies decide."""
     joint = {"vocab_size": source} if configuration.tokenizer.joint else {}
     return {"source_vocab_size": source, "target_vocab_size": target, **joint}
 
 
 def model_section(model: ModelConfig) -> dict[str, Any]:
-    """Return the section [model] of a model, every default written out; facts only if an import decided them."""
+    """Return the section [model] for a model, with all defaults; facts are included only if an import decided them."""
     values = model.to_dict()
     usual = ModelConfig(**{name: value for name, value in values.items() if name not in IMPORT_FACTS}).to_dict()
     facts = {*TOKENIZER_FACTS, *(name for name in IMPORT_FACTS if values[name] == usual[name])}
@@ -151,7 +152,7 @@ def model_section(model: ModelConfig) -> dict[str, Any]:
 
 
 def to_toml(configuration: Configuration, model: ModelConfig) -> str:
-    """Return the complete configuration, every default written out, as TOML text that `load` reads."""
+    """Return the complete configuration, including all defaults, as TOML text that `load` can read."""
     import tomli_w
 
     sections = {field.name: getattr(configuration, field.name) for field in fields(configuration)}
@@ -182,7 +183,7 @@ def set_values(values: dict[str, Any], override: str) -> None:
 
 
 def changed_settings(section: str, settings: T, changes: Mapping[str, Any]) -> T:
-    """Return the settings of a section, a dataclass, with these changes, checked.
+    """Return the settings of a section (a dataclass) with these changes, after checking the changes.
 
     Raises:
         ConfigError: a setting is unknown or impossible.
@@ -200,10 +201,10 @@ def decoding_changes(
 ) -> dict[str, Any]:
     """Return the settings in overrides of the form "decoding.NAME=VALUE", by name.
 
-    A given beam size and `retry` replace theirs.
+    `beam_size` and `retry`, if given, take precedence over the overrides.
 
     Raises:
-        ConfigError: an override has a different form or section, or sets a field that only sampling reads.
+        ConfigError: an override has a different form or section, or sets a field that only sampling uses.
     """
     changes = section_changes("decoding", overrides, "decoding.beam_size=4")
     for name in OF_SAMPLING:
@@ -214,7 +215,9 @@ def decoding_changes(
 
 
 def section_changes(section: str, overrides: Iterable[str], example: str) -> dict[str, Any]:
-    """Return the settings in overrides of the form "section.NAME=VALUE", by name; `example` is one for the message.
+    """Return the settings in overrides of the form "section.NAME=VALUE", by name.
+
+    `example` is an example of an override, for the error message.
 
     Raises:
         ConfigError: an override has a different form or section.
@@ -232,8 +235,9 @@ def section_changes(section: str, overrides: Iterable[str], example: str) -> dic
 def _parsed(section: str, kind: Any, values: Mapping[str, Any]) -> Any:
     """Return the dataclass of a section with these values; unknown names are ignored.
 
-    Pydantic converts values to the types of their fields, such as "60" to a number. It is used only where a value has a
-    different type, because preparing Pydantic takes longer than all other steps of reading a configuration together.
+    Pydantic converts values to the types of their fields, such as "60" to a number. Pydantic is used only if a value
+    has a different type from its field, because loading Pydantic takes longer than all other steps of reading a
+    configuration.
     """
     known = {field.name: field.type for field in fields(kind)}
     given = {
@@ -281,7 +285,7 @@ def _check_version(version: object) -> None:
 
 
 def _check_sections(values: Mapping[str, Any], *of_model: str) -> None:
-    """Refuse unknown sections and fields; `of_model` are names that [model] may have beside the fields."""
+    """Raise an error for unknown sections and fields; [model] may also have the names in `of_model`."""
     for section, content in values.items():
         if section not in _SECTIONS:
             raise ConfigError(f"[{shortened(section)}]: unknown section{nearest(section, _SECTIONS)}")
@@ -295,7 +299,7 @@ def _check_sections(values: Mapping[str, Any], *of_model: str) -> None:
 
 
 def _refuse_facts(model: Mapping[str, Any], facts: Iterable[str], why: str) -> None:
-    """Refuse fields of the section [model] that are facts, not settings."""
+    """Raise an error for fields of the section [model] that are facts and not settings; `why` explains the facts."""
     for name in facts:
         if name in model:
             raise ConfigError(
@@ -304,7 +308,7 @@ def _refuse_facts(model: Mapping[str, Any], facts: Iterable[str], why: str) -> N
 
 
 def _check_names(section: str, kind: Any, content: Mapping[str, Any], *besides: str) -> None:
-    """Refuse unknown fields of a section, and suggest the nearest name; the names in `besides` are also allowed."""
+    """Raise an error for an unknown field of a section, with the nearest name; names in `besides` are also allowed."""
     names = [*besides, *(field.name for field in fields(kind))]
     for name in content:
         if name not in names:
@@ -312,5 +316,5 @@ def _check_names(section: str, kind: Any, content: Mapping[str, Any], *besides: 
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values without None, which TOML cannot express."""
+    """Return the values except None, because TOML cannot express None."""
     return {name: value for name, value in values.items() if value is not None}

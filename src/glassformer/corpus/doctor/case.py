@@ -23,43 +23,43 @@ _MULTIPLIERS = np.array([[0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], [0xD6E8FEB866
 
 
 def facts_of(block: Block) -> tuple[LineFacts, LineFacts]:
-    """Return the measurements of both sides of a block."""
+    """Measure both sides of a block; return the facts about the source lines and about the target lines."""
     return LineFacts.of(block.source), LineFacts.of(block.target)
 
 
 class Pairs:
-    """A block of measured pairs; arrays have one entry for each pair."""
+    """A block of measured pairs. Arrays have one entry for each pair of the block."""
 
     def __init__(self, block: Block, sides: tuple[LineFacts, LineFacts], first: int = 0) -> None:
         self.block, self.first = block, first
         """The number of the block's first pair in the corpus, from 0."""
         self.source, self.target = sides
         self.alive: NDArray[np.bool_] = np.ones(block.lines, bool)
-        """True for pairs that no problem has left out so far."""
+        """True for each pair that no problem has left out so far."""
 
     @property
     def sides(self) -> tuple[LineFacts, LineFacts]:
-        """Source and target."""
+        """The facts about the source lines and about the target lines."""
         return self.source, self.target
 
     @cached_property
     def shorter(self) -> "NDArray[np.int64]":
-        """Characters of the shorter side."""
+        """Number of characters in the shorter side of each pair."""
         return np.minimum(self.source.characters, self.target.characters)
 
     @cached_property
     def longer(self) -> "NDArray[np.int64]":
-        """Characters of the longer side."""
+        """Number of characters in the longer side of each pair."""
         return np.maximum(self.source.characters, self.target.characters)
 
     @cached_property
     def lines(self) -> tuple[list[bytes], list[bytes]]:
-        """The lines of source and target, without their line feeds, for problems that look at the text itself."""
+        """The source lines and the target lines, without line feeds, for problems that depend on the text itself."""
         return self.block.source.split(b"\n")[:-1], self.block.target.split(b"\n")[:-1]
 
     @property
     def odd(self) -> tuple[OddLines, OddLines]:
-        """The lines of each side with control characters, line separators and byte order marks."""
+        """For each side, the lines that contain control characters, line separators or byte order marks."""
         return self.source.odd, self.target.odd
 
     @cached_property
@@ -71,7 +71,7 @@ class Pairs:
         return mixed
 
     def with_any(self, *indices: "NDArray[np.int64]") -> "NDArray[np.bool_]":
-        """Return a mask of the block's pairs, True where an index in any of the arrays points to the pair."""
+        """Return a mask of the block's pairs: True for each pair whose index is in one of the arrays."""
         named = np.zeros(len(self.alive), bool)
         for some in indices:
             named[some] = True
@@ -86,14 +86,14 @@ class Tally:
     first: list[int] = field(default_factory=list)
 
     def add(self, numbers: "NDArray[np.int64]") -> None:
-        """Count pairs, given their numbers, which must ascend from call to call."""
+        """Count pairs, given their numbers. The numbers must ascend, also from call to call."""
         self.count += len(numbers)
         if len(self.first) < SHOWN:
             self.first += numbers[: SHOWN - len(self.first)].tolist()
 
 
 class HeldOut:
-    """Fingerprints of a held-out corpus, and counts of the training pairs that occur in it."""
+    """Fingerprints of a held-out corpus, and counts of the training pairs that also occur in this corpus."""
 
     def __init__(self, reader: PairReader) -> None:
         sources, pairs = [np.empty((0, 2), np.uint64)], [np.empty((0, 2), np.uint64)]
@@ -106,10 +106,13 @@ class HeldOut:
         """The number of held-out pairs."""
         self._sources, self._pairs = (_sorted(np.concatenate(parts)) for parts in (sources, pairs))
         self.pairs, self.sources = Tally(), Tally()
-        """Training pairs that are held out, and training pairs of which only the source is held out."""
+        """Counts of the training pairs that are also held-out pairs, and of those that share only the source."""
 
     def look_at(self, pairs: Pairs) -> "NDArray[np.int64]":
-        """Return the indices of pairs that are held out, and update both counts; skip pairs already left out."""
+        """Return the indices of training pairs that are also held-out pairs; update both counts.
+
+        Pairs that are already left out are skipped.
+        """
         alive = np.flatnonzero(pairs.alive)
         both = _among(pairs.fingerprints[alive], self._pairs)
         source = _among(pairs.source.fingerprints[alive], self._sources) & ~both
@@ -123,7 +126,7 @@ def _sorted(fingerprints: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
 
 
 def _among(fingerprints: "NDArray[np.uint64]", known: "NDArray[np.uint64]") -> "NDArray[np.bool_]":
-    """Return a mask of the fingerprints that occur in `known`, which is sorted."""
+    """Return a mask of the fingerprints that occur in `known`; `known` must be sorted."""
     if not len(known):
         return np.zeros(len(fingerprints), bool)
     places = np.minimum(np.searchsorted(known[:, 0], fingerprints[:, 0]), len(known) - 1)
@@ -136,7 +139,7 @@ class Case:
     """One corpus under examination."""
 
     reader: PairReader
-    """Reads the corpus, and returns the file and line of each pair read."""
+    """The reader of the corpus, which also knows the file and line of each pair that was read."""
     cleaning: CleaningConfig
     held_out: Mapping[str, HeldOut]
     """Held-out corpora by name, such as "valid"."""
@@ -146,7 +149,7 @@ class Case:
 
     @cached_property
     def shifts(self) -> list[Shift]:
-        """The shifts between source and target lines; available after all pairs have been read."""
+        """The shifts between source and target lines. Use this after all pairs have been read."""
         return self.shift_detector.finish()
 
     def finding(self, tally: Tally) -> Finding:

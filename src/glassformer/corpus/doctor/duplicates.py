@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ["MEGABYTES", "Bits", "Repeats", "first_bits", "inverted"]
 
 MEGABYTES = 256
-"""Memory for finding repeated pairs; if this is not enough, a temporary file is used as well."""
+"""Megabytes of memory for finding repeated pairs; if this is too little, a temporary file is used as well."""
 _BYTES_EACH = 80
 """Bytes of memory per fingerprint, including sorting."""
 
 _PARTS = 256
-"""Number of parts in which sorted runs are merged; the highest 8 bits of a fingerprint give its part."""
+"""Number of parts in which sorted runs are merged; the highest 8 bits of a fingerprint decide its part."""
 
 _COUNTS = np.array([number.bit_count() for number in range(256)])
 
@@ -31,7 +31,7 @@ class Bits:
         self._packed = np.zeros(0, np.uint8)
 
     def add(self, numbers: "NDArray[np.int64]") -> None:
-        """Add numbers."""
+        """Add numbers to the set."""
         if len(numbers):
             last = int(numbers.max()) // 8
             if last >= len(self._packed):
@@ -40,7 +40,7 @@ class Bits:
             np.bitwise_or.at(self._packed, numbers // 8, (128 >> (numbers % 8)).astype(np.uint8))
 
     def packed(self, count: int) -> "NDArray[np.uint8]":
-        """Return one bit per number below `count`, set for numbers in the set, packed as by `numpy.packbits`."""
+        """Return one bit for each number below `count`, 1 for members of the set, packed as by `numpy.packbits`."""
         size = (count + 7) // 8
         packed = self._packed[:size]
         return np.concatenate([packed, np.zeros(size - len(packed), np.uint8)])
@@ -55,7 +55,7 @@ def first_bits(packed: "NDArray[np.uint8]", most: int) -> tuple[int, list[int]]:
 
 
 def inverted(packed: "NDArray[np.uint8]", count: int) -> "NDArray[np.uint8]":
-    """Return `count` packed bits, inverted."""
+    """Invert `count` packed bits, and return them, packed."""
     others = ~packed
     if count % 8:
         others[-1] &= np.uint8(0xFF00 >> count % 8 & 0xFF)
@@ -67,9 +67,9 @@ def _same_as_before(values: "NDArray[np.uint64]") -> "NDArray[np.bool_]":
 
 
 class Repeats:
-    """Collects numbered fingerprints, and finds the numbers whose fingerprint also has a lower number.
+    """A collection of numbered fingerprints that finds repeats: numbers whose fingerprint was added before.
 
-    Fingerprints that exceed the memory limit go to an unnamed temporary file, in sorted runs.
+    Fingerprints that exceed the memory limit are written to an unnamed temporary file, in sorted runs.
     """
 
     def __init__(self, megabytes: int) -> None:
@@ -82,7 +82,7 @@ class Repeats:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> "Repeats":
-        """Return itself; the temporary file is removed when the context ends."""
+        """Return this object. The temporary file is removed when the context ends."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -99,7 +99,7 @@ class Repeats:
             self._write(self._sorted())
 
     def finish(self) -> Bits:
-        """Return the numbers whose fingerprint also has a lower number."""
+        """Return the repeats: the numbers whose fingerprint was also added with a lower number."""
         rest = self._sorted()
         if self._runs:
             self._write(rest)
@@ -108,7 +108,7 @@ class Repeats:
         return self.found
 
     def _sorted(self) -> "NDArray[np.void]":
-        """Return the fingerprints added since the last call, sorted, without repeats; add the repeats to `found`."""
+        """Return the sorted fingerprints added since the last call, without repeats; add the repeats to `found`."""
         records = np.concatenate([*self._waiting, np.empty(0, _RECORD)])
         self._waiting, self._count = [], 0
         return self._first_ones(records)

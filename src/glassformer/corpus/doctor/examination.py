@@ -1,4 +1,4 @@
-"""The corpus doctor's findings: pairs kept, pairs dropped by problem, and warnings."""
+"""The corpus doctor's findings: kept pairs, dropped pairs by problem, and warnings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN", "Examination", "Finding", "Findings"]
 
 SHOWN = 10
-"""Lines named for each finding."""
+"""Maximum number of lines that a finding names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The number of pairs with a problem, and where the first `SHOWN` of them are."""
+    """The number of pairs with a problem, and the lines of the first `SHOWN` pairs with the problem."""
 
     count: int
     """The number of pairs with the problem."""
@@ -32,16 +32,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the corpus doctor has found in a corpus."""
+    """The corpus doctor's findings in a corpus."""
 
     pairs: int
     """Number of pairs read."""
     kept: int
     """Number of pairs kept."""
     dropped: Mapping[str, Finding]
-    """Pairs that are left out, by the problem's id; only problems that occurred."""
+    """The pairs that are left out, by the id of the problem; problems that did not occur are missing."""
     warnings: tuple[str, ...] = ()
-    """Problems to look at before training, one string each."""
+    """Warnings about problems to examine before training, one string each."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """The warnings as data for JSON, by key."""
 
@@ -68,4 +68,4 @@ class Examination:
 
     findings: Findings
     kept: "NDArray[np.uint8]"
-    """One bit for each pair of lines (`numpy.packbits`), set if it is kept."""
+    """One bit for each line pair, packed as by `numpy.packbits`; 1 if the pair is kept."""

@@ -1,8 +1,7 @@
 """The corpus doctor: read a corpus once, report its problems, and decide which of its pairs are kept.
 
-Each pair that is left out is counted under the first problem in `PROBLEMS` that leaves it out, so that the kept and the
-dropped pairs add up to all pairs. Validation and test files are never cleaned; only their pairs with a blank side are
-left out.
+Each dropped pair is counted once, under the first problem in `PROBLEMS` that drops the pair, so that kept and dropped
+pairs add up to all pairs. Validation and test files are not cleaned, except that pairs with a blank side are left out.
 """
 
 from collections import deque
@@ -35,10 +34,10 @@ def examine(
 
     Args:
         corpus: The training pairs.
-        cleaning: The settings that decide which problems to look for, and which of them leave pairs out.
+        cleaning: The settings that decide which problems to look for, and which problems leave pairs out.
         held_out: Corpora whose pairs should not be among the training pairs, by name, such as "valid".
-        on_progress: Called with the number of bytes read so far, and the total (0 = unknown).
-        pool: Where the lines are measured; the result is the same for all pools.
+        on_progress: Receives the number of bytes read so far, and the total number of bytes (0 = unknown).
+        pool: The processes that measure the lines; the result does not depend on the pool.
 
     Raises:
         DataError: a file cannot be read, the sides have unequal numbers of lines, or a line is not UTF-8 while
@@ -65,7 +64,7 @@ def examine_held_out(corpus: Corpus) -> Examination:
 
 
 class _Doctor:
-    """Passes every block of pairs to every problem, and collects the numbers of the pairs left out."""
+    """An examination: it passes every block to every problem, and collects the numbers of the pairs left out."""
 
     def __init__(self, case: Case, kinds: Iterable[type[Problem]], pool: Pool = HERE) -> None:
         self.case, self.pool = case, pool
@@ -88,7 +87,7 @@ class _Doctor:
         return Examination(self._findings(), inverted(left_out, self.pairs))
 
     def _blocks(self) -> Iterator[Block]:
-        """Yield the blocks of the corpus, and keep them until they are measured."""
+        """Yield the blocks of the corpus, and keep each block until it is measured."""
         for block in self.case.reader:
             self.waiting.append(block)
             yield block
@@ -116,7 +115,7 @@ class _Doctor:
 
 
 def _details(warnings: list[CorpusWarning]) -> dict[str, Any]:
-    """Return the data of all warnings by key; if warnings have parts, the value has the data of each part."""
+    """Return the data of all warnings by key; for warnings with parts, the value maps each part to its data."""
     details: dict[str, Any] = {}
     for warning in warnings:
         if warning.part:

@@ -1,6 +1,6 @@
-"""Measurements of many lines at once.
+"""Measure many lines at once.
 
-A block of lines is searched as an array of bytes. Single lines are looked at only where something was found.
+A block of lines is searched as an array of bytes. Single lines are examined only where the search found something.
 """
 
 import unicodedata
@@ -22,8 +22,8 @@ SEPARATORS = {"\v": "U+000B", "\f": "U+000C", "\r": "CR", "\x85": "U+0085", "\u2
 
 _SPACES = np.zeros(256, bool)
 _SPACES[list(b" \t\v\f\r\x1c\x1d\x1e\x1f")] = True
-# The first bytes of white space that takes two or three bytes (U+0085, U+00A0, U+1680, U+2000, …). Other characters
-# begin with the same bytes, so this is only a first filter.
+# The first bytes of white space characters that have two or three bytes (U+0085, U+00A0, U+1680, U+2000, …). Other
+# characters begin with the same bytes, so this is only a first filter.
 _SPACES[[0xC2, 0xE1, 0xE2, 0xE3]] = True
 
 # A different prime for each digit, so that lines with different digits rarely have the same sum.
@@ -32,19 +32,19 @@ _DIGITS = np.array([100003, 199999, 400009, 799999, 1600033, 3200003, 6400013, 1
 
 @dataclass(frozen=True, slots=True)
 class OddLines:
-    """Indices of the lines with odd characters; a line occurs once for each such character in it."""
+    """Indices of the lines with odd characters. A line with several odd characters occurs several times."""
 
     control: "NDArray[np.int64]"
     """Lines with control characters other than white space."""
     separators: "dict[str, NDArray[np.int64]]"
-    """Lines with a separator, by its name in `SEPARATORS`."""
+    """Lines with a separator, by the separator's name in `SEPARATORS`."""
     marks: "NDArray[np.int64]"
     """Lines with a byte order mark (U+FEFF)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of one side of a block, measured; arrays have one entry for each line."""
+    """The measured lines of one side of a block. Arrays have one entry for each line."""
 
     text: bytes
     r"""The lines, each with "\n" at its end."""
@@ -83,25 +83,25 @@ class Lines:
 
     @property
     def bytes(self) -> "NDArray[np.uint8]":
-        """All lines as one array."""
+        """The bytes of all lines as one array."""
         return np.frombuffer(self.text, np.uint8)
 
     def blank(self) -> "NDArray[np.bool_]":
-        """Return which lines have only white space."""
+        """Return a mask of the lines that have only white space."""
         blank: NDArray[np.bool_] = self.starts == self.ends
         for index in np.flatnonzero(_SPACES[self.bytes[self.starts]] & ~blank).tolist():
             blank[index] = not self.line(index).decode(errors="replace").strip()
         return blank
 
     def digits(self) -> "NDArray[np.float64]":
-        """Return a number for each line that depends on its digits, not on their order; 0 = no digits."""
+        """Return, for each line, a number that depends on the line's digits but not on their order; 0 = no digits."""
         data = self.bytes
         places = np.flatnonzero(data - np.uint8(ord("0")) < 10)
         weights = _DIGITS[data[places] - ord("0")]
         return np.bincount(self._lines_at(places), weights, minlength=len(self.ends)).astype(np.float64)
 
     def odd(self) -> OddLines:
-        """Return the lines with control characters, separators and byte order marks."""
+        """Return the lines that contain control characters, separators or byte order marks."""
         data = self.bytes
         control, separators = [], {}
         if np.count_nonzero(data < 0x20) > len(self.ends):
@@ -148,7 +148,7 @@ def _continuations(data: "NDArray[np.uint8]", starts: "NDArray[np.int64]") -> "N
 
 
 def _occurrences(data: "NDArray[np.uint8]", character: str) -> "NDArray[np.int64]":
-    """Return where a character of three bytes is, in a text that ends with a line feed."""
+    """Return the indices at which a character of three bytes occurs in a text that ends with a line feed."""
     first, second, third = character.encode()
     places = np.flatnonzero(data == first)
     places = places[data[places + 1] == second]
@@ -158,7 +158,7 @@ def _occurrences(data: "NDArray[np.uint8]", character: str) -> "NDArray[np.int64
 
 @dataclass(frozen=True, slots=True)
 class LineFacts:
-    """Facts about the lines of one side, without their text; arrays have one entry per line."""
+    """Facts about the lines of one side, without the text. Arrays have one entry per line."""
 
     invalid: "NDArray[np.bool_]"
     """Lines that are not UTF-8."""
@@ -167,7 +167,7 @@ class LineFacts:
     characters: "NDArray[np.int64]"
     """Characters of each line, if it is UTF-8."""
     digits: "NDArray[np.float64]"
-    """A number for each line that depends on its digits, not on their order; 0 = no digits."""
+    """For each line, a number that depends on the line's digits but not on their order; 0 = no digits."""
     fingerprints: "NDArray[np.uint64]"
     """128 bits of each line's XXH3 hash, as two numbers."""
     odd: OddLines
@@ -201,7 +201,7 @@ def _decomposed(lines: Lines) -> "NDArray[np.int64]":
 
 
 def _surely_composed(data: "NDArray[np.uint8]") -> bool:
-    """Return whether a valid text has only characters below U+0300 and Cyrillic letters, which NFC never changes."""
+    """Return whether a valid text has only characters that NFC never changes: those below U+0300, and Cyrillic."""
     return not np.count_nonzero((data >= 0xCC) & (data != 0xD0) & (data != 0xD1))
 
 

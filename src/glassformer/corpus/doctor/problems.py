@@ -1,7 +1,8 @@
 """The problems that the corpus doctor reports: one class each, in one table.
 
-To add a problem, write a class here with an `id` and a `find`, and put it into `PROBLEMS`, before `_Duplicate` if it
-leaves pairs out. If a setting decides its effect, add the setting to `CleaningConfig` (corpus/cleaning.py).
+To add a problem, write a class with an `id` and a method `find` in this file, and add the class to `PROBLEMS`. If the
+problem leaves pairs out, put the class before `_Duplicate`. If a setting decides the problem's effect, add the setting
+to `CleaningConfig` (corpus/cleaning.py).
 """
 
 from abc import ABC, abstractmethod
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["ALWAYS_LEFT_OUT", "PROBLEMS", "CorpusWarning", "PairProblem", "Problem", "where_they_part"]
 
 Effect = Literal["ignore", "report", "drop"]
-"""What happens to pairs with a problem: "ignore" does not look for them, "report" counts them and warns, "drop" leaves
-them out."""
+"""The effect of a problem: "ignore" does not look for pairs with the problem, "report" counts the pairs and warns,
+"drop" leaves the pairs out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,18 @@ class CorpusWarning:
 
 
 class Problem(ABC):
-    """A kind of problem with pairs; one object examines one corpus."""
+    """A kind of problem with pairs. Each object examines one corpus."""
 
     id: ClassVar[str]
     """The name of the problem in reports."""
     setting: ClassVar[str] = ""
-    """The setting of [cleaning] that decides the effect; "" = no setting: the effect is always the same."""
+    """The setting of [cleaning] that decides the effect; "" = no setting, so the effect is always the same."""
     effect: Effect = "drop"
-    """What happens to training pairs with the problem, unless `setting` names a setting."""
+    """The effect of the problem, unless `setting` names a setting that decides it."""
     in_held_out: ClassVar[bool] = False
     """Whether to look for the problem in validation and test files, too."""
     sentence: ClassVar[str] = ""
-    """The warning if pairs with the problem are kept; {} is replaced by their number, such as "3 pairs"."""
+    """The warning if pairs with the problem are kept. The number of these pairs, such as "3 pairs", replaces {}."""
 
     def __init__(self, case: Case) -> None:
         self.case, self.tally = case, Tally()
@@ -63,18 +64,18 @@ class Problem(ABC):
 
     @abstractmethod
     def look_at(self, pairs: Pairs) -> None:
-        """Count a block's pairs with the problem, and mark those that are left out."""
+        """Count the pairs of a block that have the problem, and mark the pairs that are left out."""
 
     def finish(self) -> "NDArray[np.uint8] | None":
-        """Return more pairs to leave out, as packed bits, once all pairs have been read; None = no more."""
+        """Return additional pairs to leave out, as packed bits, after all pairs have been read; None = no pairs."""
         return None
 
     def finding(self) -> Finding:
-        """Return how many pairs have the problem, and where the first ones are."""
+        """Return the number of pairs with the problem, and the lines of the first pairs with the problem."""
         return self.case.finding(self.tally)
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield the warnings: by default, one if pairs with the problem are kept."""
+        """Yield the warnings; by default, one warning if pairs with the problem are kept."""
         if self.sentence and self.tally.count and self.effect != "drop":
             finding = self.finding()
             remedy = f' (kept: cleaning.{self.setting} = "drop" leaves them out)' if self.setting else ""
@@ -83,21 +84,21 @@ class Problem(ABC):
 
 
 def _effect_of(value: str | float) -> Effect:
-    """Return the effect of a setting's value; a number is a threshold, and 0 = no threshold."""
+    """Return the effect that a setting's value stands for; a number is a threshold, and 0 means no threshold."""
     if isinstance(value, str):
         return "report" if value in ("keep", "warn") else "drop"
     return "drop" if value else "ignore"
 
 
 class PairProblem(Problem):
-    """A problem of single pairs; a pair that an earlier problem leaves out is not counted again."""
+    """A problem of single pairs. A pair that an earlier problem has left out is not counted again."""
 
     @abstractmethod
     def find(self, pairs: Pairs) -> "NDArray[np.bool_]":
-        """Return which pairs of a block have the problem."""
+        """Return a mask of the pairs in a block that have the problem."""
 
     def look_at(self, pairs: Pairs) -> None:
-        """Count the pairs that `find` returns, and mark them if they are left out."""
+        """Count the pairs that `find` returns; if the effect is "drop", mark the pairs as left out."""
         indices = np.flatnonzero(self.find(pairs) & pairs.alive)
         self.tally.add(indices + pairs.first)
         if self.effect == "drop":
@@ -124,7 +125,7 @@ class _ShiftedLines(Problem):
         until = f"to line {first['until']}" if first["until"] else "on"
         yield CorpusWarning(
             f"suspected shift of the alignment: from line {first['line']} {until}, line n of the source seems to "
-            f"belong to line n {_signed(first['by'])} of the target{f', and {others} more such places' * (others > 0)}",
+            f"belong to line n {_signed(first['by'])} of the target{f', and {others} more shifts' * (others > 0)}",
             self.id,
             {**first, "all": data} if others else first,
         )
@@ -156,7 +157,7 @@ class _InvalidUtf8(PairProblem):
         )
 
     def finding(self) -> Finding:
-        """Return the finding with the place and byte offset of each invalid line, whichever side has it."""
+        """Return the finding with the file, line and byte offset of each invalid line, in the source or the target."""
         first = zip(self.tally.first, self.first_sides, strict=True)
         places = [self.case.reader.place(pair, side) for pair, side in first]
         lines_of: dict[str, list[int]] = {}
@@ -272,7 +273,7 @@ class _Normalisation(Problem):
             tally.add(side.decomposed + pairs.first)
 
     def warnings(self) -> Iterator[CorpusWarning]:
-        """Yield a warning for each side that mixes both normal forms; to check this, read the corpus once more."""
+        """Yield a warning for each side that mixes both normal forms. This check reads the corpus once more."""
         for side, tally in self.decomposed.items():
             blocks = PairReader(self.case.reader.corpus) if tally.count else ()
             count = sum(composed(Lines.of(getattr(block, side))) for block in blocks)
@@ -292,7 +293,7 @@ class _ByteOrderMarks(Problem):
     id, effect = "byte_order_marks", "report"
 
     def look_at(self, pairs: Pairs) -> None:
-        """Count all pairs with a mark, including those that are left out."""
+        """Count all pairs with a byte order mark, including pairs that are left out."""
         found = pairs.with_any(*(side.marks for side in pairs.odd))
         self.tally.add(np.flatnonzero(found) + pairs.first)
 
@@ -341,7 +342,7 @@ PROBLEMS: tuple[type[Problem], ...] = (
     _LengthRatio,
     _Copy,
     _Leakage,
-    _Duplicate,  # comes last because it only examines the pairs that remain
+    _Duplicate,  # the last problem that leaves pairs out, because it examines only the pairs that remain
     _Normalisation,
     _ByteOrderMarks,
     _LineSeparators,
@@ -353,14 +354,14 @@ ALWAYS_LEFT_OUT = tuple(kind.id for kind in PROBLEMS if kind.effect == "drop" an
 
 
 def where_they_part(shifts: Sequence[Shift], reader: PairReader) -> str:
-    """Return the end of a message about sides of unequal length: the line where they seem to run apart, if known."""
+    """Return the end of a message about unequal numbers of lines: where the sides seem to run apart, "" if unknown."""
     lasting = [shift for shift in shifts if shift.end is None] or list(shifts)
     if not lasting:
         return ""
     first = next(shift for shift in shifts if shift.end is None or shift is lasting[0])
     return (
-        f". They seem to run apart at line {reader.number(first.start)}: from there on, line n of the source fits line "
-        f"n {_signed(first.by)} of the target"
+        f". The sides seem to run apart at line {reader.number(first.start)}: from there on, line n of the source fits "
+        f"line n {_signed(first.by)} of the target"
     )
 
 

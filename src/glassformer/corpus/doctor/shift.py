@@ -1,11 +1,11 @@
-"""Detection of shifts: from some line on, line n of one side belongs to line n + k of the other.
+"""Detect shifts: from some line on, line n of the source belongs to line n + k of the target.
 
-Long sentences have long translations, and numbers stay numbers. The fit of line n and line n + k is the sum of two
-log-likelihood ratios. The first compares their lengths: a bivariate normal distribution of the logarithms with the
-correlation ρ of this corpus, against one without correlation. The second compares their digits, if at least one of the
-two lines has digits: how often lines that belong together have the same digits, against how often other lines do.
-Where another k fits better than the present k for long enough (a CUSUM test), the sides have shifted. The shift begins
-at the first line of this better fit.
+Long sentences have long translations, and numbers stay numbers. The fit of source line n and target line n + k is the
+sum of two log-likelihood ratios. The first ratio is for the lengths: a bivariate normal distribution of their
+logarithms with the correlation ρ of the corpus, against a distribution without correlation. The second ratio is for the
+digits, if at least one of the two lines has digits: the probability of equal digits in lines that belong together,
+against their probability in other lines. If another k fits better than the present k for long enough (a CUSUM test),
+the sides have shifted. The shift begins at the first line of the better fit.
 """
 
 from dataclasses import dataclass
@@ -22,39 +22,39 @@ REACH = 5
 """The largest shift to look for, in lines."""
 
 SEGMENT = 16_384
-"""Number of lines judged together, with one estimate of the correlation."""
+"""Number of lines that are judged together, with a common estimate of the correlation."""
 
 _WINDOW = 512
 """Number of lines in a window; the best shift may differ between windows."""
 
 _THRESHOLD = 40.0
-"""The gain in log-likelihood that another shift must reach. Real corpora without a shift reached at most 30."""
+"""Minimum gain in log-likelihood for a change to another shift. Real corpora without shifts reached at most 30."""
 
 _LEAST_FIT = -0.25
-"""The mean fit per line that another shift must exceed. Where no line has its translation within reach, all shifts fit
-badly, and none of them is reported."""
+"""Minimum mean fit per line for a change to another shift. If no line has its translation within reach, all shifts fit
+badly, and no shift is reported."""
 
 _LARGEST_SCORE = 3.0
 _OUTLIERS = 0.4
-"""Share of pairs that may have any lengths, so that no single pair decides."""
+"""Assumed share of pairs with arbitrary lengths, so that no single pair decides about a shift."""
 
 _SHIFTS = np.arange(-REACH, REACH + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A range of lines whose translations are in other lines."""
+    """A range of source lines whose translations are in target lines with different numbers."""
 
     start: int
-    """The first pair that does not fit, from 0."""
+    """Number (from 0) of the first pair that does not fit."""
     by: int
     """Line n of the source belongs to line n + `by` of the target."""
     end: int | None = None
-    """The first pair after this shift, from 0; None = the shift lasts to the end."""
+    """Number (from 0) of the first pair after the shift; None = the shift lasts to the end."""
 
 
 class ShiftDetector:
-    """Looks for shifts in a stream of pairs, by the characters and digits of each side."""
+    """A detector of shifts in a stream of pairs, from the numbers of characters and the digits of both sides."""
 
     def __init__(self) -> None:
         self._waiting: list[NDArray[np.float64]] = []
@@ -70,21 +70,21 @@ class ShiftDetector:
         lengths: "tuple[NDArray[np.int64], NDArray[np.int64]]",
         digits: "tuple[NDArray[np.float64], NDArray[np.float64]]",
     ) -> None:
-        """Add the next pairs: for each side, the number of characters and a number for the digits (0 = no digits)."""
+        """Add the next pairs: for each side, the numbers of characters, and numbers for the digits (0 = no digits)."""
         self._waiting.append(np.stack([*np.log(np.stack(lengths) + 3.0), *digits]))
         self._count += len(lengths[0])
         if self._count >= SEGMENT + 4 * REACH:
             self._judge(last=False)
 
     def finish(self) -> list[Shift]:
-        """Return the shifts in all pairs added."""
+        """Return the shifts in all pairs that were added."""
         self._judge(last=True)
         ends = [*(start for start, _ in self._changes[1:]), None]
         shifts = [Shift(start, by, end) for (start, by), end in zip(self._changes, ends, strict=False)]
         return [shift for shift in shifts if shift.by]
 
     def _judge(self, last: bool) -> None:
-        """Judge the waiting lines, except the last few, which are judged together with the lines after them."""
+        """Judge the waiting lines, except the last few lines, which are judged together with the lines that follow."""
         if self._count <= 4 * REACH:
             return
         waiting = np.concatenate(self._waiting, axis=1)
@@ -99,7 +99,7 @@ class ShiftDetector:
         self._count = self._waiting[0].shape[1]
 
     def _follow(self, scores: "NDArray[np.float64]", position: int) -> int:
-        """Look for the next shift from this position on; return the position after it, or the end."""
+        """Look for the next change of the shift, from `position` on; return the position after it, or the end."""
         rest = scores[:, position:]
         steps = rest - rest[self._by + REACH]
         sums = np.cumsum(steps, axis=1) + self._gains[:, None]
@@ -113,7 +113,7 @@ class ShiftDetector:
         return position + last + 1
 
     def _remember(self, gains: "NDArray[np.float64]", position: int) -> None:
-        """Store by how much each shift fits better than the present one, and the line where this began."""
+        """Store how much better each shift fits than the present shift, and the line where this better fit began."""
         self._begins[self._gains == 0.0] = self._judged + position
         count = gains.shape[1]
         nothing = gains <= 0.0
@@ -123,7 +123,7 @@ class ShiftDetector:
         self._gains = gains[:, -1].copy()
 
     def _change(self, row: int, scores: "NDArray[np.float64]", position: int) -> None:
-        """Record a change to another shift, unless that one also fits badly because the lines have no translations."""
+        """Record a change to another shift, unless it fits badly too because the lines have no translations."""
         begin = int(self._begins[row])
         if scores[row, max(begin - self._judged - position, 0) :].mean() > _LEAST_FIT:
             self._by = int(_SHIFTS[row])
@@ -136,13 +136,13 @@ def _scores(waiting: "NDArray[np.float64]") -> "NDArray[np.float64]":
     scores = _length_scores(*waiting[:2])
     if waiting[2:].any():
         scores += _digit_scores(*waiting[2:])
-    # Some pairs fit no model, so the score of a single pair is limited.
+    # Some pairs are unlike all others, so the score of a single pair is limited.
     robust: NDArray[np.float64] = np.log(_OUTLIERS + (1.0 - _OUTLIERS) * np.exp(np.minimum(scores, _LARGEST_SCORE)))
     return robust
 
 
 def _within_reach(target: "NDArray[np.float64]") -> "list[NDArray[np.float64]]":
-    """Return the target's values moved by each shift, with 0 beyond the ends."""
+    """Return one array per shift: the target's values moved by this shift, with 0 beyond the ends."""
     around = np.pad(target, REACH)
     return [around[REACH + by : REACH + by + len(target)] for by in _SHIFTS]
 
@@ -174,7 +174,7 @@ def _digit_scores(source: "NDArray[np.float64]", target: "NDArray[np.float64]") 
 
 
 def _window_starts(count: int) -> "NDArray[np.int64]":
-    """Return the starts of the windows; the last window may be up to 1.5 times as long as the others."""
+    """Return the start index of each window; the last window may be up to 1.5 times as long as the other windows."""
     return np.arange(0, max(count - _WINDOW // 2, 1), _WINDOW)
 
 
@@ -188,7 +188,7 @@ def _standardised(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
 def _correlation(
     products: "NDArray[np.float64]", source: "NDArray[np.float64]", target: "NDArray[np.float64]"
 ) -> float:
-    """Return the median over the windows of the correlation at the best shift."""
+    """Return the correlation of source and target lengths: the median over all windows, each with its best shift."""
     starts = _window_starts(len(source))
     size = np.sqrt(np.add.reduceat(source**2, starts) * np.add.reduceat(target**2, starts))
     best = np.add.reduceat(products, starts, axis=1).max(axis=0) / np.maximum(size, 1e-9)

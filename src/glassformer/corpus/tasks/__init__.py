@@ -14,5 +14,6 @@ from glassformer.corpus.tasks.world.splits import english_french
 __all__ = ["CLASSIC", "TASKS", "Example", "Task", "copy_pairs", "copy_task", "english_french"]
 
 TASKS: dict[str, Callable[..., Task]] = {"copy": copy_task, "english-french": english_french}
-"""Functions that build each corpus from a seed, by its name in a configuration. Each takes `train`, the number of
-training pairs; the other splits do not depend on it, so `train=0` builds them quickly."""
+"""For each built-in corpus, the function that builds it from a seed, by the corpus's name in a configuration. The
+argument `train` is the number of training pairs. The other splits do not depend on `train`, so `train=0` builds these
+splits quickly."""

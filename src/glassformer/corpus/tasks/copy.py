@@ -13,7 +13,9 @@ __all__ = ["copy_pairs", "copy_task"]
 
 
 def copy_pairs(count: int, *, symbols: int = 10, shortest: int = 10, longest: int = 10, seed: int = 1) -> list[Example]:
-    """Return `count` different sequences of the symbols "1" … `symbols`, each its own target; lengths are inclusive.
+    """Return `count` different sequences of the symbols "1" … `symbols`; each sequence is its own target.
+
+    A sequence has `shortest` to `longest` symbols.
 
     Raises:
         ConfigError: `count` is more than half of all possible sequences, or a size is impossible.
@@ -49,6 +51,6 @@ def _check_copy(count: int, symbols: int, shortest: int, longest: int) -> None:
     possible = sum(symbols**length for length in range(shortest, longest + 1))
     if not 0 <= 2 * count <= possible:
         raise ConfigError(
-            f"copy task: {count} different sequences of {symbols} symbols, {shortest} to {longest} long, were "
-            f"asked for; at most half of the {possible} possible ones can be drawn: use more symbols or greater lengths"
+            f"copy task: expected at most half of the {possible} possible sequences of {symbols} symbols, {shortest} "
+            f"to {longest} long, got {count}; use more symbols or greater lengths"
         )

@@ -1,7 +1,7 @@
-"""Random choices and their record: every choice of a rule goes through a `Draw`.
+"""Random choices, with a record: the grammar's rules make every choice with a `Draw`.
 
-Only `random.Random.random` is used, which gives the same numbers in every version of Python. Tests replace the
-random draw by a walk through all choices, which enumerates the grammar.
+Only `random.Random.random` is used, because it gives the same numbers in every version of Python. Tests replace the
+random choices by a walk through all choices, which enumerates the sentences of the grammar.
 
 >>> Draw("any seed").choose(("a", "b", "c")) == Draw("any seed").choose(("a", "b", "c"))
 True
@@ -32,7 +32,7 @@ class Table(Generic[T]):
 
 
 class Draw:
-    """A stream of choices from a seed, with a record of the nouns and word combinations chosen."""
+    """A stream of random choices from a seed, with a record of the chosen nouns and word combinations."""
 
     def __init__(self, seed: str) -> None:
         self._random = random.Random(seed).random

@@ -17,15 +17,15 @@ class Example:
     source: str
     target: str
     kind: str = ""
-    """What the example shows, such as a rule of the grammar, an ambiguous word, or a pair of "unequal" genders."""
+    """The kind of example, such as a rule of the grammar, an ambiguous word, or "unequal" for a pair of genders."""
     pair: int | None = None
-    """The number that members of a minimal pair share."""
+    """Number of the minimal pair that the example belongs to; None = no minimal pair."""
     origins: tuple[int, ...] = ()
-    """For each target word, the source words behind it, as bits: bit i is set for source word i."""
+    """For each target word, the source words that it translates, as bits: bit i is set for source word i."""
 
     @property
     def alignment(self) -> tuple[tuple[int, int], ...]:
-        """Return (source word, target word) for each target word and each source word behind it, in target order.
+        """Return the index pairs (source word, target word) of words that translate each other, in target order.
 
         Words are split as by the word tokenizer: did|n't, l'|animal, and the full stop as a word of its own.
         """
@@ -39,6 +39,6 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The splits of a built-in corpus, by name: "train", "valid", "test" and any others."""
+    """The splits of a built-in corpus, by name: "train", "valid", "test" and challenge splits."""
 
     splits: dict[str, list[Example]]

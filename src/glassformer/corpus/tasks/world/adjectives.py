@@ -1,4 +1,4 @@
-"""The adjectives of the built-in corpus, as plain data, and the words that grade them.
+"""The adjectives of the built-in corpus, as plain data, and the words that grade adjectives, such as "very".
 
 `fits` names the kinds of nouns, or the single nouns, that an adjective can describe.
 
@@ -47,7 +47,7 @@ STATES = (
     Adjective("clever", "intelligent", fits="person kin monkey dog fox", comparative="more"),
     Adjective("rich", "riche", fits="person kin"),
 )
-"""Temporary states of people and animals: never said of a place or a thing."""
+"""Temporary states of people and animals. These adjectives never describe a place or a thing."""
 
 GROUNDS = (
     Adjective("wide", "large", fits="street road river lake canal stream ditch valley"),
@@ -66,7 +66,7 @@ GROUNDS = (
     Adjective("flooded", "inondé", fits="field garden road ditch tunnel cave house kitchen", gradable=False),
     Adjective("closed", "fermé", fits="museum hotel market station school church castle", gradable=False),
 )
-"""Permanent qualities of places, which are reasons not to go there: never said of an animal."""
+"""Permanent qualities of places, which can be reasons not to go there. These adjectives never describe an animal."""
 
 ADJECTIVES = (
     # Before the noun in French: size, age, beauty, goodness.
@@ -133,7 +133,7 @@ OPPOSITES = frozenset(
         "brave scared", "brave shy", "empty crowded", "empty closed", "deep dry", "clean wet",
     )
 )  # fmt: skip
-"""Pairs of adjectives that never describe the same thing."""
+"""Pairs of opposite adjectives, which never describe the same thing."""
 
 DEGREES = {"very": "très", "too": "trop", "so": "si", "rather": "plutôt"}
 

@@ -1,7 +1,8 @@
-"""Ambiguous words: one English word with two or three meanings, which French tells apart.
+"""Ambiguous words: an English word has two or three meanings, for which French has different words.
 
-`AMBIGUOUS` gives for each word its meanings, and the frames of `senses.py` in which their contexts differ. To add a
-word, write down the French noun of each meaning, and its context: its verbs, its adjectives, or nouns found near it.
+`AMBIGUOUS` lists, for each word, its meanings, and the frames of `senses.py` in which the contexts of the meanings
+differ. To add a word, write down the French noun and the context of each meaning: the meaning's verbs, its adjectives,
+or nouns that are found near it.
 
 >>> [meaning.noun.french for meaning in AMBIGUOUS["bank"].meanings]
 ['rive', 'banque']
@@ -185,18 +186,18 @@ _WORDS = Table(*((word, word.share) for word in AMBIGUOUS.values()))
 
 
 def members(draw: Draw, name: str) -> tuple[Fragment, ...]:
-    """Return sentences with this ambiguous word, one for each meaning, that differ in the context only."""
+    """Return sentences with this ambiguous word, one for each meaning. The sentences differ only in the context."""
     word = AMBIGUOUS[name]
     return _placed(draw, draw.choose(word.frames)(draw, word))
 
 
 def sense(draw: Draw) -> Fragment:
-    """Return "the girl struck the match", or any other sentence with an ambiguous word."""
+    """Return a sentence with an ambiguous word, such as "the girl struck the match"."""
     word = draw.pick(_WORDS)
     return draw.choose(_placed(draw, draw.choose(word.frames + word.alone)(draw, word)))
 
 
 def _placed(draw: Draw, sentences: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
-    """Return the sentences, sometimes with a time, the same for all of them."""
+    """Return the sentences, sometimes with a time; all sentences get the same time."""
     before, after = moment(draw, 0.25)
     return tuple(join(before, sentence, after) for sentence in sentences)

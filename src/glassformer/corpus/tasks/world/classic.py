@@ -1,4 +1,4 @@
-"""The classic sentences about attention, translated by the grammar. No split contains them.
+"""The classic sentences about attention, translated by the grammar. No split contains these sentences.
 
 >>> print(CLASSIC[1].target)
 L'animal n'a pas traversé la rue parce qu'il était trop fatigué.

@@ -1,6 +1,7 @@
-"""Simple clauses: who did what. Every function draws one part of a sentence; its docstring gives an example.
+"""Simple clauses: who did what. Every function draws one part of a sentence; the function's docstring is an example.
 
-A predicate takes the subject, with which its verb agrees, and the manner (`phrases.Manner`), such as "negated".
+A function for a predicate takes the subject, with which the verb agrees, and the manner (`phrases.Manner`), such as
+"negated".
 
 >>> from glassformer.corpus.tasks.world.adjectives import STATES
 >>> join(SHE.fragment, copula(SHE.features, negated=True), described(SHE, STATES[0])).french
@@ -105,7 +106,7 @@ _HOMES = {
 
 
 def able(verbs: Sequence[Verb]) -> dict[Noun, tuple[Verb, ...]]:
-    """Return for each person and animal the verbs of which it may be the subject."""
+    """Return, for each noun for a person or an animal, the verbs that can have this noun as their subject."""
     return {noun: tuple(verb for verb in verbs if noun in nouns(verb.subjects)) for noun in PEOPLE + ANIMALS}
 
 
@@ -255,7 +256,7 @@ def across(draw: Draw, who: Phrase, manner: Manner = "plain") -> Fragment:
 
 
 def cross(way: Crossing, who: Phrase, manner: Manner, place: Phrase) -> Fragment:
-    """Return the crossing of a place; French expresses the English verb's manner ("swam") by the last words."""
+    """Return the crossing of a place. French expresses the manner of the English verb ("swam") by the last words."""
     group = verb_group(way.verb, who.features, manner)
     moved = 1 << len(group.english) - 2
     words = tuple(way.way.split())
@@ -310,7 +311,7 @@ def _doing(draw: Draw, who: Phrase) -> tuple[Verb, Fragment]:
     return verb, join(preposition(verb.preposition), target.fragment)
 
 
-# Clauses: a subject, a predicate, perhaps a time.
+# Clauses: a subject, a predicate, and sometimes a time.
 
 STATES_OF_THINGS: Table[Predicate] = Table((activity, 7), (feeling, 2))
 EVENTS: Table[Predicate] = Table(
@@ -333,7 +334,7 @@ def tell(draw: Draw, who: Phrase, predicate: Predicate) -> Fragment:
 
 
 def moment(draw: Draw, chance: float) -> tuple[Fragment, Fragment]:
-    """Return a time, to be put before and after a clause: "yesterday," or "yesterday" or nothing."""
+    """Return the words for a time before a clause ("yesterday,") and after it ("yesterday"); one or both are empty."""
     if not draw.chance(chance):
         return EMPTY, EMPTY
     time = draw.choose(_TIME_PHRASES)
@@ -357,5 +358,5 @@ def presents(draw: Draw) -> Fragment:
 
 
 def speaker(draw: Draw) -> Fragment:
-    """Return "I swam across the river": verbs with "avoir" only, which do not show the speaker's gender."""
+    """Return "I swam across the river", only with "avoir" verbs, because they do not show the speaker's gender."""
     return tell(draw, draw.choose((ME, US)), draw.pick(_SPOKEN))

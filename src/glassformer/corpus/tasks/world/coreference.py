@@ -1,4 +1,4 @@
-"""Sentences whose adjective decides what "it" refers to; the gender of that noun decides the French pronoun.
+"""Sentences whose adjective decides which noun "it" refers to. The gender of this noun decides the French pronoun.
 
 >>> from glassformer.corpus.tasks.world.phrases import THE, build
 >>> animal, street = (build(noun, THE) for noun in nouns("animal street"))
@@ -29,7 +29,8 @@ from glassformer.corpus.tasks.world.words import Adjective, Noun, Verb
 __all__ = ["PAIRS", "coreference", "minimal_pair", "reason"]
 
 _STATES = adjectives("tired hungry thirsty scared sick lazy nervous shy injured careful young")
-"""Adjectives that describe animals, never places, so that "it" must be the animal; `GROUNDS` describe only places."""
+"""Adjectives that describe animals but never places, so that "it" must be the animal. `GROUNDS` describe only places.
+"""
 
 _REASONS = {"reach": adjectives("remote rocky"), "climb": adjectives("steep high slippery rocky")}
 _ENTER = tuple(verb for verb in MOVEMENTS if verb.base == "enter")
@@ -54,7 +55,7 @@ _WAYS_TO = {
     )
 }
 PAIRS = tuple((animal, place) for animal in ANIMALS for place in _WAYS_TO)
-"""Every pair of an animal and a place that has a quality which can be the reason."""
+"""Every pair of an animal and a place, if the place has a quality that can be the reason."""
 
 _FRAMES = Table(("negated", 5), ("unable", 2), ("refused", 1.5), ("unwilling", 1.5))
 _DEGREE_TABLE = Table(*zip(DEGREES.items(), (2, 12, 2, 1), strict=True))
@@ -105,7 +106,7 @@ def _attitude(draw: Draw, features: Features, verb: Verb) -> Fragment:
 
 
 def reason(adjective: Adjective, who: Phrase, degree: tuple[str, str] | None) -> Fragment:
-    """Return "because it was too tired" → "parce qu'il était trop fatigué", said of this animal, person or thing."""
+    """Return "because it was too tired" → "parce qu'il était trop fatigué"; `who` is the noun of "it"."""
     feminine = who.features.gender == "f"
     it = "it" if who.noun not in PEOPLE else "she" if feminine else "he"
     because = linked(f"because {it} was", f"parce que {'elle' if feminine else 'il'} était", (0, 0, 1, 2))

@@ -26,7 +26,7 @@ def an(following: str) -> str:
 
 
 def english_text(words: Iterable[str]) -> str:
-    """Return the words as English text: "did" + "n't" is written together, and so are commas and full stops."""
+    """Return the words as English text: "n't", commas and full stops are joined to the word before them."""
     text = " ".join(words)
     for word in _NO_SPACE_BEFORE:
         text = text.replace(f" {word}", word)

@@ -1,7 +1,7 @@
 """Parts of a sentence in both languages, with the English words from which each French word comes.
 
-A `Fragment` is what every rule of the grammar returns. `origins` holds one integer for each French word: its bit i is
-set when the word comes from English word i, so that putting fragments side by side only shifts bits.
+Every rule of the grammar returns a `Fragment`. Its `origins` has one integer for each French word: bit i is set if the
+French word comes from English word i. To put fragments side by side, bits only need to be shifted.
 
 >>> black_cat = arrange(linked("the", "le"), linked("black", "noir"), linked("cat", "chat"), order=(0, 2, 1))
 >>> black_cat.french, black_cat.origins
@@ -28,10 +28,10 @@ EMPTY = Fragment((), (), ())
 
 @cache
 def linked(english: str, french: str, origins: tuple[int, ...] | None = None) -> Fragment:
-    """Return a fragment of space-separated words, where each French word comes from one English word.
+    """Return a fragment of space-separated words in which each French word comes from one English word.
 
-    `origins` gives for each French word the position of its English word: `linked("did n't", "ne a pas", (1, 0, 1))`.
-    Without it both sides go word by word: `linked("this morning", "ce matin")`.
+    `origins` gives the index of the English word for each French word: `linked("did n't", "ne a pas", (1, 0, 1))`.
+    Without `origins`, the words correspond one to one: `linked("this morning", "ce matin")`.
     """
     source, target = tuple(english.split()), tuple(french.split())
     positions = range(len(source)) if origins is None else origins
@@ -41,13 +41,13 @@ def linked(english: str, french: str, origins: tuple[int, ...] | None = None) ->
 
 @cache
 def idiom(english: str, french: str) -> Fragment:
-    """Return a fragment where every French word comes from the whole expression: "next to" → "à côté de"."""
+    """Return a fragment in which every French word comes from all English words: "next to" → "à côté de"."""
     source, target = tuple(english.split()), tuple(french.split())
     return Fragment(source, target, ((1 << len(source)) - 1,) * len(target))
 
 
 def join(*parts: Fragment) -> Fragment:
-    """Return the parts in the same order in both languages."""
+    """Return one fragment of all parts, in the same order in both languages."""
     english, french, origins = parts[0] if parts else EMPTY
     for part in parts[1:]:
         shift = len(english)
@@ -58,7 +58,7 @@ def join(*parts: Fragment) -> Fragment:
 
 
 def arrange(*parts: Fragment, order: Sequence[int]) -> Fragment:
-    """Return the parts in their own order in English, and in the given order in French."""
+    """Return one fragment of all parts: in the given order in French, and in their own order in English."""
     shifts = [0]
     for part in parts:
         shifts.append(shifts[-1] + len(part.english))

@@ -53,7 +53,7 @@ def french_plural(noun: str) -> str:
 
 
 def agree(masculine: str, features: Features, feminine: str = "") -> str:
-    """Return an adjective or a participle in the gender and the number of its noun."""
+    """Return the form of an adjective or a participle for the gender and the number of its noun."""
     form = masculine
     if features.gender == "f":
         form = feminine or (masculine if masculine.endswith("e") else f"{masculine}e")
@@ -70,13 +70,13 @@ def adjective_form(adjective: Adjective, features: Features, following: str = ""
 
 
 def participle(verb: Verb, features: Features) -> str:
-    """Return the past participle, or the posture ("assis"), in agreement with its noun."""
+    """Return the past participle or the posture ("assis") of a verb, in agreement with a noun."""
     form = verb.participle or verb.posture
     return form if form == "debout" else agree(form, features)
 
 
 def finite(verb: Verb, features: Features) -> str:
-    """Return the conjugated word of a past tense: "a", "est" (passé composé), "dormait", "était" (imparfait)."""
+    """Return the conjugated word of a past tense: "a" or "est" (passé composé), "dormait" or "était" (imparfait)."""
     key = (features.person, features.plural)
     if verb.participle:
         return _PRESENT[verb.auxiliary][key]
@@ -85,14 +85,14 @@ def finite(verb: Verb, features: Features) -> str:
 
 @cache
 def starts_with_vowel(word: str) -> bool:
-    """Return whether articles elide before the word: a vowel or a mute h, not an aspirated one ("le hérisson")."""
+    """Return whether articles elide before a word: before a vowel or a mute h, not before an aspirated h (hérisson)."""
     return (word[0] in "aàeéèêiîoôuûâœh" and not word.startswith(ASPIRATED)) or word == "y"
 
 
 def settle(words: Sequence[str], origins: Sequence[int] | None = None) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the words after elision ("l'animal") and contraction ("au"), and the origins of each word.
 
-    A contracted word has the origins of both its parts.
+    A contracted word has the origins of both words from which it was contracted.
     """
     settled: list[str] = []
     sources: list[int] = []
@@ -108,5 +108,5 @@ def settle(words: Sequence[str], origins: Sequence[int] | None = None) -> tuple[
 
 
 def french_text(words: Iterable[str]) -> str:
-    """Return the settled words as French text: elided words are written together with the next one."""
+    """Return words after elision and contraction as French text: an elided word is joined to the next word."""
     return " ".join(words).replace("' ", "'").replace(" ,", ",").replace(" .", ".")

@@ -1,7 +1,8 @@
-"""The sentences of the small English–French world: `RULES` lists their kinds and the share of each.
+"""The sentences of the small English–French world: `RULES` lists the kinds of sentences and the share of each kind.
 
-Every rule is a function that draws an English sentence and its French translation; its docstring gives an example.
-To add a rule, write a function that combines parts from `clauses.py` and `phrases.py`, and put it into `RULES`.
+Every rule is a function that draws an English sentence and its French translation. The function's docstring gives an
+example. To add a rule, write a function that combines parts from `clauses.py` and `phrases.py`, and put it into
+`RULES`.
 
 >>> sentence(linked("the animal slept", "le animal dormait")).target
 "L'animal dormait."
@@ -88,7 +89,7 @@ __all__ = [
 ]
 
 _AGREEING = verbs("eat, cut, wash, paint, break, repair, open, close, read, write, find, buy, sell, choose")
-"""The verbs whose French participle agrees, in the passive and after their object."""
+"""Verbs for the passive and for relative clauses, in which the French participle agrees with the object."""
 
 # One clause.
 
@@ -144,7 +145,7 @@ _COMPARISONS = Table((_more, 8), (_less, 1), (_as, 1))
 
 
 def _comparable(adjective: Adjective) -> list[tuple[Adjective, tuple[Noun, ...]]]:
-    """Return the adjective with each group of nouns (of one kind) that it can compare."""
+    """Return the adjective with each group of nouns (of the same kind) that the adjective can compare."""
     kinds = dict.fromkeys(noun.kind for noun in NOUNS)
     similar = [tuple(noun for noun in nouns(kind) if adjective in ADJECTIVES_OF[noun]) for kind in kinds]
     return [(adjective, some) for some in similar if len(some) > 1]
@@ -289,7 +290,7 @@ _QUALITIES = {noun: tuple(a for a in ADJECTIVES_OF[noun] if a not in _PLAIN) for
 
 
 def chain(draw: Draw) -> Fragment:
-    """Return several sentences as one: "… because it was too tired and the girl who … was happy"."""
+    """Return several sentences joined to one: "… because it was too tired and the girl who … was happy"."""
     first, second = draw.choose(_LINKS), draw.choose(_LINKS)
     if draw.chance(0.5):
         return join(first(draw), AND, second(draw))
@@ -336,7 +337,7 @@ _STOP = linked(".", ".")
 
 
 def sentence(fragment: Fragment, kind: str = "", pair: int | None = None) -> Example:
-    """Return the fragment as a sentence in both languages: elided, contracted, with a capital and a full stop."""
+    """Return a fragment as an example: with elisions and contractions, a capital letter and a full stop."""
     english, french, origins = join(fragment, _STOP)
     settled, sources = settle(french, origins)
     source, target = english_text(english), french_text(settled)
@@ -350,7 +351,10 @@ def sentence(fragment: Fragment, kind: str = "", pair: int | None = None) -> Exa
 
 
 def coherent(draw: Draw) -> bool:
-    """Return whether the last sentence repeats no noun or combination, and calls nothing by opposite adjectives."""
+    """Return whether the sentence just drawn is coherent.
+
+    A coherent sentence repeats no noun and no combination of words, and describes no noun with opposite adjectives.
+    """
     if len(set(draw.nouns)) < len(draw.nouns) or len(set(draw.combinations)) < len(draw.combinations):
         return False
     said = [words for words in draw.combinations if len(words) == 2]

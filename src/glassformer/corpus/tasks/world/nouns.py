@@ -1,7 +1,7 @@
-"""The nouns of the built-in corpus, as plain data: add a line and the grammar uses it.
+"""The nouns of the built-in corpus, as plain data: the grammar uses every noun that is listed.
 
-A noun says what *kind* of thing it is ("pet", "food", …). Adjectives and verbs name the kinds, or the single nouns,
-that they go with, so a new noun finds its adjectives and verbs by its kind. To add a parrot, write one line::
+Each noun has a *kind* ("pet", "food", …). Adjectives and verbs name the kinds or the single nouns that they fit, so a
+new noun gets its adjectives and verbs through its kind. To add a parrot, write one line::
 
     Noun("parrot", "perroquet", "m", "pet"),
 
@@ -16,10 +16,10 @@ from glassformer.corpus.tasks.world.words import Noun
 __all__ = ["ASPIRATED", "NOUNS", "nouns"]
 
 ASPIRATED = ("hérisson", "haie", "haut")
-"""Beginnings of French words with an aspirated h, before which nothing elides: "le hérisson"."""
+"""Beginnings of French words with an aspirated h. Articles do not elide before these words: "le hérisson"."""
 
 NOUNS = (
-    # People, and relatives, who always have a possessive.
+    # People, and relatives; a noun for a relative always has a possessive.
     Noun("girl", "fille", "f", "person"),
     Noun("boy", "garçon", "m", "person"),
     Noun("woman", "femme", "f", "person", plural="women"),
@@ -36,7 +36,7 @@ NOUNS = (
     Noun("uncle", "oncle", "m", "kin"),
     Noun("grandmother", "grand-mère", "f", "kin"),
     Noun("grandfather", "grand-père", "m", "kin"),
-    # Animals: pets are small enough for a couch, beasts live outdoors.
+    # Animals: pets are small enough for a couch; beasts live outdoors.
     Noun("cat", "chat", "m", "pet"),
     Noun("dog", "chien", "m", "pet"),
     Noun("rabbit", "lapin", "m", "pet"),
@@ -119,7 +119,7 @@ NOUNS = (
     Noun("milk", "lait", "m", "drink"),
     Noun("water", "eau", "f", "drink"),
     Noun("tea", "thé", "m", "drink"),
-    # Places. If a place has no `at`, nothing can be in or on it, only near it.
+    # Places. If a place has no `at`, sentences say "near" the place, but not "in" or "on" it.
     Noun("bridge", "pont", "m", "place", at="on sur"),
     Noun("field", "champ", "m", "place", at="in dans"),
     Noun("garden", "jardin", "m", "place", at="in dans"),

@@ -82,10 +82,10 @@ class Determiner:
     feminine_before_vowel: str = ""
     plural_before_adjective: str = ""
     definite: bool = True
-    """Whether a negated clause has the same meaning in both languages: "the cat didn't …", not "many cats didn't …"."""
+    """Whether a negated clause has the same meaning in both languages: true for "the cat", false for "many cats"."""
 
     def french(self, features: Features, following: str, before_adjective: bool) -> str:
-        """Return the form for a noun with these features; `following` is the next word."""
+        """Return the French form for a noun with these features; `following` is the next word."""
         vowel = starts_with_vowel(following)
         if features.plural:
             plural = (features.gender == "f" and self.feminine_plural) or self.plural
@@ -114,7 +114,7 @@ MANY = Determiner("many", plural="beaucoup de", definite=False)
 SEVERAL = Determiner("several", plural="plusieurs", definite=False)
 
 Indefinite = Literal["yes", "negated", "no"]
-"""Whether "a" is possible: "yes"; "negated" for the object of a negation, where French has "de"; "no"."""
+"""Whether the determiner can be "a": "yes", "no", or "negated" (the object of a negation, where French has "de")."""
 
 Number = Literal["one", "more"]
 _Rows = tuple[tuple[Determiner, float], ...]
@@ -128,7 +128,7 @@ _COUNTABLE = ("person", "beast", *_OWNABLE)
 
 @cache
 def _determiners(kind: str, number: Number, indefinite: Indefinite) -> Table[Determiner]:
-    """Return the determiners for a noun of this kind: relatives take a possessive, water and bread never "a"."""
+    """Return the determiners for nouns of this kind: relatives have a possessive; water and bread never have "a"."""
     if kind == "kin":
         return Table(*_POSSESSIVES)
     rows = _DEFINITE[number] + (_POSSESSIVES if kind in _OWNABLE else ())
@@ -138,7 +138,7 @@ def _determiners(kind: str, number: Number, indefinite: Indefinite) -> Table[Det
 
 
 class Phrase(NamedTuple):
-    """A noun phrase or a pronoun: its words, its features for agreement, and its noun, which decides its verbs."""
+    """A noun phrase or a pronoun: its words, its features for agreement, and its noun, which decides the verbs."""
 
     fragment: Fragment
     features: Features
@@ -156,7 +156,7 @@ LOOKS_OF = {
     noun: tuple(a for a in fitting if a not in STATES + GROUNDS and a.english not in ("young", "small", "big", "long"))
     for noun, fitting in ADJECTIVES_OF.items()
 }
-"""The adjectives that describe the look of each noun, and are not a reason for anything."""
+"""For each noun, the adjectives that describe its look. Such an adjective is never a reason in a sentence."""
 
 _TWO_BEFORE_AND_AFTER = {
     noun: tuple((a, b) for a in fitting for b in fitting if a.precedes and b in COLOURS + STATES and not b.precedes)
@@ -166,7 +166,7 @@ _TWO_BEFORE_AND_AFTER = {
 
 @cache
 def build(noun: Noun, determiner: Determiner, described: tuple[Adjective, ...] = (), plural: bool = False) -> Phrase:
-    """Return determiner, adjectives and noun: in French some adjectives come before the noun, most after it."""
+    """Return a determiner, adjectives and a noun. In French, most adjectives follow the noun, and some precede it."""
     features = Features(noun.gender, plural)
     english = noun.plural or english_plural(noun.english) if plural else noun.english
     french = noun.french_plural or french_plural(noun.french) if plural else noun.french
@@ -191,7 +191,7 @@ def fitting(draw: Draw, noun: Noun) -> Adjective:
 
 
 def describe(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
-    """Return no adjective, one, or one before and one after the noun, and note the combinations."""
+    """Return no adjective, one adjective, or one before and one after the noun; record the combinations."""
     chosen: tuple[Adjective, ...] = ()
     if draw.chance(chance):
         pairs = _TWO_BEFORE_AND_AFTER[noun]
@@ -202,7 +202,7 @@ def describe(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
 
 
 def look(draw: Draw, noun: Noun, chance: float) -> tuple[Adjective, ...]:
-    """Return no adjective, or one that describes the look of the noun, not its state or the quality of a place."""
+    """Return no adjective, or one adjective for the look of the noun, not for a state or the quality of a place."""
     if not LOOKS_OF[noun] or not draw.chance(chance):
         return ()
     adjective = draw.choose(LOOKS_OF[noun])
@@ -237,7 +237,7 @@ def owned(draw: Draw, owners: Sequence[Noun], options: Sequence[Noun], adjective
 
 
 def genitive(owner: Fragment, thing: Fragment) -> Fragment:
-    """Return the thing of an owner; `thing` begins with "the", which "'s" replaces in English."""
+    """Return the phrase "owner's thing". `thing` begins with "the"; in English, "'s" replaces this article."""
     rest = Fragment(("'s", *thing.english[1:]), (*thing.french, "de"), (*thing.origins, 1))
     return arrange(owner, rest, order=(1, 0))
 
@@ -255,10 +255,10 @@ _ADVERBS = {"never": "jamais", "often": "souvent"}
 
 @cache
 def verb_group(verb: Verb, features: Features, manner: Manner = "plain", agreeing: Features | None = None) -> Fragment:
-    """Return the verb in the past, with its negation or adverb around the French finite verb.
+    """Return the verb in the past tense, with the negation or adverb of the manner.
 
-    `agreeing`: the features of an object before the verb, with which the participle agrees ("la voiture que la fille a
-    achetée").
+    `agreeing` are the features of an object that precedes the verb; the participle agrees with this object ("la voiture
+    que la fille a achetée").
     """
     english, main, auxiliary, adverb = _english_past(verb, features, manner)
     conjugated = auxiliary or main
@@ -280,7 +280,7 @@ def verb_group(verb: Verb, features: Features, manner: Manner = "plain", agreein
 
 
 def _english_past(verb: Verb, features: Features, manner: Manner) -> tuple[tuple[str, ...], int, int, int]:
-    """Return the English words, and as bits: which are the verb itself, the auxiliary, the adverb or negation."""
+    """Return the English words, and the positions of three parts as bits: verb, auxiliary, adverb or negation."""
     was = "were" if features.plural else "was"
     if manner in _ADVERBS:
         words = (manner, *verb.past.split())
@@ -318,13 +318,13 @@ def unable(verb: Verb, features: Features) -> Fragment:
 
 
 def _inner_preposition(verb: Verb) -> list[str]:
-    """Return the French preposition that has no English word: "enter the house" → "entrer dans la maison"."""
+    """Return a French preposition that has no English counterpart: "enter the house" → "entrer dans la maison"."""
     return verb.preposition.split()[1:] if verb.preposition.startswith("- ") else []
 
 
 @cache
 def preposition(words: str) -> Fragment:
-    """Return a preposition of the lexicon: "on sur", "to jusque à"; nothing for one that belongs to its verb."""
+    """Return the preposition of a lexicon entry such as "on sur" or "to jusque à"; empty if it belongs to the verb."""
     english, _, french = words.partition(" ")
     return EMPTY if english in ("", "-") else idiom(english, french)
 
@@ -335,7 +335,7 @@ _UNDER = linked("under", "sous")
 
 
 def _places() -> dict[Noun, Table[Fragment]]:
-    """Return for each noun the places that it offers: in or on it, near it, behind it, under it."""
+    """Return, for each noun, the prepositions for places: in or on, near, behind or under the noun."""
     solid, covers = nouns("furniture tree building wall hedge"), nouns("table bed bench desk tree bridge")
     tables = {}
     for noun in NOUNS:
@@ -351,7 +351,7 @@ _EDGED = nouns("waters forest road field")
 
 
 def location(draw: Draw, options: Sequence[Noun], given: str = "") -> tuple[Fragment, Noun]:
-    """Return "on the red couch" → "sur le canapé rouge", and the couch; the preposition may be given."""
+    """Return "on the red couch" → "sur le canapé rouge", and the noun "couch"; `given` may be a preposition."""
     noun = draw.choose(options)
     if not given and noun in _EDGED and draw.chance(0.3):
         return edge(noun_phrase(draw, (noun,), adjective=0.1, plural=0, indefinite="no"), "at à"), noun

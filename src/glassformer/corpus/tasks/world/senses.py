@@ -1,6 +1,7 @@
 """Frames for ambiguous words: contexts that decide the meaning of a word.
 
-Every frame draws one sentence for each meaning; only the context differs. `ambiguous.py` lists the words.
+Every frame draws one sentence for each meaning; the sentences differ only in the context. `ambiguous.py` lists the
+words.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,14 +60,14 @@ class Meaning:
     done: tuple[Verb, ...] = ()
     """Verbs with the noun as their object."""
     said: tuple[Adjective, ...] = ()
-    """Adjectives for the noun."""
+    """Adjectives that describe the noun."""
     owners: tuple[Noun, ...] = ()
-    """Nouns of which it is a part."""
+    """Nouns for things that the noun is a part of."""
     there: tuple[Verb, ...] = ()
-    """Verbs for actions at this place, with their subjects."""
+    """If the noun is a place: verbs for actions there; `visitors` are the subjects of these verbs."""
     visitors: tuple[Noun, ...] = PEOPLE
     beside: tuple[Noun, ...] = ()
-    """Nouns that are found near it."""
+    """Nouns for things that are found near the noun."""
 
 
 Frame = Callable[[Draw, "Word"], tuple[Fragment, ...]]
@@ -83,10 +84,10 @@ class Word:
     """Frames that draw a sentence for one meaning only."""
     looks: tuple[Adjective, ...] = ()
     share: float = 1
-    """Relative frequency: higher for contexts that are harder to learn."""
+    """Relative frequency of the word; higher if its contexts are harder to learn."""
     plural: bool = False
     compound: bool = False
-    """Whether owner and word form a compound, "the house key", rather than "the tree's trunk"."""
+    """Whether owner and word form a compound ("the house key"; otherwise, "the tree's trunk")."""
 
 
 # The subject, the manner, and the word itself.
@@ -106,7 +107,7 @@ def _whoever(draw: Draw, speaking: bool = True) -> Phrase:
 
 
 def _how(draw: Draw, who: Phrase) -> Callable[[Verb], Fragment]:
-    """Return the manner of an action, the same for every action: "didn't …", "tried to …", "couldn't …"."""
+    """Draw a manner ("didn't …", "tried to …", "couldn't …"); return a function that puts any verb in this manner."""
     form, intended = draw.pick(_FORMS), draw.choose(_INTENDING)
 
     def group(verb: Verb) -> Fragment:
@@ -144,12 +145,12 @@ T = TypeVar("T")
 
 
 def _each(draw: Draw, options: Sequence[tuple[T, ...]]) -> list[T]:
-    """Return one of the options for each meaning: the same option for meanings with the same options."""
+    """Return one option for each meaning. Meanings with the same options get the same option."""
     chosen = {same: draw.choose(same) for same in dict.fromkeys(options)}
     return [chosen[same] for same in options]
 
 
-# Sentence frames. The meanings of a word differ in their verb, adjective, owner, place or manner.
+# Sentence frames. The sentences for the meanings of a word differ in the verb, adjective, owner, place or manner.
 
 
 def done(draw: Draw, word: Word) -> tuple[Fragment, ...]:

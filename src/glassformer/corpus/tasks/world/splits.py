@@ -1,8 +1,8 @@
 """The English–French corpus: the grammar's sentences in disjoint splits, reproducible from a seed.
 
 Some combinations of words never occur in training: adjectives with nouns, subjects with a verb and a place, animals
-with places. A digest of the seed and the words decides which ones, so that the choice depends on nothing else. The
-animal and the street of the classic sentence never meet in training, with any seed.
+with places. A digest of the seed and the words decides which combinations, so the choice depends on nothing else. The
+animal and the street of the classic sentence never occur together in training, whatever the seed.
 
 >>> task = english_french(seed=1, train=100, valid=10, test=10, unseen=10, pairs=4, senses=2, longer=4)
 >>> {name: len(examples) for name, examples in task.splits.items()}  # doctest: +NORMALIZE_WHITESPACE
@@ -26,7 +26,7 @@ __all__ = ["LONGER", "SHORTEST", "TRAINED", "english_french", "held_back", "nove
 
 SHORTEST = 4
 LONGER, TRAINED = range(23, 31), range(SHORTEST, 23)
-"""The range of a sentence's words in either language, including the full stop: in "longer", and in other splits."""
+"""Number of words per sentence, in either language and with the full stop: in the split "longer", and elsewhere."""
 
 _SHARES = {"adjective": 0.08, "place": 0.12, "meeting": 0.16}
 _ANIMAL_KINDS, _PLACE_KINDS = {"pet", "beast"}, {"place", "building", "waters"}
@@ -34,7 +34,7 @@ _ANIMAL_KINDS, _PLACE_KINDS = {"pet", "beast"}, {"place", "building", "waters"}
 
 @cache
 def held_back(seed: int, kind: str, words: tuple[str, ...]) -> bool:
-    """Return whether these words never come together in training.
+    """Return whether these words never occur together in a training sentence.
 
     `kind` is "adjective" (adjective, noun), "place" (subject, verb, place) or "meeting" (animal, place).
     """
@@ -43,7 +43,7 @@ def held_back(seed: int, kind: str, words: tuple[str, ...]) -> bool:
 
 
 def novelty(seed: int, draw: Draw) -> set[str]:
-    """Return the kinds of combinations in the sentence just drawn that are held back from training."""
+    """Return the kinds of held-back word combinations that the sentence just drawn contains."""
     kinds = {
         kind
         for words in draw.combinations
@@ -67,12 +67,15 @@ def english_french(
     senses: int = 25,
     longer: int = 300,
 ) -> Task:
-    """Return the corpus: "train", "valid" and "test" of one distribution, and four challenge splits.
+    """Return the corpus: "train", "valid" and "test" from the same distribution, and four challenge splits.
 
-    "unseen-combinations" has combinations that training lacks (kind "adjective", "place"); "coreference" has `pairs`
-    minimal pairs of kind "unequal", where the genders of the two nouns differ and the pronoun flips, and as many of
-    kind "equal"; "senses" has `senses` minimal pairs for each ambiguous word, which is their kind; "longer" has
-    sentences longer than any in training. Elsewhere the kind is the name of the grammar's rule.
+    - "unseen-combinations" has word combinations that never occur in training (of the kind "adjective" or "place").
+    - "coreference" has `pairs` minimal pairs of the kind "unequal" (the two nouns have different genders, so the
+      pronoun changes) and as many of the kind "equal".
+    - "senses" has `senses` minimal pairs for each ambiguous word; the kind is the word.
+    - "longer" has sentences longer than all training sentences.
+
+    In the other splits, the kind of an example is the name of the grammar's rule.
     """
     taken = {example.source for example in CLASSIC}
     challenges = {
@@ -87,7 +90,7 @@ def english_french(
 
 
 def _take(size: int, examples: Iterator[Example], taken: set[str]) -> list[Example]:
-    """Return the next examples that are in no other split, and remember them in `taken`."""
+    """Return the next `size` examples whose sources are not in `taken`, and add their sources to `taken`."""
     split: list[Example] = []
     while len(split) < size:
         example = next(examples)
@@ -99,13 +102,13 @@ def _take(size: int, examples: Iterator[Example], taken: set[str]) -> list[Examp
 
 _RULE_TABLE = Table(*((rule, rule.share) for rule in RULES))
 _SINGLE = Table(*((rule, rule.share) for rule in RULES if rule.name != "sense"))
-"""All rules except "sense". It draws a sentence for each meaning but returns one of them, so that a combination that is
-new to training may be in a sentence that is not returned."""
+"""All rules except "sense". This rule draws a sentence for each meaning but returns only one sentence, so a word
+combination that never occurs in training might be in a sentence that is not returned."""
 _CHAIN = Table(*((rule, rule.share) for rule in RULES if rule.name == "chain"))
 
 
 def _drawn(seed: int, name: str, rules: Table[Rule]) -> Iterator[tuple[Fragment, str, set[str]]]:
-    """Yield coherent sentences, each with its rule and the kinds of its combinations that training lacks."""
+    """Yield coherent sentences, each with the name of its rule and the kinds of its held-back combinations."""
     draw = Draw(f"{seed} {name}")
     while True:
         draw.forget()
@@ -116,28 +119,31 @@ def _drawn(seed: int, name: str, rules: Table[Rule]) -> Iterator[tuple[Fragment,
 
 
 def _trained(seed: int) -> Iterator[Example]:
-    """Yield sentences of ordinary length without held-out combinations."""
+    """Yield sentences of ordinary length without held-back combinations."""
     for fragment, rule, new in _drawn(seed, "trained", _RULE_TABLE):
         if not new and (example := _sized(fragment, rule)):
             yield example
 
 
 def _unseen(seed: int) -> Iterator[Example]:
-    """Yield sentences with a new adjective for a noun, or a new place for a subject and its verb, but not both."""
+    """Yield sentences with a held-back combination: adjective and noun, or subject, verb and place, but not both."""
     for fragment, _, new in _drawn(seed, "unseen", _SINGLE):
         if new in ({"adjective"}, {"place"}) and (example := _sized(fragment, min(new))):
             yield example
 
 
 def _longer(seed: int) -> Iterator[Example]:
-    """Yield sentences that are longer than all training sentences, in both languages, but otherwise not new."""
+    """Yield sentences longer than all training sentences, in both languages, but without held-back combinations."""
     for fragment, rule, new in _drawn(seed, "longer", _CHAIN):
         if not new and (example := _sized(fragment, rule, LONGER)):
             yield example
 
 
 def _sized(fragment: Fragment, kind: str, lengths: range = TRAINED, pair: int | None = None) -> Example | None:
-    """Return the sentence if its lengths in both languages are in range, with at least `SHORTEST` words by spaces."""
+    """Return the sentence as an example if its lengths fit, otherwise None.
+
+    The lengths in both languages must be in `lengths`, with at least `SHORTEST` space-separated words.
+    """
     example = sentence(fragment, kind, pair)
     sizes = len(fragment.english) + 1, len(example.origins)
     spaces = min(example.source.count(" "), example.target.count(" "))
@@ -163,7 +169,7 @@ def _senses(seed: int, pairs: int, taken: set[str]) -> list[Example]:
 
 
 def _take_pairs(size: int, pairs: _Pairs, kind: str, number: int, taken: set[str]) -> list[Example]:
-    """Return the next pairs whose members are in no other split, numbered from `number` on."""
+    """Return the next `size` minimal pairs whose members are in no other split, numbered from `number`."""
     split: list[Example] = []
     while len(split) < 2 * size:
         both = [_sized(member, kind, pair=number + len(split) // 2) for member in next(pairs)]
@@ -175,7 +181,7 @@ def _take_pairs(size: int, pairs: _Pairs, kind: str, number: int, taken: set[str
 
 
 def _coreference_pairs(seed: int, equal: bool) -> _Pairs:
-    """Yield minimal pairs about animals and places that never meet in training, each combination in turn."""
+    """Yield minimal pairs about an animal and a place that never occur together in training, each pair in turn."""
     draw = Draw(f"{seed} coreference {equal}")
     unmet = [(animal, place) for animal, place in PAIRS if held_back(seed, "meeting", (animal.english, place.english))]
     for animal, place in cycle(pair for pair in unmet if (pair[0].gender == pair[1].gender) == equal):
@@ -186,7 +192,7 @@ def _coreference_pairs(seed: int, equal: bool) -> _Pairs:
 
 
 def _sense_pairs(seed: int, word: str) -> _Pairs:
-    """Yield two sentences about two meanings of a word, with no combination that training lacks."""
+    """Yield pairs of sentences about two meanings of a word, without held-back combinations."""
     draw = Draw(f"{seed} {word}")
     while True:
         draw.forget()

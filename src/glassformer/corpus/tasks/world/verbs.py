@@ -1,6 +1,6 @@
-"""The verbs of the built-in corpus, as plain data, grouped by their use in the grammar; and the adverbs.
+"""The verbs of the built-in corpus, as plain data, grouped by their use in the grammar, and the adverbs.
 
-`subjects` and `objects` name kinds of nouns, or single nouns. To let people kick things, write into `ACTIONS`::
+`subjects` and `objects` name kinds of nouns, or single nouns. To add the verb "kick", write this line into `ACTIONS`::
 
     Verb("kick", "kicked", "frapper", "frappé", objects="door box"),
 
@@ -161,7 +161,7 @@ GIFTS = (
 )
 
 INTENTIONS = (
-    # Verbs followed by an infinitive; the preposition comes between the two.
+    # Verbs followed by an infinitive; the preposition is between the verb and the infinitive.
     Verb("want", "wanted", "vouloir", imparfait="voul"),
     Verb("try", "tried", "essayer", "essayé", preposition="to de"),
     Verb("decide", "decided", "décider", "décidé", preposition="to de"),
@@ -171,7 +171,7 @@ INTENTIONS = (
 )
 
 SPECIAL = (
-    # Verbs that only the ambiguous words use (senses.py).
+    # Verbs that occur only with ambiguous words (senses.py).
     Verb("strike", "struck", "craquer", "craqué"),
     Verb("win", "won", "gagner", "gagné"),
     Verb("miss", "missed", "manquer", "manqué"),
@@ -215,7 +215,7 @@ WAYS = {"slowly": "lentement", "quickly": "rapidement", "carefully": "prudemment
 
 
 def verbs(words: str) -> tuple[Verb, ...]:
-    """Return the verbs with these English base forms, separated by commas; "walk" means walking about."""
+    """Return the verbs with these English base forms, separated by commas; "walk" is the activity, not the crossing."""
     everything = (*SPECIAL, *GIFTS, *ACTIONS, *PASSAGES, *MOVEMENTS, *FEELINGS, *ACTIVITIES)
     known = {verb.base: verb for verb in everything}
     return tuple(known[word.strip()] for word in words.split(","))

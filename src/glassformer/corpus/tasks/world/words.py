@@ -1,7 +1,7 @@
 """The words of the built-in corpus: nouns, adjectives and verbs, each with its French translation.
 
-Only irregular forms are written down; `english.py` and `french.py` make the regular forms. Words are compared by
-identity: two words may have the same spelling and different meanings.
+Only irregular forms are listed; `english.py` and `french.py` make the regular forms. Words are compared by identity,
+because two words may have the same spelling and different meanings.
 """
 
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ __all__ = ["ALIVE", "Adjective", "Crossing", "Gender", "Noun", "Verb"]
 Gender = Literal["m", "f"]
 
 ALIVE = "person kin pet beast"
-"""The kinds of nouns of people and animals."""
+"""The kinds of nouns for people and animals."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noun:
-    """A noun: English, French, gender, and its kind."""
+    """A noun: its English and French forms, its French gender, and its kind."""
 
     english: str
     french: str
     gender: Gender
     kind: str
     at: str = ""
-    """For a place: the English and the French preposition of being there, such as "on sur"."""
+    """For a place: the English and the French preposition for being there, such as "on sur"."""
     plural: str = ""
     """The English plural if it is irregular."""
     french_plural: str = ""
@@ -32,7 +32,7 @@ class Noun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Adjective:
-    """An adjective: English, French masculine and feminine, its position, and the nouns that it can describe."""
+    """An adjective: its English and French forms, its position in French, and the nouns that it can describe."""
 
     english: str
     french: str
@@ -48,7 +48,7 @@ class Adjective:
     gradable: bool = True
     """Whether *very* can modify the adjective."""
     comparative: str = ""
-    """The English comparative: "older", or "more"; without it, comparisons only use "less" and "as"."""
+    """The English comparative, such as "older", or "more"; "" = comparisons use only "less" and "as"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,13 +66,13 @@ class Verb:
     imparfait: str = ""
     posture: str = ""
     ing: str = ""
-    """The English -ing form; a verb with this form is negated by "wasn't sleeping", not by "didn't sleep"."""
+    """The English -ing form. A verb with an -ing form is negated like "wasn't sleeping", not like "didn't sleep"."""
     done: str = ""
     """The English past participle if it differs from the past tense: "eaten"."""
     auxiliary: Literal["avoir", "être"] = "avoir"
     reflexive: bool = False
     preposition: str = ""
-    """The English and the French preposition of the complement, "to à"; "- dans" without an English one."""
+    """The English and the French preposition of the complement, such as "to à"; "- dans" = no English preposition."""
     subjects: str = "person kin"
     """The kinds of nouns, or single nouns, that can be the subject."""
     objects: str = ""
@@ -81,7 +81,9 @@ class Verb:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crossing:
-    """A manner of crossing: in English it is the verb ("swam across"), in French it comes last ("à la nage")."""
+    """A manner of crossing. English expresses the manner by the verb ("swam across"), French by words at the end ("à la
+    nage").
+    """
 
     verb: Verb
     way: str
