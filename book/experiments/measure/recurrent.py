@@ -64,6 +64,11 @@ class Recurrent(nn.Module):
         self.writer = nn.GRUCell(width + 2 * width, hidden)
         self.output = nn.Linear(hidden, width)
 
+    def encode(self, source: Tensor) -> Tensor:
+        """Return the states of sources without padding after each word, (B, S, D), of the reading from left to right."""
+        states, _ = self.reader(self.source(source) * self.scale)
+        return states[..., : states.shape[-1] // 2]
+
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
         """Return the logits, (B, T, V)."""
         packed = nn.utils.rnn.pack_padded_sequence(
@@ -104,11 +109,13 @@ def main() -> None:
         parts = {name: splits[name][: asked.limit or 1000] for name in ("test", "longer")}
         torch.manual_seed(seed)
         three, test = models(bundle), encoded(bundle, parts["test"])
+        untrained = {name: reaches(model, bundle, parts["test"]) for name, model in three.items()}
         # The models take turns, so that other work on the machine slows them all.
         *_, last = zip(*(study(name, model, train, test, seed) for name, model in three.items()), strict=True)
         for (name, model), result in zip(three.items(), last, strict=True):
             lengths = {split: by_length(model, bundle, examples) for split, examples in parts.items()}
-            found.setdefault(name, []).append(result | {"by_length": lengths})
+            reach = {"untrained": untrained[name], "trained": reaches(model, bundle, parts["test"])}
+            found.setdefault(name, []).append(result | {"by_length": lengths, "reach": reach})
     about = {"date": datetime.now(UTC).date().isoformat(), "threads": 1, "seconds": SECONDS, "lengths": LENGTHS}
     write("recurrent", {**about, "models": found, "milliseconds": speeds(bundle)}, asked)
 
@@ -191,6 +198,33 @@ def greedy_rows(model: nn.Module, rows: list[list[int]], limit: int = 60) -> lis
         ended |= best == EOS
     texts = [row[1:] for row in target.tolist()]
     return [row[: row.index(EOS)] if EOS in row else row for row in texts]
+
+
+def reaches(model: nn.Module, bundle: Bundle, examples: list[Example]) -> list[dict[str, Any]]:
+    """Return how much the first word moves the encoder's last vector, compared with the last word, by length."""
+    model.eval()
+    by_words: dict[int, list[list[int]]] = {}
+    for one in examples:
+        ids = bundle.source_tokenizer.encode(one.source)
+        by_words.setdefault(len(ids), []).append([*ids])
+    return [
+        {"length": length, "sentences": len(rows), "first_to_last": reach(model, torch.tensor(rows))}
+        for length, rows in sorted(by_words.items())
+    ]
+
+
+def reach(model: nn.Module, rows: Tensor) -> float:
+    """Return the length of the last vector's gradient by the first word, in lengths of the one by the last word."""
+    table = model.source.tokens if isinstance(model, gf.Transformer) else model.source
+    embedded: list[Tensor] = []
+    hook = table.register_forward_hook(lambda _, __, vectors: embedded.append(vectors))
+    last = model.encode(rows)[:, -1]
+    hook.remove()
+    # One direction of the output: the sum of all its numbers is constant after a layer norm.
+    direction = torch.randn(last.shape[-1], generator=torch.Generator().manual_seed(1))
+    [gradient] = torch.autograd.grad((last @ direction).sum(), embedded)
+    first, own = gradient[:, 0].norm(dim=-1), gradient[:, -1].norm(dim=-1)
+    return (first.log() - own.log()).mean().exp().item()
 
 
 def speeds(bundle: Bundle) -> dict[str, list[float]]:
