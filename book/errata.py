@@ -16,7 +16,7 @@
 # A Transformer takes few lines of code, and almost every one of them can be wrong without any warning. The reason is
 # that **shapes stay right**: use the wrong mask, leave out a factor, swap two axes, and the program still runs, and
 # often even learns. So these mistakes are easy to write and hard to see. All of them were made by careful people, in
-# texts from which many readers have learned a lot. If you find yours here, you are in good company.
+# texts from which many readers have learned a lot. If you find a mistake of yours here, you are in good company.
 
 # %% [markdown]
 # ## You have code that runs
@@ -40,7 +40,7 @@
 # | `nn.CrossEntropyLoss(ignore_index=0)` | right | Padding does not count, and the mean is over real tokens, if 0 is the padding's id ([padding](#padding-in-the-loss)). | after `model.eval()`, with `longer` for the loss when each row of `tgt` has one more `<pad>` at its end: `torch.isclose(longer, loss)` |
 # | `x = x + sublayer(norm(x))` | right | This is pre-norm, and needs one more norm after the last layer. The paper's post-norm is `norm(x + sublayer(x))`. Only `norm(x) + …` is wrong ([norm order](#norm-order-swapped), [residual](#residual-of-the-normalised-x)). | with `sublayer = torch.zeros_like`, and `out` for the new x: `torch.equal(out, x)` |
 #
-# If your whole file is to be compared, [Write it yourself](write_it_yourself.py) checks it step by step.
+# To have your whole file checked step by step, see [Write it yourself](write_it_yourself.py).
 
 # %% [markdown]
 # ## Every mistake
@@ -94,12 +94,12 @@
 # | scores divided by √d_model, or by nothing | attention too even, or too sharp | [Scale](#scale-by-the-whole-width) |
 # | pre-norm and post-norm are swapped | loaded weights give nonsense | [Norm order](#norm-order-swapped) |
 #
-# You can plant many of these mistakes in a working model: `plant(model, "no_scale")` makes the model commit one for
-# a while. `gf.check` (on the command line: `glassformer check RUN`) is the self-test that should find it. `verdict`
-# below prints the findings: the likely mistake and the names of the failed checks. The check *reference* compares
-# every number of a forward pass with a second implementation in NumPy. The checks *causality*, *padding* and *batch*
-# change things that must not matter: later tokens, padding, and the other sentences of the batch. Tests are named by
-# their file in `tests/`.
+# You can plant many of these mistakes in a working model: `plant(model, "no_scale")` makes the model commit one for a
+# while. `gf.check` (on the command line: `glassformer check RUN`) is the self-test that should find this mistake.
+# `verdict` below prints the findings: the likely mistake and the names of the failed checks. The check *reference*
+# compares every number of a forward pass with a second implementation in NumPy. The checks *causality*, *padding* and
+# *batch* change things that must not matter: later tokens, padding, and the other sentences of the batch. Tests are
+# named by their file in `tests/`.
 
 # %%
 import copy
@@ -181,8 +181,8 @@ assert torch.equal(right(x, residual.norm, torch.zeros_like), x)
 torch.testing.assert_close(right(x, residual.norm, torch.tanh), residual(x, torch.tanh))
 
 # %% [markdown]
-# The second sub-layer (feed-forward) invites the same mistake, so it often occurs twice. The fix: give the normalised
-# value its own name, or no name at all, as in `right`.
+# The second sub-layer (feed-forward) invites the same mistake, so the mistake often occurs twice. The fix: give the
+# normalised value its own name, or no name at all, as in `right`.
 #
 # More in [add & norm](residual.py#what-goes-wrong) and [the encoder](encoder.py#what-goes-wrong).
 #
@@ -227,7 +227,7 @@ assert torch.equal(joined(x)[0, 0, :10], x[0, :, 0])  # position 0 begins with f
 torch.testing.assert_close(x + dropout(attend(residual.norm(x))), residual(x, attend))
 
 # %% [markdown]
-# The wrong result is the same, whatever the attention returns.
+# The wrong code gives the same result, whatever the attention returns.
 #
 # More in [the encoder](encoder.py#what-goes-wrong).
 #
@@ -268,8 +268,8 @@ torch.testing.assert_close(usual_norm(x), F.layer_norm(x, (width,)))
 assert abs(1 - smaller - math.sqrt((width - 1) / width)) < 1e-3
 
 # %% [markdown]
-# A model trained with this norm learns to live with it. Weights that were trained with the usual norm are off in each
-# layer: in an example on paper with 4 numbers, by 13 %.
+# A model trained with this norm adapts to it. With weights that were trained with the usual norm, the result of each
+# norm is too small: by 13 % in an example on paper with 4 numbers.
 #
 # More in [add & norm](residual.py#what-goes-wrong).
 #
@@ -300,7 +300,8 @@ assert (loud * math.sqrt(512)).abs().max() > 60
 assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the library's, for d_model = 128
 
 # %% [markdown]
-# (The share is a share of the squared length.) The mistake is not the factor but the rows, which have to start small.
+# (A share here is a share of the squared length.) The mistake lies not in the factor but in the rows, which have to
+# start small.
 #
 # More in [embeddings](embeddings.py#what-goes-wrong).
 #
@@ -314,8 +315,9 @@ assert abs(model.source.tokens.weight.std() * math.sqrt(128) - 1) < 0.1  # the l
 # %% [markdown]
 # ## Off by one in the vocabulary
 #
-# Symbols 1 to 10, and 0 for padding, make 11 ids. So the table has 11 rows, and id 5 has the *sixth*. (And the number
-# of rows is not "d_model + 1": $d_\mathrm{model}$ is the number of columns.) In a table of 10 rows, id 10 has no row:
+# Symbols 1 to 10, and 0 for padding, make 11 ids. So the table needs 11 rows, and the row of id 5 is the *sixth*. (The
+# number of rows is not "d_model + 1": $d_\mathrm{model}$ is the number of columns.) In a table of 10 rows, id 10 has no
+# row:
 
 # %%
 try:
@@ -348,9 +350,9 @@ assert torch.equal(table[5], list(table)[6 - 1])
 # ## Copied layers
 #
 # Many notebooks make one layer and copy it: `[copy.deepcopy(layer) for _ in range(6)]`. PyTorch's
-# `nn.TransformerEncoder` does the same. The copies are six layers with six sets of weights, but these start *equal*. It
-# is often said that "the others are exactly the same". The *structure* is the same; the weights must be drawn for each
-# layer. (`[layer] * 6` is worse: one layer, six times, with one set of weights.)
+# `nn.TransformerEncoder` does the same. The copies are six layers with six sets of weights, but the six sets start
+# *equal*. Texts often say that "the other layers are exactly the same". Their *structure* is the same; the weights must
+# be drawn for each layer. (`[layer] * 6` is worse: one layer, six times, with one set of weights.)
 
 # %%
 layer = nn.Linear(64, 64)
@@ -384,7 +386,7 @@ assert not torch.equal(first.feed_forward.expand.weight, second.feed_forward.exp
 assert torch.equal(copies.layers[0].linear1.weight, copies.layers[1].linear1.weight)
 
 # %% [markdown]
-# Copies do not stay equal: each sits at another depth and gets another gradient. But they start close together, so the
+# Copies do not stay equal: each sits at a different depth and gets a different gradient. But they start equal, so the
 # stack begins with less variety than its number of weights suggests. The fix: draw the weights again after copying
 # (`nn.init.xavier_uniform_` for each matrix), or make each layer by itself.
 #
@@ -401,8 +403,8 @@ assert torch.equal(copies.layers[0].linear1.weight, copies.layers[1].linear1.wei
 # ## Three vectors
 #
 # "Each word is multiplied by three parameter vectors to get query, key and value." Query, key and value are vectors;
-# the parameters are three *matrices*, $W_Q$, $W_K$ and $W_V$ (§3.2.2). A vector of parameters scales each feature by
-# itself, so number 0 of the query depends on feature 0 alone. A matrix mixes all features.
+# the parameters are three *matrices*, $W_Q$, $W_K$ and $W_V$ (§3.2.2). A vector of parameters scales each feature
+# separately, so number 0 of the query depends on feature 0 alone. A matrix mixes all features.
 
 # %%
 word = torch.randn(512, requires_grad=True)
@@ -474,8 +476,9 @@ for heads_of, noticing in ((cut, 1), (query, 8)):
 # ## Mask rows or columns
 #
 # In the matrix of scores, a row is a query and a column is a key. Padding must not be *looked at*, so its *columns* are
-# masked. With the mask turned by 90°, its rows are masked: padding looks at nothing (which nobody needs), and all words
-# look at padding. Both masks fit a square matrix. Here the last two of five words are padding, and we change them:
+# masked. With the mask turned by 90°, the rows of padding are masked: padding looks at nothing (which nobody needs),
+# and all words look at padding. Both masks fit a square matrix. Here the last two of five words are padding, and we
+# change them:
 
 # %%
 real = torch.tensor([True, True, True, False, False])
@@ -514,12 +517,11 @@ assert math.isnan(change_of_words(turned & earlier, -math.inf))
 # %% [markdown]
 # The rows of padding need no mask: their outputs are never read.
 #
-# This symptom is the encoder's, and that of a decoder with padding at the front. In a decoder with padding at the *end*,
-# the look-ahead mask hides the padding anyway, and the real rows do not change at all. But where the mask of rows meets
-# −∞ instead of −1e9, the hidden rows become NaN, and in the next layer all other rows, too.
+# An encoder has this symptom, and a decoder with padding at the front. In a decoder with padding at the *end*, the
+# look-ahead mask hides the padding anyway, and the real rows do not change at all. But if the masked scores are −∞
+# instead of −1e9, the masked rows become NaN, and in the next layer all other rows, too.
 #
-# In the library, `padding_mask` has the shape (B, 1, 1,
-# S), which can only stand for columns.
+# In the library, `padding_mask` has the shape (B, 1, 1, S), which can only mask columns.
 #
 # More in [masks](masks.py).
 #
@@ -534,9 +536,9 @@ assert math.isnan(change_of_words(turned & earlier, -math.inf))
 # %% [markdown]
 # ## Positions in log space
 #
-# Much code computes the frequencies as `exp(arange(0, d, 2) * -(log(10000) / d))`, "in log space". As a formula this
-# equals $10000^{-2i/d}$. In float32 it is less exact: a frequency is rounded, and its error is multiplied by the
-# position. The library computes the table in float64 and rounds once, at the end.
+# Much code computes the frequencies as `exp(arange(0, d, 2) * -(log(10000) / d))`, "in log space". As a formula, this
+# equals $10000^{-2i/d}$. Computed in float32, it is less exact: a frequency is rounded, and its error is multiplied by
+# the position. The library computes the table in float64 and rounds once, at the end.
 
 # %%
 exact = gf.sinusoids(5000, 512, dtype=torch.float64)
@@ -554,8 +556,9 @@ for name, error in errors.items():
 assert errors["float32, log space"] > 1e-4 > 1e-7 > errors["float64, rounded once"]
 
 # %% [markdown]
-# A model that was trained with either table translates the same, as $4 \cdot 10^{-4}$ is small beside ±1. It matters
-# when you compare two implementations number by number: this difference is larger than all other rounding.
+# A model that was trained with one table translates the same with the other, because $4 \cdot 10^{-4}$ is small beside
+# ±1. The difference matters when you compare two implementations number by number: it is larger than all other rounding
+# errors.
 #
 # More in [positions](positions.py#what-goes-wrong).
 #
@@ -609,8 +612,9 @@ assert exponents["i steps by two"].tolist() == [0, 0, 0.5, 0.5, 1, 1, 1.5, 1.5]
 
 # %% [markdown]
 # In the second line, each pair has two different speeds, and no matrix moves all rows on by one position: the shift
-# property is lost. In the third line it holds: a shift is still a rotation. But of the right frequencies only every second one is
-# left (exponents 0 and 0.5), and the other half of the dimensions has new, slower ones (1 and 1.5), which hardly turn.
+# property is lost. In the third line it holds: a shift is still a rotation. But only every second one of
+# the right frequencies is left (exponents 0 and 0.5). The other half of the dimensions has new, slower frequencies
+# (exponents 1 and 1.5), which hardly turn.
 #
 # More in [positions](positions.py#what-goes-wrong).
 #
@@ -668,10 +672,10 @@ assert short(fixed[0]) == [6.106, 9.0, 3.0]
 # ## Three formulas
 #
 # Three printed formulas each have one small slip. In the variance $\sigma^2 = \frac{1}{d} \sum_{k=1}^{d}$, the summand
-# $(v_k - \mu)^2$ is missing. (A commoner slip leaves only its square out: then the variance is always 0.) The
-# feed-forward network's `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j w_{2j} v_j$,
-# sums over *different* values $v_j$. Printed with $v_1$ in each term, it is always $v_1$: the weights $w_{2j}$ sum to 1
-# and have no effect.
+# $(v_k - \mu)^2$ is missing. (A more common slip leaves out only the square: then the variance is always 0.) The
+# feed-forward network's `max(0, x W_1 + b_1) W_2 = b_2` should end in `+ b_2`. And the second output, $y_2 = \sum_j
+# w_{2j} v_j$, sums over *different* values $v_j$. Printed with $v_1$ in each term, it is always $v_1$: the weights
+# $w_{2j}$ sum to 1 and have no effect.
 
 # %%
 deviations = q[2] - q[2].mean()
@@ -769,8 +773,8 @@ assert not hasattr(nn.TransformerEncoderLayer(8, 2), "multihead_attn")
 #
 # Heads are not there for speed. Eight heads of width 64 have as many weights, and take as many multiplications, as one
 # head of width 512. But each head has its own map of scores and its own softmaxes, so eight heads have eight times as
-# many. They are there to attend to *different things at once*: one softmax has a total weight of 1 to give away, and
-# with two heads, each head has a total weight of its own.
+# many scores and softmaxes. Several heads are there to attend to *different things at once*: one softmax has a total
+# weight of 1 to give away, and each of two heads has such a total of its own.
 
 # %%
 who, where = torch.tensor([9.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 9.0])  # scores of two questions for three words
@@ -950,9 +954,9 @@ assert math.isclose(shares["with √d_model"], 2 / 3, abs_tol=0.05)
 assert shares["without √d_model"] < 0.05
 
 # %% [markdown]
-# The last line is the commonest case in code: `nn.Embedding` as it comes, with rows from N(0, 1), *and* no factor. Two
-# departures from the paper cancel each other, and the word's share is that of the right model. Only both *together with*
-# the factor, or small rows *without* it, go wrong.
+# The last line is the commonest case in code: `nn.Embedding` as it comes, with rows from N(0, 1), *and* no factor.
+# These two departures from the paper cancel each other, and the word's share is that of the right model. Only one
+# departure alone goes wrong: rows from N(0, 1) *with* the factor, or small rows *without* it.
 #
 # More in [embeddings](embeddings.py#what-goes-wrong).
 #
@@ -1092,8 +1096,8 @@ assert torch.equal(by_sentence[1, 0], by_sentence[1, 8])
 assert torch.equal(by_position[1], gf.sinusoids(9, 128))
 
 # %% [markdown]
-# In the library the shape is part of the signature, `-> Float[Tensor, "T D"]`, and every call in the tests compares it
-# with the real shape, so it cannot become outdated.
+# In the library, the shape is part of the signature, `-> Float[Tensor, "T D"]`. The tests compare it with the real
+# shape at every call, so the signature cannot become outdated.
 #
 # A related mistake is **mixed import roots**. One file says `from toy.toy_masks import Mask`; another, started in the
 # folder toy, says `from toy_masks import Mask`. Python then loads the same file twice, and you have two classes with
@@ -1202,8 +1206,8 @@ assert attention_weights(scores, mask).tolist() == [1.0, 0.0, 0.0]
 # ## Shape of a head
 #
 # "The output of a head, Z_i, has shape (512, 64)." In fact it has a row for each *word*, so its shape is (length, 64).
-# The head's matrices $W_Q$, $W_K$ and $W_V$ have the shape (512, 64). Side by side, the outputs of all $h$ heads have the
-# shape (length, $h \cdot d_v$): still a row for each word.
+# The head's matrices $W_Q$, $W_K$ and $W_V$ have the shape (512, 64). Side by side, the outputs of all $h$ heads have
+# the shape (length, $h \cdot d_v$): still a row for each word.
 
 # %%
 attend = MultiHeadAttention(d_model=512, heads=8, d_k=64, d_v=64, dropout=0.0)
@@ -1234,8 +1238,9 @@ torch.testing.assert_close(join_heads(trace["heads"])[0], torch.cat([*z], dim=-1
 # ## Second word, position one
 #
 # Positions count from 0, so the second word has position 1. In the first row all angles are 0, so all sines are 0 and
-# all cosines are 1. If you count from 1, every word gets the pattern of the next position, and weights trained
-# elsewhere are useless.
+# all cosines are 1. If you count from 1, every word gets the pattern of the next position. All distances stay the same,
+# so a trained model still writes nearly the same words. But its numbers differ from those of the model that was
+# trained.
 
 # %%
 from_zero, from_one = gf.sinusoids(2, 4), gf.sinusoids(3, 4)[1:]
@@ -1249,6 +1254,17 @@ print(*check.likely)
 assert from_zero[0].tolist() == [0, 1, 0, 1]
 torch.testing.assert_close(from_zero[1, :2], torch.tensor([math.sin(1), math.cos(1)]))
 assert torch.equal(from_one[0], from_zero[1])
+translator = gf.Translator.load("demo")
+vocabularies = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
+english, french = "The cat slept in the park.", "Le chat dormait dans le parc."
+read, written = (torch.tensor([[*one.encode(text)]]) for one, text in zip(vocabularies, (english, french), strict=True))
+read, written = F.pad(read, (0, 1), value=2), F.pad(written, (1, 0), value=1)  # <eos> after, <bos> before
+with torch.no_grad():
+    usual = translator.model(read, written)
+    with gf.intervene(translator.model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1, 128)[1:]}):
+        moved = translator.model(read, written)
+
+assert torch.equal(moved.argmax(-1), usual.argmax(-1)) and (moved - usual).abs().max() > 0.1
 
 # %% [markdown]
 # More in [positions](positions.py#what-goes-wrong).
@@ -1373,9 +1389,9 @@ assert torch.equal(from_last_word(other_input), from_last_word(target_input))
 # %% [markdown]
 # ## Zero is not minus infinity
 #
-# The code says `scores.masked_fill(mask == 0, 0)`, then comes the softmax. A score of 0 is a score like any other: its
-# weight is $e^0 = 1$ divided by the sum. And the more padding a sentence has, the more weight goes there. Here are five
-# real keys, each with a score of 1, and more and more padding:
+# The code says `scores.masked_fill(mask == 0, 0)`, and the softmax follows. A score of 0 is a score like any other: its
+# weight is $e^0 = 1$ divided by the sum. The more padding a sentence has, the more weight goes to padding. Here are
+# five real keys, each with a score of 1, and more and more padding:
 
 # %%
 shares = {}
@@ -1416,7 +1432,7 @@ pictures.curves(
 #
 # The code says `self.heads = [Head(), Head()]`. PyTorch finds parts that are attributes, or items of an
 # `nn.ModuleList`; it does not look into plain lists. Such heads compute, but the optimiser never gets their weights,
-# and no file keeps them.
+# and no file saves these weights.
 
 
 # %%
@@ -1491,8 +1507,8 @@ assert joined.device.type == "meta"
 # ## Order of arguments
 #
 # A class takes (v, k, q), and the function inside it takes (q, k, v). In self-attention all three have the same shape,
-# so a swap runs and gives an answer. Our order is query, key, value everywhere. With different lengths and widths, the
-# swap raises an error:
+# so swapped arguments raise no error and give a wrong result. The library's order is query, key, value everywhere. With
+# different lengths and widths, swapped arguments raise an error:
 
 # %%
 fixed, swapped = gf.attention(q, k, v).weighted_values, gf.attention(v, k, q).weighted_values
@@ -1526,9 +1542,10 @@ assert gf.attention(query, key, value).weighted_values.shape == (2, 7)
 # %% [markdown]
 # ## No causal mask
 #
-# The decoder's self-attention gets only the padding mask, or the causal mask upside down. In training, the answer is
-# then in the input, and the loss falls to almost nothing. A model trained this way writes gibberish when it translates,
-# because it has no future to copy. The test: change the *last* token, and see whether *earlier* outputs change.
+# The decoder's self-attention gets only the padding mask, or a causal mask that is upside down. Then the answer is in
+# the input during training, and the loss falls to almost nothing. A model trained this way writes gibberish when it
+# translates, because it has no future to copy. The test: change the *last* token, and see whether *earlier* outputs
+# change.
 
 # %%
 changed = target_input.clone()
@@ -1566,8 +1583,8 @@ assert ((trace["decoder.layers.0.self_attention.weights"] > 0) == causal).all()
 # ## Targets' padding in cross-attention
 #
 # In cross-attention the target asks and the source is looked at, so the mask must say where the *source* is padding.
-# With the target's mask, the model sees only as many source tokens as the target has real tokens. In a batch of about
-# equal lengths, this hides little. In a translation that has only begun, it hides nearly everything:
+# With the target's mask, the model sees only as many source tokens as the target has real tokens. If the two lengths
+# are about equal, this mask hides little. In a translation that has only begun, it hides nearly everything:
 
 # %%
 point = "decoder.layers.0.cross_attention.weights"
@@ -1661,7 +1678,7 @@ torch.testing.assert_close(once, -logits.log_softmax(-1)[7])  # the fix: logits 
 # ## Shifted target
 #
 # The decoder reads token $i$ and has to say token $i + 1$. If input and answer are the same slice, the best model is
-# one that repeats what it has read. Here are such a parrot and both of its losses:
+# one that repeats what it has read. Here are such a parrot and its losses with and without the mistake:
 
 # %%
 batch = torch.tensor([[1, 4, 5, 6, 2]])  # <bos>, three symbols, <eos>
@@ -1693,9 +1710,9 @@ assert unshifted < 1e-6 < 19 < shifted
 # ## Padding in the loss
 #
 # The sentences of a batch are filled up with padding, and the loss averages over all positions. Padding is the easiest
-# word of all, so the loss looks better than it is, and it changes with the make-up of the batch. Here are two sentences
-# with ten and three real tokens. At real positions, the model finds all 11 ids equally likely; of padding it is
-# certain:
+# word of all, so the loss looks better than the model is. The loss also changes with the number of padding positions in
+# the batch. Here are two sentences with ten and three real tokens. At real positions, the model finds all 11 ids
+# equally likely; of padding it is certain:
 
 # %%
 said = torch.tensor([[4, 5, 6, 7, 8, 9, 4, 5, 6, 2], [7, 8, 2, 0, 0, 0, 0, 0, 0, 0]])
@@ -1770,8 +1787,8 @@ pictures.bars(
 # ## Norm order swapped
 #
 # Each order is one line: the paper's post-norm is `norm(x + sublayer(x))`, pre-norm is `x + sublayer(norm(x))`. Every
-# weight has the same shape in both, so weights for one load into the other. The demo is post-norm; this is what it says
-# when it runs as pre-norm:
+# weight has the same shape in both orders, so the weights of a model with one order load into a model with the other.
+# The demo is post-norm. This is what it writes when it runs as pre-norm:
 
 # %%
 from glassformer.built_in import trained_demo
