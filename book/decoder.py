@@ -706,6 +706,10 @@ print(f"{right:.2f}", said)
 assert right < 0.2
 
 # %% [markdown]
+# **"The decoder reads one source word per step."** It does not. At each step, each head of each layer gives a weight to
+# every source position, and the mask hides only padding. Above, the third step wrote "noir" and looked most at the
+# second word, "black". And a translation may take more steps than the source has words, or fewer.
+#
 # **Which sub-layer is new?** ([errata](errata.py#which-sub-layer-is-new)) Not the masked one. An encoder layer has
 # self-attention and feed-forward. A decoder layer has both of these and, in addition, cross-attention. The mask is
 # only a different argument. Count the parts:

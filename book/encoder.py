@@ -673,6 +673,11 @@ print("\n".join(inspect.getsource(attention_scores).splitlines()[:2]))  # its fi
 #
 # ## One memory for all decoder layers
 #
+# **"The memory is one vector that sums up the sentence."** So it was in the translators before attention
+# ([why attention](why_attention.py)), and many still believe it. The encoder's memory has a vector for each position: a
+# sentence twice as long has a memory twice as large. Nothing has to be squeezed into one vector, because cross-attention
+# weighs all these vectors anew for each word that the decoder writes.
+#
 # Readers often ask: does the last encoder layer's output go to **every** layer of the decoder? Yes. The encoder layers
 # and decoder layers are not paired one to one; every decoder layer gets the output of the last encoder layer. From this
 # one memory, each decoder layer makes its own keys and values. The recording confirms it: the keys of each decoder

@@ -857,6 +857,10 @@ assert torch.cat(parts, dim=-1).shape == (10, 512)
 # **"Several heads are faster."** They are not. They take as many multiplications as one wide head, and more softmaxes
 # (see the table above). Several heads are there to look at different things ([erratum](errata.py#what-heads-are-for)).
 #
+# **"Each head has a meaning."** Nothing in training asks for it: the loss sees only what all heads have added up to. Some
+# heads do look where a person would look; others share one job, or do several. And after another training, a different
+# head may do the job, or several (exercise 4).
+#
 # **"Eight heads bring 64 back to 512."** Eight times 64 happens to be 512. It is $W_O$ that brings back
 # $d_\mathrm{model}$, from any number of heads of any width ([erratum](errata.py#heads-do-not-restore-the-width)):
 # here from 5 × 30 = 150.

@@ -479,9 +479,9 @@ for step, token in enumerate(tokenizer.tokens(output.tolist())):
 pictures.player(frames, captions)
 
 # %% [markdown]
-# Why 0.9? The demo was trained with $\varepsilon = 0.1$ and $V = 849$, so its smoothed target asks for $0.9 + 0.1/849
-# \approx 0.9001$ on the right word. The model has learned this modesty well: its 0.9 is what it was asked for, not a
-# sign of doubt. Its smoothed loss is above the smallest possible one, as it must be, but not by much:
+# Why 0.9? **"Because one word in ten is wrong"**, many believe. But the demo was trained with $\varepsilon = 0.1$ and
+# $V = 849$, so its smoothed target asks for $0.9 + 0.1/849 \approx 0.9001$ on the right word, and even a model that is
+# never wrong would learn to say 0.9. It is what the model was asked for, not a sign of doubt. Its smoothed loss is above the smallest possible one, as it must be, but not by much:
 
 # %%
 chosen = demo_log_p[range(len(output)), output]

@@ -134,6 +134,10 @@ torch.testing.assert_close(norm(x), by_hand)
 torch.testing.assert_close(norm(batch), layer_norm(batch, gain, bias))
 
 # %% [markdown]
+# **"After a layer norm, all numbers lie between −1 and 1."** They do not: 5/3 is larger. The norm sets the mean and the
+# variance, not the range. If one entry of $d$ is larger than the others, which are all equal, the norm
+# makes it $\sqrt{d - 1}$: 22.6 for $d = 512$. The gain and the bias may then change it further.
+#
 # A layer norm forgets a vector's size and its mean: twice the vector plus 7 gives the same result (up to eps).
 
 # %%
@@ -143,6 +147,8 @@ with torch.no_grad():
 # %% tags=["hide-input", "check"]
 # The tolerance covers the effect of eps.
 torch.testing.assert_close(norm(2 * x + 7), norm(x), rtol=0, atol=1e-5)
+single = torch.nn.functional.one_hot(torch.tensor(3), 512).double()
+assert f"{torch.nn.functional.layer_norm(1000 * single, (512,))[3]:.1f}" == f"{511**0.5:.1f}" == "22.6"
 
 # %% [markdown]
 # ### Layer norm or batch norm?
