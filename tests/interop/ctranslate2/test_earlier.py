@@ -192,7 +192,7 @@ def test_the_first_token_of_targets_is_what_config_json_adds_to_a_null(tmp_path)
 
 
 REFUSED: dict[str, tuple[int, str, int, dict[str, Any], str]] = {
-    "a newer version": (7, "TransformerSpec", 4, {}, r"expected binary version 1 to 6, .* got 7; give a model"),
+    "a newer version": (7, "TransformerSpec", 4, {}, r"expected binary version 1 to 6, .* got 7; convert the model"),
     "a newer revision": (5, "TransformerSpec", 8, {}, r"expected revision 1 to 7 of TransformerSpec, .* got 8"),
     "a language model": (
         5,

@@ -66,7 +66,7 @@ def test_the_format_has_not_changed(folder):
 
 
 HEADS: dict[str, tuple[int, str, int, type[Exception], str]] = {
-    "version": (0, "<I", 7, CheckpointError, "expected binary version 1 to 6, .* got 7; give a model"),
+    "version": (0, "<I", 7, CheckpointError, "expected binary version 1 to 6, .* got 7; convert the model"),
     "kind": (6, "<B", ord("W"), ConfigError, "expected a TransformerSpec, .* got 'WransformerSpec'"),
     "revision": (NAME_ENDS, "<I", 99, CheckpointError, "expected revision 1 to 7 .* got 99"),
     "count": (NAME_ENDS + 4, "<I", 2**32 - 1, CheckpointError, "at most 200,000 variables, got 4,294,967,295"),
@@ -101,7 +101,7 @@ def test_aliases_that_would_fill_the_memory_are_refused(tmp_path):
     texts = b"".join(struct.pack("<H", len(text) + 1) + text.encode() + b"\0" for pair in pairs for text in pair)
     content = (folder / "model.bin").read_bytes().removesuffix(bytes(4))
     (folder / "model.bin").write_bytes(content + struct.pack("<I", len(pairs)) + texts)
-    with pytest.raises(CheckpointError, match=r"its aliases make [\d,]+ numbers of [\d,]+"):
+    with pytest.raises(CheckpointError, match=r"its aliases make [\d,]+ numbers out of [\d,]+"):
         import_ctranslate2_run(folder, tmp_path / "run")
 
 

@@ -1,1 +1,1 @@
-"""CTranslate2: its folders, written and read, and the engine that translates with them."""
+"""Export to and import from CTranslate2, and the engine that translates with it."""

@@ -1,13 +1,14 @@
-"""Read `model.bin`, which CTranslate2's own Python package cannot: it only writes.
+"""Read `model.bin`, the model file of CTranslate2, whose own Python package can only write it.
 
-The file may be damaged or malicious: every size is checked against the file before anything is allocated, and the file
-is mapped into memory, not read.
+The file may be damaged or malicious. Every size is therefore checked against the file before memory is allocated, and
+the file is mapped into memory instead of read.
 
 Layout, little-endian: version (u32); name of the specification; revision (u32); number of variables (u32), each with
-name, rank (u8), dimensions (u32 each), type (u8), bytes (u32), data; number of aliases (u32), each with alias and name.
-A text is its length + 1 (u16), UTF-8, NUL. Up to version 3, a variable has the width of a number (u8) and the count of
-its numbers (u32) in place of type and bytes. Versions 1 and 2 have no aliases, and version 1 also lacks the
-specification and the revision. (`Model::load` in CTranslate2's `src/models/model.cc`.)
+name, rank (u8), dimensions (u32 each), type (u8), number of bytes (u32), data; number of aliases (u32), each with alias
+and name. A text is stored as its length + 1 (u16), its UTF-8 bytes, and NUL. Up to version 3, a variable has the width
+of its numbers in bytes (u8) and their count (u32) in place of the type and the number of bytes. Versions 1 and 2 have
+no aliases, and version 1 also lacks the specification and the revision. (`Model::load` in CTranslate2's
+`src/models/model.cc`.)
 """
 
 import math
@@ -34,36 +35,38 @@ __all__ = [
 
 _MODEL = "model.bin"
 BINARY_VERSION = 6
-"""The version of the layout above, which CTranslate2 writes since 3.0."""
+"""The version of the layout above, which CTranslate2 has written since 3.0."""
 HEADS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8}
-"""The specifications of a Transformer, each with its number of heads in files that do not contain it."""
+"""The names of a Transformer's specification, each with the number of heads for files that do not contain this
+number."""
 _REVISION = 7
-"""The last revision of the specification that is known."""
+"""The last known revision of the specification."""
 MOST_VARIABLES = 200_000
-"""Maximum number of variables or aliases that are read; a model of 1 000 + 1 000 layers has 66 000."""
+"""Maximum number of variables, and of aliases; a model of 1 000 + 1 000 layers has 66 000 variables."""
 LONGEST_NAME = 200
-"""Longest name of a variable that is read, in bytes."""
+"""Maximum length of a variable's name, in bytes."""
 HIGHEST_RANK = 3
 _TYPES = ("float32", "int8", "int16", "int32", "float16", "bfloat16")
-"""CTranslate2's number formats, by their numbers in the file."""
+"""CTranslate2's number formats, in the order of their numbers in the file."""
 _TYPES_BY_WIDTH = {1: "int8", 2: "int16", 4: "float32"}
 """The number formats before version 4, by the width of a number in bytes."""
 INT16_SCALE = np.float32(1000)
-"""The scale of a 16-bit matrix that has none in the file, as version 1 wrote it."""
+"""The scale of a 16-bit matrix without scale in the file, as in version 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CTranslate2Variable:
-    """A variable of `model.bin`: its numbers as the file stores them, not yet read from the disk."""
+    """A variable of `model.bin`; its numbers are mapped from the file, and read when they are used."""
 
     name: str
-    """Its first name in the file; aliases are the same object."""
+    """The variable's first name in the file; its aliases refer to the same object."""
     kind: str
     """The number format, one of float32, int8, int16, int32, float16 and bfloat16."""
     numbers: NDArray[Any]
-    """The numbers; those in bfloat16 as uint16, because NumPy has no such format."""
+    """The numbers as stored; bfloat16 numbers are given as uint16, because NumPy has no bfloat16."""
     scale: NDArray[np.float32] | None = None
-    """What the numbers of an 8-bit or 16-bit matrix were multiplied by: one per row, or one for all."""
+    """The factors by which the numbers of an 8-bit or 16-bit matrix were multiplied: one per row, or one for all
+    rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -90,7 +93,7 @@ class CTranslate2Variable:
         return result
 
     def equals(self, other: "CTranslate2Variable") -> bool:
-        """Return whether both hold the same numbers: files before version 3 have no aliases but copies."""
+        """Return whether both hold the same numbers; files before version 3 have copies instead of aliases."""
         return self is other or (
             (self.kind, self.shape) == (other.kind, other.shape)
             and np.array_equal(self.numbers, other.numbers)
@@ -115,10 +118,12 @@ class CTranslate2Binary(NamedTuple):
 
 
 def read_binary(path: Path) -> CTranslate2Binary:
-    """Return the content of `model.bin`. The numbers are only mapped: the file must stay while they are used.
+    """Return the content of `model.bin`.
+
+    The numbers are only mapped, so the file must exist as long as they are used.
 
     Raises:
-        CheckpointError: the file is missing or damaged, or of an unknown version.
+        CheckpointError: the file is missing or damaged, or has an unknown version.
         ConfigError: the model is not a Transformer with an encoder and a decoder.
     """
     check_regular(path)
@@ -166,7 +171,7 @@ def _versions(cursor: "_Cursor") -> tuple[int, str, int]:
     if not 1 <= (version := cursor.number(4)) <= BINARY_VERSION:
         raise CheckpointError(
             f"{cursor.path}: expected binary version 1 to {BINARY_VERSION}, which CTranslate2 up to 4.8 writes, "
-            f"got {version}; give a model that such a version wrote"
+            f"got {version}; convert the model with such a version"
         )
     if version == 1:
         return 1, "", 1
@@ -178,7 +183,7 @@ def _versions(cursor: "_Cursor") -> tuple[int, str, int]:
     if not 1 <= (revision := cursor.number(4)) <= _REVISION:
         raise CheckpointError(
             f"{cursor.path}: expected revision 1 to {_REVISION} of {name}, which CTranslate2 up to 4.8 writes, "
-            f"got {revision}; give a model that such a version wrote"
+            f"got {revision}; convert the model with such a version"
         )
     return version, name, revision
 
@@ -197,7 +202,7 @@ def _with_scale(cursor: "_Cursor", name: str, raw: Mapping[str, tuple[str, NDArr
 
 
 class _Cursor:
-    """A place in `model.bin` from which values are taken, each only if the file has enough bytes for it."""
+    """A position in `model.bin`, from which values are read; reading beyond the file's end raises CheckpointError."""
 
     def __init__(self, path: Path, data: NDArray[np.uint8]) -> None:
         self.path, self._data, self._at = path, data, 0

@@ -1,6 +1,6 @@
-"""Models that CTranslate2 wrote before 3.0 (2019–2022), under today's names and with today's `config.json`.
+"""Convert models from CTranslate2 before 3.0 (2019–2022) to today's variable names and today's `config.json`.
 
-CTranslate2 still loads them by the rules that are followed here: `TransformerModel` in its `src/models/transformer.cc`,
+The rules are those by which CTranslate2 still loads such models: `TransformerModel` in its `src/models/transformer.cc`,
 `SequenceToSequenceModel::initialize` in `src/models/sequence_to_sequence.cc`, and `build_embeddings_scale` in
 `src/layers/transformer.cc`.
 """
@@ -30,35 +30,36 @@ _OPENNMT_TF = (
     ("conv1d_", "linear_"),
     ("conv1d", "linear_0"),
 )
-"""Parts of the names in revision 1 (OpenNMT-tf's) → today's; only the first occurrence of each is replaced."""
+"""Parts of the names in revision 1, which are OpenNMT-tf's → today's parts; only the first occurrence of a part is
+replaced."""
 _ATTENTIONS = {
     "encoder": (("multi_head", "self_attention"),),
     "decoder": (("masked_multi_head", "self_attention"), ("multi_head", "attention")),
 }
-"""The same for the attentions of each stack."""
+"""Parts of the names of attentions in revision 1 → today's parts, for each stack."""
 _SHARED = ("num_heads", "pre_norm", "activation")
 _ONCE = {
     "encoder": (*_SHARED, "embeddings_merge"),
     "decoder": (*_SHARED, "alignment_layer", "alignment_heads"),
 }
-"""Attributes of a stack that the whole model had once before revision 5."""
+"""Attributes of each stack that, before revision 5, were attributes of the whole model."""
 _TOKENS = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-"""The special tokens of a model whose files do not name them."""
+"""The default special tokens, for models whose files do not name them."""
 _FLAGS = ("with_source_bos", "with_source_eos", "with_target_bos", "user_decoder_start_tokens")
 _FORMER = {
     *(name for names in _ONCE.values() for name in names),
     *_TOKENS,
     *_FLAGS,
-    "with_relative_position",  # redundant: the weights of the layers show it
+    "with_relative_position",  # redundant, because the weights of the layers show it
     "layernorm_embedding",
 }
-"""Attributes of the whole model, which no part of it reads today."""
+"""Former attributes of the whole model, which CTranslate2 does not use under these names today."""
 _FORMER_SCALE = "multiply_by_sqrt_depth"
 """The former name of `scale_embeddings`, an attribute of the embeddings."""
 
 
 def with_todays_names(binary: CTranslate2Binary) -> Variables:
-    """Return the variables as a file of the last revision has them."""
+    """Return the variables under the names that a file of the last revision has."""
     variables: dict[str, CTranslate2Variable] = {}
     for name, variable in binary.variables.items():
         variables.setdefault(_todays(name) if binary.revision == 1 else name, variable)
@@ -80,10 +81,10 @@ def with_todays_names(binary: CTranslate2Binary) -> Variables:
 
 
 def told_by_attributes(variables: Variables) -> dict[str, Any]:
-    """Return the fields of today's `config.json` that attributes told before binary version 6.
+    """Return the fields of today's `config.json` that were attributes in `model.bin` before binary version 6.
 
     Raises:
-        CheckpointError: an attribute is not of its kind.
+        CheckpointError: an attribute has a wrong type.
     """
     tokens = {name: _text(variables, name, default) for name, default in _TOKENS.items()}
     flags = {name: bool(attribute(variables, name, name == "with_target_bos")) for name in _FLAGS}
@@ -104,7 +105,7 @@ def _todays(name: str) -> str:
 
 
 def _text(variables: Variables, name: str, default: str) -> str:
-    """Return a text, which is stored as the numbers of its bytes."""
+    """Return the text in a variable, which stores the text's bytes as numbers."""
     if name not in variables:
         return default
     try:

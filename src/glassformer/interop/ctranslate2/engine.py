@@ -1,7 +1,7 @@
-"""The engine CTranslate2: on CPUs, by default with one worker per core; it also computes on Nvidia GPUs.
+"""The engine that translates with CTranslate2 on CPUs, by default with one worker per core, and on Nvidia GPUs.
 
-Length limits and scores follow the rules of the engine torch. docs/decisions/engines.md says where the beam searches
-differ.
+Length limits and scores follow the rules of the engine torch. docs/decisions/engines.md lists the differences between
+the two beam searches.
 """
 
 import math
@@ -34,23 +34,26 @@ from glassformer.text.vocabulary import BOS_ID, EOS_ID, PAD_ID
 __all__ = ["CTranslate2Engine", "device_and_index"]
 
 BATCH_WITH_INTEGERS = (20, 40)
-"""Maximum numbers of texts and of hypotheses in a worker's batch on a CPU, if the matrices hold integers: larger
-batches do not fit into its caches."""
+"""Maximum numbers of texts and of hypotheses in a worker's batch on a CPU, if the matrices hold integers. Larger
+batches do not fit into the CPU's caches."""
 BATCH_WITH_FLOATS = (96, 160)
-"""The same for matrices of floating-point numbers, whose products take less time per row in larger batches."""
+"""Maximum numbers of texts and of hypotheses in a worker's batch on a CPU, if the matrices hold floating-point numbers,
+whose products take less time per row in larger batches."""
 WORKER_SCORED_TOKENS = 100
-"""Maximum number of target positions, padding included, that a worker scores at once: their logits fit into caches."""
+"""Maximum number of target positions, padding included, that a worker scores at once; the logits of this many positions
+fit into a CPU's caches."""
 NEARLY_NONE = 1e-9
-"""Exponent to use instead of 0, with which CTranslate2 would end a search early; it leaves every score unchanged."""
+"""Length-penalty exponent to use instead of 0. With 0, CTranslate2 would end a search early; this exponent changes no
+score."""
 LARGEST_EXPONENT = 2.0
-"""Largest exponent of the length penalty: with a larger one, CTranslate2 would keep only long outputs."""
+"""Maximum exponent of the length penalty; with a larger exponent, CTranslate2 would keep only long outputs."""
 
 
 def device_and_index(device: str) -> tuple[str, int]:
-    """Return CTranslate2's name and index of a device; "auto" is the first GPU if CTranslate2 can use one.
+    """Return CTranslate2's name and index of a device; "auto" is the first GPU, or the CPU without a usable GPU.
 
     Raises:
-        ConfigError: CTranslate2 does not compute on the device, or the machine does not have it.
+        ConfigError: CTranslate2 does not support the device, or the machine does not have this device.
     """
     gpus = import_ctranslate2().get_cuda_device_count()
     kind, _, index = device.partition(":")
@@ -60,7 +63,7 @@ def device_and_index(device: str) -> tuple[str, int]:
         return "cpu", 0
     if kind != "cuda" or not (index or "0").isdecimal():
         raise ConfigError(
-            f"device: expected auto, cpu or cuda with CTranslate2, got {quoted(device)}; or choose the engine torch"
+            f"device: expected auto, cpu or cuda with CTranslate2, got {quoted(device)}; choose one or the engine torch"
         )
     if int(index or 0) >= gpus:
         raise ConfigError(f"device: expected one of the {gpus} GPUs that CTranslate2 finds, got {quoted(device)}")
@@ -68,9 +71,9 @@ def device_and_index(device: str) -> tuple[str, int]:
 
 
 class CTranslate2Engine:
-    """The model in an exported folder, decoded by CTranslate2.
+    """The engine for the model in an exported folder.
 
-    `budget` bounds the source positions, including padding and beams, decoded in one batch.
+    `budget` is the maximum number of source positions, including padding and counted once per beam, in one batch.
 
     Raises:
         CheckpointError: the folder is damaged.
@@ -88,9 +91,9 @@ class CTranslate2Engine:
 
     @staticmethod
     def differences(settings: DecodingConfig, needs: Collection[Need]) -> Iterator[str]:
-        """Yield reasons why outputs can differ from the engine torch's, besides the moment when a beam ends."""
+        """Yield reasons why outputs can differ from those of the engine torch, besides the end of the beam search."""
         if settings.beam_size > 1 and "prefix" in needs:
-            yield "CTranslate2 finds a hypothesis that ends right after a prefix only if it is the best"
+            yield "CTranslate2 finds a hypothesis that ends right after a prefix only if this hypothesis is the best"
         if settings.beam_size > 1 and settings.length_penalty > LARGEST_EXPONENT:
             alpha, most = settings.length_penalty, LARGEST_EXPONENT
             yield f"length_penalty = {alpha:g}: CTranslate2 searches with at most {most:g}"
@@ -111,7 +114,8 @@ class CTranslate2Engine:
             tokenizer.tokens(range(len(tokenizer))) for tokenizer in (bundle.source_tokenizer, bundle.target_tokenizer)
         )
         self._ids = {token: id for id, token in enumerate(self._target_tokens)}
-        # One thread per batch: the matrices are so small that more threads would cost more than they save.
+        # Each batch gets one thread, because the matrices are so small that more threads would cost more than they
+        # save.
         module, (kind, index) = import_ctranslate2(), device_and_index(device)
         threads = {"inter_threads": workers or (cores() if kind == "cpu" else 1), "intra_threads": 1}
         where = {"device": kind, "device_index": index}
@@ -119,7 +123,7 @@ class CTranslate2Engine:
             self._translator = module.Translator(str(folder), max_queued_batches=-1, **where, **threads)
         except (RuntimeError, ValueError) as error:
             raise CheckpointError(
-                f"CTranslate2 cannot read {folder} ({shortened(str(error))}): export the run again"
+                f"CTranslate2 cannot read {folder} ({shortened(str(error))}); export the run again"
             ) from error
 
     @property
@@ -129,18 +133,18 @@ class CTranslate2Engine:
 
     @property
     def device(self) -> str:
-        """Where the engine computes: "cpu" or "cuda"."""
+        """The device on which the engine computes: "cpu" or "cuda"."""
         return str(self._translator.device)
 
     @property
     def quantization(self) -> str:
-        """Number format of the matrices: as exported, or the nearest that this processor supports."""
+        """Number format of the weight matrices: the exported format, or the nearest that this processor supports."""
         return str(self._translator.compute_type)
 
     def decode(self, jobs: Sequence[Job], search: Search) -> Iterator[list[Hypothesis]]:
         """Yield the hypotheses of each job, best first, in the order of the jobs.
 
-        The workers start before the first result is asked for.
+        The workers start when this method is called, before the first result is used.
 
         Raises:
             ConfigError: the search samples.
@@ -157,14 +161,14 @@ class CTranslate2Engine:
         return self._finish(jobs, waiting, search)
 
     def score(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[tuple[float, ...]]:
-        """Return the log probability (natural logarithm, ≤ 0) of each token of given targets, including `<eos>`."""
+        """Return the log probability (natural logarithm, ≤ 0) of each token of the given targets, including `<eos>`."""
         return [tuple(one.result().log_probs) for one in self._start_scoring(pairs)]
 
     def attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[AttentionRows]:
-        """Return the cross-attention of given targets, by the heads that the exported folder names.
+        """Return the cross-attention of the given targets, averaged over the heads that the exported folder names.
 
-        Each token of a target, including `<eos>`, has a row with a weight for each token of its source but `<eos>`: the
-        weights of the step that predicts the token.
+        Each token of a target, including `<eos>`, has a row with a weight for each token of the source except `<eos>`.
+        The weights are those of the step that predicts the token.
         """
         waiting = results_of_batches(
             self._start_attention, pairs, lambda pair: longest(*pair), self.budget, self._most(1)
@@ -175,7 +179,7 @@ class CTranslate2Engine:
         ]
 
     def _most(self, rows: int) -> int:
-        """Return how many texts a worker's batch may have if each text has `rows` hypotheses."""
+        """Return the maximum number of texts in a worker's batch if each text has `rows` hypotheses."""
         if self.device != "cpu":
             return self.budget
         texts, hypotheses = BATCH_WITH_INTEGERS if self.quantization.startswith("int") else BATCH_WITH_FLOATS
@@ -189,29 +193,30 @@ class CTranslate2Engine:
         return [self._target_tokens[id] for id in ids]
 
     def _never(self, *, among_candidates: bool = False) -> list[list[str]]:
-        """Return what no output may contain: `<pad>` and `<bos>`.
+        """Return the tokens that no output may contain: `<pad>` and `<bos>`, or only `<bos>` for a job with candidates.
 
-        `<pad>` is never a candidate. CTranslate2 would suppress another candidate for it, because it remembers the
-        numbers that tokens had among the candidates of earlier batches; only special tokens keep their numbers.
+        `<pad>` is never a candidate. If it were suppressed, CTranslate2 would suppress a different candidate, because
+        CTranslate2 remembers the numbers that tokens had among the candidates of earlier batches. Only special tokens
+        keep their numbers.
         """
         return [self._target([id]) for id in ([BOS_ID] if among_candidates else [PAD_ID, BOS_ID])]
 
     def _start(self, batch: Sequence[Job], search: Search, **options: Any) -> list[Any]:
-        """Start decoding a batch; return a future of the hypotheses of each job."""
+        """Start decoding a batch; return, for each job, a future of its hypotheses."""
         are_limited = batch[0].is_limited  # all jobs of a batch agree on this
         results: list[Any] = self._translator.translate_batch(
             [self._source(job.sources) for job in batch],
             [self._target(job.prefix) for job in batch] if any(job.prefix for job in batch) else None,
             asynchronous=True,
             use_vmap=are_limited,
-            # CTranslate2 searches a batch with the union of its candidates, on which the result of a beam depends.
+            # CTranslate2 searches a batch with the union of its jobs' candidates, which would change the result of a
+            # beam.
             max_batch_size=1 if are_limited and search.beam_size > 1 else 0,
             beam_size=search.beam_size,
             num_hypotheses=search.beam_size,
             length_penalty=_exponent(search),
             max_input_length=0,
-            # CTranslate2 writes all tokens except the last: `_ended` appends it, and it is <eos> whatever the model
-            # predicts.
+            # CTranslate2 writes all tokens except the last one. `_ended` appends the last one, which is always <eos>.
             max_decoding_length=max(1, *(job.max_length - 1 for job in batch)),
             min_decoding_length=0,
             return_end_token=True,
@@ -221,7 +226,7 @@ class CTranslate2Engine:
         return results
 
     def _start_attention(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
-        """Start decoding targets that are given but for their last token; return a future of the attention of each."""
+        """Start decoding with each target except its last token as prefix; return a future of each attention."""
         results: list[Any] = self._translator.translate_batch(
             [self._source(sources) for sources, _ in pairs],
             [self._target(target[:-1]) for _, target in pairs],
@@ -235,7 +240,7 @@ class CTranslate2Engine:
         return results
 
     def _start_scoring(self, pairs: Sequence[tuple[Sources, Ids]]) -> list[Any]:
-        """Start scoring targets; return a future of the log probabilities of each."""
+        """Start scoring targets; return, for each target, a future of its log probabilities."""
 
         def start(some: Sequence[tuple[Sources, Ids]]) -> list[Any]:
             sources = [self._source(sources) for sources, _ in some]
@@ -266,10 +271,10 @@ class CTranslate2Engine:
     def _outputs(
         self, jobs: Sequence[Job], waiting: dict[int, Any], search: Search
     ) -> tuple[list[dict[Ids, float]], set[int]]:
-        """Return the distinct outputs of each job, and which jobs were decoded without `<pad>` and `<bos>`.
+        """Return the distinct outputs of each job, and the jobs that were decoded again without `<pad>` and `<bos>`.
 
-        A beam's outputs have log probabilities; without these two tokens, they are a little too large, and with a
-        shortlist, they count its candidates only.
+        Each output of a beam search has a log probability. The log probabilities of jobs decoded again are a little too
+        large. With a shortlist, log probabilities are normalised over its candidates only.
         """
         found, again = dict[int, dict[Ids, float]](), set[int]()
         scoring: dict[tuple[int, Ids], Any] = {}
@@ -298,7 +303,7 @@ class CTranslate2Engine:
 
 
 def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
-    """Return whether to decode a job again, alone: its outputs depend on its batch, or contain `<pad>` or `<bos>`."""
+    """Return whether to decode a job again, alone: if outputs depend on the batch or contain `<pad>` or `<bos>`."""
     # The batch's length limit is the longest limit of its jobs. A job decoded alone ends at its own limit, after
     # max_length - 1 tokens, where its unfinished hypotheses compete with those that finish at this step.
     beyond = search.beam_size > 1 and max(map(len, written)) >= job.max_length - 1 > 0
@@ -306,16 +311,16 @@ def _is_to_be_alone(job: Job, written: Sequence[Ids], search: Search) -> bool:
 
 
 def _has_strays(job: Job, written: Sequence[Ids], search: Search) -> bool:
-    """Return whether outputs have tokens that are only candidates of other jobs in the batch.
+    """Return whether outputs of greedy search have tokens that are candidates only of other jobs in the batch.
 
-    If not, greedy search finds the same output alone: what is most probable among more tokens, and is a candidate, is
-    the most probable candidate.
+    If not, the job decoded alone has the same output, because each token is the most probable of more tokens than the
+    job's candidates, and is itself a candidate.
     """
     return job.is_limited and search.beam_size == 1 and not set(job.candidates).issuperset(*written)
 
 
 def _log_probs(job: Job, written: Sequence[Ids], scores: Sequence[float], search: Search) -> dict[Ids, float]:
-    """Return the distinct outputs of a job, each with its log probability, or NaN where the search does not give it."""
+    """Return the distinct outputs of a job, each with its log probability; NaN if the search does not give one."""
     exponent = _exponent(search)
     sums = [
         math.nan if job.prefix or ids[-1:] != (EOS_ID,) else score * len(ids) ** exponent
@@ -340,7 +345,7 @@ def _check(jobs: Sequence[Job], search: Search, shortlist: int) -> None:
             f"decoding.shortlist: expected {expected}, got {search.settings.shortlist}; load or export the run with "
             "this setting, or choose the engine torch"
         )
-    # with so few candidates, CTranslate2 would read beyond their end
+    # with fewer candidates, CTranslate2 would read beyond the end of their list
     if 0 < search.settings.shortlist <= 2 * search.beam_size:
         raise ConfigError(
             f"decoding.shortlist: expected more than 2 · beam_size = {2 * search.beam_size} with CTranslate2, got "
@@ -359,6 +364,6 @@ def _exponent(search: Search) -> float:
 
 
 def _ended(ids: Ids, max_length: int) -> Ids:
-    """Return an output that ends with `<eos>`, within its maximum length."""
+    """Return an output cut at its maximum length, which ends with `<eos>`."""
     ended = len(ids) <= max_length and ids[-1:] == (EOS_ID,)
     return ids if ended else (*ids[: max_length - 1], EOS_ID)

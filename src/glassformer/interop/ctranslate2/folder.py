@@ -1,6 +1,6 @@
 """Read a folder of CTranslate2: `model.bin`, the vocabularies and, since version 3.0, `config.json`.
 
-All of them may be damaged or malicious.
+All of these files may be damaged or malicious.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,20 +23,22 @@ class CTranslate2Folder:
     """A model as CTranslate2 stores it."""
 
     variables: Variables
-    """The variables by their names of today, aliases included."""
+    """The variables by today's names, aliases included."""
     config: Mapping[str, Any]
-    """The content of `config.json`, or what attributes of `model.bin` told in its place before version 3.0."""
+    """The content of `config.json`; before version 3.0, the same fields from attributes in `model.bin`."""
     source: tuple[str, ...]
-    """The tokens of the source, by CTranslate2's id."""
+    """The source tokens, in the order of CTranslate2's ids."""
     target: tuple[str, ...]
-    """The tokens of the target, by CTranslate2's id."""
+    """The target tokens, in the order of CTranslate2's ids."""
 
 
 def read_ctranslate2(folder: Path) -> CTranslate2Folder:
-    """Return the model in a folder of CTranslate2. The weights are only mapped: the folder must stay while it is used.
+    """Return the model in a folder of CTranslate2.
+
+    The weights are only mapped, so the folder must exist as long as the model is used.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or written in another version of the format.
+        CheckpointError: a file is missing or damaged, or has an unknown version of the format.
         ConfigError: the model is not a Transformer with an encoder and a decoder.
         VocabularyError: a vocabulary is not a list of tokens.
     """
@@ -62,7 +64,7 @@ def read_ctranslate2(folder: Path) -> CTranslate2Folder:
 
 
 def _config(path: Path, binary: CTranslate2Binary) -> dict[str, Any]:
-    """Return the fields of `config.json`; values of attributes come first, as with CTranslate2."""
+    """Return the fields of `config.json`; attributes in `model.bin` override them, as in CTranslate2."""
     told: dict[str, Any] = {}
     if binary.version < BINARY_VERSION:
         told = told_by_attributes(binary.variables)
@@ -71,18 +73,19 @@ def _config(path: Path, binary: CTranslate2Binary) -> dict[str, Any]:
     config = read_any_json(path)
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: expected an object, got {quoted(config)}; copy it again")
-    # null marks a value that the folder does not state, and that the user has to add to this file.
+    # null stands for a value that the folder does not contain; the user must add it to config.json.
     return told | config | {name: value for name, value in told.items() if value is not None}
 
 
 def _fitted(
     tokens: tuple[str, ...], unknown: object, variables: Variables, embeddings: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return a vocabulary with the tokens that CTranslate2 takes it to have.
+    """Return a vocabulary with the tokens that it has in CTranslate2, one for each row of the embedding.
 
-    - It appends the unknown token to a vocabulary without it; vocabularies of OpenNMT-tf were copied as they were.
-    - Lines after the last row of the embedding are tokens that it never produces; only empty ones are left out here.
-    - A token may occur more than once in it; here, each further empty one gets a name.
+    - Like CTranslate2, append the unknown token if the vocabulary does not have it. (Vocabularies of OpenNMT-tf were
+      copied unchanged.)
+    - Drop empty lines after the last row of the embedding. CTranslate2 never outputs a token from there.
+    - Give a name to each empty token except the first one, because a token may occur only once here.
     """
     names = (f"{name}/weight" for name in embeddings)
     rows = next((variables[name].shape[0] for name in names if name in variables and variables[name].shape), 0)
@@ -95,7 +98,7 @@ def _fitted(
 
 
 def _tokens(folder: Path, name: str) -> tuple[str, ...]:
-    """Return a vocabulary, or () if the folder has none of this name."""
+    """Return the tokens of the vocabulary with this name, or () if the folder has no such vocabulary."""
     path = folder / f"{name}_vocabulary.json"
     if path.exists():
         tokens = read_any_json(path)
@@ -118,6 +121,6 @@ def _lines(path: Path) -> list[str]:
         lines = read_bytes(path).decode().removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise VocabularyError(f"{path} cannot be read: {error}; copy the file again") from error
-    # A token may end with a carriage return. Only if all lines end with one does it belong to the line ends, as in
-    # CTranslate2.
+    # A token may end with a carriage return. As in CTranslate2, carriage returns belong to the line ends only if all #
+    # lines end with one.
     return [line[:-1] for line in lines] if all(line.endswith("\r") for line in lines) else lines

@@ -1,4 +1,4 @@
-"""A model as CTranslate2 stores it: the same matrices under different names. Conversion does not load PyTorch.
+"""Convert a model to CTranslate2, which stores the same matrices under different names.
 
 Axes: L positions · D d_model.
 """
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 POSITIONS = 2048
-"""Number of sinusoidal positions to write: enough for the longest source and output that default settings allow."""
+"""Number of sinusoidal positions to write, which is enough for the longest source and output under default settings."""
 EPSILON = 1e-5
-"""The layer norms' ε."""
+"""The ε of layer norms."""
 
 Weights = Mapping[str, "NDArray[np.float32]"]
 
@@ -89,7 +89,7 @@ def specification(bundle: Bundle, weights: Weights, quantization: Quantization) 
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
-        pre_norm=True,  # the only specification with final norms; the next lines set the real order
+        pre_norm=True,  # only this specification has final norms; a line below sets the real order
         no_final_norm=not config.final_norm,
         activation=specs.Activation[activation],
     )
@@ -118,11 +118,11 @@ _SPECIAL_TOKENS: Mapping[str, str | bool] = {
     "decoder_start_token": SPECIALS[BOS_ID],
     "add_source_bos": False,
 }
-"""The special tokens, which CTranslate2 adds by itself: a caller gives only the text's tokens."""
+"""The special tokens, which CTranslate2 adds by itself; its callers give only the tokens of texts."""
 
 
 def position_table(kind: Literal["interleaved", "halves", "none"], length: int, d_model: int) -> "NDArray[np.float32]":
-    """Return the position vectors (L, D) that the model adds."""
+    """Return the position vectors (L, D) that the model adds to its embeddings."""
     import numpy as np
     import torch
 
@@ -158,14 +158,14 @@ def _decoder(spec: Any, weights: Weights, config: ModelConfig) -> None:
 
 
 def heads_first(alignment: Alignment, config: ModelConfig) -> list[int]:
-    """Return all heads of a layer, beginning with those that align words, because CTranslate2 aligns by the first N."""
+    """Return all heads of a layer, those that align words first; CTranslate2 aligns by the first heads of a layer."""
     return [*alignment.heads, *(head for head in range(config.heads) if head not in alignment.heads)]
 
 
 def with_heads_in_order(
     weights: Weights, config: ModelConfig, layer: int, heads: Sequence[int]
 ) -> "dict[str, NDArray[np.float32]]":
-    """Return the weights with the heads of a layer's cross-attention in this order, which computes the same."""
+    """Return the weights with the heads of a layer's cross-attention in this order; the model computes the same."""
     name = f"decoder.layers.{layer}.cross_attention"
     widths = (config.d_k, config.d_k, config.d_v)  # the order in which a head's query, key and value are stored
     begins = (0, config.heads * config.d_k, 2 * config.heads * config.d_k)
@@ -185,7 +185,7 @@ def with_heads_in_order(
 
 
 def _align(spec: Any, alignment: Alignment) -> None:
-    """Choose the heads by which CTranslate2 aligns tokens.
+    """Set the layer and the number of heads by which CTranslate2 aligns tokens.
 
     CTranslate2 aligns a token by the attention weights of the step that predicts it (shift 0). If the run's heads align
     better by the next step (shift 1), the best heads with shift 0 are used.
@@ -196,7 +196,7 @@ def _align(spec: Any, alignment: Alignment) -> None:
 
 
 def _embedding(spec: Any, embedding: Any, weights: Weights, config: ModelConfig, side: str) -> None:
-    # A tied matrix is stored once, under the first of its names in the model.
+    # The weights contain a tied matrix once, under the first of its names.
     embedding.weight = _first(weights, f"{side}.tokens.weight", "source.tokens.weight")
     spec.scale_embeddings = True
     spec.position_encodings.encodings = (

@@ -1,7 +1,7 @@
 """Import a folder of CTranslate2 as a run.
 
-CTranslate2 keeps its tokenizer elsewhere: it gets tokens, and each program that uses it cuts texts itself. An export of
-our own brings its tokenizers; other folders often hold the sentencepiece models that they were trained with.
+A CTranslate2 model has no tokenizer: the programs that use the model cut texts into tokens. An export by glassformer
+contains its tokenizers; other folders often contain the sentencepiece models from training.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,29 +36,31 @@ from glassformer.text.tokenizer import Tokenizer
 __all__ = ["ForeignTexts", "import_ctranslate2_run", "is_ctranslate2"]
 
 _PAIR = ("source.spm", "target.spm")
-"""The names of two sentencepiece models, as Hugging Face's folders have them."""
+"""The names of the source's and the target's sentencepiece model in Hugging Face's folders."""
 _FIELDS = {"bos_token": str, "eos_token": str, "unk_token": str, "add_source_bos": bool, "add_source_eos": bool}
 _KINDS = {str: "a token", bool: "true or false"}
 KNOWN_PIECES = 0.25
-"""Smallest share of a sentencepiece model's pieces that the vocabulary must hold: fewer belong to another model."""
+"""Minimum share of a sentencepiece model's pieces that the vocabulary must contain; with fewer, it belongs to a
+different model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignTexts:
-    """What a CTranslate2 folder does not say about its texts."""
+    """How texts are cut into tokens for a CTranslate2 model, which its folder does not say."""
 
     sentencepiece: Sequence[Path] = ()
-    """Sentencepiece models: one for both sides, or the source's and the target's; by default, those in the folder."""
+    """The files of sentencepiece models: one for both source and target, or one for each; by default, those in the
+    folder."""
     kind: Literal["words", "characters"] = "words"
     """How texts are cut into tokens without a sentencepiece model."""
     source_eos: bool | None = None
-    """Whether sources end with `eos_token` though `add_source_eos` is false; None if nobody knows."""
+    """Whether sources end with `eos_token` although `add_source_eos` is false; None = not known."""
     prefix: str = ""
-    """The first token of each target, for a model whose `decoder_start_token` is null."""
+    """The first token of each target, if the model's `decoder_start_token` is null."""
 
 
 class _SpecialTokens(NamedTuple):
-    """What `config.json` says about special tokens."""
+    """The special tokens in `config.json`, and whether sources get them."""
 
     bos: str
     eos: str
@@ -85,16 +87,16 @@ def import_ctranslate2_run(
     """Write a run with the model of a CTranslate2 folder.
 
     Args:
-        source: the folder: model.bin, the vocabularies and, since CTranslate2 3.0, config.json.
+        source: the folder with model.bin, the vocabularies and, since CTranslate2 3.0, config.json.
         folder: the folder to write, which must be empty or not exist.
-        texts: what the folder does not say.
-        origin: the name of what is imported; by default, the folder's.
-        languages: the languages of source and target; by default, as an export of ours names them.
-        decoding: settings of the section [decoding]; by default, as in an export of ours.
+        texts: how texts are cut into tokens, which the folder does not say.
+        origin: the name of the imported model; by default, the name of the folder.
+        languages: the languages of source and target; by default, those of the run if glassformer exported it.
+        decoding: settings of the section [decoding]; by default, those of the run if glassformer exported it.
 
     Raises:
         CheckpointError: a file is missing or damaged, or the run cannot be written.
-        ConfigError: the model computes what a Transformer here does not, or the folder to write is not empty.
+        ConfigError: the model computes something that glassformer's Transformer cannot, or `folder` is not empty.
         VocabularyError: a vocabulary or a sentencepiece model does not fit the weights.
     """
     check_target(folder)
@@ -126,7 +128,7 @@ def import_ctranslate2_run(
 
 
 def _special_tokens(config: Mapping[str, Any], texts: ForeignTexts) -> _SpecialTokens:
-    """Return the special tokens; refuse what a run cannot do."""
+    """Return the special tokens; refuse a model whose special tokens a run cannot have."""
     values: dict[str, Any] = {"add_source_bos": False, "add_source_eos": False, **config}
     for name, kind in _FIELDS.items():
         if not isinstance(values.get(name), kind):
@@ -168,7 +170,7 @@ def _text(name: str, value: object) -> str:
 
 
 def _sides(files: CTranslate2Folder, tokens: _SpecialTokens) -> tuple[list[ImportedRow], list[ImportedRow]]:
-    """Return the rows of the source and of the target: the same list twice if they share one vocabulary."""
+    """Return the vocabulary rows of source and target: the same list twice if both share one vocabulary."""
     rows = partial(imported_rows, bos=tokens.bos, eos=tokens.eos, unk=tokens.unk)
     target = rows(files.target, start=tokens.start, zero_start=starts_from_zeros(files))
     if not tokens.source_bos and files.source == files.target:
@@ -178,7 +180,7 @@ def _sides(files: CTranslate2Folder, tokens: _SpecialTokens) -> tuple[list[Impor
 
 
 def _own(source: Path, sides: Sequence[Sequence[ImportedRow]]) -> Bundle | None:
-    """Return the bundle of an export of ours, None for any other folder."""
+    """Return the bundle of a folder that glassformer exported; None for any other folder."""
     if not ((source / CONFIG).exists() and (source / TOKENIZER).exists()):
         return None
     bundle = Bundle.load(source)
@@ -194,13 +196,13 @@ def _own(source: Path, sides: Sequence[Sequence[ImportedRow]]) -> Bundle | None:
 
 
 def _in_own_order(weights: dict[str, Floats], alignment: Alignment, config: ModelConfig) -> dict[str, Floats]:
-    """Return the weights with the heads that the export put first at their own places again."""
+    """Return the weights with the heads in the order of the run; the export puts the heads that align words first."""
     order = heads_first(alignment, config)
     return with_heads_in_order(weights, config, alignment.layer, [order.index(head) for head in range(config.heads)])
 
 
 def _untold(own: ModelConfig, found: ModelConfig) -> dict[str, Any]:
-    """Return the fields of an export's configuration that the weights do not show."""
+    """Return the fields of an exported run's configuration that the weights do not show."""
     names = ["dropout", "attention_dropout", "activation_dropout"]
     return {name: getattr(own, name) for name in (*names, *([] if found.positions == "learned" else ["max_length"]))}
 
@@ -227,7 +229,7 @@ def _tokenizers(
 
 
 def _models_in(source: Path) -> list[Path]:
-    """Return the sentencepiece models in a folder: one for both sides, two, or none."""
+    """Return the sentencepiece models in a folder: one for source and target, one for each, or none."""
     pair = [source / name for name in _PAIR]
     if all(path.exists() for path in pair):
         return pair
@@ -235,7 +237,7 @@ def _models_in(source: Path) -> list[Path]:
     if len(found) > 1:
         raise ConfigError(
             f"{source} has several sentencepiece models, {', '.join(path.name for path in found)}; give "
-            "--sentencepiece, once for both sides, or twice: the source's and the target's"
+            "--sentencepiece once for source and target, or twice: first the source's, then the target's"
         )
     return found
 
@@ -262,7 +264,7 @@ def _sentencepiece(path: Path, tokens: Sequence[str]) -> bytes:
 def _from_vocabulary(
     tokens: Sequence[str], kind: Literal["words", "characters"], *, with_bos: bool = False, with_eos: bool = True
 ) -> Tokenizer:
-    """Return the tokenizer of words or characters with these tokens."""
+    """Return the tokenizer of words or characters with these tokens; refuse a vocabulary of sentencepiece pieces."""
     piece = next((token for token in tokens if token.startswith(SPACE_MARK) and len(token) > 1), None)
     if piece is not None:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""The weights of a CTranslate2 model under our names, with their rows in our order of tokens.
+"""Convert the weights of a CTranslate2 model to our names and our order of tokens.
 
 Axes: D d_model · F d_ff.
 """
@@ -26,9 +26,10 @@ Floats = NDArray[np.float32]
 
 _MODEL = "model.bin"
 PADDING = ("<pad>", "<blank>", "[PAD]", "<PAD>")
-"""The usual names of the padding token, which CTranslate2 does not need: it masks padding by lengths."""
+"""The usual names of the padding token, which CTranslate2 does not need, because it masks padding by lengths."""
 MOST_COPIES = 16
-"""Highest ratio of the model's numbers to the file's: only a malicious file has more aliases of large variables."""
+"""Maximum ratio of the model's numbers to the numbers in the file; only a malicious file has more aliases of large
+variables."""
 _ACTIVATIONS = {0: "relu", 2: "silu", 3: "gelu"}
 _OTHER_ACTIVATIONS = {
     1: "the tanh approximation of gelu",
@@ -56,13 +57,13 @@ _REFUSED = {
     "layer_scalar": "a scale of the layer's output",
     "weight_zero": "4-bit weights",
 }
-"""What a `Transformer` does not have, by the parts of names that say so."""
+"""Parts that glassformer's `Transformer` does not have, by the parts of variable names that show them."""
 _FLAGS = {"alibi": "attention that depends on the distance (ALiBi)", "multi_query_attention": _REFUSED["num_heads_kv"]}
 """Attributes of a stack that must be 0."""
 _READ = {"num_heads", "pre_norm", "activation", "scale_embeddings", "start_from_zero_embedding"}
 """Attributes of a stack that decide what it computes."""
 _IGNORED = {"alignment_layer", "alignment_heads", "embeddings_merge", "alibi_use_positive_positions", "scale_alibi"}
-"""Attributes of a stack that change no number: the alignment's choose what CTranslate2 shows as an alignment."""
+"""Attributes of a stack that change no output; those of the alignment choose the heads by which CTranslate2 aligns."""
 _STACKS = {"encoder": "source", "decoder": "target"}
 
 
@@ -70,40 +71,41 @@ class ImportedRow(NamedTuple):
     """A row of an imported vocabulary, in our order."""
 
     token: str
-    """The token in our tokenizer."""
+    """The token's name in our tokenizer."""
     id: int | None
     """CTranslate2's id of the row; None for a row of zeros."""
     added: bool = False
-    """Whether CTranslate2's vocabulary lacks this token: it is never produced."""
+    """Whether CTranslate2's vocabulary does not contain this token, so that the model must never write it."""
 
 
 class _Wanted(NamedTuple):
-    """One of our weights: the variables of which it is made, one under the other, with their shapes."""
+    """One of our weights, with the names and shapes of the variables whose rows are joined to make this weight."""
 
     name: str
     parts: Sequence[tuple[str, Shape]]
     optional: bool = False
-    """Whether a missing variable means zeros."""
+    """Whether a missing variable stands for zeros."""
 
 
 def imported_rows(
     tokens: Sequence[str], *, start: str | None, bos: str, eos: str, unk: str, zero_start: bool = False
 ) -> list[ImportedRow]:
-    """Return the rows of a vocabulary in our order: the four special tokens, then all others as they are.
+    """Return the rows of a vocabulary in our order: the four special tokens, then all other tokens in their order.
 
-    A special token that CTranslate2's vocabulary lacks gets a row of zeros. `<bos>` is the start token itself if that
-    is `bos`; otherwise it is a copy, because the token may also occur inside a text.
+    A special token that CTranslate2's vocabulary does not contain gets a row of zeros. If the start token is `bos`, its
+    row becomes `<bos>`. If the start token is a different token, `<bos>` gets a copy of its row, because the token may
+    also occur inside a text.
 
     Args:
-        tokens: the tokens by CTranslate2's id.
+        tokens: the tokens, in the order of CTranslate2's ids.
         start: the token that begins each sequence; None if no token does.
-        bos: the vocabulary's token for beginnings.
+        bos: the vocabulary's `bos_token`.
         eos: the token that ends a sequence.
         unk: the unknown token.
-        zero_start: whether zeros stand for the embedding of the start token.
+        zero_start: whether the embedding of the start token is zeros.
 
     Raises:
-        VocabularyError: the vocabulary lacks the start token, or `eos`.
+        VocabularyError: the vocabulary does not contain the start token or `eos`.
     """
     ids: dict[str, int] = {}
     for id, token in enumerate(tokens):
@@ -135,11 +137,11 @@ def imported_rows(
 def imported_weights(
     folder: CTranslate2Folder, source: Sequence[ImportedRow], target: Sequence[ImportedRow]
 ) -> tuple[ModelConfig, dict[str, Floats]]:
-    """Return the configuration and the weights of a model with its rows in these orders.
+    """Return the configuration and the weights of a model, with the vocabulary rows in the given orders.
 
     Raises:
         CheckpointError: a variable is missing, has a wrong shape, or holds nan or inf.
-        ConfigError: the model computes what a `Transformer` does not.
+        ConfigError: the model computes something that glassformer's `Transformer` cannot.
         VocabularyError: a vocabulary does not fit the embedding.
     """
     variables = folder.variables
@@ -155,7 +157,7 @@ def imported_weights(
 
 
 def starts_from_zeros(folder: CTranslate2Folder) -> bool:
-    """Return whether zeros stand for the embedding of the start token, as in models of Marian.
+    """Return whether the embedding of the start token is zeros, as in models of Marian.
 
     Raises:
         CheckpointError: the attribute is not a number.
@@ -172,7 +174,7 @@ def _check_epsilon(epsilon: object) -> None:
 
 
 def _same(variables: Variables, name: str, default: float) -> int:
-    """Return an attribute that the encoder and the decoder must share."""
+    """Return an attribute that must be equal in encoder and decoder."""
     encoder, decoder = (attribute(variables, f"{stack}/{name}", default) for stack in _STACKS)
     if encoder != decoder:
         raise ConfigError(
@@ -253,7 +255,7 @@ def _norm(ours: str, theirs: str, d_model: int) -> Iterator[_Wanted]:
 
 
 def _refuse_others(variables: Variables, known: set[str], fields: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a variable that says that the model computes something else."""
+    """Raise ConfigError for a variable that glassformer's `Transformer` does not have."""
     for stack in _STACKS:
         known |= {f"{stack}/{name}" for name in (*_READ, *_IGNORED, *_FLAGS, "position_encodings/encodings")}
         known |= {f"{stack}/{name}/weight" for name in ("embeddings", "embeddings_0", "projection")}
@@ -275,8 +277,8 @@ def _refuse_others(variables: Variables, known: set[str], fields: Mapping[str, A
 
 def _refused(name: str, what: str) -> ConfigError:
     return ConfigError(
-        f"{_MODEL}: the model has {what} ({name}), which a Transformer here does not compute; importing it would need "
-        "this part in glassformer.model"
+        f"{_MODEL}: the model has {what} ({name}), which glassformer's Transformer does not compute; such a model "
+        "cannot be imported"
     )
 
 
@@ -286,8 +288,8 @@ def _check_size(variables: Variables, wanted: Sequence[_Wanted]) -> None:
     needed = sum(math.prod(shape) for weight in wanted for _, shape in weight.parts if not weight.optional)
     if needed > MOST_COPIES * stored:
         raise CheckpointError(
-            f"{_MODEL} is damaged: its aliases make {needed:,} numbers of {stored:,}, more than {MOST_COPIES} times as "
-            "many; convert the model again"
+            f"{_MODEL} is damaged: its aliases make {needed:,} numbers out of {stored:,}, more than {MOST_COPIES} "
+            "times as many; convert the model again"
         )
 
 
@@ -322,7 +324,7 @@ def _matrix(variables: Variables, name: str) -> CTranslate2Variable:
 def _embeddings(
     folder: CTranslate2Folder, source: Sequence[ImportedRow], target: Sequence[ImportedRow], d_model: int
 ) -> tuple[dict[str, Any], dict[str, Floats]]:
-    """Return the embeddings and the output projection in our order, and which of them are one matrix."""
+    """Return the fields of ModelConfig for embeddings and output matrix, and these matrices in our order of tokens."""
     variables = folder.variables
     single = "encoder/embeddings/weight"
     encoder = _matrix(variables, single if single in variables else "encoder/embeddings_0/weight")
@@ -351,12 +353,12 @@ def _embeddings(
 
 
 def _scale(variables: Variables, stack: str, d_model: int) -> float:
-    """Return what to multiply the embeddings by, so that our factor √d_model gives what CTranslate2 computes."""
+    """Return the factor for the embeddings that, with the factor √d_model of our model, gives CTranslate2's vectors."""
     name, root = f"{stack}/scale_embeddings", math.sqrt(d_model)
     if name not in variables:
         return 1.0
     value = attribute(variables, name, 1)
-    if variables[name].kind == "int8":  # an int8 scalar is a flag: whether embeddings are scaled
+    if variables[name].kind == "int8":  # an int8 scalar is a flag that says whether embeddings are scaled
         return 1.0 if value else 1 / root
     return 1.0 if math.isclose(value, root, rel_tol=1e-6) else value / root
 
@@ -376,7 +378,7 @@ def _output_bias(variables: Variables, target: Sequence[ImportedRow], size: int)
 
 
 def _positions(variables: Variables, d_model: int) -> tuple[dict[str, Any], dict[str, Floats]]:
-    """Return the fields of ModelConfig for the tables of positions, and the tables if they are not the paper's."""
+    """Return the fields of ModelConfig for the position tables, and the tables if they are not sinusoidal."""
     tables = {side: _table(variables, stack, d_model) for stack, side in _STACKS.items()}
     for kind in ("interleaved", "halves", "none"):
         if all(_is_table(table, kind) for table in tables.values()):
@@ -389,13 +391,13 @@ def _positions(variables: Variables, d_model: int) -> tuple[dict[str, Any], dict
 
 
 def _table(variables: Variables, stack: str, d_model: int) -> Floats:
-    """Return a stack's position vectors (L, D), or those that CTranslate2 computes if the file has none."""
+    """Return a stack's position vectors (L, D); if the file has none, those that CTranslate2 computes."""
     name = f"{stack}/position_encodings/encodings"
     if name in variables:
         return _found(variables, name, (variables[name].shape[0] if variables[name].shape else 0, d_model))
     if d_model % 2 or d_model < 4:
         raise ConfigError(f"{_MODEL}: expected {name}, because CTranslate2 has no positions of width {d_model} itself")
-    # As `generate_sinusoidal_position_encoding` in CTranslate2's layers/common.cc: positions count from 1, and the
+    # As in `generate_sinusoidal_position_encoding` in CTranslate2's layers/common.cc: positions count from 1, and the #
     # longest wavelength is in the last dimension.
     rates = np.exp(-math.log(10000) / (d_model // 2 - 1) * np.arange(d_model // 2))
     angles = np.arange(1, POSITIONS + 1)[:, None] * rates

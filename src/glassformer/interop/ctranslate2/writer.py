@@ -1,4 +1,4 @@
-"""Export a run to a folder that CTranslate2 can load, and `Translator.load` too, without PyTorch.
+"""Export a run to a folder that both CTranslate2 and glassformer's `Translator.load` can load without PyTorch.
 
 config.toml, tokenizer/    as in a run, and shortlist.safetensors if the setting `decoding.shortlist` is not 0
 `model.bin`, `config.json`, `*_vocabulary.json`    CTranslate2's own files, and its `vmap.txt` for a shortlist
@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 
 EXPORT = "export.json"
 VOCABULARY_MAP = "vmap.txt"
-"""The file's name in a folder that CTranslate2 loads."""
+"""The name of the vocabulary map in a folder for CTranslate2."""
 CACHE = "ctranslate2"
-"""The folder inside a run for the models that are converted when the run is translated with CTranslate2."""
+"""The folder inside a run for converted models, which are written when the run translates with CTranslate2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,13 @@ class Export:
     positions: int
     """Maximum number of positions of a source or an output."""
     weights: str
-    """The hash of the converted weights."""
+    """The hash of the run's weights that were converted."""
     model: Mapping[str, Any]
     """The model's configuration when it was converted."""
     run: Mapping[str, Fingerprint]
     """Fingerprints of the run's weights, alignment and tokenizers when they were converted, by file name."""
     shortlist: int
-    """The setting `decoding.shortlist` for which the export has a vocabulary map; 0 = it has none."""
+    """The setting `decoding.shortlist` for which the export has a vocabulary map; 0 = no vocabulary map."""
     files: Mapping[str, Fingerprint]
     """Fingerprints of the export's files, except config.toml and export.json, by file name."""
 
@@ -94,7 +94,7 @@ def read_export(folder: Path) -> Export:
 def check_export(bundle: Bundle) -> None:
     """Refuse an export whose files or configuration have changed since the export.
 
-    A file is hashed again only if its size or time has changed, such as once after it was copied.
+    A file is hashed again only if its size or its time has changed, for example after it was copied.
 
     Raises:
         CheckpointError: a file is missing or has changed, or the configuration describes a different model.
@@ -107,18 +107,19 @@ def check_export(bundle: Bundle) -> None:
 def export_ctranslate2(
     bundle: Bundle, folder: Path, quantization: Quantization = "int8", probes: Sequence[str] | None = None
 ) -> "Verification":
-    """Write a run's model for CTranslate2 into a folder; return how closely the export reproduces the run's answers.
+    """Write a run's model for CTranslate2 into a folder; return how closely the export reproduces the run.
 
-    The folder appears once the export is complete and verified; it replaces an earlier export.
+    The folder appears, or replaces an earlier export, only when the export is complete and verified.
 
     Args:
         bundle: the run.
         folder: the folder to write.
-        quantization: number format of the matrices.
+        quantization: number format of the weight matrices.
         probes: texts to verify the export with; None means random tokens.
 
     Raises:
-        CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
+        CheckpointError: the weights are missing or damaged, the folder cannot be written, or the export gives different
+            log probabilities.
         ConfigError: CTranslate2 cannot express the model, or the folder exists and is not an export.
         MissingDependencyError: CTranslate2 is not installed.
     """
@@ -134,7 +135,7 @@ def export_ctranslate2(
 def converted(bundle: Bundle, quantization: Quantization) -> Path:
     """Return the folder with a run's model for CTranslate2; convert and verify the model first if necessary.
 
-    Processes that need the model at the same time wait for the first one to convert it.
+    If several processes need the model at the same time, the first converts it and the others wait.
 
     The model is converted again if the weights, the alignment, the tokenizers, the model's configuration or a converted
     file have changed since `export.json` was written.
@@ -169,7 +170,7 @@ def _why_convert(bundle: Bundle, folder: Path) -> str:
 
 
 def _other_model(export: Export, config: ModelConfig) -> str:
-    """Return the first difference between a model and the exported one, or "" if they are equal."""
+    """Return the first difference between a configuration and the exported model's, or "" if they are equal."""
     for name, value in config.to_dict().items():
         if export.model[name] != value:
             return f"model.{name} is {value!r}, but was {export.model[name]!r}"
@@ -177,7 +178,7 @@ def _other_model(export: Export, config: ModelConfig) -> str:
 
 
 def _touched(folder: Path, export: Export, run: Path | None) -> str:
-    """Return which file of an export, or of the exported run, has changed since the export; "" if none has.
+    """Return which file of an export, or of its run, has changed since the export; "" if no file has changed.
 
     Raises:
         CheckpointError: a file is not a regular file.
@@ -194,7 +195,7 @@ def _touched(folder: Path, export: Export, run: Path | None) -> str:
     if more := {path.name for path in folder.glob("*vocabulary*")} - files.keys():
         return f"{min(more)} was added"
     now = replace(export, files=files, run=of_run)
-    if now != export:  # the same content with new times: record these, so that the files are not hashed again
+    if now != export:  # only times are new; record them, so that the files are not hashed again
         with suppress(OSError):
             _write_export(now, folder)
     return ""
@@ -217,7 +218,7 @@ def _write(bundle: Bundle, folder: Path, quantization: Quantization) -> None:
         (folder / VOCABULARY_MAP).write_text("".join(lines), encoding="utf-8", newline="\n")
         shortlist.save(folder / SHORTLIST)
     own = [path.name for path in sorted(folder.iterdir()) if path.is_file() and path.name != CONFIG]
-    if guards := Guards.load(bundle.folder):  # not among `own`, because guards may be calibrated again after an export
+    if guards := Guards.load(bundle.folder):  # not in `own`, because guards may be calibrated again after an export
         guards.save(folder)
     export = Export(
         quantization=quantization,
@@ -240,7 +241,7 @@ def _tokenizer_files(folder: Path) -> list[str]:
 
 
 def _write_export(export: Export, folder: Path) -> None:
-    """Write export.json completely or not at all: another process may be reading it."""
+    """Write export.json completely or not at all, because another process may be reading it."""
     temporary = folder / f".{EXPORT}.{os.getpid()}.tmp"
     try:
         write_json(temporary, asdict(export))

@@ -1,1 +1,1 @@
-"""A run as files of ONNX, an open format that onnxruntime and, in a browser, transformers.js compute."""
+"""Export to ONNX, an open format for onnxruntime and, in a browser, for transformers.js."""

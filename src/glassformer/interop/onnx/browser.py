@@ -1,4 +1,4 @@
-"""A page that translates in the browser with an exported model and transformers.js, without any server of ours."""
+"""Write a web page that translates inside the browser, with an exported model and transformers.js."""
 
 import json
 import shutil
@@ -13,22 +13,22 @@ from glassformer.interop.ctranslate2.model import positions_of
 __all__ = ["RUNTIME_COMMAND", "check_runtime", "write_onnx_page"]
 
 RUNTIME_COMMAND = "npm i @huggingface/transformers@4.3.1 --ignore-scripts"
-"""The command that installs the files of the page."""
+"""The command that installs the packages with the page's runtime files."""
 
 _TEMPLATE = Path(__file__).parent / "browser.html"
 SETTINGS = "{{settings}}"
-"""The place of the settings in the template."""
+"""The text in the template that is replaced by the page's settings."""
 _RUNTIME = {
     "transformers.js": "@huggingface/transformers/dist/transformers.web.min.js",
     "transformers-LICENSE": "@huggingface/transformers/LICENSE",
     "onnxruntime.mjs": "onnxruntime-web/dist/ort.wasm.bundle.min.mjs",
     "ort-wasm-simd-threaded.wasm": "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm",
 }
-"""The files of a page's runtime, and where they are in `node_modules`."""
+"""The runtime files of a page, and their paths in `node_modules`."""
 
 
 def check_runtime(runtime: Path) -> None:
-    """Refuse a folder without the files that a page needs.
+    """Refuse a folder `node_modules` without the files that a page needs.
 
     Raises:
         ConfigError: a file is missing; the message names the command that installs it.
@@ -41,7 +41,9 @@ def check_runtime(runtime: Path) -> None:
 
 
 def write_onnx_page(bundle: Bundle, folder: Path, runtime: Path, dtype: str) -> None:
-    """Write `index.html` and `runtime/` beside an exported model; `dtype` is its number format for transformers.js.
+    """Write `index.html` and `runtime/` into the folder of an exported model.
+
+    `dtype` is transformers.js's name of the model's number format.
 
     Raises:
         OSError: a file cannot be written.
@@ -65,5 +67,5 @@ def _settings(bundle: Bundle, dtype: str) -> dict[str, Any]:
 
 
 def _script_text(values: dict[str, Any]) -> str:
-    """Return JSON that can stand in a script element."""
+    """Return the values as JSON that is safe inside an HTML script element."""
     return json.dumps(values, ensure_ascii=False).replace("<", "\\u003c")

@@ -1,8 +1,8 @@
-"""The forward pass as graphs of ONNX: encoder, decoder, and the decoder's next step with a cache.
+"""The forward pass as ONNX graphs: encoder, decoder, and the decoder's next step with a cache.
 
-The same computation as `glassformer.model`, in the operators of ONNX, with the names that transformers.js and optimum
-know. With 8-bit matrices, a product with weights is computed in integers: each row of the input, and each output of the
-matrix, has a scale of its own.
+The graphs compute the same as `glassformer.model`, with ONNX's operators; their inputs and outputs have the names that
+transformers.js and optimum expect. With 8-bit matrices, products with weights are computed in integers; each product's
+input has a scale, and each row of the weight matrix has a scale of its own.
 
 Axes: B batch · S source positions · T target positions · P past target positions · D d_model · H heads · K width of a
 head's query and key · W width of a head's value · V vocabulary.
@@ -24,7 +24,7 @@ __all__ = ["FILES", "graph_files"]
 _Weights = Mapping[str, NDArray[np.float32]]
 
 FILES = ("encoder_model", "decoder_model", "decoder_with_past_model", "decoder_model_merged")
-"""The names of the graphs, by which runtimes look for them."""
+"""The file names of the graphs, as runtimes expect them."""
 
 BATCH, SOURCE, TARGET, PAST, TOTAL = (
     # transformers.js recognises the batch axis by this name when it creates an empty cache, and uses 0 for other names
@@ -35,31 +35,33 @@ BATCH, SOURCE, TARGET, PAST, TOTAL = (
     "total_decoder_sequence_length",
 )
 HIDDEN = -1e9
-"""What is added to a masked score: its weight is exactly 0, and a row in which all are masked is still finite."""
+"""The number added to a masked score. The weight of the score becomes exactly 0, and a row of only masked scores stays
+finite."""
 CENTRE = 128
-"""The 8-bit number that stands for a weight of 0. Products of two unsigned numbers are exact on every processor;
-with signed weights, processors without VNNI add pairs of products in 16 bits."""
+"""The 8-bit number that stands for a weight of 0. Weights are stored as unsigned numbers, because products of two
+unsigned numbers are exact on every processor. With signed weights, processors without VNNI add pairs of products in 16
+bits."""
 
 
 class _Cached(NamedTuple):
-    """Keys (B, H, positions, K) and values (B, H, positions, W)."""
+    """A layer's cached keys (B, H, positions, K) and values (B, H, positions, W)."""
 
     key: Value
     value: Value
 
 
 class _Mask(NamedTuple):
-    """What is added to the scores, and by what the weights are multiplied."""
+    """A mask of an attention: the numbers to add to its scores, and the factors to multiply its weights by."""
 
     added: Value
     kept: Value | None = None
 
 
 def graph_files(weights: _Weights, config: ModelConfig, *, narrow: bool) -> dict[str, bytes]:
-    """Return the files of a model by the names of `FILES`; `narrow` stores its matrices in 8 bits.
+    """Return the bytes of a model's files, by the names in `FILES`; `narrow` stores the matrices in 8 bits.
 
     Raises:
-        ConfigError: the model is too large for a file of ONNX.
+        ConfigError: the model is too large for an ONNX file.
     """
     makers = (_encoder_file, _decoder_file, _next_step_file, _merged_file)
     return {
@@ -86,14 +88,14 @@ def _decoder_file(network: "_Network") -> bytes:
 
 def _next_step_file(network: "_Network") -> bytes:
     results = zip(_results(network.config), network.next_step(), strict=True)
-    # Keys and values of the source do not change from step to step.
+    # The keys and values of the source do not change from step to step, so they are not outputs.
     kept = [(port, value) for port, value in results if ".encoder." not in port.name]
     _name_all(network.graph, [value for _, value in kept], [port for port, _ in kept])
     return model_file(network.graph, [_MASK, _IDS, *_pasts(network.config)], [port for port, _ in kept])
 
 
 def _merged_file(network: "_Network") -> bytes:
-    """Return a graph that computes the first step or a later one, by `use_cache_branch`, with the same weights."""
+    """Return a graph that computes later steps if its input `use_cache_branch` is true, and else the first step."""
     outputs, branches = _results(network.config), []
     for name, step in (("next", _Network.next_step), ("first", _Network.first_step)):
         branch = network.in_branch()
@@ -130,7 +132,7 @@ def _results(config: ModelConfig) -> list[Port]:
 
 
 def _caches(config: ModelConfig, name: str, length: str) -> list[Port]:
-    """Return the ports of each layer's cache: keys and values of the target so far, then of the source."""
+    """Return the ports of each layer's cache: keys and values of the target so far, then those of the source."""
     return [
         Port(f"{name}.{layer}.{side}.{part}", FLOAT, (BATCH, config.heads, positions, width))
         for layer in range(config.decoder_layers)
@@ -143,23 +145,23 @@ def _caches(config: ModelConfig, name: str, length: str) -> list[Port]:
 
 
 class _Network:
-    """The parts of the forward pass; each adds its operations to the graph and returns their value."""
+    """The parts of the forward pass; each method adds its operations to the graph and returns their result."""
 
     def __init__(self, graph: Graph, weights: _Weights, config: ModelConfig, narrow: bool) -> None:
         self.graph, self.weights, self.config, self.narrow = graph, weights, config, narrow
         self.number = graph.constants.number
 
     def in_branch(self) -> "_Network":
-        """Return the same network in a branch of the graph."""
+        """Return the same network for a branch of the graph."""
         return _Network(Graph(self.graph.constants), self.weights, self.config, self.narrow)
 
     def first_step(self) -> list[Value]:
-        """Return what `decode` does for the first tokens, with the inputs of that step."""
+        """Return the results of `decode` for the first step, which gets the memory as an input."""
         memory = Value("encoder_hidden_states")
         return self.decode([self.memory_cache(number, memory) for number in range(self.config.decoder_layers)], None)
 
     def next_step(self) -> list[Value]:
-        """Return what `decode` does for further tokens, with the inputs of that step."""
+        """Return the results of `decode` for a later step, which gets the caches as inputs."""
         names = [Value(one.name) for one in _pasts(self.config)]
         pairs = [_Cached(*names[i : i + 2]) for i in range(0, len(names), 2)]
         return self.decode(memory=pairs[1::2], past=pairs[::2])
@@ -178,7 +180,7 @@ class _Network:
         return self.final_norm("encoder", x)
 
     def decode(self, memory: Sequence[_Cached], past: Sequence[_Cached] | None) -> list[Value]:
-        """Return the logits (B, T, V), then each layer's keys and values of the target, and of the source."""
+        """Return the logits (B, T, V), then each layer's keys and values of the target and of the source."""
         ids = Value(_IDS.name)
         mask = self.padding(Value(_MASK.name))
         begin = self.length(past[0].key, 2) if past else self.number([0])
@@ -211,13 +213,13 @@ class _Network:
         return _Cached(self.heads(key, self.config.d_k), self.heads(value, self.config.d_v))
 
     def extended(self, past: _Cached, newest: Sequence[Value]) -> _Cached:
-        """Return a cache with the newest positions."""
+        """Return a cache with the newest positions appended."""
         return _Cached(*(self.graph("Concat", *pair, axis=2) for pair in zip(past, newest, strict=True)))
 
     # Embeddings and logits
 
     def embed(self, side: str, ids: Value, begin: Value | None = None) -> Value:
-        """Return the vectors (B, T, D) of tokens at the positions from `begin`, or 0, on."""
+        """Return the vectors (B, T, D) of tokens; the first token is at position `begin`, or at 0 without `begin`."""
         name = self.first(f"{side}.tokens.weight", "source.tokens.weight")
         rows = self.graph("Mul", self.rows(name, ids), self.number(math.sqrt(self.config.d_model), "float32"))
         if self.config.positions == "none":
@@ -227,7 +229,7 @@ class _Network:
         return self.graph("Add", rows, self.graph("Slice", self.positions(side), begin, end, self.number([0])))
 
     def positions(self, side: str) -> Value:
-        """Return the table of positions, which has an end, as in every export."""
+        """Return the position table; in every export, its length is fixed."""
         if self.config.positions == "learned":
             name = f"{side}.positions.table"
             return self.put(name, self.weights[name])
@@ -235,7 +237,7 @@ class _Network:
         return self.put("positions", position_table(kind, positions_of(self.config), self.config.d_model))
 
     def rows(self, name: str, ids: Value) -> Value:
-        """Return the rows of a matrix (V, D)."""
+        """Return the rows of a matrix (V, D) for these ids."""
         if not self.narrow:
             return self.graph("Gather", self.put(name, self.weights[name]), ids)
         numbers, scales = self.narrowed(name)
@@ -244,7 +246,7 @@ class _Network:
         return self.graph("Mul", centred, self.graph("Unsqueeze", self.graph("Gather", scales, ids), self.number([-1])))
 
     def logits(self, x: Value) -> Value:
-        """Return the logits (B, T, V); a tied matrix is the embedding."""
+        """Return the logits (B, T, V); if the output matrix is tied, it is the embedding."""
         name = self.first("output.weight", "target.tokens.weight", "source.tokens.weight")
         if self.narrow:
             numbers, scales = self.narrowed(name)
@@ -259,16 +261,16 @@ class _Network:
     # Sub-layers
 
     def enter(self, name: str, x: Value) -> Value:
-        """Return what enters a sub-layer."""
+        """Return the input of a sub-layer: the residual stream, normalised if the model is pre-norm."""
         return self.norm(f"{name}_residual.norm", x) if self.config.norm == "pre" else x
 
     def leave(self, name: str, x: Value, share: Value) -> Value:
-        """Return the residual stream after a sub-layer."""
+        """Return the residual stream plus a sub-layer's output (`share`), normalised if the model is post-norm."""
         added = self.graph("Add", x, share)
         return added if self.config.norm == "pre" else self.norm(f"{name}_residual.norm", added)
 
     def final_norm(self, stack: str, x: Value) -> Value:
-        """Return the end of a stack."""
+        """Return the output of a stack: x, normalised if the model has final norms."""
         return self.norm(f"{stack}.norm", x) if self.config.final_norm else x
 
     def norm(self, name: str, x: Value) -> Value:
@@ -301,18 +303,18 @@ class _Network:
         return slice(0, self.config.heads * self.config.d_k)
 
     def query_key_value(self, name: str, x: Value) -> list[Value]:
-        """Return the heads' queries, keys and values of x."""
+        """Return the queries, keys and values of x, split into heads."""
         widths = (self.config.d_k, self.config.d_k, self.config.d_v)
         parts = self.split(self.linear(f"{name}.input_projection", x), *widths)
         return [self.heads(part, width) for part, width in zip(parts, widths, strict=True)]
 
     def attend(self, name: str, query: Value, cached: _Cached, mask: _Mask) -> Value:
-        """Return the heads' weighted values, joined and mixed."""
+        """Return the output of an attention: the heads' weighted values, joined and projected."""
         graph = self.graph
         scaled = graph("Mul", query, self.number(1 / math.sqrt(self.config.d_k), "float32"))
         scores = graph("MatMul", scaled, graph("Transpose", cached.key, perm=(0, 1, 3, 2)))
         weights = graph("Softmax", graph("Add", scores, mask.added), axis=-1)
-        # rows that may attend to nothing (a source of padding only) get zeros, as in our model
+        # positions that may attend to nothing, because the source is only padding, get zeros, as in our model
         if mask.kept is not None:
             weights = graph("Mul", weights, mask.kept)
         heads = graph("Transpose", graph("MatMul", weights, cached.value), perm=(0, 2, 1, 3))
@@ -325,7 +327,7 @@ class _Network:
         return self.graph("Transpose", parted, perm=(0, 2, 1, 3))
 
     def split(self, x: Value, *widths: int) -> list[Value]:
-        """Return the parts of a projection, each of `heads` times a width."""
+        """Return the parts of a projection; the size of each part is the number of heads times a width."""
         sizes = self.number([self.config.heads * width for width in widths])
         return self.graph.several("Split", len(widths), x, sizes, axis=-1)
 
@@ -336,7 +338,7 @@ class _Network:
         return _Mask(self.graph("Mul", hidden, self.number(HIDDEN, "float32")), kept)
 
     def causal(self, begin: Value, length: Value) -> _Mask:
-        """Return the mask (T, P + T) that hides the future of `length` positions from `begin` on."""
+        """Return the mask (T, P + T) that hides later positions from `length` positions, which begin at `begin`."""
         graph, one = self.graph, self.number(1)
         first, end = (graph("Squeeze", value) for value in (begin, graph("Add", begin, length)))
         rows = graph("Unsqueeze", graph("Range", first, end, one), self.number([1]))
@@ -346,7 +348,7 @@ class _Network:
     # Products
 
     def linear(self, name: str, x: Value, rows: slice = slice(None)) -> Value:
-        """Return x Wᵀ + b, or the columns of it that these rows of W give."""
+        """Return x Wᵀ + b, or only the columns that these rows of W and b give."""
         suffix = "" if rows == slice(None) else f" {rows.start}:{rows.stop}"
         bias = self.put(f"{name}.bias{suffix}", self.weights[f"{name}.bias"][rows])
         if self.narrow:
@@ -356,7 +358,7 @@ class _Network:
         return self.graph("Add", self.graph("MatMul", x, matrix), bias)
 
     def narrow_product(self, x: Value, matrix: Value, scales: Value) -> Value:
-        """Return the product with a matrix of 8-bit numbers, computed in integers."""
+        """Return the product of x and a matrix of 8-bit numbers, computed in integers."""
         graph = self.graph
         numbers, scale, zero = graph.several("DynamicQuantizeLinear", 3, x)
         product = graph("Cast", graph("MatMulInteger", numbers, matrix, zero, self.number(CENTRE, "uint8")), to=FLOAT)
@@ -365,7 +367,7 @@ class _Network:
     def narrowed(
         self, name: str, rows: slice = slice(None), suffix: str = "", *, transposed: bool = False
     ) -> tuple[Value, Value]:
-        """Return a matrix in 8 bits, perhaps transposed, and the scale of each of its rows."""
+        """Return a matrix in 8 bits, transposed on request, and the scale of each row of the original matrix."""
         weight = self.weights[name][rows]
         scale = np.maximum(np.abs(weight).max(axis=1), np.finfo(np.float32).tiny) / (CENTRE - 1)
         numbers = (np.rint(weight / scale[:, None]) + CENTRE).astype(np.uint8)
@@ -373,11 +375,11 @@ class _Network:
         return stored, self.put(f"{name}{suffix} scales", scale.astype(np.float32))
 
     def put(self, name: str, array: NDArray[Any]) -> Value:
-        """Return the value of an array of weights."""
+        """Add an array of weights to the constants; return its value."""
         return self.graph.constants.put(name, array)
 
     def first(self, *names: str) -> str:
-        """Return the first of these names that has a weight: a shared matrix has the name of its first use."""
+        """Return the first of these names under which there is a weight; a shared matrix has only one name."""
         return next(name for name in names if name in self.weights)
 
     def length(self, value: Value, axis: int) -> Value:

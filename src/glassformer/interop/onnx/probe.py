@@ -1,4 +1,4 @@
-"""Verify a folder with onnxruntime and tokenizers: python -I onnx.py FOLDER."""
+"""The probe program that verifies an exported folder with onnxruntime and tokenizers: python -I probe.py FOLDER."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ _TOGETHER = 16
 
 
 class _Model:
-    """The graphs of a folder, and what its search needs."""
+    """The graphs of an exported folder, and the settings for its search."""
 
     def __init__(self, folder: Path) -> None:
         self.config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ class _Model:
         return [row[: len(target)].tolist() for row, target in zip(log_probs, targets, strict=True)]
 
     def greedy(self, memory: dict[str, Any], longest: int) -> list[list[int]]:
-        """Return the tokens of each row, step by step with the cache, without `<eos>`."""
+        """Return the outputs of greedy search, step by step with the cache, without `<eos>`."""
         rows = len(memory["encoder_attention_mask"])
         cache = {
             one.name: np.zeros([_size(one.shape[0], rows), *(_size(size, 0) for size in one.shape[1:])], np.float32)

@@ -1,4 +1,4 @@
-"""Export a run to a folder of ONNX files, which onnxruntime computes, and in a browser transformers.js.
+"""Export a run to a folder of ONNX files for onnxruntime and, in a browser, for transformers.js.
 
 `onnx/*.onnx`                          the encoder, and the decoder in three forms (`glassformer.interop.onnx.model`)
 config.json, generation_config.json    sizes and special tokens
@@ -6,7 +6,7 @@ tokenizer.json                         the tokenizer; `source_â€¦` and `target_â
 tokenizer_config.json                  how transformers.js uses the tokenizer
 index.html, runtime/                   with `page`: a page that translates (`glassformer.interop.onnx.browser`)
 
-With 8-bit matrices, the names in onnx/ end in "_quantized", as transformers.js expects.
+With 8-bit matrices, the file names in onnx/ end in "_quantized", as transformers.js expects.
 """
 
 import json
@@ -45,12 +45,13 @@ _DTYPES = {"float32": "fp32", "int8": "q8"}
 
 
 def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verification | None:
-    """Write a run's model as files of ONNX into a folder; return how closely onnxruntime reproduces its answers.
+    """Write a run's model as ONNX files into a folder; return how closely onnxruntime reproduces the run.
 
     Raises:
-        CheckpointError: the weights are missing or damaged, the folder cannot be written, or the answers differ.
-        ConfigError: ONNX or tokenizer.json cannot express the run, the folder exists and is not an export, or the page
-            needs one vocabulary or other files.
+        CheckpointError: the weights are missing or damaged, the folder cannot be written, or onnxruntime gives
+            different log probabilities.
+        ConfigError: ONNX or tokenizer.json cannot express the run; the folder exists and is not an export; or a page is
+            requested and its files are missing or the run has two vocabularies.
         MissingDependencyError: onnxruntime or tokenizers is not installed.
     """
     check_trained(bundle)
@@ -63,10 +64,10 @@ def export_onnx(bundle: Bundle, folder: Path, options: ExportOptions) -> Verific
 
 
 def onnx_remarks(bundle: Bundle) -> Iterator[str]:
-    """Yield what a user of the folder must know."""
+    """Yield remarks for users of the folder."""
     yield from placeholder_remarks(bundle)
     length = positions_of(bundle.model_config)
-    yield f"the files hold {length} positions: a longer source or output is an error in onnxruntime"
+    yield f"the files hold {length} positions; onnxruntime fails for a longer source or output"
     if not have_one_vocabulary(bundle):
         yield (
             "transformers.js cannot open the folder: source and target have different vocabularies, in the files "
@@ -103,7 +104,7 @@ def _write(bundle: Bundle, folder: Path, options: ExportOptions) -> None:
 
 
 def _config(bundle: Bundle, dtype: str) -> dict[str, Any]:
-    """Return what transformers.js needs to find the files and to shape the cache; the graphs decide the arithmetic."""
+    """Return the config.json by which transformers.js finds the files and shapes the cache."""
     config = bundle.model_config
     return {
         "architectures": ["MarianMTModel"],
@@ -133,7 +134,7 @@ _SPECIAL_IDS = {
 
 
 def _generation() -> dict[str, Any]:
-    """Return the settings of the search: greedy, as transformers.js has no complete beam search."""
+    """Return the search settings: greedy search, because transformers.js has no complete beam search."""
     return {**_SPECIAL_IDS, "forced_eos_token_id": EOS_ID, "bad_words_ids": [[PAD_ID], [BOS_ID]], "num_beams": 1}
 
 
@@ -148,7 +149,7 @@ def _tokenizer_config(bundle: Bundle) -> dict[str, Any]:
 
 
 def _tokenizers(bundle: Bundle) -> dict[str, Any]:
-    """Return the tokenizers' files; one is enough if both sides have the same vocabulary."""
+    """Return the content of the tokenizers' files: one file if source and target have the same vocabulary, else two."""
     if have_one_vocabulary(bundle):
         return {"tokenizer.json": fast_tokenizer(bundle.source_tokenizer)}
     sides = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
