@@ -13,6 +13,7 @@ from benchmarks.truth.stage import guess_at
 from glassformer.decoding.hypothesis import Hypothesis
 from glassformer.jobs import METRICS_FILE, read_log
 from glassformer.watch.inspection.forced import first_difference
+from glassformer.watch.inspection.mistakes import MISTAKES
 
 __all__ = ["CHECKS", "GENERAL"]
 
@@ -375,11 +376,14 @@ def has_mistake(seen: Seen) -> bool:
 
 
 def mistake(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the first tensor that differs, and log p of the unchanged output."""
+    """Check what the mistake is, the first tensor that differs, and log p of the unchanged output."""
     found = seen.model.search(seen.source, [], {}, **seen.search)[0]
     before, after = (seen.model.trace(seen.source, found.tokens, changes) for changes in ({}, seen.changes))
     now = sum(float(after["log_probs"][row, id]) for row, id in enumerate(found.tokens))
+    planted = MISTAKES[seen.changes["mistakes"][0]]
+    is_told = values["about"] in (planted.wrong, planted.zh["wrong"])
     return first(
+        "" if is_told else f"it is not what {planted.id} does",
         expected("first tensor", values["first"], str(first_difference(before, after, 1e-6))),
         differs(values["from"], found.log_prob, "log p before"),
         differs(values["to"], now, "log p under the mistake"),

@@ -191,7 +191,7 @@ def test_each_template_has_a_check() -> None:
 
 def is_of_act(key: str) -> bool:
     """Return whether a text is a sentence of an act: no name, button or reason why nothing is known."""
-    labels = r"chapter\.(\d|short\.|where\.|strip|close|nothing|recorded)|.*\.(next|open|name|unknown)$"
+    labels = r"chapter\.(\d|short\.|where\.|strip|close|leave|nothing|recorded)|.*\.(next|open|name|unknown)$"
     return key.startswith("chapter.") and not re.match(labels, key)
 
 

@@ -73,13 +73,25 @@ export function savingButtons(app: App, name: string, svg: () => string, say?: S
   return [
     saving("SVG", app.t("save.svg"), () => new Blob([svg()], { type: "image/svg+xml" })),
     saving("PNG", app.t("save.png"), () => pngOf(svg())),
-    linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? "", say),
+    linkButton(app, say),
     linkOf(app) && copyButton(app, app.t("save.frame"), () => frameOf(app), say),
   ];
 }
 
+/** Returns a button that copies the address of what is shown, if it has one. */
+export function linkButton(app: App, say?: Say) {
+  const copied = location.protocol === "file:" ? "changes.link.file" : "changes.link.copied";
+  return linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? "", say, copied);
+}
+
 /** Returns a button that copies a text, or shows the text if the browser refuses to copy. */
-export function copyButton(app: App, title: string, text: () => string, say?: Say) {
+export function copyButton(
+  app: App,
+  title: string,
+  text: () => string,
+  say?: Say,
+  copied = "changes.link.copied",
+) {
   const field = element("input", { type: "text", readOnly: true, "aria-label": title });
   const shown = element("p", { class: "gf-copied", hidden: true }, app.t("save.copy"), field);
   const copy = button(title, async () => {
@@ -87,7 +99,7 @@ export function copyButton(app: App, title: string, text: () => string, say?: Sa
     shown.hidden = true;
     try {
       await navigator.clipboard.writeText(field.value);
-      sayOn(copy, title, app.t("changes.link.copied"), say);
+      sayOn(copy, title, app.t(copied), say);
     } catch {
       shown.hidden = false;
       field.select();

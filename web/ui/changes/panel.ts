@@ -5,7 +5,6 @@ import { FAMILIES, attentionName } from "../heads.ts";
 import { button, element, note, refill } from "../dom.ts";
 import { remark } from "../figure.ts";
 import { latestOnly } from "../latest.ts";
-import { linkOf } from "../link.ts";
 import { activeChanges } from "./active.ts";
 import { chips, keyed, press, row, tightRow, tryChange } from "./controls.ts";
 import { headsSection } from "./heads.ts";
@@ -17,7 +16,7 @@ import { partsSection } from "./parts.ts";
 import { patchSection } from "./patches.ts";
 import { handSection } from "./hand.ts";
 import { wordsSection } from "./words.ts";
-import { copyButton } from "../take_away.ts";
+import { linkButton } from "../take_away.ts";
 import type { Cell } from "../../engine/types.ts";
 import type { App } from "../app.ts";
 import type { ActiveChange, At, ChangesPanel, Child, SectionName, SomeChanges } from "../types.ts";
@@ -153,7 +152,7 @@ function topOf({ app, history }: ChangesPanel, active: ActiveChange[]): Child[] 
       tool("redo", history.redo, !history.future.length),
       tool("reset", reset, !app.changed),
       keyed(pinButton(app), "pin"),
-      linkOf(app) && copyButton(app, app.t("changes.link"), () => linkOf(app) ?? ""),
+      linkButton(app),
     ),
   ];
 }

@@ -517,6 +517,7 @@ class BeamScene {
     const isPaleKnown = this.#held === null || looks.every((look) => pale && layerOf(pale) <= layerOf(look));
     const texts = looks.map((look) => lookText(this.#app, look, this.#isTurned ? strong : undefined));
     const hasRoom = dot.x < width - HINT;
+    const beside = dot.x < width - 2 * HINT ? "gf-ray-beside" : "gf-ray-beside gf-ray-before";
     refill(
       this.#chips,
       chip(texts.join(" · "), middle(dot, end, 0.55), "gf-ray-on"),
@@ -526,7 +527,7 @@ class BeamScene {
       isPaleKnown &&
         paleFrom &&
         pale &&
-        chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? "gf-ray-beside" : ""),
+        chip(lookText(this.#app, pale), middle(paleFrom, paleTo, 0.3), isBeside ? beside : ""),
     );
     this.#nameDot();
   }

@@ -101,9 +101,11 @@ export function followChapters(app: App) {
 export function createStrip(app: App) {
   const made = element("nav", { class: "gfs-strip" });
   const steps = element("div", { role: "toolbar" });
-  const close = button("×", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });
-  const corners = drawing("path", { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" });
-  const screen = drawing("svg", { width: 16, height: 16, "aria-hidden": "true" }, corners);
+  const close = button("", () => app.attempt(() => openChapter(app, 0)), { className: "gfs-strip-close" });
+  const icon = (d: string) =>
+    drawing("svg", { width: 16, height: 16, "aria-hidden": "true" }, drawing("path", { d }));
+  const screen = icon("M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4");
+  const cross = icon("M3 3l10 10M13 3L3 13");
   const whole = button("", () => app.show({ lecture: !app.state.lecture }), { className: "gfs-strip-whole" });
   const fill = () => {
     const { chapter, lecture } = app.state;
@@ -113,6 +115,7 @@ export function createStrip(app: App) {
     whole.tabIndex = -1; // the arrow keys reach it, Tab does not
     const had = [...steps.children].indexOf(document.activeElement as Element);
     steps.ariaLabel = app.t("chapter.strip");
+    refill(close, cross, app.t("chapter.leave"));
     named(close, app.t("chapter.close"));
     close.hidden = chapter === 0;
     made.toggleAttribute("data-open", chapter > 0);

@@ -451,6 +451,7 @@ async function mistakeOf(app: App): Promise<Found> {
   return {
     values: {
       text: written(app),
+      about: app.t(`mistake.${app.changes.mistakes[0]}.about`),
       first: firstDifference ?? "",
       from: numberText(reference.hypothesis.logProb, 2),
       to: numberText(logProbOfReference, 2),
