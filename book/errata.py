@@ -1258,7 +1258,7 @@ translator = gf.Translator.load("demo")
 vocabularies = translator.bundle.source_tokenizer, translator.bundle.target_tokenizer
 english, french = "The cat slept in the park.", "Le chat dormait dans le parc."
 read, written = (torch.tensor([[*one.encode(text)]]) for one, text in zip(vocabularies, (english, french), strict=True))
-read, written = F.pad(read, (0, 1), value=2), F.pad(written, (1, 0), value=1)  # <eos> after, <bos> before
+read, written = F.pad(read, (0, 1), value=2), F.pad(written, (1, 0), value=1)
 with torch.no_grad():
     usual = translator.model(read, written)
     with gf.intervene(translator.model, {"*.positions": lambda rows: gf.sinusoids(len(rows) + 1, 128)[1:]}):
