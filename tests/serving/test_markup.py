@@ -83,7 +83,7 @@ def test_deepls_wishes_say_where_sentences_end():
     [
         ({"tag_handling": {}}, "tag_handling: expected xml or html, got {}"),
         ({"tag_handling": "md"}, "tag_handling: expected xml or html, got md"),
-        ({"ignore_tags": ["x"]}, "ignore_tags: expected tag_handling=xml or tag_handling=html with it"),
+        ({"ignore_tags": ["x"]}, "ignore_tags: expected tag_handling=xml or tag_handling=html with this field"),
         ({"tag_handling": "xml", "splitting_tags": {}}, "splitting_tags: expected names of tags"),
         ({"tag_handling": "xml", "splitting_tags": [1]}, "splitting_tags: expected names of tags"),
         ({"tag_handling": "html", "outline_detection": False}, "outline_detection: expected true, or false with"),

@@ -30,11 +30,11 @@ CORS = [
     (b"access-control-allow-headers", b"Authorization, Content-Type"),
     (b"access-control-allow-methods", b"GET, POST"),
 ]
-"""Any page may ask the APIs, as LibreTranslate allows."""
+"""Headers that allow every web page to use the APIs, as LibreTranslate does."""
 
 
 class Application:
-    """The application of a service; `failure` is the error of a model that cannot be loaded."""
+    """The application of a service; if a model cannot be loaded, `failure` is the error."""
 
     failure: GlassformerError | None = None
 
@@ -49,7 +49,7 @@ class Application:
             *page_endpoints(),
         ]
         routes = [one.route() for one in (*apis, *description_endpoints(apis), *self._explorers.endpoints())]
-        # Not a `Starlette` application, whose own middleware takes a fifth of the time of a request.
+        # Not a `Starlette` application, because Starlette's middleware takes a fifth of a request's time.
         answers = LimitedBodies(_Answers(Router(routes, lifespan=self._running)), service.limits)
         self._answer: ASGIApp = BehindProxies(answers, service.proxies) if service.proxies else answers
 
@@ -79,7 +79,7 @@ class Application:
 
 
 async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> None:
-    """Return when every process has loaded its model; raise the error of one that cannot."""
+    """Wait until every process has loaded its model; if a model cannot be loaded, raise the error."""
     while not service.models.is_ready:
         done, _ = await asyncio.wait(tasks, timeout=0.02, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -87,7 +87,7 @@ async def _until_ready(service: Service, tasks: list[asyncio.Task[None]]) -> Non
 
 
 class _Answers:
-    """Adds CORS headers to every answer, answers browsers' preflight requests, and writes errors."""
+    """Adds CORS headers to all answers, answers the preflight requests of browsers, and writes errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -115,5 +115,5 @@ class _Answers:
 
 
 def _api(scope: Scope) -> Api:
-    """Return the API that writes the errors of a path."""
+    """Return the API in whose format the errors of a path are written."""
     return DEEPL if scope["path"].startswith("/v2/") else LIBRETRANSLATE

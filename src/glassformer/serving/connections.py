@@ -1,4 +1,4 @@
-"""Bounds what a connection keeps in memory, and how long its bytes are parsed at once."""
+"""Bounds the memory of a connection, and the time for which its bytes are parsed without a pause."""
 
 from typing import Any
 
@@ -8,16 +8,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 __all__ = ["BoundedProtocol"]
 
 MOST_UNFINISHED = 65_536
-"""Maximum number of bytes of a request's head, and of anything else that the parser keeps until its end has arrived."""
+"""Maximum number of bytes of a request's head, and of any other part that the parser keeps until the part is
+complete."""
 SMALL = 512
 """Number of bytes below which a chunk of a body (`Transfer-Encoding: chunked`) is small."""
 MOST_SMALL = 250
-"""Number of empty chunks that a body may have; smaller chunks than `SMALL` count in part, larger ones restore some."""
+"""Number of empty chunks that a body may have. A chunk smaller than `SMALL` counts in part; a larger chunk gives some
+back."""
 REFUSAL = f"Too many small chunks: send chunks of {SMALL} bytes or more, or the whole body with its Content-Length."
 
 
 class _Connection(h11.Connection):
-    """A connection whose client may send few small chunks, because h11 takes some 10 µs for each."""
+    """A connection that limits the number of small chunks, because h11 takes some 10 µs for each chunk."""
 
     spare: float = MOST_SMALL
     """Number of empty chunks that may still come."""
@@ -26,7 +28,7 @@ class _Connection(h11.Connection):
         """Return the next event of the client.
 
         Raises:
-            RemoteProtocolError: it is not HTTP, or a body has too many small chunks.
+            RemoteProtocolError: the client does not send HTTP, or a body has too many small chunks.
         """
         event = super().next_event()
         if isinstance(event, h11.Request):
@@ -39,10 +41,10 @@ class _Connection(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol, except that a body in many small chunks is refused.
+    """uvicorn's protocol, except that it refuses a body in many small chunks.
 
-    All chunks that have arrived are parsed before the application sees the first, so that no application could refuse
-    them in time.
+    uvicorn parses all chunks that have arrived before the application sees the first chunk, so an application could not
+    refuse them in time.
     """
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
@@ -50,7 +52,7 @@ class BoundedProtocol(H11Protocol):
         self.conn: _Connection = _Connection(h11.SERVER, MOST_UNFINISHED)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what the client sends, and end the connection."""
+        """Answer with status 400, and end the connection."""
         if self.cycle:
             self.cycle.disconnected = True  # keeps the application from sending a second answer
         super().send_400_response(REFUSAL if self.conn.spare < 0 else msg)

@@ -1,7 +1,7 @@
-"""The part of DeepL's API (version 2) that its clients need to translate texts.
+"""The part of DeepL's API (version 2) that DeepL's clients need to translate texts.
 
-What a model cannot do is ignored where DeepL promises no effect either ("prefer_more"), and refused where the answer
-would be wrong without a word (a glossary, a required formality).
+Options that models do not support are ignored if DeepL does not guarantee an effect either ("prefer_more"). They are
+refused if the answer would silently be wrong (a glossary, a required formality).
 """
 
 from functools import partial
@@ -50,7 +50,7 @@ __all__ = [
 
 SCHEME = "DeepL-Auth-Key"
 UNLIMITED = 10**12
-"""The limit that DeepL reports where there is none."""
+"""The limit that DeepL reports if there is no limit."""
 REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 """Languages that DeepL's clients accept as targets only with a region."""
 FORMALITIES = ("default", "prefer_more", "prefer_less")
@@ -64,7 +64,7 @@ def _texts(given: object) -> list[str]:
 
 
 class KeyQuery(BaseModel):
-    """The field that every request may have."""
+    """The field for the key, which every request may have."""
 
     model_config = ConfigDict(defer_build=True)
 
@@ -72,7 +72,7 @@ class KeyQuery(BaseModel):
 
 
 class DeepLQuery(KeyQuery):
-    """The fields of POST /v2/translate; of the fields that the description leaves out, only few values are accepted."""
+    """The fields of POST /v2/translate. Fields that are not in the API's description accept only few values."""
 
     text: Annotated[
         list[str], SkipValidation, BeforeValidator(_texts), WithJsonSchema({}), OfService(text_or_texts_schema)
@@ -118,7 +118,7 @@ class DeepLTranslations(TypedDict):
 
 
 class DeepLLanguage(TypedDict):
-    """A language of one side."""
+    """A language that can be a source, or a language that can be a target."""
 
     language: str
     name: str
@@ -126,7 +126,7 @@ class DeepLLanguage(TypedDict):
 
 
 class Usage(TypedDict):
-    """The characters translated so far."""
+    """The number of characters translated so far."""
 
     character_count: int
     character_limit: int
@@ -159,7 +159,7 @@ def deepl_endpoints() -> list[Endpoint]:
 
 
 def _error(refusal: RequestError) -> Response:
-    """Return an error as DeepL writes it."""
+    """Return an error in DeepL's format."""
     return JSONResponse({"message": refusal.text}, 403 if refusal.status == 401 else refusal.status)
 
 
@@ -192,7 +192,7 @@ async def _translate(service: Service, request: Request) -> Response:
 
 
 async def _asked(model: type[Model], service: Service, request: Request) -> Model:
-    """Return the fields of a request, whose key is right; a GET may have a form, too."""
+    """Return the fields of a request after checking its key; a GET request may also have a form."""
     given, _ = await fields(service, request, model.model_fields, repeated="text", key=DEEPL.key_field)
     return checked(model, given)
 
@@ -207,7 +207,7 @@ def _check_size(texts: list[str], service: Service) -> None:
 
 
 def _fitting(service: Service, source_lang: object, target_lang: object) -> list[Direction]:
-    """Return the models of the languages that a request names; several if it does not name the source."""
+    """Return the models for the languages of a request; several if the request does not name the source language."""
     source, target = ("" if given is None else given for given in (source_lang, target_lang))
     if not isinstance(source, str) or not isinstance(target, str):
         raise RequestError(400, "source_lang, target_lang: expected the code of a language")
@@ -225,7 +225,7 @@ def _fitting(service: Service, source_lang: object, target_lang: object) -> list
 
 
 async def _model(service: Service, fitting: list[Direction], texts: list[str]) -> Direction:
-    """Return the model of the language that texts are in."""
+    """Return the model for the language of the texts, which is detected if several models fit."""
     by_source = {one.source: one for one in reversed(fitting)}
     if len(by_source) == 1:
         return fitting[0]
@@ -234,7 +234,7 @@ async def _model(service: Service, fitting: list[Direction], texts: list[str]) -
 
 
 def _check_wishes(asked: DeepLQuery) -> None:
-    """Refuse what would silently be left undone."""
+    """Refuse options that would silently have no effect."""
     if asked.glossary_id:
         raise RequestError(404, "glossary_id: this server has no glossaries")
     if (formality := asked.formality or "default") not in FORMALITIES:
@@ -242,18 +242,18 @@ def _check_wishes(asked: DeepLQuery) -> None:
 
 
 def _split(asked: DeepLQuery) -> bool:
-    """Return whether texts are split into sentences; a line end separates sentences in plain texts only."""
+    """Return whether to split texts into sentences; a line end only separates sentences in texts without tags."""
     wish = str(asked.split_sentences).lower()
     given = {"true": "1", "false": "0", "none": "1"}.get(wish, wish)
     if given not in ("0", "1", "nonewlines"):
         raise RequestError(400, f"split_sentences: expected 0, 1 or nonewlines, got {shortened(given)}")
     if given == "nonewlines" and not asked.tag_handling and any("\n" in text for text in asked.text):
-        raise RequestError(400, "split_sentences: nonewlines needs tag_handling; else each line is a text of its own")
+        raise RequestError(400, "split_sentences: nonewlines needs tag_handling; else each line is a separate text")
     return given != "0"
 
 
 def _markup(asked: DeepLQuery) -> Markup | None:
-    """Return how texts with tags are read; None for plain texts."""
+    """Return how to read texts with tags; None for plain texts."""
     kind = "" if asked.tag_handling is None else asked.tag_handling
     if kind not in ("", "html", "xml"):
         raise RequestError(400, f"tag_handling: expected xml or html, got {shortened(str(kind))}")
@@ -262,7 +262,7 @@ def _markup(asked: DeepLQuery) -> Markup | None:
     }
     for name, given in names.items():
         if given and not kind:
-            raise RequestError(400, f"{name}: expected tag_handling=xml or tag_handling=html with it")
+            raise RequestError(400, f"{name}: expected tag_handling=xml or tag_handling=html with this field")
     outline = str(asked.outline_detection).lower()
     if outline not in ("none", "true", "1", *(("false", "0") if kind == "xml" else ())):
         raise RequestError(400, "outline_detection: expected true, or false with tag_handling=xml")
@@ -274,7 +274,7 @@ def _markup(asked: DeepLQuery) -> Markup | None:
 
 
 def _names(field: str, given: object) -> tuple[str, ...]:
-    """Return the names of tags in a list, or in a text with commas."""
+    """Return tag names, given as a list or as a text with commas."""
     names = (given or "").split(",") if given is None or isinstance(given, str) else given
     if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
         raise RequestError(400, f"{field}: expected names of tags")
@@ -282,7 +282,7 @@ def _names(field: str, given: object) -> tuple[str, ...]:
 
 
 async def _languages(service: Service, request: Request) -> Response:
-    """The languages of one side."""
+    """The source languages, or the target languages."""
     asked = await _asked(LanguagesQuery, service, request)
     if asked.type not in ("source", "target"):
         raise RequestError(400, "type: expected source or target")
@@ -299,7 +299,7 @@ async def _languages(service: Service, request: Request) -> Response:
 
 
 def target_codes(tag: str) -> tuple[str, ...]:
-    """Return DeepL's codes of a target language; English and Portuguese have a region."""
+    """Return DeepL's codes of a target language; the codes of English and Portuguese have a region."""
     regions = REGIONS.get(primary(tag), ())
     if not regions:
         return (tag.upper(),)
@@ -307,7 +307,7 @@ def target_codes(tag: str) -> tuple[str, ...]:
 
 
 async def _usage(service: Service, request: Request) -> Response:
-    """The characters translated so far."""
+    """The number of characters translated so far."""
     await _asked(KeyQuery, service, request)
     used = service.characters.get(request.state.client, 0)
     answer: Usage = {"character_count": used, "character_limit": UNLIMITED}

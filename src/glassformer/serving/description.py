@@ -1,4 +1,4 @@
-"""The description of the endpoints, by their types: as OpenAPI 3.1, and as a page."""
+"""The description of the endpoints, made from their types: as OpenAPI 3.1, and as a page."""
 
 import html
 import inspect
@@ -32,7 +32,7 @@ COMPONENTS = "#/components/schemas/{model}"
 
 
 def description_endpoints(others: Iterable[Endpoint]) -> list[Endpoint]:
-    """Return the endpoints that describe others and themselves."""
+    """Return the endpoints that describe the other endpoints and themselves."""
 
     @cache
     def of(service: Service) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def description_endpoints(others: Iterable[Endpoint]) -> list[Endpoint]:
         return JSONResponse(of(service))
 
     async def specification(service: Service, _: Request) -> Response:
-        """This description as LibreTranslate names it: some clients look for its title."""
+        """This description with LibreTranslate's title, which some clients look for."""
         return JSONResponse({**of(service), "info": {**of(service)["info"], "title": "LibreTranslate"}})
 
     async def page(service: Service, _: Request) -> Response:
@@ -125,7 +125,7 @@ def _asked(request: type[BaseModel], service: Service) -> dict[str, Any]:
 
 
 def _as_form(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a form, in which a field is one text and nothing is null."""
+    """Return the schema of a form: the first type of each field, without null."""
     fields = {name: {**one, **one.get("anyOf", [{}])[0]} for name, one in request["properties"].items()}
     return {
         **request,

@@ -1,4 +1,4 @@
-"""The language of a text among the served languages, if the package lingua-language-detector is installed."""
+"""Detects which of the served languages a text is in, if the package lingua-language-detector is installed."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,7 +13,7 @@ from glassformer.text.languages import primary
 __all__ = ["DetectedLanguage", "detected_languages", "has_detector"]
 
 READ_CHARACTERS = 2000
-"""Maximum number of characters that are looked at; more take longer and change little."""
+"""Maximum number of characters that the detector reads; more characters take longer and change little."""
 
 
 class DetectedLanguage(TypedDict):
@@ -29,10 +29,11 @@ def has_detector() -> bool:
 
 
 def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguage]:
-    """Return the served languages that a text may be in, best first.
+    """Return the served languages that a text may be in, the most probable first.
 
-    The list is empty if the text gives no clue, if fewer than two served languages are known to the detector, or if no
-    detector is installed. Of several served codes of one language, such as zh-Hans and zh-Hant, the first is returned.
+    The list is empty if the text gives no clue, if the detector knows fewer than two of the served languages, or if no
+    detector is installed. If several codes of the same language are served, such as zh-Hans and zh-Hant, the first code
+    is returned.
     """
     detector, codes = _detector(tuple(served))
     if detector is None:
@@ -43,7 +44,7 @@ def detected_languages(text: str, served: Sequence[str]) -> list[DetectedLanguag
 
 @cache
 def _detector(served: tuple[str, ...]) -> tuple[Any, dict[Any, str]]:
-    """Return a detector of some languages, or None if there is none, and their served codes."""
+    """Return a detector for the served languages (None if there is none), and the served code of each language."""
     try:
         import lingua
     except ImportError:

@@ -36,11 +36,11 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 QUERY = "query"
-"""Where the fields of a request may be, beside its body by one of the media types above."""
+"""Marks that the fields of a request may be in its query; the media types above mark fields in its body."""
 ASKED = (400, 403, 408, 413, 429, 503)
-"""The statuses by which a request for a translation may be refused."""
+"""The statuses with which a request for a translation may be refused."""
 CLIENT_GONE = 499
-"""The status in the log of a request whose client went away (nginx's number)."""
+"""The status that the log shows for a request whose client has disconnected (nginx's number)."""
 
 Model = TypeVar("Model", bound=BaseModel)
 Handler = Callable[[Service, Request], Awaitable[Response]]
@@ -48,19 +48,19 @@ Handler = Callable[[Service, Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """An API: its name, and its errors."""
+    """An API: its name, the format of its errors, and the place of its keys."""
 
     name: str
     error: Any
-    """The type of an error's JSON."""
+    """The type of the JSON of an error."""
     write_error: Callable[[RequestError], Response]
     key: Callable[[Request], str]
-    """Returns the key in the head of a request; "" if there is none."""
+    """A function that returns the key in the headers of a request; "" if there is none."""
     key_field: str = ""
-    """The field of the body that may have the key instead, which is then checked as soon as it is read."""
+    """The field of the body that may hold the key instead; the key is checked as soon as this field is read."""
 
     def refused(self, refusal: RequestError) -> Response:
-        """Return the answer to a request that is refused."""
+        """Return the answer that refuses a request."""
         response = self.write_error(refusal)
         response.headers.update(refusal.headers)
         return response
@@ -68,14 +68,14 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class OfService:
-    """What the limits and the languages of a service add to the schema of a field; it annotates the field."""
+    """An annotation of a field: a function that adds the limits and languages of a service to the field's schema."""
 
     schema: Callable[[Service], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A method and a path, as an ASGI application; the handler's docstring describes it."""
+    """A method and a path, as an ASGI application; the description shows the handler's docstring."""
 
     api: Api
     method: str
@@ -85,26 +85,26 @@ class Endpoint:
     needs_key: bool = False
     """Whether a request needs a key, if the service has keys."""
     request: type[BaseModel] | None = None
-    """The type of its request."""
+    """The type of the endpoint's request."""
     takes: tuple[str, ...] = (JSON,)
-    """Where the fields of its request may be."""
+    """Where the fields of the request may be."""
     answer: Any = None
-    """The type of its answer's JSON; None if it answers with something else."""
+    """The type of the JSON of the answer; None if the answer is not JSON."""
     gives: str = JSON
-    """The media type of its answer."""
+    """The media type of the answer."""
     stream: Any = None
-    """The type of the server-sent events by which it may answer instead."""
+    """The type of the server-sent events, if the answer may also be a stream of events."""
     statuses: tuple[int, ...] = (200,)
-    """The statuses of its answer."""
+    """The statuses that an answer may have."""
     errors: tuple[int, ...] = ()
-    """The statuses of its errors."""
+    """The statuses that an error may have."""
 
     def route(self) -> Route:
         """Return the route of the endpoint."""
         return Route(self.path, self, methods=[self.method])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, write errors in the way of the API, count, and log."""
+        """Answer a request or write its error in the API's format, then count and log the request."""
         request, began = Request(scope, receive, send), perf_counter()
         service = service_of(request)
         request.state.entry = {"method": self.method, "path": self.path, "address": address(request)}
@@ -131,7 +131,7 @@ class Endpoint:
         return response, response.status_code
 
     def _check_key(self, service: Service, request: Request) -> None:
-        """Check the key before anything is read, unless only the body can hold it."""
+        """Check the key before the body is read, unless the key may be in the body."""
         if not self.needs_key:
             request.state.client = ""
         elif (key := self.api.key(request)) or not self.api.key_field:
@@ -145,7 +145,7 @@ def header_key(request: Request, scheme: str) -> str:
 
 
 def checked(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Return the fields of a request, each checked in its turn by its type; None stands for a field that is missing."""
+    """Return the fields of a request, checked by their types one after another; a missing field is None."""
     required = (name for name, field in model.model_fields.items() if field.is_required())
     return model.model_validate({**dict.fromkeys(required), **given})
 
@@ -158,7 +158,7 @@ def texts_schema(service: Service) -> dict[str, Any]:
 
 
 def text_or_texts_schema(service: Service, *, least: int = 0) -> dict[str, Any]:
-    """Return the schema of a text of at least some characters, or a list of texts."""
+    """Return the schema of a list of texts, or of one text with at least `least` characters."""
     text = {"type": "string", "minLength": least, "maxLength": service.limits.characters}
     return {"anyOf": [text, texts_schema(service)]}
 

@@ -1,9 +1,9 @@
-"""The explorer of the served runs, each in a process of its own, which the first visit starts.
+"""The explorer for the served runs. Each run has a separate process, which the first visit starts.
 
-The explorer computes with PyTorch's model of a run, whatever engine translates. Its questions are answered one after
-the other, so that visitors take at most one process of the machine for each run. Numbers of the model are shown to
-everybody who can reach the service, so a service with keys has no explorer. Pages of other sites may ask the APIs of
-the service, but not its explorer.
+The explorer computes with the PyTorch model of a run, whichever engine translates. The questions of its pages are
+answered one after another, so visitors keep at most one process busy for each run. The explorer shows the model's
+numbers to everybody who can reach the service, so a service with keys has no explorer. Pages of other sites may use the
+APIs of the service, but not its explorer.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from glassformer.translating.combination import Combination
 __all__ = ["Explorers"]
 
 MOST_WAITING = 64
-"""Maximum number of questions that wait for an explorer; a page fetches many numbers at once."""
+"""Maximum number of questions that wait for an explorer; a page asks many questions at once."""
 
 
 class _LoadedExplorer:
-    """A function for a worker process: the page about a sentence, or the answer to a page's question.
+    """A function for a worker process, which returns the page about a sentence, or the answer to a page's question.
 
     The first call loads the model.
     """
@@ -50,14 +50,14 @@ class _LoadedExplorer:
 
     @cached_property
     def translator(self) -> Any:
-        """The translator with PyTorch's model; loading it raises the errors of `Translator.load`."""
+        """The translator with the PyTorch model; loading it raises the errors of `Translator.load`."""
         from glassformer.translator import Translator
 
         return Translator.load(self.folder, device="cpu")
 
     @cached_property
     def remote(self) -> Any:
-        """What answers the questions of all pages."""
+        """The object that answers the questions of all pages."""
         from glassformer.watch.explorer.remote import Remote
 
         return Remote(self.translator)
@@ -97,9 +97,9 @@ class _Explorer:
 
     @property
     def missing(self) -> str:
-        """Why the run cannot be explored here; "" if it can."""
+        """The reason why the run cannot be explored here; "" if it can."""
         if find_spec("torch") is None:
-            return "the explorer needs PyTorch, which is not installed here: install glassformer with it"
+            return "the explorer needs PyTorch, which is not installed here: install glassformer with PyTorch"
         if is_export(self.folder):
             return "this model is served from an export; the explorer needs the run itself: serve its own folder"
         return ""
@@ -113,7 +113,7 @@ class _Explorer:
         """
         if len(self._tasks) >= MOST_WAITING:
             raise busy("the explorer is busy: try again in a moment")
-        # A task of its own, because the answer must be read before the next question, even if the client disconnects.
+        # A separate task, because the answer must be read before the next question even if the client disconnects.
         task = asyncio.create_task(self._ask(asked))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -143,9 +143,10 @@ _PORT = re.compile(r":\d+$")
 
 
 def _is_foreign(request: Request) -> bool:
-    """Return whether a page of another host sends a request; ports may differ, because a proxy may change them.
+    """Return whether a request comes from a page of another host; ports may differ, because a proxy may change them.
 
-    A browser names the origin of a script's questions, and says of links and pictures whether another site has them.
+    A browser sends the origin with the requests of scripts. With links and pictures, it says whether they are on
+    another site's page.
     """
     headers = request.headers
     origin = headers.get("origin", "").partition("://")[2]
@@ -155,7 +156,7 @@ def _is_foreign(request: Request) -> bool:
 
 
 def _is_own_name(host: str) -> bool:
-    """Return whether a host is this machine's address or name; any other name may be a foreign site's (rebinding)."""
+    """Return whether a host is this machine's address or name; other names may be DNS rebinding by a foreign site."""
     name = _PORT.sub("", host).strip("[]").lower()
     try:
         return bool(ip_address(name))
@@ -170,7 +171,7 @@ class Explorers:
         self._by_name = {one.name: _Explorer(one) for one in models}
 
     def endpoints(self) -> list[Endpoint]:
-        """Return the endpoints of the page and its questions."""
+        """Return the endpoints for the explorer's page and for the page's questions."""
         return [
             Endpoint(OWN, "GET", "/explore", self._page),
             Endpoint(OWN, "POST", "/explore/api", self._answer),
@@ -182,11 +183,11 @@ class Explorers:
             await one.close()
 
     async def _page(self, service: Service, request: Request) -> Response:
-        # the request comes from an element of another page, such as a picture or a script
+        # such a request comes from an element of another page, for example a picture or a script
         if "text/html" not in request.headers.get("accept", ""):
             raise RequestError(406, "the explorer is a page: open it in a browser")
         explorer, text = self._explorer(service, request), request.query_params.get("text", "").strip()
-        if request.method == "HEAD":  # asks whether an explorer exists, without starting it
+        if request.method == "HEAD":  # the client asks whether an explorer exists, so the explorer need not start
             return Response(media_type="text/html", headers=EXPLORER_HEADERS)
         if len(text) > service.limits.characters:
             raise RequestError(413, f"text: expected at most {service.limits.characters} characters, got {len(text)}")
@@ -200,7 +201,7 @@ class Explorers:
         return Response(await explorer.ask(question), media_type="application/octet-stream", headers=EXPLORER_HEADERS)
 
     def _explorer(self, service: Service, request: Request) -> _Explorer:
-        """Return the explorer that a request means."""
+        """Return the explorer for the run that a request names."""
         if _is_foreign(request):
             raise RequestError(403, "the explorer answers its own page only")
         if not service.proxies and not _is_own_name(host := request.headers.get("host", "")):

@@ -1,4 +1,4 @@
-"""Translated files that clients fetch: each under a random name, for a limited time."""
+"""Translated files that clients can fetch for a limited time, each under a random name."""
 
 import secrets
 from collections import Counter
@@ -15,15 +15,15 @@ __all__ = ["NamedFile", "TranslatedFiles"]
 LIFE = 1200.0
 """Seconds for which a translated file can be fetched."""
 LIFE_FETCHED = 60.0
-"""Seconds for which a file can be fetched again."""
+"""Seconds for which a file can be fetched again after the first time."""
 MOST_KEPT = 256
 """Maximum number of files that wait to be fetched; each is an open file."""
 MOST_OF_CLIENT = 32
-"""Maximum number of files that one client lets wait."""
+"""Maximum number of files of one client that wait to be fetched."""
 
 
 class NamedFile(NamedTuple):
-    """A file as its client saves it."""
+    """A file, and the name under which the client saves it."""
 
     name: str
     data: bytes
@@ -31,7 +31,7 @@ class NamedFile(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """A file without a name in the file system, so that none is left behind when the service is killed."""
+    """A file without a name in the file system, so that the file disappears if the service is killed."""
 
     owner: str
     name: str
@@ -40,14 +40,14 @@ class _Kept:
 
 
 class TranslatedFiles:
-    """Temporary files, which `close` removes."""
+    """The temporary files of all clients; `close` removes them."""
 
     def __init__(self, life: float = LIFE, life_fetched: float = LIFE_FETCHED) -> None:
         self.life, self.life_fetched = life, life_fetched
         self._kept: dict[str, _Kept] = {}
 
     def check_room(self, owner: str) -> None:
-        """Check that a client may leave one more file.
+        """Check that a client may have one more file.
 
         Raises:
             RequestError: too many files of this client wait to be fetched.
@@ -61,7 +61,7 @@ class TranslatedFiles:
     def keep(self, owner: str, name: str, data: bytes) -> str:
         """Write a file of a client; return the random name by which it can be fetched.
 
-        Where no room is left, the oldest file of the client with most files makes room.
+        If there are too many files in all, the oldest file of the client with the most files is removed.
 
         Raises:
             RequestError: too many files of this client wait to be fetched.
@@ -77,7 +77,7 @@ class TranslatedFiles:
         return key
 
     def find(self, key: str) -> NamedFile | None:
-        """Return a file, or None if no file has this random name or its time is over."""
+        """Return a file by its random name; None if no file has this name, or its time is over."""
         self._forget()
         if key not in self._kept:
             return None
@@ -86,7 +86,7 @@ class TranslatedFiles:
         return NamedFile(kept.name, kept.file.read())
 
     def fetched(self, key: str) -> None:
-        """Note that a client has got the whole of a file."""
+        """Record that a client has received a whole file, which shortens the time for which the file is kept."""
         if kept := self._kept.get(key):
             kept.ends = min(kept.ends, monotonic() + self.life_fetched)
 

@@ -1,7 +1,7 @@
 """The API that Immersive Translate, a browser extension, documents for its "custom API".
 
-The documentation names neither errors nor keys. The errors are LibreTranslate's, and the key may be in the address,
-because the extension asks its reader for an address only.
+The documentation mentions neither errors nor keys. Here, errors have LibreTranslate's format, and the key may be in the
+address, because the extension asks its users only for an address.
 """
 
 from dataclasses import replace

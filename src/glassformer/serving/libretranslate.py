@@ -1,8 +1,8 @@
 """LibreTranslate's API: its requests, answers and error texts.
 
-Different on purpose: nothing is done to a translation (LibreTranslate adapts its last punctuation and its case to the
-source and undoes HTML's entities also in plain text), U+2028 and form feed do not end lines, and limits are set unless
-they are switched off.
+Three differences are intended. Translations are not changed afterwards, whereas LibreTranslate adapts their last
+punctuation mark and their case to the source, and replaces HTML entities even in plain text. U+2028 and form feed do
+not end lines. Limits apply by default.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -61,10 +61,10 @@ __all__ = [
 
 NEED_KEY = "Please contact the server operator to get an API key"
 FRONTEND_TIMEOUT = 500
-"""Milliseconds that LibreTranslate's own page waits after the last key."""
+"""Milliseconds that LibreTranslate's own page waits after the last key press."""
 DOWNLOADED = "application/octet-stream"
 PART = 65_536
-"""Number of bytes of a file that are sent at once."""
+"""Number of bytes in which a file is sent at a time."""
 
 
 def _missing(name: str | None) -> RequestError:
@@ -102,7 +102,7 @@ def _file(value: object, field: ValidationInfo) -> UploadFile:
     return value
 
 
-# We check each field ourselves so that errors have LibreTranslate's exact words; pydantic only documents the fields.
+# Our functions check each field, so that errors have LibreTranslate's exact words; pydantic only documents the fields.
 AskedTexts = Annotated[
     str | list[str],
     SkipValidation,
@@ -175,7 +175,7 @@ class Translated(TypedDict):
 
 
 class Language(TypedDict):
-    """A language, and the languages that it can be translated into."""
+    """A language, and the languages into which it can be translated."""
 
     code: str
     name: str
@@ -218,7 +218,7 @@ def libretranslate_endpoints() -> list[Endpoint]:
 
 
 def _error(refusal: RequestError) -> Response:
-    """Return an error as LibreTranslate writes it."""
+    """Return an error in LibreTranslate's format."""
     if refusal.status == 401:
         return JSONResponse({"error": NEED_KEY}, 400)
     text = f"Slowdown: {refusal.text}" if refusal.status == 429 else refusal.text
@@ -254,7 +254,7 @@ async def _translate(service: Service, request: Request) -> Response:
 
 
 async def _asked(model: type[Model], service: Service, request: Request) -> Model:
-    """Return the fields of a request, whose key is right; in forms, each line of q ends at LF."""
+    """Return the fields of a request after checking its key; in forms, all line ends of q become LF."""
     given, is_json = await fields(service, request, model.model_fields, repeated="q", key=LIBRETRANSLATE.key_field)
     if not is_json:
         given |= {name: _with_lf(value) for name, value in given.items() if name == "q"}
@@ -268,10 +268,10 @@ def _with_lf(texts: object) -> object:
 
 
 def as_list(texts: str | list[str], service: Service) -> tuple[list[str], bool]:
-    """Return the texts, and whether they came as a list.
+    """Return the texts, and whether they were given as a list.
 
     Raises:
-        RequestError: they are too long, or too many; always says the number and the limit.
+        RequestError: the texts are too long, or too many; the message gives the number and the limit.
     """
     found, limits = texts if isinstance(texts, list) else [texts], service.limits
     sizes = ((len(found), limits.texts), *((len(text), limits.characters) for text in found))
@@ -284,9 +284,9 @@ def as_list(texts: str | list[str], service: Service) -> tuple[list[str], bool]:
 async def chosen_model(
     service: Service, source: str, target: str, texts: Iterable[str], form: object = None
 ) -> tuple[Direction, DetectedLanguage]:
-    """Return the model of a direction, and the language that "auto" means for these texts.
+    """Return the model of a direction, and the source language, which is detected if `source` is "auto".
 
-    The refusal of an unknown language has LibreTranslate's exact words, which its clients compare.
+    The error for an unknown language has LibreTranslate's exact words, because clients compare them.
     """
     models = service.models
     to = models.code(target)
@@ -313,7 +313,7 @@ def _one_or_all(found: list[Any], is_list: bool) -> Any:
 
 
 async def _languages(service: Service, _: Request) -> Response:
-    """The languages, each with those that it can be translated into."""
+    """The languages, each with the languages into which it can be translated."""
     found = service.models.languages.items()
     answer: list[Language] = [
         {"code": code, "name": language_name(code), "targets": targets} for code, targets in found
@@ -324,7 +324,7 @@ async def _languages(service: Service, _: Request) -> Response:
 async def _detect(service: Service, request: Request) -> Response:
     """The language of a text.
 
-    Without a detector (extra detect), it is the first source language, with confidence 0.
+    Without a detector (extra detect), the answer is the first source language, with confidence 0.
     """
     asked = await _asked(DetectQuery, service, request)
     texts, _ = as_list(asked.q, service)
@@ -366,7 +366,7 @@ async def _suggest(_: Service, __: Request) -> Response:
 async def _translate_file(service: Service, request: Request) -> Response:
     """Translate a document; the answer is the address of its translation.
 
-    It is kept for 20 minutes, or until a minute after it has been fetched.
+    The translation is kept for 20 minutes, or until a minute after it has been fetched.
     """
     asked = await _asked(FileQuery, service, request)
     upload: UploadFile = asked.file
@@ -391,18 +391,18 @@ async def _translate_file(service: Service, request: Request) -> Response:
 
 
 def _short_name(path: str) -> str:
-    """Return the name of a file as messages quote it, with its suffix."""
+    """Return the name of a file for messages: shortened, but with its suffix."""
     return shortened(PurePath(path).stem) + PurePath(path).suffix
 
 
 def _translated_name(name: str, language: str) -> str:
-    """Return the name under which the translation of a file is saved: page.fr.html for page.html."""
+    """Return the name under which the translation of a file is saved, such as page.fr.html for page.html."""
     path = PurePath(name)
     return f"{path.stem}.{language}{path.suffix}"
 
 
 def _lines(given: object, name: str) -> bool:
-    """Return whether each line of a text file is one sentence, which LibreTranslate does not offer."""
+    """Return whether each line of a text file is one sentence; LibreTranslate does not have this option."""
     if given not in ("true", "false"):
         raise RequestError(400, "Invalid request: lines parameter is not true or false")
     if given == "true" and PurePath(name).suffix.lower() != ".txt":
@@ -411,7 +411,7 @@ def _lines(given: object, name: str) -> bool:
 
 
 async def _download_file(service: Service, request: Request) -> Response:
-    """A translated document, under its own name with the language: page.fr.html for page.html."""
+    """A translated document, whose name contains the language, such as page.fr.html for page.html."""
     key = request.path_params["name"]
     found = service.files.find(key)
     if found is None:
@@ -428,7 +428,7 @@ async def _download_file(service: Service, request: Request) -> Response:
 
 
 async def _sent(service: Service, key: str, data: bytes) -> AsyncIterator[bytes]:
-    """Yield a file in parts; once its client has taken all of them, the file need not be kept for long."""
+    """Yield a file in parts; once the client has taken all parts, the file is kept only for a short time."""
     for begin in range(0, len(data), PART):
         yield data[begin : begin + PART]
     service.files.fetched(key)

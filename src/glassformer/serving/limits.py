@@ -1,4 +1,4 @@
-"""How much one request may ask for, how many requests a client may send, and who may send any."""
+"""Limits per request and per client, and the keys of the clients that may use the service."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ SECTION = "serving"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one request may ask for, and how much a client; a request over a limit is refused before any work."""
+    """The limits per request and per client. A request over a limit is refused before any work."""
 
     characters: Annotated[int, Range(1, 10**8)] = 20_000
     """Maximum number of characters of a text."""
@@ -34,17 +34,18 @@ class Limits:
     alternatives: Annotated[int, Range(0, 63)] = 3
     """Maximum number of alternatives of a text."""
     rate: str = ""
-    """Texts that a client may send in a time, such as "100/minute"; a client is a key or, without keys, an address."""
+    """Number of texts that a client may send per time, such as "100/minute"; a client is a key or, without keys, an
+    address."""
     seconds: Annotated[float, Range(0.1, 10**5)] = 60.0
-    """Time in which a request must be answered."""
+    """Maximum time to answer a request, in seconds."""
     body: Annotated[int, Range(1000, 10**10)] = 4_000_000
     """Maximum number of bytes of a request."""
     body_seconds: Annotated[float, Range(0.1, 10**5)] = 20.0
-    """Time in which the body of a request must arrive."""
+    """Maximum time in which the body of a request must arrive, in seconds."""
     queue: Annotated[int, Range(1, 10**8)] = 4096
     """Maximum number of texts that wait for a model."""
     connections: Annotated[int, Range(1, 10**6)] = 1000
-    """Maximum number of requests that are open at once."""
+    """Maximum number of requests that are answered at the same time."""
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -52,13 +53,13 @@ class Limits:
 
 
 class Rates:
-    """How many texts each client may send in a time, such as "100/minute"; "" allows any number."""
+    """Limits the number of texts that each client may send per time, such as "100/minute"; "" means no limit."""
 
     def __init__(self, rate: str = "") -> None:
         self._item: RateLimitItem | None = None
         if not rate:
             return
-        # Imported here because it adds a twentieth to the start-up time, and most services set no rate.
+        # Imported here because the import adds a twentieth to the start-up time, and most services set no rate.
         from limits import parse
         from limits.storage import MemoryStorage
         from limits.strategies import MovingWindowRateLimiter
@@ -75,7 +76,7 @@ class Rates:
         """Count the texts of a client's request.
 
         Raises:
-            RequestError: they are too many.
+            RequestError: the client has sent too many texts.
         """
         if self._item is None:
             return
@@ -85,9 +86,10 @@ class Rates:
 
 
 class Keys:
-    """The keys with which the service may be used, read again whenever their file has changed.
+    """The keys that allow clients to use the service. Their file is read again whenever it has changed.
 
-    Each line holds the SHA-256 hash of a key (keys are random, so that it needs no salt), a tab, and a name.
+    Each line of the file holds the SHA-256 hash of a key, a tab, and a name. The hashes need no salt, because keys are
+    random.
     """
 
     def __init__(self, path: Path) -> None:
@@ -97,7 +99,7 @@ class Keys:
         self._read()
 
     def name_of(self, key: str) -> str | None:
-        """Return the name of a key, or None if it is not in the file. Takes the same time for every key."""
+        """Return the name of a key, or None if the key is not in the file. Every key takes the same time."""
         self._read()
         hashed, found = _hash(key), None
         for known, name in self._names.items():
@@ -116,7 +118,7 @@ class Keys:
                     stamp,
                 )
         except (OSError, UnicodeDecodeError, DataError):
-            if self._stamp is None:  # only an error at start-up: later, the keys that were read before remain valid
+            if self._stamp is None:  # an error only at start-up: later, the keys that were read before remain valid
                 raise
 
     def _entry(self, number: int, line: str) -> tuple[str, str]:
@@ -130,12 +132,12 @@ class Keys:
 
 
 def add_key(path: Path, name: str) -> str:
-    """Add a new key under a name to a file of keys; return the key, which the file does not show."""
+    """Add a new key with this name to a file of keys; return the key, of which the file only holds a hash."""
     if not name.strip() or any(character in name for character in "\t\r\n"):
         raise ConfigError(f"--new-key: expected a name in one line, got {quoted(name)}")
     key = secrets.token_hex(24)  # hexadecimal, because a key that begins with "-" would look like an option
-    # The mode only applies to a new file: an existing one keeps its mode, because the service's user may have to read a
-    # file that another user has written.
+    # The mode only applies to a new file. An existing file keeps its mode, because the service may run as a different
+    # user than the user who writes the file.
     with open(path, "a+", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
         file.seek(0)
         before = file.read()

@@ -10,14 +10,14 @@ __all__ = ["ServiceLog"]
 
 @dataclass(frozen=True, slots=True)
 class ServiceLog:
-    """A log; without a file, nothing is written."""
+    """A log file with one JSON object per line; without a file, nothing is logged."""
 
     file: TextIO | None = None
     has_texts: bool = False
     """Whether to log the texts of requests as well."""
 
     def write(self, **entry: Any) -> None:
-        """Write an entry with the time of now."""
+        """Write an entry with the current time."""
         if self.file is None:
             return
         moment = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus. No label holds a text, a key or an address."""
+"""The counters of the service, for Prometheus. No label contains a text, a key or an address."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Counters:
-    """The counters of one service, in a registry of their own."""
+    """The counters of one service, in a separate registry."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()

@@ -19,12 +19,13 @@ LONG_CODES = {
     **dict.fromkeys(("zh", "zh-cn", "zh-sg"), "zh-Hans"),
     **dict.fromkeys(("zt", "zh-tw", "zh-hk", "zh-mo"), "zh-Hant"),
 }
-"""LibreTranslate's long codes by its short ones, and by the regions of Chinese; requests may use all of them."""
+"""LibreTranslate's long codes, by its short codes and by the codes of Chinese with a region. Requests may use all of
+these codes."""
 
 
 @runtime_checkable
 class _Translates(Protocol):
-    """What translates the sentences of a direction."""
+    """An object that translates sentences from one language into another."""
 
     name: str
 
@@ -38,13 +39,13 @@ class _Translates(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direction:
-    """What translates from one language into another; languages are LibreTranslate's codes, which are BCP 47 tags."""
+    """A source and a target language (LibreTranslate's codes, which are BCP 47 tags), and their translator."""
 
     source: str
     target: str
     process: _Translates
     beam_size: int = 1
-    """Number of hypotheses of the run's own search; alternatives may need more."""
+    """Beam size of the run's own search; alternatives may need a larger beam."""
 
     @property
     def name(self) -> str:
@@ -54,13 +55,13 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel(Direction):
-    """A model and its direction."""
+    """A model, with its source and target language."""
 
     process: ModelProcess
 
 
 class _Unchanged:
-    """Stands for a model where source and target are the same language: each text is its own translation."""
+    """Takes the place of a model if source and target are the same language: it returns each text unchanged."""
 
     room = sys.maxsize
 
@@ -68,7 +69,7 @@ class _Unchanged:
         self.name = f"{language}-{language}"
 
     def full(self) -> RequestError:
-        """Never called, for there is always room."""
+        """Never called, because there is always room."""
         raise NotImplementedError
 
     async def translate(self, texts: Sequence[str], _: Mapping[str, Any], /) -> list[Translation]:
@@ -76,7 +77,7 @@ class _Unchanged:
 
 
 class Models:
-    """All models of the service; the first one of a direction serves it."""
+    """All models of the service; no two models have the same direction."""
 
     def __init__(self, models: Iterable[ServedModel]) -> None:
         self.all = tuple(models)
@@ -92,41 +93,42 @@ class Models:
 
     @cached_property
     def languages(self) -> dict[str, list[str]]:
-        """Each language with the languages that it can be translated into, among them itself."""
+        """Each language with the languages into which it can be translated, including itself."""
         codes = dict.fromkeys(code for one in self.all for code in (one.source, one.target))
         return {code: sorted({code, *(one.target for one in self.all if one.source == code)}) for code in sorted(codes)}
 
     @property
     def sources(self) -> list[str]:
-        """The languages that can be translated from, in the order of the runs."""
+        """The source languages of all models, in the order of the runs."""
         return list(dict.fromkeys(one.source for one in self.all))
 
     @property
     def targets(self) -> list[str]:
-        """The languages that can be translated into, in the order of the runs."""
+        """The target languages of all models, in the order of the runs."""
         return list(dict.fromkeys(one.target for one in self.all))
 
     def code(self, given: str, among: Iterable[str] | None = None) -> str | None:
-        """Return the code, among these or all, that a client means, if need be of another region: "fr" for fr-CA.
+        """Return the served code that best fits the code `given`, possibly without its region, such as "fr" for fr-CA.
 
-        Case does not matter, and a short code stands for its long one. A code of another script does not fit.
+        `among` limits the choice. Case does not matter, and a short code stands for its long code. A code with a
+        different script does not fit.
         """
         codes, wanted = [*(self.languages if among is None else among)], code_of(given).lower()
         fitting = [one for one in codes if primary(one) == primary(wanted) and script(wanted) in ("", script(one))]
         return min(fitting, key=lambda one: (one.lower() != wanted, len(one)), default=None)
 
     def within(self, language: str) -> Direction:
-        """Return the direction from a language into itself, in which each text stays as it is."""
+        """Return the direction from a language into itself, which leaves each text unchanged."""
         return Direction(source=language, target=language, process=_Unchanged(language))
 
     def find(self, source: str, target: str) -> Direction | None:
-        """Return the model of a direction, which may be within one language."""
+        """Return the direction from `source` to `target`, which may be equal; None if no model has this direction."""
         if source == target:
             return self.within(source)
         return next((one for one in self.all if (one.source, one.target) == (source, target)), None)
 
 
 def code_of(tag: str) -> str:
-    """Return LibreTranslate's code of a language: long ("zh-Hans" for "zh"), of today ("he" for "iw"), "-" for "_"."""
+    """Return LibreTranslate's code of a language, such as "zh-Hans" for "zh" and "he" for the old tag "iw"."""
     tag = current(tag.strip())
     return LONG_CODES.get(tag.lower(), tag)

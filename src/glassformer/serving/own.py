@@ -1,7 +1,7 @@
-"""Our own API, under /v1: everything that the model says about a translation, also as a stream.
+"""glassformer's own API, under /v1: a translation with everything that the model computes for it, also as a stream.
 
-A request names its texts and may name its languages; an answer has for each text its translation, the alternatives,
-and, sentence by sentence, tokens, log probabilities and status.
+A request has texts and may name languages. An answer has, for each text, its translation and the alternatives, and for
+each of its sentences, tokens, log probabilities and a status.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ MOST_FORMS = 16
 TERM_CHARACTERS = 100
 FORMS_CHARACTERS = 1000
 SLICE = 64
-"""Number of sentences of an answer that are described at once, which takes milliseconds."""
+"""Number of sentences that are converted for an answer without a pause; this takes milliseconds."""
 
 _Term = Annotated[str, StringConstraints(max_length=TERM_CHARACTERS)]
 _Forms = Annotated[str, StringConstraints(max_length=FORMS_CHARACTERS)]
@@ -72,12 +72,12 @@ class TranslateRequest(BaseModel):
     ]
     source: Annotated[
         str | None,
-        Field(description="Language of the texts; by default, the first that fits."),
+        Field(description="Language of the texts; by default, the first source language that fits."),
         OfService(lambda service: {"enum": [None, *service.models.sources]}),
     ] = None
     target: Annotated[
         str | None,
-        Field(description="Language to translate into; by default, the first."),
+        Field(description="Language to translate into; by default, the first target language."),
         OfService(lambda service: {"enum": [None, *service.models.targets]}),
     ] = None
     n_best: Annotated[
@@ -86,13 +86,13 @@ class TranslateRequest(BaseModel):
         OfService(lambda service: {"maximum": service.limits.alternatives + 1}),
     ] = 1
     beam_size: Annotated[
-        int | None, Field(ge=1, le=64, description="Hypotheses at each step, at least n_best; 1 = greedy.")
+        int | None, Field(ge=1, le=64, description="Number of hypotheses at each step, at least n_best; 1 = greedy.")
     ] = None
     prefix: Annotated[
         str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
     ] = ""
     retry: Annotated[
-        bool, Field(description="Search suspicious outputs again: greedily, by sampling, then in parts.")
+        bool, Field(description="Translate suspicious sentences again: greedily, by sampling, then in parts.")
     ] = False
     glossary: Annotated[
         dict[_Term, _Forms],
@@ -106,7 +106,7 @@ OF_SERVICE = {"texts", "source", "target", "n_best", "stream"}
 """Fields that the service reads; all others are arguments of `Translator.translate`."""
 
 _Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
-"""A number; JSON has no infinity and writes null for it."""
+"""A number; infinity becomes null, because JSON has no infinity."""
 _Place = Annotated[tuple[int, int], Field(description="[begin, end) in characters")]
 
 
@@ -115,19 +115,19 @@ def _flat(links: Sequence[Link]) -> list[tuple[int, int, int, int]]:
 
 
 class TranslatedSentence(BaseModel):
-    """A sentence of a text, as the model has translated it; the fields are those of `Translation`, and its places."""
+    """A translated sentence of a text: the fields of `Translation`, and where the sentence is in both texts."""
 
     model_config = ConfigDict(defer_build=True)
 
     text: str
     source: Annotated[_Place, Field(description="Where the source sentence is in the text: [begin, end) in characters")]
-    target: Annotated[_Place, Field(description="Where the sentence is in the translation")]
+    target: Annotated[_Place, Field(description="Where its translation is in the translated text")]
     status: str
     reasons: tuple[str, ...]
     retry: Annotated[
-        str, Field(description='The search that made the text, if the first output was suspicious; "" otherwise')
+        str, Field(description='The search that found the text, if the first output was suspicious; "" otherwise')
     ]
-    kept: Annotated[str, Field(description="How protected spans and glossary terms came in: output, placed or lost")]
+    kept: Annotated[str, Field(description="How protected spans and glossary terms were kept: output, placed or lost")]
     confidence: Confidence | None
     log_prob: _Number
     score: _Number
@@ -141,7 +141,7 @@ class TranslatedSentence(BaseModel):
 
     @classmethod
     def of(cls, one: Translation, source: Span, target: Span) -> "TranslatedSentence":
-        """Return a translation as a sentence at these places."""
+        """Return a translation with its places `source` and `target` in both texts."""
         places = {"source": source, "target": target}
         return cls.model_validate({name: getattr(one, name) for name in cls.model_fields.keys() - places} | places)
 
@@ -157,7 +157,7 @@ class TranslatedText(BaseModel):
 
 
 async def _described(passage: Passage) -> TranslatedText:
-    """Return a translated passage with its sentences; other clients have a turn now and then."""
+    """Return the answer for a translated passage, pausing from time to time so that other clients are answered."""
     sentences = list[TranslatedSentence]()
     for number, places in enumerate(zip(passage.parts, passage.sources, passage.targets, strict=True)):
         sentences.append(TranslatedSentence.of(*places))
@@ -180,14 +180,14 @@ class Event(TypedDict):
     data: Annotated[
         str,
         Field(
-            description="As JSON: for translation, the index of the text and the fields of a TranslatedText, or error; "
+            description="As JSON. For translation: the index of the text, and the fields of a TranslatedText or error; "
             "for end, an empty object"
         ),
     ]
 
 
 class Ready(TypedDict):
-    """Whether all models are loaded, and whether each is."""
+    """Whether all models are loaded, and whether each model is loaded."""
 
     ready: bool
     models: dict[str, bool]
@@ -230,12 +230,12 @@ OWN = Api(name="Our own", error=OwnError, write_error=_error, key=_key)
 
 
 async def _translate(service: Service, request: Request) -> Response:
-    """Translate texts, with everything that the model says about each sentence.
+    """Translate texts, and return everything that the model computes for each sentence.
 
     With stream, the answer is a stream of server-sent events: translation (a whole text, with its index), and end.
     """
     given = await json_object(service, request)
-    # Report unknown fields in one message; pydantic would list each of them.
+    # One short message for unknown fields, because pydantic would list all of them.
     if unknown := given.keys() - TranslateRequest.model_fields.keys():
         raise RequestError(400, f"{shortened(min(unknown))}: extra inputs are not permitted")
     try:
@@ -262,7 +262,7 @@ async def _translate(service: Service, request: Request) -> Response:
 
 
 def _arguments(asked: TranslateRequest) -> dict[str, Any]:
-    """Return the fields of a request that are arguments of `Translator.translate`, if they are not the defaults."""
+    """Return the fields of a request that are arguments of `Translator.translate` and differ from their defaults."""
     arguments = asked.model_dump(exclude=OF_SERVICE, exclude_defaults=True)
     if asked.glossary:
         arguments["glossary"] = AskedGlossary(tuple(asked.glossary.items()))
@@ -298,7 +298,7 @@ def _model(service: Service, asked: TranslateRequest) -> Direction:
 
 
 async def _events(texts: Sequence[str], translated: Callable[[str], Awaitable[Passage]]) -> AsyncIterator[bytes]:
-    """Yield an event `translation` for each text as soon as it is translated, and at last the event `end`."""
+    """Yield an event `translation` for each text as soon as the text is translated, then the event `end`."""
 
     async def numbered(index: int, text: str) -> dict[str, Any]:
         try:

@@ -1,8 +1,8 @@
 """A text of a client: its sentences, the translation of each, and the answer.
 
-A model translates single sentences. Lines stay lines, and blank lines and the white space around a sentence stay as
-they are. So does a sentence without any letter or digit, such as one of emoji, and one for which the model writes
-nothing. In a text with tags, these follow the words that they belong to.
+A model translates single sentences. Lines stay lines. Blank lines and the white space around a sentence do not change.
+A sentence does not change either if it has no letter or digit, such as a line of emoji, or if the model's output is
+empty. In a text with tags, the tags follow the words to which they belong.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ class Passage:
 
     text: str
     alternatives: tuple[str, ...]
-    """Other translations, best first: each differs from `text` and from the others."""
+    """Other translations, best first: each differs from `text` and from all other alternatives."""
     parts: tuple[Translation, ...]
     """The translations of the sentences that the model has translated, in order."""
     sources: tuple[Span, ...]
     """Where each of these sentences is in the client's text; empty for a text with tags."""
     targets: tuple[Span, ...]
-    """Where the translation of each is in `text`."""
+    """Where the translation of each sentence is in `text`; empty for a text with tags."""
 
 
 async def translate_passages(
@@ -47,11 +47,11 @@ async def translate_passages(
 ) -> list[Passage]:
     """Return the translation of each text; `options` are arguments of `Translator.translate`.
 
-    With `split`, lines are split into sentences; else each line is one sentence. With `markup`, texts have tags.
+    With `split`, lines are split into sentences; otherwise, each line is one sentence. With `markup`, texts have tags.
 
     Raises:
         RequestError: a text or a sentence cannot be translated, or the service is busy.
-        DataError: a text has too many elements within each other.
+        DataError: the elements of a text are nested too deeply.
     """
     for number, text in enumerate(texts, start=1):
         check_unicode(f"text {number}", text)
@@ -89,10 +89,10 @@ async def _translated(
 
 
 def check_unicode(name: str, text: str) -> None:
-    """Check that a text holds no half of a surrogate pair, as JSON's escapes can write it.
+    """Check that a text contains no half of a surrogate pair, which escapes in JSON can produce.
 
     Raises:
-        RequestError: it does.
+        RequestError: the text contains half a surrogate pair.
     """
     try:
         text.encode()
@@ -103,7 +103,7 @@ def check_unicode(name: str, text: str) -> None:
 def _plain(
     text: str, spans: Sequence[Span], sentences: Sequence[str], found: Sequence[Translation], alternatives: int
 ) -> Passage:
-    """Return the passage of a text without tags, whose sentences are at these places."""
+    """Return the passage of a text without tags, given the spans of its sentences and their translations."""
     shown = [replace(one, text=text_or(one, source)) for one, source in zip(found, sentences, strict=True)]
     renderings = [shown, *_ranked(shown, alternatives)]
     return _passage([exchanged(text, spans, [one.text for one in some]) for some in renderings], shown, spans)
@@ -112,7 +112,7 @@ def _plain(
 def _passage(
     written: Sequence[tuple[str, Sequence[Span]]], parts: Sequence[Translation], sources: Sequence[Span] = ()
 ) -> Passage:
-    """Return the passage of a text that is written in several ways, each with the places of its sentences."""
+    """Return the passage of a text, given its renderings (the best first), each with the spans of its sentences."""
     (text, targets), *others = written
     different = tuple(other for other in dict.fromkeys(other for other, _ in others) if other != text)
     return Passage(
@@ -121,14 +121,14 @@ def _passage(
 
 
 def _ranked(found: Sequence[Translation], alternatives: int) -> Iterator[list[Translation]]:
-    """Yield the alternatives of each rank; the best text for a rank that has none or an empty one."""
+    """Yield, for each rank, the alternative of each sentence; if it is missing or empty, the best translation."""
     for rank in range(alternatives):
         others = [one.alternatives[rank : rank + 1] for one in found]
         yield [other[0] if other and other[0].text.strip() else one for one, other in zip(found, others, strict=True)]
 
 
 def _with_n_best(model: Direction, alternatives: int, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with a beam that has room for the alternatives."""
+    """Return the options with a beam that is large enough for the alternatives."""
     if not alternatives:
         return {"log_probs": False, **options}
     n_best = alternatives + 1

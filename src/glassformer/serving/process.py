@@ -1,9 +1,9 @@
-"""One model in a process of its own.
+"""One model in a separate process.
 
-Texts of all requests wait in one queue, in which each request has a turn for a batch of its texts, so that no request
-waits for all texts of a large one. The process gets those with the same options as one batch, because a batch is
-translated faster than its texts one by one, and no translation depends on the other texts of its batch. A process that
-dies, or takes longer for a batch than a request may take, is started again; the texts that it was translating are
+The texts of all requests wait in one queue. In this queue, requests take turns with a batch of texts each, so that a
+request does not wait for all texts of a large request. The process gets texts with the same options as one batch,
+because a batch is translated faster than its texts one by one. No translation depends on the other texts of its batch.
+A process is started again if it dies, or if a batch takes longer than a request may take. The texts of this batch are
 refused, because one of them may be the cause.
 """
 
@@ -32,13 +32,14 @@ from glassformer.translator import Translator
 __all__ = ["MOST_TEXTS", "Asked", "AskedGlossary", "LoadedTranslator", "ModelProcess", "Options"]
 
 WAIT = 0.005
-"""Seconds to wait for more texts before a batch is translated that is not full, if several requests come together."""
+"""Seconds to wait for more texts before an incomplete batch is translated, if several requests come at the same
+time."""
 MOST_TEXTS = 64
-"""Maximum number of texts in a batch, so that no request waits long for others."""
+"""Maximum number of texts in a batch, so that no request waits long for the texts of other requests."""
 LOOK = 0.5
-"""Seconds after which a process that has nothing to translate is looked after."""
+"""Seconds between two checks whether an idle process is still alive."""
 LONGEST_PAUSE = 4.0
-"""Maximum number of seconds before a process that has died repeatedly is started again."""
+"""Maximum pause in seconds before a process that has died several times is started again."""
 
 Options = tuple[tuple[str, Any], ...]
 """The arguments of `Translator.translate` besides the texts, sorted by name; texts with equal options share a batch."""
@@ -50,8 +51,8 @@ _Worker = Worker[[Sequence[str], Options], list[Translation]]
 class AskedGlossary:
     """The terms of a request's glossary, which the model's process reads.
 
-    Two are never equal, so that comparing options takes no time: texts of different requests with glossaries do not
-    share a batch.
+    Two objects are never equal, so comparing options takes no time. Texts of different requests with glossaries
+    therefore never share a batch.
     """
 
     terms: tuple[tuple[str, str], ...]
@@ -63,7 +64,7 @@ def _glossary(terms: tuple[tuple[str, str], ...]) -> Glossary:
 
 
 class LoadedTranslator:
-    """A function for a worker process: translate texts, with a translator that the first call loads."""
+    """A function for a worker process, which translates texts; the first call loads the translator."""
 
     def __init__(self, folder: Path, how: Mapping[str, Any]) -> None:
         self.folder, self.how = folder, dict(how)
@@ -71,7 +72,7 @@ class LoadedTranslator:
     @cached_property
     def translator(self) -> Translator:
         """The translator; loading it raises the errors of `Translator.load`."""
-        keep_memory()  # otherwise each large batch would release its memory, and the next one would request it again
+        keep_memory()  # otherwise each large batch would release its memory, and the next batch would request it again
         return Translator.load(self.folder, **self.how)
 
     def __call__(self, texts: Sequence[str], options: Options) -> list[Translation]:
@@ -90,12 +91,12 @@ class Asked:
     options: Options
     answer: "asyncio.Future[Translation]"
     turn: int
-    """Texts of a later turn wait for the texts of an earlier one."""
+    """The number of the turn in the queue; texts of a later turn wait for texts of an earlier turn."""
     since: float = field(default_factory=perf_counter)
 
 
 class ModelProcess:
-    """The process of one model and its queue; `run` serves it until it is cancelled."""
+    """The process of one model, and its queue; `run` works off the queue until it is cancelled."""
 
     def __init__(self, name: str, load: LoadedTranslator, limits: Limits, metrics: Counters, log: ServiceLog) -> None:
         self.name, self.load, self.limits, self.metrics, self.log = name, load, limits, metrics, log
@@ -113,7 +114,7 @@ class ModelProcess:
         return self.limits.queue - len(self._waiting)
 
     def full(self) -> RequestError:
-        """Count a refusal for lack of room, and return it."""
+        """Return the refusal of a request for which the queue has no room, and count it."""
         self.metrics.refused.labels("queue").inc()
         return busy("the service is busy: try again in a moment, or with fewer texts")
 
@@ -143,7 +144,7 @@ class ModelProcess:
                 self._queue.set(len(self._waiting))
 
     async def run(self) -> None:
-        """Start the process, translate what waits, and start the process again whenever it has died.
+        """Start the process, translate the waiting texts, and start the process again whenever it has died.
 
         Raises:
             GlassformerError: the model cannot be loaded when the service starts.
@@ -167,7 +168,7 @@ class ModelProcess:
                 await asyncio.sleep(min(0.25 * 2**deaths, LONGEST_PAUSE))
 
     async def _serve(self, worker: _Worker) -> None:
-        has_company = False  # with a single client, there is no reason to wait for more texts
+        has_company = False  # with a single client, no more texts will come
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
@@ -185,7 +186,7 @@ class ModelProcess:
             await self._translate(batch)
 
     def _next(self) -> Iterator[Asked]:
-        """Yield the first waiting text and those with the same options, up to a batch; they no longer wait."""
+        """Take texts with the same options from the queue, up to a full batch, and yield them."""
         kept: deque[Asked] = deque()
         options, count = None, 0
         while self._waiting and count < MOST_TEXTS:
@@ -246,7 +247,7 @@ class ModelProcess:
 
 
 class _EndedError(GlassformerError):
-    """The process has ended; the message says how."""
+    """The process has ended; the message gives the reason."""
 
 
 def _fail(batch: Sequence[Asked], error: Exception) -> None:

@@ -8,10 +8,10 @@ __all__ = ["BehindProxies"]
 
 
 class BehindProxies:
-    """Takes a client's address from what trusted proxies have noted in `X-Forwarded-For`.
+    """Replaces a client's address by the address that trusted proxies have written into `X-Forwarded-For`.
 
-    Each proxy appends the address of its own client. Entries are therefore counted from the right, one for each trusted
-    proxy: those further left are what the client itself has sent.
+    Each proxy appends the address of its own client. Therefore, entries are counted from the right, one entry per
+    trusted proxy; the client itself may have sent all entries further left.
     """
 
     def __init__(self, app: ASGIApp, count: int) -> None:
@@ -36,7 +36,7 @@ def _entries(scope: Scope, name: bytes) -> list[str]:
 
 
 def _address(entry: str) -> str | None:
-    """Return the address in an entry, which may have a port; None if there is none, as in "unknown"."""
+    """Return the address in an entry, which may also have a port; None if there is no address, as in "unknown"."""
     host = entry.partition("]")[0].lstrip("[") if entry.startswith("[") else entry
     host = host.partition(":")[0] if host.count(":") == 1 else host
     try:

@@ -1,4 +1,4 @@
-"""Processes that read what users send.
+"""Processes that read long texts and documents of users.
 
 Patterns, parsers and detectors hold Python's interpreter lock while they work. In the process that answers requests, a
 long text would therefore keep every other client waiting, even if a thread read it.
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class Readers:
-    """Up to `count` processes, which start when they are first needed."""
+    """Up to `count` processes, each of which starts when it is first needed."""
 
     def __init__(self, count: int, log: ServiceLog) -> None:
         self.log = log
@@ -29,11 +29,11 @@ class Readers:
         self._idle: list[Worker[[Callable[..., Any], tuple[Any, ...]], Any]] = []
 
     async def run(self, is_short: bool, function: Callable[P, Result], *arguments: P.args, **_: P.kwargs) -> Result:
-        """Return the result of a function: called at once if it has little to read, else in a process (see `ask`)."""
+        """Return the result of a function, called here if it has little to read, otherwise in a process (see `ask`)."""
         return function(*arguments, **_) if is_short else await self.ask(function, *arguments, **_)
 
     async def ask(self, function: Callable[P, Result], *arguments: P.args, **_: P.kwargs) -> Result:
-        """Return the result of a function, called in a process; raise what it raises.
+        """Return the result of a function that is called in another process; raise the function's errors.
 
         Raises:
             RequestError: the process died.
@@ -51,14 +51,14 @@ class Readers:
                     self.log.write(event="process ended", process="reader", reason=worker.end)
                     raise busy("a text could not be read: try again in a moment, or with less text") from None
                 raise
-            finally:  # if the request was abandoned, nobody waits for the process any more
+            finally:  # if the request was cancelled, nobody waits for this process any more
                 if is_asked:
                     worker.__exit__()
                 else:
                     self._idle.append(worker)
 
     def close(self) -> None:
-        """End the processes that nobody waits for."""
+        """End the processes that are idle."""
         while self._idle:
             self._idle.pop().__exit__()
         self._threads.shutdown(wait=False)

@@ -1,6 +1,6 @@
-"""What is read of the texts and files that users send.
+"""Functions that read the texts, request bodies and documents of users.
 
-Each function takes and returns what can be pickled, because `readers` calls it in another process if there is much to
+All arguments and results can be pickled, because `readers` calls these functions in another process if there is much to
 read.
 """
 
@@ -39,28 +39,28 @@ __all__ = [
 ]
 
 SHORT_BODY = 64_000
-"""Number of bytes of a body that are read within milliseconds, whatever they are."""
+"""Number of bytes of a body that can be read within milliseconds, whatever the body contains."""
 SHORT_TEXT = 2_000
-"""Number of characters of texts that are split within milliseconds, whatever they are."""
+"""Number of characters of texts that can be split within milliseconds, whatever the texts contain."""
 MOST_VALUES = 20_000
 """Maximum number of values in a JSON body: numbers, texts, lists and objects."""
 MOST_FIELDS = 2_000
 """Maximum number of fields of a form."""
 LONGEST_KEY = 1_000
-"""Number of bytes of a field that are read to check a key."""
+"""Maximum number of bytes of a field that are read to check a key."""
 LONGEST_ESCAPE = 3
-"""Number of bytes by which a form writes a byte at most, such as %41."""
+"""Maximum number of bytes with which a form encodes one byte, as in %41."""
 LARGEST_DOCUMENT = 50_000
 """Maximum number of sentences of a document."""
 
 
 def decoded_json(body: bytes) -> dict[str, Any]:
-    """Return the JSON object that a body holds.
+    """Return the JSON object in a body.
 
     Raises:
-        RequestError: the body holds anything else, or too many values.
+        RequestError: the body is not a JSON object, or has too many values.
     """
-    # Garbage collection would traverse all values repeatedly, which takes three times as long as reading them.
+    # With garbage collection, which would traverse all values repeatedly, reading would take three times as long.
     gc.disable()
     try:
         text = body.decode(json.detect_encoding(body), "surrogatepass")
@@ -76,7 +76,7 @@ def decoded_json(body: bytes) -> dict[str, Any]:
 
 
 def _number(text: str) -> float | int:
-    """Return a number; 3.0 is the integer 3, because JSON does not distinguish them."""
+    """Return a number; 3.0 becomes the integer 3, because JSON does not distinguish the two."""
     number = float(text)
     return int(number) if number.is_integer() else number
 
@@ -86,12 +86,12 @@ def _refuse(name: str) -> None:
 
 
 _JSON = json.JSONDecoder(parse_constant=_refuse, parse_float=_number)
-"""`json.loads` would make one for each request."""
+"""A single decoder, because `json.loads` would create a new one for each request."""
 
 
 def _check_values(text: str) -> None:
-    """Check that JSON has not too many values, before these are read, which takes a second for a million."""
-    if _marks(text) <= MOST_VALUES:  # a quick upper bound, which also counts marks inside texts
+    """Check the number of values before they are read, because reading a million values takes a second."""
+    if _marks(text) <= MOST_VALUES:  # a quick upper bound, because it also counts marks inside texts
         return
     quoted = text.replace("\\\\", "").replace('\\"', "")  # the remaining quotes are those around texts
     # each value has at most four quotes: two of its own and two of its name
@@ -101,7 +101,10 @@ def _check_values(text: str) -> None:
 
 
 def _marks(text: str) -> int:
-    """Return the number of marks before values, one of which belongs to the whole; if they are too many, of some."""
+    """Return the number of the marks `,`, `[` and `{`, or, if there are too many, a number above the limit.
+
+    Each value has one such mark before it; one more mark belongs to the whole object.
+    """
     count = 0
     for begin in range(0, len(text), SHORT_BODY):
         count += sum(map(text[begin : begin + SHORT_BODY].count, ",[{"))
@@ -127,10 +130,10 @@ def decoded_form(body: bytes) -> list[tuple[str, str]]:
 
 
 def field_of_form(body: bytes, name: str) -> str | None:
-    """Return the first value of a field of a form, as `decoded_form` reads it; None if the form has no such field.
+    """Return the first value of a field as `decoded_form` would read it; None if the form has no such field.
 
-    Other fields are not read, which takes a second for millions of escaped characters. Of a long value, this is the
-    beginning.
+    Other fields are skipped, because reading millions of escaped characters takes a second. Of a long value, only the
+    beginning is returned.
 
     Raises:
         RequestError: the form has too many fields.
@@ -153,7 +156,7 @@ def _too_many_fields() -> RequestError:
 
 
 def read_sentences(texts: Sequence[str], language: str | None, most: int) -> list[list[Span]] | None:
-    """Return where the sentences of each text are, or None if there are more than `most`.
+    """Return the spans of the sentences of each text, or None if there are more than `most` sentences.
 
     Without a language, each line is one sentence.
     """
@@ -177,14 +180,14 @@ class Markup:
     outline: bool = True
     """Whether the outline of an XML text shows where sentences end."""
     ignored: tuple[str, ...] = ()
-    """Names of elements that stay as they are."""
+    """Names of elements that are not translated."""
     splitting: tuple[str, ...] = ()
-    """Names of further elements at which a sentence ends."""
+    """Names of additional elements at which a sentence ends."""
     joining: tuple[str, ...] = ()
     """Names of elements at which no sentence ends."""
 
     def sentences(self, text: str, language: str, *, split: bool) -> MarkedSentences:
-        """Return the sentences of a text; without `split`, a sentence only ends where elements do."""
+        """Return the sentences of a text; without `split`, sentences end only at elements."""
         names = {"ignored": self.ignored, "splitting": self.splitting, "joining": self.joining}
         if self.is_xml:
             units = xml_units(text, language, outline=self.outline, **names)
@@ -196,7 +199,7 @@ class Markup:
 def read_marked(
     texts: Sequence[str], markup: Markup, language: str, split: bool, most: int
 ) -> tuple[list[list[str]], bool] | None:
-    """Return the sentences of each text with tags, and whether tags are in them; None if there are more than `most`.
+    """Return the sentences of each text, and whether any of them has tags; None if there are more than `most`.
 
     Raises:
         DataError: a text has too many elements within each other.
@@ -218,7 +221,7 @@ def rebuilt_marked(
     split: bool,
     renderings: Sequence[Sequence[Sequence[Translation]]],
 ) -> list[list[str]]:
-    """Return each text with tags once for each of its renderings, which are the translations of its sentences."""
+    """Return each text once for each of its renderings, with the sentences replaced by the rendering's translations."""
     found = list[list[str]]()
     for text, several in zip(texts, renderings, strict=True):
         sentences = markup.sentences(text, language, split=split)
@@ -227,7 +230,7 @@ def rebuilt_marked(
 
 
 def document_text(name: str, data: bytes, options: DocumentOptions, characters: int) -> str:
-    """Return the first characters of a document's text.
+    """Return the first `characters` characters of a document's text.
 
     Raises:
         DataError: the document cannot be read.
@@ -241,11 +244,11 @@ def document_text(name: str, data: bytes, options: DocumentOptions, characters: 
 
 
 def document_sentences(name: str, data: bytes, options: DocumentOptions, language: str) -> tuple[list[str], bool]:
-    """Return the sentences of a document, and whether there are tags in them.
+    """Return the sentences of a document, and whether any sentence has tags.
 
     Raises:
         DataError: the document cannot be read.
-        RequestError: it has too many sentences.
+        RequestError: the document has too many sentences.
     """
     sentences = DocumentSentences(Document.read(name, data, options), language)
     wanted = sentences.wanted
@@ -259,7 +262,9 @@ def document_sentences(name: str, data: bytes, options: DocumentOptions, languag
 def rebuilt_document(
     name: str, data: bytes, options: DocumentOptions, language: str, found: Sequence[Translation]
 ) -> bytes:
-    """Return a document with translations in place of its sentences; it is read again, so that nothing has to be kept.
+    """Return a document with translations in place of its sentences.
+
+    The document is read again, so that nothing has to be kept in memory until then.
 
     Raises:
         DataError: the encoding of the document lacks a character of a translation.

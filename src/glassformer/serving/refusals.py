@@ -1,4 +1,4 @@
-"""Why a request is refused."""
+"""The reasons for which a request is refused."""
 
 import math
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 __all__ = ["BUSY_SECONDS", "RequestError", "busy", "too_many"]
 
 BUSY_SECONDS = 2
-"""Seconds after which a client may try again when the service is busy or a model starts again."""
+"""Seconds after which a client may try again if the service is busy or a model is being restarted."""
 
 
 class RequestError(Exception):
-    """A request that is not answered: an HTTP status, a sentence for the client, and headers."""
+    """The refusal of a request: an HTTP status, a sentence for the client, and headers."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
@@ -19,7 +19,7 @@ class RequestError(Exception):
         """The sentence, with "?" in place of unpaired surrogates, which an answer cannot contain."""
 
     def __reduce__(self) -> tuple[type["RequestError"], tuple[int, str, dict[str, str]]]:
-        """Return how the refusal is made again, in the process that answers the request."""
+        """Return how to unpickle the refusal, in the process that answers the request."""
         return RequestError, (self.status, self.text, self.headers)
 
 
@@ -29,5 +29,5 @@ def busy(why: str) -> RequestError:
 
 
 def too_many(why: str, seconds: float) -> RequestError:
-    """Return the refusal (429) of a client that has sent too many requests and may send the next one in `seconds`."""
+    """Return the refusal (429) of a client that has sent too much, and may send again after `seconds` seconds."""
     return RequestError(429, why, {"Retry-After": str(max(1, math.ceil(seconds)))})

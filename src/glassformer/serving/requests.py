@@ -1,4 +1,4 @@
-"""The fields of a request, whatever way a client sends them, read within limits."""
+"""The fields of a request, in a query, a form or JSON, read within size and time limits."""
 
 import asyncio
 from collections.abc import Callable, Container
@@ -22,11 +22,12 @@ LARGE_BODIES = 64
 
 
 class LimitedBodies:
-    """Refuses a body while it is read, once it is too large or too slow.
+    """Refuses a body as soon as it turns out to be too large or too slow.
 
-    All bodies that are in memory share an amount of it. Once that is used up, bodies are refused that take more than
-    a request's part of it, so that small requests are still answered. A connection is closed after an answer that does
-    not wait for the whole body, because nothing bounds the time in which the rest would arrive.
+    All bodies share a limited amount of memory. Once it is used up, bodies are refused if they take more than their
+    part (the amount divided by the maximum number of connections), so small requests are still answered. If an answer
+    is sent before the whole body has arrived, the connection is closed, because no limit applies to the rest of the
+    body.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:
@@ -66,7 +67,7 @@ class LimitedBodies:
         async def closing(message: Message) -> None:
             if message["type"] == "http.response.start" and not is_whole:
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
-                await asyncio.sleep(0)  # while the rest of the body was read, the connection may have ended
+                await asyncio.sleep(0)  # lets a connection end that has ended while the rest of the body was read
             await send(message)
 
         try:
@@ -85,13 +86,13 @@ def _has_body(scope: Scope) -> bool:
 async def fields(
     service: Service, request: Request, known: Container[str], *, repeated: str, key: str
 ) -> tuple[dict[str, Any], bool]:
-    """Return a request's known fields, of its body and its query, and whether the body is JSON.
+    """Return the known fields of a request's body and query, and whether the body is JSON.
 
-    If the field `repeated` is given several times in a form or a query, its value is the list of all in order. The
-    field `key` has the client's key, if the head of the request has none, and is checked first.
+    If the field `repeated` occurs several times in a form or a query, its value is the list of all its values in order.
+    The field `key` holds the client's key, unless the key is in the request's headers; it is checked first.
 
     Raises:
-        RequestError: the key is wrong, the body cannot be read, or another field has several values.
+        RequestError: the key is wrong, the body cannot be read, or a field other than `repeated` has several values.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_json = kind == JSON or kind.endswith("+json")
@@ -115,7 +116,7 @@ async def fields(
 
 
 async def _parts(request: Request) -> list[tuple[str, Any]]:
-    """Return the fields of a form in parts, which may have a file."""
+    """Return the fields of a multipart form, which may include a file."""
     try:
         return (await request.form(max_fields=MOST_FIELDS, max_files=1)).multi_items()
     except (RequestError, ClientDisconnect):
@@ -128,7 +129,7 @@ async def json_object(service: Service, request: Request) -> dict[str, Any]:
     """Return the JSON object of a body.
 
     Raises:
-        RequestError: the body holds anything else.
+        RequestError: the body is not a JSON object.
     """
     return await _read(service, request, decoded_json)
 

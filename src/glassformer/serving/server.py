@@ -17,9 +17,9 @@ from glassformer.serving.limits import Limits
 __all__ = ["listen"]
 
 BACKLOG = 1024
-"""Connections that wait to be accepted."""
+"""Maximum number of connections that wait to be accepted."""
 STOP_SECONDS = 5
-"""Seconds that answers have to arrive when the service stops, besides the time in which requests must be answered."""
+"""When the service stops, open requests may take their maximum time (`Limits.seconds`) and this many more seconds."""
 
 
 def listen(
@@ -30,10 +30,10 @@ def listen(
     *,
     on_start: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve an application until SIGTERM or Ctrl-C; `on_start` gets its address when it answers.
+    """Serve an application until SIGTERM or Ctrl-C; once it answers requests, call `on_start` with its address.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: the service cannot listen on this address.
         GlassformerError: a model cannot be loaded.
     """
     config = uvicorn.Config(
@@ -73,7 +73,7 @@ async def _serve(
 
 @contextmanager
 def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Return normally after SIGTERM and Ctrl-C: uvicorn raises a signal again, for the handler before its own."""
+    """Return normally after SIGTERM and Ctrl-C, although uvicorn sends the signal again to the previous handler."""
 
     def stop(*_: object) -> None:
         server.should_exit = True

@@ -1,4 +1,4 @@
-"""What the APIs share: the models and the limits."""
+"""The models and limits that all APIs share."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
@@ -24,7 +24,7 @@ __all__ = ["Service", "address"]
 
 T = TypeVar("T")
 READERS = 2
-"""Number of processes that read documents, and of those that read long texts; more would take time from the models."""
+"""Number of processes for documents, and also for long texts; more processes would take time from the models."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -33,7 +33,7 @@ class Service:
 
     models: Models
     proxies: int = 0
-    """Number of reverse proxies in front of the service that it trusts."""
+    """Number of trusted reverse proxies in front of the service."""
     limits: Limits = field(default_factory=Limits)
     rates: Rates = field(default_factory=Rates)
     keys: Keys | None = None
@@ -41,20 +41,20 @@ class Service:
     files: TranslatedFiles = field(default_factory=TranslatedFiles)
     log: ServiceLog = field(default_factory=ServiceLog)
     characters: dict[str, int] = field(default_factory=dict)
-    """Characters that each client has had translated, by the name of its key ("" without keys)."""
+    """Number of characters translated so far for each client, by the name of its key ("" without keys)."""
     open: int = 0
     """Number of requests that are being answered."""
     texts: Readers = field(init=False)
-    """Reads long texts and bodies."""
+    """The processes that read long texts and bodies."""
     documents: Readers = field(init=False)
-    """Reads and writes documents, which take longer than texts."""
+    """The processes that read and write documents, which takes longer than for texts."""
 
     def __post_init__(self) -> None:
-        """Make the readers, whose processes start when they are needed."""
+        """Create the readers, whose processes start when they are needed."""
         self.texts, self.documents = Readers(READERS, self.log), Readers(READERS, self.log)
 
     def identify(self, request: Request, key: object) -> None:
-        """Note by whom a request is, unless its head has said so.
+        """Check the key of a request and record its client, unless a key in the headers has identified the client.
 
         Raises:
             RequestError: the key is not a text (400), missing (401) or unknown (403).
@@ -77,7 +77,7 @@ class Service:
         return name
 
     def admit(self, request: Request, texts: Sequence[str]) -> None:
-        """Count the texts of a request whose client is known; note what the log says of it.
+        """Count the texts of a request whose client is known, and prepare its log entry.
 
         Raises:
             RequestError: the client has sent too many texts.
@@ -97,7 +97,7 @@ class Service:
         """Return the result of the work on a request.
 
         Raises:
-            RequestError: the work is impossible, or takes too long.
+            RequestError: the work fails, or takes too long.
         """
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -108,7 +108,7 @@ class Service:
             raise RequestError(400, str(error)) from error
 
     async def detect(self, texts: Iterable[str], among: Sequence[str]) -> list[DetectedLanguage]:
-        """Return these languages that texts may be in, best first; the first with confidence 0 if none is likely."""
+        """Return the languages of `among` that texts may be in, best first; if none, the first with confidence 0."""
         looked_at = "\n".join(texts)[:READ_CHARACTERS]
         check_unicode("the text", looked_at)
         found = await self.texts.ask(detected_languages, looked_at, list(self.models.languages))
@@ -117,11 +117,11 @@ class Service:
     async def translate(
         self, request: Request, model: Direction, texts: Sequence[str], **options: Any
     ) -> list[Passage]:
-        """Return the translation of each text; takes the arguments of `translate_passages`.
+        """Return the translation of each text; the options are those of `translate_passages`.
 
         Raises:
             RequestError: a text cannot be translated, or the service is busy.
-            ClientDisconnect: the client went away.
+            ClientDisconnect: the client has disconnected.
         """
         request.state.entry["model"] = model.name
         return await _unless_gone(request, translate_passages(self.texts, model, texts, **options))
@@ -129,13 +129,13 @@ class Service:
     async def translate_sentences(
         self, request: Request, model: Direction, sentences: Sequence[str], *, links: bool
     ) -> list[Translation]:
-        """Return the translation of each sentence of a document, a few at a time, so that others need not wait.
+        """Return the translation of each sentence of a document, a few at a time, so that other clients need not wait.
 
-        `links` asks for the aligned words.
+        With `links`, the words are aligned.
 
         Raises:
             RequestError: the service is busy.
-            ClientDisconnect: the client went away.
+            ClientDisconnect: the client has disconnected.
         """
         request.state.entry["model"] = model.name
 
@@ -150,10 +150,10 @@ class Service:
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of some work; give it up when the client goes away.
+    """Return the result of some work, but cancel the work if the client disconnects.
 
     Raises:
-        ClientDisconnect: the client went away.
+        ClientDisconnect: the client has disconnected.
     """
     try:
         async with asyncio.timeout(None) as stay:

@@ -1,7 +1,7 @@
-"""The translation page of the service: one HTML page without outside requests.
+"""The translation page of the service: one HTML page that loads nothing from other sites.
 
-All texts of a reader or a model arrive as JSON and are shown as text. The Content-Security-Policy allows the page's own
-script and style sheet, and requests to the service.
+All texts of users and models arrive as JSON and are shown as text, never as HTML. The Content-Security-Policy allows
+only the page's own script and style sheet, and requests to the service.
 """
 
 import base64
@@ -57,7 +57,7 @@ async def _page(service: Service, _: Request) -> Response:
 
 @lru_cache
 def _html(alternatives: int, detects: bool) -> str:
-    """Return the page, for a service that gives this number of alternatives and may detect languages."""
+    """Return the page, for a service with this number of alternatives; `detects` says whether it detects languages."""
     texts = json.loads(_read("strings.json"))
     strings = {language: {key: both[at] for key, both in texts.items()} for at, language in enumerate(PAGE_LANGUAGES)}
     data = json.dumps({"strings": strings, "alternatives": alternatives, "detects": detects}).replace("<", r"\u003c")
