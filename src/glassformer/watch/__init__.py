@@ -1,1 +1,1 @@
-"""Look into a model: inspection of a forward pass, the explorer, pictures, the report, and the reader's own model."""
+"""Look into a model: inspect forward passes, explore the model, draw pictures, write reports, check readers' models."""

@@ -1,8 +1,8 @@
 """The page "Write it yourself": a reader's Transformer, checked step by step against the reference (`check_file`).
 
-`exercises.py` lists the steps. `checking.py` starts a process with limits, in which `worker.py` loads the reader's file
-(`reading.py`), copies its weights into the reference and compares numbers (`comparison.py`, `attempts.py`). `verdict`
-checks the answers of the other chapters' exercises.
+`exercises.py` lists the steps. `checking.py` starts a process with limits. In this process, `worker.py` loads the
+reader's file (`reading.py`), copies its weights into the reference and compares the numbers (`comparison.py`,
+`attempts.py`). `verdict` checks answers to the exercises of the other chapters.
 """
 
 from glassformer.watch.capstone.answers import verdict

@@ -1,4 +1,4 @@
-"""The answers of the book's exercises that are checked: a number, a few numbers, or a small function."""
+"""The right answers to those exercises of the book that are checked: a number, a few numbers, or a small function."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +10,15 @@ __all__ = ["ANSWERS", "RightAnswer", "verdict"]
 
 
 class RightAnswer(NamedTuple):
-    """How an answer is checked."""
+    """The right answer to an exercise, and how an answer is compared with it."""
 
     right: Callable[..., Any]
-    """Returns the numbers, from what the chapter gives; of a function, whether it does what it should."""
+    """A function that returns the right numbers, given numbers of the chapter. If the answer is itself a function, it
+    takes the answer and returns whether the answer is right."""
     look: str
-    """What a reader whose answer is wrong should look at."""
+    """A hint for a reader whose answer is wrong."""
     tolerance: float = 1e-3
-    """The relative difference that is allowed."""
+    """The maximum relative difference from the right numbers."""
     is_function: bool = False
 
 
@@ -56,7 +57,7 @@ def _normalised(numbers: Sequence[float]) -> list[float]:
 
 
 def _clock_faces() -> list[float]:
-    """Return the position that one hand confuses with 0, and the smallest distance from 0 with four hands."""
+    """Return the position nearest to position 0 with one hand, and the smallest distance from it with four hands."""
     import torch
 
     from glassformer.model.positions import sinusoids
@@ -99,7 +100,7 @@ def _lost(pairs: Sequence[tuple[str, str]]) -> int:
 
 
 def _missed(most: Sequence[int], origins: Sequence[int]) -> float:
-    """Return the share of words whose largest weight is at no origin; this is AER where all links are sure."""
+    """Return the share of words whose largest weight is not at an origin; if all links are sure, this is the AER."""
     return 1 - sum(bits >> place & 1 for place, bits in zip(most, origins, strict=False)) / len(origins)
 
 
@@ -120,7 +121,7 @@ def _differing(translator: Any, texts: Sequence[str]) -> int:
 
 
 def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the correlation of the ranks of two lists without equal numbers."""
+    """Return the rank correlation of two lists; no number occurs twice in a list."""
     ranks = [[sorted(each).index(value) for value in each] for each in (one, other)]
     first, second = (_normalised(each) for each in ranks)
     return math.fsum(a * b for a, b in zip(first, second, strict=True)) / len(first)
@@ -244,17 +245,17 @@ ANSWERS: Mapping[str, RightAnswer] = {
     "parts.2": RightAnswer(lambda: [w * (1 - w) for w in (0.1, 0.5, 0.99)], "insert the three weights into w(1 − w)"),
     "pronoun.3": RightAnswer(lambda: (3 * 3 * 3 / 48,), "three pairs, three heads each, and 3 of 48", 0.02),
 }
-"""By chapter and number of the exercise."""
+"""The right answers, by chapter and number of the exercise."""
 
 
 def verdict(exercise: str, answer: Any, *given: Any) -> str:
-    """Return whether the answer of an exercise is right, as a short text; numbers may be rounded to 1 in 1,000.
+    """Return whether the answer of an exercise is right, as a short text; numbers may be rounded to about 1 in 1,000.
 
     Args:
         exercise: the chapter and the number, such as "masks.1".
         answer: a number, a list or tensor of numbers, or a function, as the exercise asks; None if there is no
             answer yet.
-        given: what the chapter has computed, if the right answer depends on it.
+        given: values that the chapter has computed, if the right answer depends on them.
 
     Raises:
         ConfigError: the exercise is unknown.
@@ -284,7 +285,7 @@ def _numbers(value: Any) -> list[Any]:
 
 
 def _fits(numbers: list[Any], right: list[Any], tolerance: float) -> bool | str:
-    """Return True if all numbers fit; otherwise, how many fit, or False if there is only one number."""
+    """Return True if all numbers are right; otherwise, how many are right, or False for a single number."""
     if len(numbers) != len(right):
         return f"expected {len(right)} numbers, got {len(numbers)}"
     fitting = sum(

@@ -1,4 +1,4 @@
-"""The check of each step: random inputs, the reader's tensors, and the reference's with the same weights."""
+"""The check of each step: it compares the reader's tensors with the reference's tensors, for random inputs."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,14 +42,14 @@ _TARGET = torch.tensor([[1, 4, 8, 0, 0, 0], [1, 6, 10, 2, 7, 0]])
 _LONGER = torch.tensor([[1, 4, 8, 5, 3, 2, 9, 0], [1, 6, 10, 2, 7, 0, 0, 0]])
 
 Attempt = Callable[[Mine], str]
-"""Checks one step of a file, and says what holds; raises `RejectedError`."""
+"""A function that checks one step of a file. It returns a sentence about what is right, or raises `RejectedError`."""
 
 
 def _attention(mine: Mine) -> str:
     query, key, value = _random(2, _HEADS, 5, 4), _random(2, _HEADS, 7, 4), _random(2, _HEADS, 7, 6)
     cells = torch.arange(2)[:, None, None] + torch.arange(5)[:, None] + torch.arange(7)
     mask = (cells % 3 != 0)[:, None]  # every row and every column has both True and False, …
-    mask[1, :, 3] = False  # … but one row: a query that may not attend to anything
+    mask[1, :, 3] = False  # … except one row: a query that may not attend to any key
     line = mine.line("attention")
     result = mine.make("attention", query, key, value, mask)
     if not isinstance(result, tuple) or len(result) != 2:
@@ -131,7 +131,8 @@ def _decoder_layer(mine: Mine) -> str:
     line, name = mine.line("DecoderLayer"), "decoder.layers.0"
     part = _module(mine, "DecoderLayer", _D_MODEL, _HEADS, _D_FF)
     weights = _copied(part, "decoder", "", line, "DecoderLayer")
-    # If keys are taken from the wrong side, equal lengths are needed to get numbers by which the mistake can be named.
+    # If the reader's code takes keys from the wrong side, it only gives numbers for equal lengths, and the mistake is
+    # recognised by these numbers.
     for length in (5, 7):
         x, memory = _random(2, 5, _D_MODEL), _random(2, length, _D_MODEL)
         mask = torch.ones(2, 1, 5, 5, dtype=torch.bool).tril()
@@ -226,14 +227,14 @@ def _greedy(mine: Mine) -> str:
 
 
 class _Adder(nn.Module):
-    """A model whose next token depends on all earlier tokens; with random weights, a Transformer repeats one token."""
+    """A model whose next token depends on all earlier tokens, whereas a random Transformer repeats one token."""
 
     def encode(self, source: Tensor) -> Tensor:
-        """Return the source, as numbers of one dimension."""
+        """Return the source as a memory of width 1."""
         return source[..., None].double()
 
     def decode(self, target_input: Tensor, memory: Tensor, _source: Tensor) -> Tensor:
-        """Return logits that are largest for the sum of the tokens so far and the source's token, modulo the ids."""
+        """Return logits; the largest is at (sum of the tokens so far + the source's token) modulo the vocabulary."""
         length = target_input.shape[1]
         following = (target_input.cumsum(1) + memory[:, :length, 0].long()) % _VOCABULARY
         return nn.functional.one_hot(following, _VOCABULARY).double()
@@ -302,7 +303,7 @@ def _mask(mask: Tensor) -> Mask:
 
 
 def _short(prefix: str) -> Callable[[str], str]:
-    """Return a function that shortens a point's name to the reader's name within a module."""
+    """Return a function that turns a point's name into the reader's shorter name within a module."""
     return lambda point: point.removeprefix(f"{prefix}.").replace("end", "output") if prefix else point
 
 
@@ -325,7 +326,7 @@ def _weights() -> dict[str, Array]:
 
 
 def _module(mine: Mine, name: str, *arguments: Any) -> nn.Module:
-    """Return a module of the reader's class with random weights in float64, also for gains and biases."""
+    """Return a module of the reader's class with random float64 weights, including gains and biases."""
     part = mine.make(name, *arguments)
     if not isinstance(part, nn.Module):
         raise RejectedError(f"{name}: expected a torch.nn.Module, got {quoted(type(part).__name__)}", mine.line(name))
@@ -337,10 +338,10 @@ def _module(mine: Mine, name: str, *arguments: Any) -> nn.Module:
 
 
 def _copied(part: nn.Module, stack: str, within: str, line: int | None, name: str) -> dict[str, Array]:
-    """Return the reference's weights, some of them replaced by the weights of a reader's part.
+    """Return the reference's weights, with those of one part replaced by the weights of the reader's part.
 
     Raises:
-        RejectedError: the part lacks a weight, has an unknown weight, or a weight of a different shape.
+        RejectedError: the part lacks a weight, or has an unknown weight or a weight of a different shape.
     """
     weights, state = _weights(), {f"{within}.{key}".strip("."): value for key, value in part.state_dict().items()}
     expected = dict(_names(stack, within))
@@ -366,7 +367,7 @@ def _copied(part: nn.Module, stack: str, within: str, line: int | None, name: st
 
 
 def _names(stack: str, within: str) -> list[tuple[str, list[str]]]:
-    """Return the reference's names of a layer's weights with the reader's, for a layer or the part `within` it."""
+    """Return the reference's and the reader's names of weights, for a layer or for the part `within` it."""
     parts = FAMILIES["capstone"].parts[stack]
     return [
         (f"{stack}.layers.0.{ours}".format(p=kind, n=kind), [one.format(p=kind, n=kind) for one in several])
@@ -378,7 +379,7 @@ def _names(stack: str, within: str) -> list[tuple[str, list[str]]]:
 
 
 def _imported(mine: Mine) -> tuple[Any, Transformer]:
-    """Return the reader's model with random weights, and the reference model with copies of them."""
+    """Return the reader's model with random weights, and the reference model with copies of these weights."""
     sizes = (_VOCABULARY, _D_MODEL, _HEADS, _D_FF, _LAYERS)
     model, line = _module(mine, "Transformer", *sizes), mine.line("Transformer")
     expected = Transformer(_CONFIG).state_dict()
@@ -416,7 +417,7 @@ def _heads_of(mine: Mine, model: Any, source: Tensor) -> int:
 
 @torch.no_grad()
 def _decoded(model: Any, source: Tensor, length: int) -> Tensor:
-    """Return the `length` most probable tokens of each source, one after the other."""
+    """Return the greedy output for each source, `length` tokens long."""
     memory = model.encode(source)
     written = torch.full((len(source), 1), _IDS["bos_id"])
     for _ in range(length):

@@ -1,4 +1,4 @@
-"""Check a reader's file in a process of its own, with limits on time and memory."""
+"""Check a reader's file in a separate process, with limits on time and memory."""
 
 import json
 import os
@@ -19,31 +19,31 @@ from glassformer.watch.capstone.exercises import EXERCISES, Exercise
 __all__ = ["FileCheck", "check_file"]
 
 _SECONDS = 30.0
-"""Seconds that loading the file, and each step but the last, may take."""
+"""Maximum number of seconds for loading the file, and for each step except the last."""
 _TRAINING_SECONDS = 300.0
-"""Seconds that the last step may take."""
+"""Maximum number of seconds for the last step."""
 _LARGEST = 1 << 20
-"""Bytes of the largest file that is read."""
+"""Maximum size of the file, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCheck:
-    """How far a reader's file has come, and what is wrong with its next step."""
+    """Which steps of a reader's file are right, and what is wrong with the next step."""
 
     file: str
     """The file's name."""
     passed_steps: tuple[str, ...]
-    """For each step that agrees with the reference, what holds."""
+    """For each step that agrees with the reference, a sentence about what is right."""
     message: str = ""
-    """What is wrong, in one sentence; empty if nothing is."""
+    """What is wrong, in one sentence; empty if nothing is wrong."""
     line: int | None = None
     """The line of the file that is wrong, from 1."""
     point: str = ""
     """The first tensor that differs from the reference."""
     likely: tuple[str, ...] = ()
-    """The mistakes whose numbers are the file's; several give the same numbers here."""
+    """The mistakes that would give the file's numbers; several mistakes may give the same numbers."""
     notes: tuple[str, ...] = ()
-    """What is not wrong, but good to know."""
+    """Remarks about things that are not wrong."""
 
     @property
     def passed(self) -> bool:
@@ -52,26 +52,26 @@ class FileCheck:
 
     @property
     def next(self) -> Exercise | None:
-        """The step to write or mend next, or None after the last."""
+        """The step to write or correct next, or None after the last step."""
         return EXERCISES[len(self.passed_steps)] if len(self.passed_steps) < len(EXERCISES) else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, and the number of the next step, as plain data."""
+        """Return the fields and the number of the next step as plain data."""
         return asdict(self) | {"next_step": len(self.passed_steps) + 1 if self.next else None}
 
 
 def check_file(
     path: str | Path, *, seconds: float = _SECONDS, training_seconds: float = _TRAINING_SECONDS
 ) -> FileCheck:
-    """Check the file of a reader of "Write it yourself", step by step, and return how far it has come.
+    """Check a reader's file of the page "Write it yourself", step by step, and return which steps are right.
 
-    The file runs in a process of its own. Its weights are copied into the reference model, so numbers are compared, not
-    code.
+    The file runs in a separate process. Its weights are copied into the reference model, so the check compares numbers,
+    not code.
 
     Args:
         path: the file; it may import torch and the standard library.
-        seconds: time that loading the file, and each step but the last, may take.
-        training_seconds: time that the last step, the training, may take.
+        seconds: maximum time for loading the file, and for each step except the last.
+        training_seconds: maximum time for the last step, the training.
 
     Raises:
         DataError: the file cannot be read.
@@ -102,7 +102,7 @@ def _readable(path: Path) -> None:
 
 
 def _run(path: Path, results: Path, seconds: float, training_seconds: float) -> None:
-    """Run the worker until it ends, or longer than all steps may take."""
+    """Run the worker until it ends, or until the maximum time of all steps is over."""
     limits = [str(seconds), str(training_seconds)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -125,7 +125,7 @@ def _run(path: Path, results: Path, seconds: float, training_seconds: float) -> 
 
 
 def _read(path: Path, lines: list[Mapping[str, Any]], stack: str) -> FileCheck:
-    """Return the result, read from the worker's lines and, if a step took too long, from its stack."""
+    """Return the result, read from the worker's lines and, if a step took too long, from the worker's stack."""
     values: dict[str, Any] = {}
     for line in lines:
         values |= line

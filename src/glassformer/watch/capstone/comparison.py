@@ -1,4 +1,4 @@
-"""Compare a reader's tensors with the reference's, and name the mistakes that give the reader's numbers."""
+"""Compare a reader's tensors with the reference's tensors, and find the mistakes that give the reader's numbers."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from glassformer.watch.inspection.suspects import SUSPECTS
 __all__ = ["ReadersCase", "array", "compare_with_reference", "tensor", "watched"]
 
 _TOLERANCE = 1e-4
-"""Largest difference relative to the largest number of a tensor: a table of positions may be in float32."""
+"""Maximum difference, relative to the largest number of a tensor. It allows for a table of positions in float32."""
 _ROUNDING = 1e-9
-"""Relative difference of equal computations in float64."""
+"""Maximum relative difference between equal computations in float64."""
 
 _WRONG = {mistake.title: mistake.wrong for mistake in MISTAKES.values()}
 _INPUTS = (".query", ".key", ".value")
@@ -67,7 +67,7 @@ _SUSPECTS: Mapping[str, type[Reference]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReadersCase:
-    """A reader's tensors by point for one input, and the same computation by the reference, which records points."""
+    """A reader's tensors for one input, by point, and a function that runs the reference on the same input."""
 
     observed: Mapping[str, Array]
     run: Callable[[Reference], object]
@@ -81,7 +81,7 @@ def compare_with_reference(
     shown: Callable[[str], str] = str,
     suspects: Mapping[str, type[Reference]] = _SUSPECTS,
 ) -> None:
-    """Compare the cases of one step; `shown` turns a point's name into the reader's.
+    """Compare the cases of one step; `shown` turns a point's name into the reader's name for it.
 
     Raises:
         RejectedError: a tensor differs from the reference.
@@ -103,9 +103,9 @@ def _likely(
     cases: Sequence[ReadersCase],
     suspects: Mapping[str, type[Reference]],
 ) -> Iterator[str]:
-    """Yield each mistake that gives the reader's numbers in all cases, as exactly as the nearest mistake does.
+    """Yield each mistake that gives the reader's numbers in all cases, if no other mistake gives them more exactly.
 
-    Queries, keys and values are left out: a reader may scale them instead of the scores.
+    Queries, keys and values are not compared, because a reader may scale them instead of the scores.
     """
     errors = {}
     for title, suspect in suspects.items():
@@ -159,10 +159,10 @@ def array(value: Tensor) -> Array:
 
 @contextmanager
 def watched(mine: Mine, module: nn.Module, prefix: str = "") -> Iterator[dict[str, Tensor]]:
-    """Yield a dictionary that fills with the tensors of a reader's module under the reference's names of points.
+    """Yield a dictionary to which each call of a reader's module adds its tensors, by the reference's names of points.
 
     Args:
-        mine: the file, whose `attention` is watched, too.
+        mine: the file; calls of its function `attention` add tensors, too.
         module: the reader's layer, or whole model.
         prefix: the reference's name of the module, such as "encoder.layers.0".
     """
@@ -209,6 +209,6 @@ def watched(mine: Mine, module: nn.Module, prefix: str = "") -> Iterator[dict[st
 
 
 def _point(path: str, prefix: str) -> str:
-    """Return the reference's name of a module that a reader's model holds under this path."""
+    """Return the reference's name of the module that is at this path in a reader's model."""
     path = f"{prefix}.{path}".strip(".")
     return re.sub(r"^(encoder|decoder)\.(\d+)", r"\1.layers.\2", path)

@@ -1,4 +1,4 @@
-"""The steps of the page "Write it yourself": what the reader writes, under which name, and where it is explained."""
+"""The steps of the page "Write it yourself": what the reader writes, its name, and the chapter that explains it."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Exercise:
     task: str
     """What to write, in one or two sentences with shapes."""
     chapter: str
-    """The chapter of the book that explains it, as `glassformer learn CHAPTER` opens it."""
+    """The chapter of the book that explains the step, as a name for `glassformer learn CHAPTER`."""
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""Load a reader's file, and turn whatever it raises into one sentence with its line."""
+"""Load a reader's file, and turn every exception of the file into one sentence with its line."""
 
 import ast
 import sys
@@ -18,22 +18,22 @@ _LONGEST = 200
 
 
 class RejectedError(Exception):
-    """The reader's file is wrong: where, what, and the likely mistakes."""
+    """The reader's file is wrong; the error has the line, a sentence, and the likely mistakes."""
 
     def __init__(self, message: str, line: int | None = None, point: str = "", likely: tuple[str, ...] = ()) -> None:
-        """Keep the sentence, the line in the file, the first tensor that differs, and the likely mistakes."""
+        """`point` is the first tensor that differs, and `likely` the likely mistakes."""
         super().__init__(message)
         self.message, self.line, self.point, self.likely = message, line, point, likely
 
 
 class Mine:
-    """A reader's module: its definitions, their lines, and calls that raise only `RejectedError`."""
+    """A reader's file as a module, with the lines of its definitions; calls of its code raise only `RejectedError`."""
 
     def __init__(self, path: Path, source: str) -> None:
         """Compile and run the file.
 
         Raises:
-            RejectedError: the file has a syntax error, imports another package, or raises.
+            RejectedError: the file has a syntax error, imports another package, or raises an exception.
         """
         self.path = path
         try:
@@ -56,28 +56,28 @@ class Mine:
         return hasattr(self.module, name)
 
     def line(self, name: str) -> int | None:
-        """Return the line of a definition, or None."""
+        """Return the line of a definition, or None if the file does not define the name."""
         return self.lines.get(name)
 
     def nearest(self, name: str, others: Iterable[str]) -> str:
-        """Return " (did you mean …?)" with the most similar definition that is not one of the others, or nothing."""
+        """Return " (did you mean …?)" with the file's most similar name that is not among `others`, or ""."""
         return nearest(name, set(self.lines) - set(others))
 
     def call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function of the file returns; `name` is the definition that an error is about."""
+        """Return the result of a function of the file; an error mentions the definition `name`."""
         with self.blamed(name):
             return function(*arguments)
 
     def make(self, name: str, *arguments: Any) -> Any:
-        """Return an object of a class of the file, or the result of a function."""
+        """Return an object of a class of the file, or the result of a function of the file."""
         return self.call(name, getattr(self.module, name), *arguments)
 
     @contextmanager
     def blamed(self, name: str) -> Iterator[None]:
-        """Turn every exception of the file, and `sys.exit`, into a `RejectedError` with the file's innermost line.
+        """Turn every exception of the file, and `sys.exit`, into a `RejectedError` with the innermost line of the file.
 
         Raises:
-            RejectedError: the file raised.
+            RejectedError: the file raised an exception.
         """
         try:
             yield
@@ -89,14 +89,14 @@ class Mine:
 
 
 class Printed(TextIOBase):
-    """Replaces stdout, and remembers the first line of a file that prints."""
+    """Replaces stdout: it records the first line of a file that prints, and shows no output."""
 
     def __init__(self, path: str) -> None:
-        """Listen to the file at this path."""
+        """`path` is the path of the file whose output is watched."""
         self._path, self.line, self.text = path, 0, ""
 
     def write(self, text: str) -> int:
-        """Drop the text."""
+        """Discard the text, but record the line that prints it."""
         if not self.line:
             self.line, self.text = _printing(sys._getframe(1), self._path), quoted(text.strip()[:40])
         return len(text)
@@ -130,7 +130,7 @@ def _definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def _line(traceback: TracebackType | None, path: str) -> int | None:
-    """Return the innermost line of the file in a traceback, or None."""
+    """Return the innermost line of the file in a traceback, or None if the file is not in the traceback."""
     line = None
     while traceback is not None:
         if traceback.tb_frame.f_code.co_filename == path:

@@ -2,8 +2,8 @@
 
     python -m glassformer.watch.capstone.worker FILE RESULTS SECONDS TRAINING_SECONDS
 
-It appends one line of JSON for each step to RESULTS. If a step exceeds its time, the process writes the stack to
-RESULTS.stack and ends.
+The process appends one line of JSON to RESULTS for each step. If a step takes longer than its limit, the process writes
+its stack to RESULTS.stack and ends.
 """
 
 import faulthandler
@@ -22,7 +22,7 @@ __all__ = ["work"]
 
 _NAMES = [name for exercise in EXERCISES for name in exercise.names]
 _MEMORY = 2 << 30
-"""Bytes of address space that a reader's file may use, besides what PyTorch needs."""
+"""Maximum number of bytes of address space for a reader's file, in addition to those that PyTorch needs."""
 
 
 def work(path: Path, results: Path, seconds: float, training_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The sentences that a page offers: examples, and the two of its story."""
+"""The sentences that a page offers: examples, and the two sentences of the page's story."""
 
 import re
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ GENDERED = frozenset(["ca", "cs", "de", "es", "fr", "it", "pl", "pt", "ro", "ru"
 STORY = CLASSIC[1:3]
 """The two sentences of the page's story: the animal was too tired, or the street too wide."""
 SENSES = ("The bat was very expensive.", "The bat was very sick.")
-"""A pair about one word with two meanings, which French tells apart."""
+"""A pair of sentences with a word that has two meanings; French has a different word for each meaning."""
 
 
 def example_sentences(bundle: Bundle) -> list[str]:
-    """Return sentences of the run's task; none for a run on files."""
+    """Return example sentences of the run's task; an empty list for a run that was trained on files."""
     configuration = bundle.configuration
     if configuration.data.task == "english-french":
         known = all(UNK_ID not in bundle.source_tokenizer.encode(sentence) for sentence in SENSES)
@@ -36,7 +36,7 @@ def example_sentences(bundle: Bundle) -> list[str]:
 
 
 def story_pair(bundle: Bundle) -> list[str]:
-    """Return the two sentences of the story if the model translates them into a language with genders, or none."""
+    """Return the two sentences of the story if the model translates English into a language with genders, or none."""
     data, tokenizer = bundle.configuration.data, bundle.source_tokenizer
     translates = data.source_language == "en" and data.target_language in GENDERED
     cuts_words = tokenizer.to_dict()["kind"] != "characters"  # character models transliterate single words
@@ -52,7 +52,7 @@ def partner(sentence: str, sentences: Iterable[str]) -> str | None:
 
 
 def _differing(words: list[str], others: list[str]) -> int:
-    """Return how many words differ; −1 for sentences of different lengths."""
+    """Return the number of words that differ; −1 for sentences of different lengths."""
     return sum(map(str.__ne__, words, others)) if len(words) == len(others) else -1
 
 

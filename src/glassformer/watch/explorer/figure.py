@@ -1,4 +1,4 @@
-"""One head's attention as a picture for a paper or a slide, in the type and colours of the explorer's stage."""
+"""One head's attention as a picture for a paper or a slide, in the explorer's fonts and colours."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _PLACES = {
     "cross": ("decoder", "cross_attention"),
     "decoder": ("decoder", "self_attention"),
 }
-"""The stack and the sub-layer of each family of attention."""
+"""For each family of attention, the name of the stack and of the sub-layer."""
 FIGURE_COLOURS = {
     "paper": ("#fcfcfa", "#0e1116"),
     "ink": ("#14181f", "#f0f2f5"),
@@ -40,20 +40,20 @@ FIGURE_COLOURS = {
     "att": ("#fdf1e3", "#291e13"),
     "att-l": ("#ecd3b2", "#634a2b"),
 }
-"""The stage's colours by their names in its style sheet, in light and in dark."""
+"""The explorer's colours in the light and in the dark scheme, by their names in the style sheet."""
 _FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 _LETTER, _ROW, _COLUMN, _MARGIN, _GAP, _KNOT = 7.4, 24, 28, 20, 14, 8
-"""In px: the width of a letter of 13 px, the height of a row, the minimum width of a column, the margin of the picture,
-the gap at labels, and the radius of a knot of weight 1."""
+"""Sizes in px: the width of a letter at font size 13, the height of a row, the minimum width of a column, the margin of
+the picture, the gap at labels, and the radius of the circle of a weight of 1."""
 
 
 def head_figure(
     translator: Translator, shown: Mapping[str, Any], translation: str, family: AttentionFamily, layer: int, head: int
 ) -> Picture:
-    """Return one head's weights for the sentence of a page's payload.
+    """Return a picture of one head's weights for the sentence of a page's payload.
 
-    A column is a word that reads, a row a word that is read, and the area of a knot is the weight. Words that the mask
-    hides are hatched.
+    Each column is a word that attends, each row is a word that is attended to, and the area of the circle in a cell is
+    the weight. Cells that the mask hides are hatched.
 
     Raises:
         ConfigError: the family, the layer or the head does not exist.
@@ -80,7 +80,7 @@ def head_figure(
         weights=trace[name][0, head].tolist(),
         read=words["target" if family == "decoder" else "source"],
         reading=words["source" if family == "encoder" else "target"],
-        # A column of the decoder reads one word and writes the next one.
+        # A column of the decoder stands for the word that is read and for the next word, which is written.
         written=[] if family == "encoder" else [*words["target"][1:], special["<eos>"]],
         colours=("tgt" if family == "decoder" else "src", "src" if family == "encoder" else "tgt"),
         masked=family == "decoder",
@@ -92,17 +92,17 @@ def head_figure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Drawing:
-    """The weights of a head by reading and read word, with the words."""
+    """The weights of a head, (columns, rows), and the words of columns and rows."""
 
     weights: Sequence[Sequence[float]]
     read: Sequence[str]
     reading: Sequence[str]
     written: Sequence[str]
-    """The words that the columns write; none in the encoder."""
+    """The words that the columns write; empty for the encoder."""
     colours: tuple[str, str]
     """The colours of the words that are attended to, and of the words that attend."""
     masked: bool
-    """Whether no column reads a row below its own."""
+    """Whether each column only attends to rows up to its own row."""
 
     def svg(self, title: str, sentences: str, name: str) -> str:
         """Return one <svg> element with the drawing, its title and its caption."""
@@ -132,7 +132,7 @@ class _Drawing:
         return _assembled(parts, width, last + 20 + 18 * len(caption), f"{title}: {sentences}")
 
     def _rows(self, left: float, top: float, edges: Sequence[float]) -> Iterable[str]:
-        """Yield the words that are read, their ribbons, the strands of the columns, and the hatching of the mask."""
+        """Yield the words of the rows, the lines of rows and columns, and the hatched cells that the mask hides."""
         middle = [top + _ROW * (row + 0.5) for row in range(len(self.read))]
         for row, word in enumerate(self.read):
             yield _text(left - 10, middle[row] + 4.5, word, self.colours[0], anchor="end")
@@ -144,7 +144,7 @@ class _Drawing:
                 yield _box(start, hidden, end - start, top + _ROW * len(self.read) - hidden - 1, "hidden")
 
     def _knots(self, places: Sequence[float], top: float) -> Iterable[str]:
-        """Yield a knot for each weight, which says its words and its number under the pointer."""
+        """Yield a circle for each weight; its title, shown on hovering, has both words and the number."""
         for column, row in ((column, row) for column in range(len(places)) for row in range(len(self.read))):
             if self.masked and row > column:
                 continue
@@ -155,12 +155,12 @@ class _Drawing:
 
 
 def _width(text: str) -> float:
-    """Return the width of a text of 13 px, in px, about as browsers draw it."""
+    """Return the approximate width, in px, of a text with font size 13."""
     return sum(13 if east_asian_width(one) in "WF" else _LETTER for one in text)
 
 
 def _fill(colour: str) -> str:
-    """Return the attributes of a colour: the light one, and the class with which the style sets the dark one."""
+    """Return the attributes for a colour: its light value, and a class by which the style sheet sets its dark value."""
     return f'class="{colour}" fill="{FIGURE_COLOURS.get(colour, FIGURE_COLOURS["att"])[0]}"'
 
 
@@ -176,7 +176,7 @@ def _box(x: float, y: float, width: float, height: float, colour: str, *, radius
 
 
 def _assembled(parts: Sequence[str], width: float, height: float, alt: str) -> str:
-    """Return an <svg> element with its ground; its ids and styles leave other pictures of a page alone."""
+    """Return an <svg> element with a background; its ids and styles do not affect other pictures of a page."""
     body = "".join(parts)
     own = f"gf{crc32(body.encode()):x}"
     dark = "".join(f"#{own} .{name} {{ fill: {colour} }} " for name, (_, colour) in FIGURE_COLOURS.items())

@@ -1,7 +1,7 @@
 """The explorer's web module, its style sheet and its texts, which every page contains.
 
-`make web` builds module and style sheet from the repository's `web/`; the built files are committed, so that users need
-no Node.
+`make web` builds the module and the style sheet from `web/` of the repository. The built files are committed, so that
+users do not need Node.
 """
 
 import json
@@ -31,8 +31,8 @@ def styles() -> str:
 def strings() -> dict[str, dict[str, str]]:
     """Return every text of the page, by language and key.
 
-    The English sentences about named points come from `model/points.py`, the Chinese ones from `strings.json`. A point
-    without a Chinese sentence is described in English.
+    The English sentences about named points come from `model/points.py`, and the Chinese sentences from `strings.json`.
+    A point without a Chinese sentence is described in English.
     """
     words = {f"point.{name}": [about] * len(LANGUAGES) for name, about in descriptions().items()}
     for key, texts in json.loads(_read("strings.json")).items():

@@ -1,4 +1,4 @@
-"""A live notebook cell, whose questions Python answers. Needs anywidget (the extra `notebook`)."""
+"""The explorer as a live notebook cell; Python answers its questions. Needs anywidget (the extra `notebook`)."""
 
 import base64
 from collections.abc import Mapping
@@ -27,7 +27,8 @@ class LiveExplorer(anywidget.AnyWidget):
     """The explorer in a notebook cell, which sends its questions to the notebook's kernel.
 
     The cell's output also contains the static page, for readers without a kernel. Numbers are sent as message buffers
-    when a view asks for them. As synchronised traits of the widget, they would be saved in the notebook a second time.
+    when a view asks for them. If the numbers were synchronised traits of the widget, the notebook would store them
+    twice.
     """
 
     _esm = explorer_module()
@@ -41,11 +42,11 @@ class LiveExplorer(anywidget.AnyWidget):
         return repr(self._static)
 
     def figure(self, family: "AttentionFamily", layer: int = -1, head: int = 0) -> "Picture":
-        """Return one head's weights for the first sentence as an SVG picture, as `StaticExplorer.figure` does."""
+        """Return an SVG picture of one head's weights for the first sentence, as `StaticExplorer.figure` does."""
         return self._static.figure(family, layer, head)
 
     def answer(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer to a view's question, with its buffers; the answer repeats the question's "id"."""
+        """Return the answer to a view's question, and its buffers; the answer repeats the "id" of the question."""
         try:
             header, buffers = self._payload() if message.get("kind") == "payload" else self._asked(message)
         except GlassformerError as error:

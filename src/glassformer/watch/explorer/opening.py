@@ -1,6 +1,6 @@
-"""What a page lights in a sentence at first: the step of one word, its rival, and what each head is worth to the word.
+"""What a page highlights in a sentence at first: an output word, its rival, and each head's effect on the word.
 
-The page measures the same for any other sentence (`web/ui/stage/opening.ts`).
+The page itself computes the same for any other sentence (`web/ui/stage/opening.ts`).
 
 Axes: B variants of one sentence · V target vocabulary.
 """
@@ -31,16 +31,16 @@ from glassformer.watch.inspection.forced import SIDE_BY_SIDE
 __all__ = ["MOST_WORK", "call_rank", "openings", "token_rank"]
 
 MOST_WORK = 50e9
-"""Maximum number of multiplications for the openings of a page: a few seconds of two cores."""
+"""Maximum number of multiplications for the openings of a page, which take a few seconds on two cores."""
 TURNED = 3
-"""Number of heads of cross-attention whose row is turned to each source word."""
+"""Number of cross-attention heads that are turned to each source word (their row of weights is replaced)."""
 WHOLE_TOKENS = ("words", "characters")
-"""Kinds of tokenizers without pieces of words: characters are words of their own."""
+"""Kinds of tokenizers without pieces of words; a character counts as a word."""
 
 
 @dataclass(frozen=True)
 class _Written:
-    """A sentence, and the output that a model wrote for it."""
+    """A sentence, and the output of a model for it."""
 
     bundle: Bundle
     model: Transformer
@@ -49,20 +49,20 @@ class _Written:
 
     @cached_property
     def trace(self) -> Trace:
-        """Log probabilities, and weights of cross-attention."""
+        """A recording of the log probabilities and the cross-attention weights."""
         target = [self.model.config.bos_id, *self.output[:-1]]
         with record(self.model, ["log_probs", "*.cross_attention.weights"]) as trace:
             self.model(padded(self.model, [self.source]), padded(self.model, [target]))
         return trace
 
     def read(self, row: int, name: str, head: int) -> int:
-        """Return the source position that a head reads most in a row of cross-attention."""
+        """Return the source position with the largest weight of a head in a row of cross-attention."""
         return int(self.trace[f"{name}.weights"][0, head, row].argmax())
 
     def varied(self, row: int, variants: Sequence[Mapping[str, Edit]]) -> Float[Tensor, "B V"]:
-        """Return the log probabilities in a row under each variant's edits, many variants in one pass.
+        """Return the log probabilities of a row under each variant's edits; many variants share one pass.
 
-        Searches never write `<pad>` and `<bos>`, so these have −∞.
+        `<pad>` and `<bos>` have −∞, because searches never choose them.
         """
         model, config = self.model, self.model.config
         prefix = [config.bos_id, *self.output[:row]]
@@ -79,7 +79,7 @@ class _Written:
 
 
 class _Call(NamedTuple):
-    """A place in an output, its word, and the word's rival."""
+    """A row of the output (an index), the word there, and the word's rival."""
 
     row: int
     word: int
@@ -103,22 +103,23 @@ def openings(
     *,
     examples: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
-    """Return what a page lights at first in each sentence, as plain data, by sentence.
+    """Return what a page highlights at first in each sentence, as plain data, by sentence.
 
-    A sentence is left out if the model cannot translate it, or if the sentences up to it take more than `most_work`
-    multiplications. `model` is the translator's model with the weights of the page.
+    A sentence is left out if the model cannot translate it, or if this sentence and those before it take more than
+    `most_work` multiplications. `model` is the translator's model with the weights of the page.
 
-    The word: in a sentence that differs in one word from one of the `examples`, or of the story's pair, the first word
-    in which the outputs of the two sentences differ; its rival is the other sentence's word. In other sentences, the
-    closest call: the word whose strongest rival is nearest in log p. Of the words, those come first that begin a word,
-    as their rivals do; then pieces inside a word; then punctuation, and words that differ from their rival in case
-    alone; `<eos>` counts only if it is the whole output. A word that its rival beats is taken only if all others of its
-    kind are beaten, too.
+    The word: if the sentence differs in one word from one of the `examples`, or from a sentence of the story, it is the
+    first word in which the outputs of the two sentences differ. Its rival is the word in the other output. For any
+    other sentence, it is the closest call: the token whose most probable rival is nearest in log p. Tokens are
+    preferred if they and their rivals begin a word. Next come pieces inside a word. Last come punctuation marks, and
+    tokens that differ from their rivals only in case. `<eos>` is chosen only if it is the whole output. A token that is
+    less probable than its rival is chosen only if all tokens of the same kind are.
 
-    The turn: the word's row of the three heads of cross-attention whose loss lowers the margin most is turned to each
-    other source word, `from` the position that the head reads most. Of the turns after which the rival is the likeliest
-    word, the one counts after which it is most probable; in a sentence of a pair, turns to what one of these heads
-    reads most in the other sentence's row come first.
+    The turn: it sets all the weight of one head, in the word's row, to one other source word; `from` is the position
+    with the largest weight before. The turns of three heads are tried: those cross-attention heads whose removal lowers
+    the margin between word and rival most. From the turns that make the rival the most probable word, the turn with the
+    highest probability of the rival is chosen. For a sentence of a pair, turns to a position that one of these heads
+    reads most in the other sentence are preferred.
     """
     bundle, paired = translator.bundle, [*examples, *story_pair(translator.bundle)]
 
@@ -142,14 +143,14 @@ def openings(
 
 
 def _work(model: Transformer, length: int) -> float:
-    """Return about how many multiplications an opening takes."""
+    """Return the approximate number of multiplications of an opening."""
     passes = model.config.heads * len(attentions(model)) + TURNED * length
     return passes * length * sum(parameter.numel() for parameter in model.parameters())
 
 
 @torch.no_grad()
 def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
-    """Return the opening of a sentence; `other` is the sentence with which it makes a pair."""
+    """Return the opening of a sentence; `other` is the other sentence of its pair, if any."""
     of_pair = _call_of_pair(written, other)
     call = of_pair or _closest_call(written)
     heads = [(name, head) for name in attentions(written.model) for head in range(written.model.config.heads)]
@@ -169,13 +170,13 @@ def _opening(written: _Written, other: _Written | None) -> dict[str, Any]:
 
 
 def _call_of_pair(one: _Written, other: _Written | None) -> _Call | None:
-    """Return the first place where two outputs differ; None if they do not."""
+    """Return the first position at which two outputs differ; None if they do not differ."""
     words = enumerate(zip(one.output, other.output, strict=False)) if other else ()
     return next((_Call(row, word, rival) for row, (word, rival) in words if word != rival), None)
 
 
 def _closest_call(written: _Written) -> _Call:
-    """Return the word whose strongest rival is nearest; see `openings`."""
+    """Return the word whose most probable rival is nearest (see `openings`)."""
     tokenizer, output = written.bundle.target_tokenizer, written.output
     calls = []
     for row, word in enumerate(output[: max(1, len(output) - 1)]):
@@ -189,7 +190,7 @@ def _closest_call(written: _Written) -> _Call:
 
 
 def call_rank(tokenizer: Tokenizer, word: int, rival: int) -> int:
-    """Return the lower rank of a word and its rival; 0 if they differ in case alone, as "L'" and "l'" do."""
+    """Return the lower `token_rank` of a word and its rival; 0 if they differ only in case, such as "L'" and "l'"."""
     one, other = tokenizer.tokens([word, rival])
     return 0 if one.lower() == other.lower() else min(token_rank(tokenizer, id) for id in (word, rival))
 
@@ -208,7 +209,7 @@ def token_rank(tokenizer: Tokenizer, id: int) -> int:
 def _turn(
     written: _Written, other: _Written | None, call: _Call, heads: Sequence[tuple[str, int]]
 ) -> dict[str, Any] | None:
-    """Return the turn of one of these heads that `openings` describes, with the probabilities of word and rival."""
+    """Return the turn that `openings` describes, with the probabilities of word and rival after it; or None."""
     tokenizer = written.bundle.source_tokenizer
     words = [place for place, id in enumerate(written.source) if token_rank(tokenizer, id) > 0]
     olds = [(name, head, written.read(call.row, name, head)) for name, head in heads]
@@ -226,7 +227,7 @@ def _turn(
 
 
 def _side_by_side(variants: Sequence[Mapping[str, Edit]]) -> dict[str, Edit]:
-    """Return edits of a batch in which each sentence has the edits of one variant."""
+    """Return edits for a batch that apply the edits of one variant to each sentence."""
 
     def edit(name: str) -> Edit:
         def edited(batch: Tensor) -> Tensor:
@@ -239,5 +240,5 @@ def _side_by_side(variants: Sequence[Mapping[str, Edit]]) -> dict[str, Edit]:
 
 
 def _short(number: float) -> float:
-    """Return a number with six digits, which a page stores in less space."""
+    """Return a number rounded to six digits, to save space in the page."""
     return float(f"{number:.6g}")

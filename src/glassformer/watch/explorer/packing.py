@@ -1,4 +1,4 @@
-"""Tensors as numbers in a row, for a page: with a list of their names, shapes and offsets, as bytes or base64 text."""
+"""Pack tensors for a page: their numbers as bytes or base64 text, and a list of names, shapes and offsets."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -14,13 +14,13 @@ Dtype = Literal["float16", "float32"]
 
 
 def pack(tensors: Mapping[str, Tensor], dtype: Dtype) -> dict[str, Any]:
-    """Return tensors as one base64 text of little-endian numbers, with each tensor's offset, counted in numbers."""
+    """Return tensors as one base64 text of little-endian numbers, with their layout (see `layout_of`)."""
     arrays = (tensor.detach().cpu().numpy().astype(dtype) for tensor in tensors.values())
     return {"dtype": dtype, "tensors": layout_of(tensors), "data": as_base64(arrays)}
 
 
 def layout_of(tensors: Mapping[str, Tensor]) -> list[dict[str, Any]]:
-    """Return the name, shape and offset of each tensor; offsets count the numbers of the tensors before it."""
+    """Return the name, shape and offset of each tensor; an offset is the count of numbers in all earlier tensors."""
     layout, offset = [], 0
     for name, tensor in tensors.items():
         layout.append({"name": name, "shape": list(tensor.shape), "offset": offset})
@@ -39,9 +39,9 @@ def number_bytes(array: NDArray[Any]) -> bytes:
 
 
 def quantised(weights: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return weights in a quarter of their float32 size: a matrix as a float32 scale for each row and int8 numbers.
+    """Return weights in a quarter of their float32 size: a matrix becomes int8 numbers with a float32 scale per row.
 
-    The largest number of a row becomes ±127. Anything but a matrix stays a list of numbers in half precision.
+    The largest number of a row becomes ±127. A tensor that is not a matrix is stored in half precision.
     """
     if weights.ndim != 2:
         return [weights.astype("float16")]
@@ -50,7 +50,7 @@ def quantised(weights: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def dequantised(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return the weights that a page reads from what `quantised` returned, in float32."""
+    """Return the float32 weights that a page computes from the result of `quantised`."""
     if len(parts) == 1:
         return parts[0].astype("float32")
     scale, numbers = parts

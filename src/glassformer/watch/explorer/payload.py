@@ -1,8 +1,8 @@
-"""The data of an explorer page: configuration, vocabulary, weights, the training's curve, and PyTorch's numbers.
+"""The data of an explorer page: configuration, vocabulary, weights, the curve of the training, and PyTorch's numbers.
 
-The weights of small models are embedded in half precision, and the page computes with them; Python computes larger
-models behind the page. A recorded page has no weights: only the numbers of one sentence. All data is plain and ready
-for JSON. Tensors are joined into one base64 text, with a list of their names, shapes and offsets.
+The weights of small models are embedded in half precision, and the page computes with them. For larger models, Python
+computes and answers the page's questions. A recorded page has no weights, only the numbers of one sentence. All data is
+plain and ready for JSON; tensors are joined into one base64 text, with a list of their names, shapes and offsets.
 """
 
 import copy
@@ -44,10 +44,10 @@ __all__ = [
 
 PAYLOAD_VERSION = 2
 FRAME = 320_000
-"""Approximate size in bytes of the page without its data: the module and the HTML around it."""
+"""Approximate size, in bytes, of the page without its data: the module and the HTML."""
 MOST_CHECKPOINTS = 6
 SOON = 5e9
-"""Maximum number of multiplications for the opening of a page that a reader waits for: half a second of two cores."""
+"""Maximum number of multiplications for the opening of a page while a reader waits: half a second on two cores."""
 
 StoryOpens = Literal["never", "first", "always"]
 
@@ -59,9 +59,10 @@ class PageLimits:
     model: int = 2_000_000
     """Maximum number of parameters of a model whose weights are embedded, so that the page computes everything."""
     page: int = 10_000_000
-    """Maximum size of a page in bytes; snapshots that do not fit are left out, and a longer recording is refused."""
+    """Maximum size of a page in bytes. Snapshots that do not fit are left out; a recording that does not fit is an
+    error."""
     comparison: int = 800_000
-    """Maximum size in bytes of PyTorch's numbers with which the page compares its own."""
+    """Maximum size, in bytes, of PyTorch's numbers with which the page compares its own numbers."""
 
 
 LIMITS = PageLimits()
@@ -76,15 +77,15 @@ def payload(
     story: StoryOpens = "never",
     limits: PageLimits = LIMITS,
 ) -> dict[str, Any]:
-    """Return all data, ready for JSON, from which the page shows this model, at first with `sentence`.
+    """Return all data, ready for JSON, of a page that shows this model, beginning with `sentence`.
 
     Args:
-        translator: The model with its tokenizers; it stays unchanged.
+        translator: The model with its tokenizers; it is not changed.
         sentence: The first sentence to translate; by default, an example of the run's task or frequent words.
         checkpoints: Maximum number of snapshots of the training in the page, at most 6.
-        host: Address to which the page sends questions; if given, the page fetches snapshots from there, and the
-            numbers of a model that is too large for a page.
-        story: When the page's first chapter opens by itself: never, at a reader's first visit, or always.
+        host: Address of a server that answers the page's questions. If given, the page fetches snapshots from this
+            server, and also the numbers of a model that is too large for a page.
+        story: When the page opens its first chapter without a click: never, at a reader's first visit, or always.
         limits: Limits on the sizes of the model, the page and the comparison.
 
     Raises:
@@ -128,12 +129,12 @@ def payload(
 
 
 def fits_page(translator: Translator, limits: PageLimits = LIMITS) -> bool:
-    """Return whether a page holds the weights of this model, rather than a recording."""
+    """Return whether a page can hold the weights of this model; otherwise, it holds a recording."""
     return _count(translator) <= limits.model
 
 
 def recorded_payload(translator: Translator, sentence: str = "", *, limits: PageLimits = LIMITS) -> dict[str, Any]:
-    """Return all data, ready for JSON, of a page that shows PyTorch's numbers of one sentence, without the weights.
+    """Return all data, ready for JSON, of a page that shows PyTorch's numbers for one sentence, without the weights.
 
     Raises:
         DataError: the sentence cannot be translated, or its numbers are too many for a page.
@@ -189,12 +190,12 @@ def _page(translator: Translator, sentence: str) -> tuple[dict[str, Any], list[i
 
 
 def _count(translator: Translator) -> int:
-    """Return the number of parameters."""
+    """Return the number of parameters of the model."""
     return sum(parameter.numel() for parameter in translator.model.parameters())
 
 
 def _room(largest: int, page: Mapping[str, Any], model: Transformer) -> int:
-    """Return the number of shrunk snapshots that fit into the rest of the page."""
+    """Return how many shrunk snapshots still fit into the page."""
     return (largest - FRAME - len(json.dumps(page))) * 3 // 4 // shrunk_bytes(model)
 
 
@@ -221,7 +222,7 @@ def mistake_data(config: ModelConfig) -> list[dict[str, Any]]:
 
 
 def _words_of_mistakes(language: str) -> dict[str, str]:
-    """Return each classic mistake's title, explanation, and reason why nothing may differ, by the page's keys."""
+    """Return the page's texts about classic mistakes, by key: title, explanation, and why nothing may differ."""
     words = {}
     for one in MISTAKES.values():
         texts = one.zh if language == "zh" else {"title": one.title, "wrong": one.wrong, "unseen": one.unseen}

@@ -1,7 +1,7 @@
-"""The recording of one sentence: every number that PyTorch computed for it, in half precision, without the weights.
+"""The recording of one sentence: all numbers that PyTorch computed for it, in half precision, without the weights.
 
-A page with a recording is small enough to be sent to somebody, whatever the size of the model. What it leaves out is
-the matrices. Gains and biases of the norms are kept, so that the arithmetic of a norm can be shown.
+A page with a recording is small enough to be sent to somebody, whatever the size of the model, because it has no weight
+matrices. It has the gains and biases of the norms, so that it can show the arithmetic of a norm.
 
 Axes: T target positions · V target vocabulary · N recorded words of each position.
 """
@@ -27,7 +27,7 @@ from glassformer.watch.explorer.remote import search_data, unbatched
 __all__ = ["RECORDED_WORDS", "best_words", "in_halves", "recorded_data"]
 
 RECORDED_WORDS = 100
-"""Maximum number of words with a logit and a log probability at each position."""
+"""Maximum number of words per position whose logit and log probability are recorded."""
 VOCABULARY_POINTS = ("logits", "log_probs")
 
 
@@ -36,7 +36,7 @@ def recorded_data(
 ) -> dict[str, Any]:
     """Return the parts of a page that hold a recording.
 
-    The parts are the trace, the search, what the page lights at first, the norms, and the words that occur.
+    The parts are the trace, the search, what the page highlights at first, the norms, and the words that occur.
     """
     bundle, model = translator.bundle, translator.model
     written = hypotheses[0].tokens
@@ -59,7 +59,7 @@ def recorded_data(
 
 @torch.no_grad()
 def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], written: Sequence[int]) -> dict[str, Any]:
-    """Return all points of one sentence in half precision: of logits and log_probs, N words of each position."""
+    """Return all points of one sentence in half precision; logits and log_probs only for N words of each position."""
     with record(model) as trace:
         model(padded(model, [source]), padded(model, [target]))
     points = {name: unbatched(value).float().cpu() for name, value in trace.items()}
@@ -80,9 +80,9 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], wri
 
 
 def best_words(log_probs: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> Int[Tensor, "T N"]:
-    """Return the ids of the likeliest words of each position, best first.
+    """Return the ids of the most probable words of each position, best first.
 
-    The written word of a position is among them: if need be, it replaces the last.
+    They include the word that was written at a position; if it is not among the best, it replaces the last.
     """
     ids = log_probs.topk(min(RECORDED_WORDS, log_probs.size(1))).indices
     missing = (ids != written[:, None]).all(1)
@@ -91,13 +91,13 @@ def best_words(log_probs: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> I
 
 
 def in_halves(values: Tensor) -> Tensor:
-    """Return values in half precision; finite values stay finite, because an imported model has a logit of −10⁹."""
+    """Return values in half precision, but keep finite values finite, such as an imported model's logit of −10⁹."""
     largest = torch.finfo(torch.half).max
     return torch.where(values.isinf(), values, values.clamp(-largest, largest)).half()
 
 
 def _packed_once(points: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Return points as `pack` does, but equal numbers only once: a sub-layer's input is the output of another."""
+    """Return points as `pack` does, but store equal tensors once, because one sub-layer's output is another's input."""
     numbers = {name: number_bytes(value.numpy()) for name, value in points.items()}
     firsts = {same: name for name, same in reversed(numbers.items())}
     packed = pack({name: points[name] for name, same in numbers.items() if firsts[same] == name}, "float16")
@@ -120,7 +120,7 @@ def _outputs(tree: SearchTree) -> list[list[int]]:
 
 
 def _words(tokenizer: Tokenizer, ids: Iterable[int], texts: Iterable[tuple[str, Sequence[int]]]) -> dict[str, Any]:
-    """Return, in place of a tokenizer, tokens of ids, texts with their ids, and whether sources have an end."""
+    """Return the data that replaces a tokenizer: tokens by id, texts with their ids, and whether sources end."""
     some = sorted(set(ids))
     tokens = dict(zip(map(str, some), tokenizer.tokens(some), strict=True))
     ends = {} if tokenizer.eos_id == EOS_ID else {"with_eos": False}

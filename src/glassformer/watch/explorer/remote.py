@@ -1,4 +1,4 @@
-"""Answer the questions of a page or a notebook cell, which asks for snapshots and for what it cannot compute itself.
+"""Answer the questions of a page or a notebook cell: about snapshots, and about numbers that it cannot compute itself.
 
 A question is a JSON object with a "kind". An answer is a JSON object and a list of arrays of numbers. In `points`,
 offsets are counted in numbers from the start of the first array.
@@ -51,15 +51,15 @@ Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 
 LARGEST_BEAM = 64
 SEARCH_SECONDS = 10.0
-"""Maximum duration of a search, during which other questions are answered between two of its steps."""
+"""Maximum duration of a search. Other questions are answered between two steps of a search."""
 MOST_IDS = 1 << 31
-"""A bound that is larger than every vocabulary."""
+"""An upper bound of token ids, larger than any vocabulary."""
 KEPT_TRACES = 5
-"""Maximum number of traces to keep; the most recently used ones stay: pages fetch the points of a trace when they show
-them.
+"""Maximum number of traces to keep, because pages fetch the points of a trace only when they show them. The least
+recently used trace is dropped first.
 """
 KEPT_BYTES = 1_000_000_000
-"""Maximum size of the kept traces without the newest; long sentences have large ones."""
+"""Maximum size of all kept traces except the newest, because the traces of long sentences are large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class _EncodeQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Traced:
-    """A forward pass: the ids of one sentence, under changes."""
+    """A forward pass of one sentence, given by its ids, under changes."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     source_ids: list[int]
@@ -92,7 +92,7 @@ class _TraceQuestion(_Traced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DifferenceQuestion:
-    """Which point is the first that differs between two forward passes?"""
+    """Which point is the first to differ between two forward passes?"""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = STRICT
     kind: Literal["difference"]
@@ -102,7 +102,7 @@ class _DifferenceQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ScoreQuestion(_Traced):
-    """What is the log probability of this output? Its token i follows the target's token i."""
+    """What is the log probability of this output? Token i of the output follows token i of the target."""
 
     kind: Literal["score"]
     output_ids: list[int]
@@ -110,7 +110,7 @@ class _ScoreQuestion(_Traced):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GradientQuestion(_Traced):
-    """By how much does log p(word) − log p(rival) in a row of the target change with each source position's input?"""
+    """How does log p(word) − log p(rival) in a row of the target depend on the input at each source position?"""
 
     kind: Literal["gradient"]
     row: int
@@ -178,8 +178,8 @@ _QUESTIONS = {
 class Remote:
     """Answers questions about one model; any thread may ask.
 
-    Threads take turns, because changes are made in the model itself. A search takes one turn per token, and any other
-    question takes one turn.
+    Threads take turns, because changes apply to the shared model. A search takes one turn per token, and any other
+    question takes a single turn.
     """
 
     def __init__(self, translator: Translator, search_seconds: float = SEARCH_SECONDS) -> None:
@@ -243,7 +243,7 @@ class Remote:
         return {"points": points, "names": list(trace)}, arrays
 
     def _parameters(self, asked: _ParametersQuestion) -> Answer:
-        """Return weights by name; a shared matrix has several names."""
+        """Return weights by name; a shared matrix may be asked for by any of its names."""
         model, _ = self._model_and_changes({"checkpoint": asked.checkpoint})
         there = dict(model.named_parameters(remove_duplicate=False))
         for name in asked.names:
@@ -268,7 +268,7 @@ class Remote:
         """Return gradient × input of each source position."""
         model, changes = self._model_and_changes(asked.changes)
         source, target = (self._batch(model, ids) for ids in (asked.source_ids, asked.target_ids))
-        # makes it a leaf even if the embedding is frozen
+        # makes the input a leaf, so that it has a gradient even if the embedding is frozen
         edit = {"source.input": lambda x: x.detach().requires_grad_()}
         with changed(model, changes), intervene(model, edit), record(model, ["source.input", "log_probs"]) as trace:
             model(source, target)
@@ -352,7 +352,7 @@ class Remote:
         return padded(model, [ids])
 
     def _model_and_changes(self, values: Mapping[str, Any]) -> tuple[Transformer, Changes]:
-        """Return the model of the checkpoint that the changes name, and the changes to apply to it."""
+        """Return the model, from the checkpoint that `values` may name, and the changes to apply to the model."""
         rest = {name: value for name, value in values.items() if name != "checkpoint"}
         step = values.get("checkpoint")
         if not (step is None or isinstance(step, int)):
@@ -362,7 +362,7 @@ class Remote:
         return self._model if step is None else self._at(step), changes
 
     def _at(self, step: int) -> Transformer:
-        """Return the model as of a step of its training."""
+        """Return the model with its weights at a step of its training."""
         if self._snapshot is None or self._snapshot[0] != step:
             model, path = deepcopy(self._model), self._snapshot_path(step)
             put_weights(model, read_weights(path), str(path))
@@ -391,7 +391,7 @@ def _rows(name: str, matrix: Tensor, rows: Sequence[int] | None) -> Tensor:
 
 
 def _packed(tensors: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[NDArray[Any]]]:
-    """Return the layout of tensors and the numbers of each."""
+    """Return the layout of tensors, and the numbers of each tensor."""
     return layout_of(tensors), [value.float().cpu().numpy() for value in tensors.values()]
 
 
@@ -430,7 +430,7 @@ def search_data(tokenizer: Tokenizer, hypotheses: Sequence[Hypothesis], tree: Se
 
 
 def _check_ids(ids: Sequence[int]) -> None:
-    """Raise an error for ids that no vocabulary has; the model then checks its own vocabulary."""
+    """Raise an error for ids that no vocabulary has; later, the model checks its own vocabulary."""
     if any(not 0 <= id < MOST_IDS for id in ids):
         raise VocabularyError(f"ids: expected numbers from 0 to {MOST_IDS - 1}")
 

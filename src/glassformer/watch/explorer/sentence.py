@@ -1,4 +1,4 @@
-"""One sentence: its ids, its translation, and PyTorch's numbers with which the page compares its own."""
+"""One sentence: its ids, its translation, and PyTorch's numbers, with which the page compares its own numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -22,8 +22,8 @@ from glassformer.watch.explorer.remote import unbatched
 __all__ = ["searched", "source_ids", "trace_data"]
 
 COMPARED = ("logits", "output", "normed", "input", "embedding", "weights")
-"""Points at which the page compares its own numbers with PyTorch's, most useful first. They are the results of all
-steps except log_probs, which follow from the logits; a wrong number in between shows at the next of these points."""
+"""Points at which the page compares its own numbers with PyTorch's numbers, most useful first. A wrong number at any
+other point shows at the next of these points; log_probs follow from the logits."""
 
 
 def source_ids(translator: Translator, sentence: str) -> list[int]:
@@ -54,7 +54,7 @@ def searched(bundle: Bundle, model: Transformer, source: Sequence[int]) -> tuple
 
 @torch.no_grad()
 def trace_data(model: Transformer, source: Sequence[int], target: Sequence[int], room: int) -> dict[str, Any]:
-    """Return PyTorch's numbers with which the page compares its own, as many as fit into `room` bytes."""
+    """Return PyTorch's numbers at the points of `COMPARED`, as many as fit into `room` bytes."""
     with record(model) as trace:
         model(padded(model, [source]), padded(model, [target]))
     points = {name: unbatched(value) for name, value in trace.items() if _kind(name) in COMPARED}

@@ -1,7 +1,8 @@
-"""A server on this machine for the explorer: one page, whose questions Python answers.
+"""The explorer's server on this machine: it sends one page, and Python answers the questions of this page.
 
-The server listens only on the loopback address. A foreign web page could make its host name resolve to this address
-(DNS rebinding), so requests must name this machine as their host, and questions must come from the server's own page.
+The server listens only on the loopback address. A foreign web page could make its own host name resolve to this address
+(DNS rebinding). Therefore, requests must name this machine as their host, and questions must come from the server's own
+page.
 """
 
 import json
@@ -35,11 +36,12 @@ LARGEST_REQUEST = 4_000_000
 
 
 class Server(ThreadingHTTPServer):
-    """A server that sends one page and answers its questions, at `url`."""
+    """A server that sends one page at the address `url`, and answers the questions of the page."""
 
     daemon_threads = True
     request_queue_size = 256
-    """Maximum number of waiting connections: a page fetches many tensors at once, and several pages may be open."""
+    """Maximum number of waiting connections, because a page fetches many tensors at once, and several pages may be
+    open."""
 
     def __init__(self, page: str, remote: Remote, port: int) -> None:
         self.page = page.encode("utf-8", "replace")
@@ -58,9 +60,9 @@ class Server(ThreadingHTTPServer):
 
 
 def serve(translator: Translator, sentence: str = "", port: int | None = None) -> Server:
-    """Return a server of the explorer that already accepts connections; call its `serve_forever()` to answer them.
+    """Return a server of the explorer that accepts connections; call its method `serve_forever()` to answer requests.
 
-    Without a port, it uses the default port, or a free port if the default one is in use.
+    If no port is given, the server uses the default port, or a free port if the default port is in use.
 
     Raises:
         ConfigError: the port is not available.
@@ -79,7 +81,7 @@ def serve(translator: Translator, sentence: str = "", port: int | None = None) -
 
 
 class _RequestError(Exception):
-    """A request that is refused."""
+    """The refusal of a request: an HTTP status, and the reason."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -124,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _check(self, path: str) -> None:
         """Refuse requests for a different host or path, and requests from a foreign page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
-        # the port may be any, because a tunnel may change it
+        # any port is allowed, because a tunnel may change the port
         if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:
             raise _RequestError(
                 HTTPStatus.MISDIRECTED_REQUEST,
@@ -164,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, "application/octet-stream", framed(header, arrays))
 
     def _check_client(self) -> None:
-        """Raise a ConnectionError if the client has closed the connection, so that nobody waits for the answer."""
+        """Raise a ConnectionError if the client has closed the connection and no longer waits for the answer."""
         self.connection.settimeout(0)
         try:
             if not self.connection.recv(1, socket.MSG_PEEK):

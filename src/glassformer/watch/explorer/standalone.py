@@ -1,7 +1,7 @@
 """The explorer as one self-contained HTML page, which needs no network, server or other file.
 
-All text from a model or a user is data. It is in a separate element without any `<`, and the page shows it as text. The
-page's Content-Security-Policy forbids every script except the explorer's module, and every request.
+All text from a model or a user is data. The data is in a separate element without any `<`, and the page shows it as
+text. The page's Content-Security-Policy forbids all requests, and all scripts except the explorer's module.
 """
 
 import base64
@@ -22,7 +22,7 @@ from glassformer.watch.explorer.payload import payload, recorded_payload
 __all__ = ["EXPLORER_PAGE", "Page", "check_path", "page_html", "translation", "write_page"]
 
 EXPLORER_PAGE = "explorer.html"
-"""The usual name of the page in the folder of its run."""
+"""The default file name of the page in the folder of its run."""
 BOOTSTRAP = """
 mount(document.getElementById("glassformer"), JSON.parse(document.getElementById("glassformer-data").textContent));
 """
@@ -56,13 +56,13 @@ class Page:
 
     path: Path
     size: int
-    """In bytes."""
+    """Size of the file, in bytes."""
     left_out: tuple[str, ...]
-    """A sentence for each part that the page lacks: why the part is missing, and possibly what to do."""
+    """For each part that the page lacks, a sentence with the reason, and possibly what to do."""
 
 
 def page_html(shown: Mapping[str, Any], translation: str = "") -> str:
-    """Return the page that shows a payload; before its script runs, it shows the sentence and its translation."""
+    """Return the page for a payload; before its script runs, the page shows the sentence and its translation."""
     script = explorer_module() + BOOTSTRAP
     return TEMPLATE.format(
         policy=escape(_policy(script, asks_server=bool(shown["host"]))),
@@ -79,8 +79,8 @@ def write_page(
 ) -> Page:
     """Write one self-contained page about a model, and return a description of it.
 
-    The page contains up to this number of snapshots of the training, in 8 bits a weight. With `recorded`, it contains
-    neither weights nor snapshots, but PyTorch's numbers of this sentence.
+    The page contains up to `snapshots` snapshots of the training, with 8 bits per weight. With `recorded`, it contains
+    no weights and no snapshots, only PyTorch's numbers for `sentence`.
 
     Raises:
         ConfigError: `path` cannot be written as a file, or the model is too large for a page that is not recorded.
@@ -113,7 +113,7 @@ def check_path(path: Path) -> None:
 
 
 def _policy(script: str, *, asks_server: bool) -> str:
-    """Return the Content-Security-Policy: only this script may run, and only the own server may be asked."""
+    """Return the Content-Security-Policy, which allows only this script, and only requests to the page's own server."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = {
         "default-src": "'none'",

@@ -1,4 +1,4 @@
-"""The training of a run as data of a page: the curves of the losses, and a few of its snapshots, shrunk."""
+"""The training of a run as data for a page: the curves of its losses, and a few snapshots with 8 bits per weight."""
 
 import copy
 import math
@@ -25,7 +25,7 @@ MOST_POINTS = 200
 
 
 def progress(folder: Path) -> dict[str, Any]:
-    """Return the curves of the losses, and the step at which the run's weights were kept."""
+    """Return the curves of the losses, and the step of the run's weights."""
     lines = [line for line in read_log(folder / METRICS_FILE) if math.isfinite(line.get("loss", math.nan))]
     kinds = {"loss": "step", "validation": "validation"}
     curve = {
@@ -37,9 +37,9 @@ def progress(folder: Path) -> dict[str, Any]:
 
 
 def spread(steps: Sequence[int], count: int, final: int | None) -> list[int]:
-    """Return `count` of the steps, spaced about evenly on a logarithmic scale that ends with `final`.
+    """Return `count` of these steps, about evenly spaced on a logarithmic scale that ends with `final`.
 
-    `final` is the step of the run's own weights, which the page has anyway; None means the last of the steps.
+    `final` is the step of the run's own weights, which every page has; None means the last of `steps`.
     """
     if len(steps) <= count:
         return list(steps)
@@ -60,12 +60,12 @@ def snapshots_in(folder: Path) -> dict[int, Path]:
 
 
 def shrunk_bytes(model: Transformer) -> int:
-    """Return the size of a shrunk snapshot."""
+    """Return the size of a shrunk snapshot, in bytes."""
     return sum(part.nbytes for weight in model.parameters() for part in quantised(weight.detach().cpu().numpy()))
 
 
 def shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a snapshot with rounded matrices, and by how much this changes log p of the page's translation."""
+    """Return a snapshot with rounded matrices, and the change of log p of the page's translation by this rounding."""
     names = [name for name, _ in model.named_parameters()]
     largest = float(torch.finfo(torch.half).max)  # if training has diverged, weights may be infinite
     halves = [
@@ -81,7 +81,7 @@ def shrunk(step: int, path: Path, model: Transformer, trace: Mapping[str, Any]) 
 
 
 def _log_prob(model: Transformer, source: Sequence[int], target: Sequence[int]) -> float:
-    """Return the log probability of a target, without what follows its last token."""
+    """Return the log probability of all tokens of a target except its first, `<bos>`."""
     output = [*target[1:], model.config.pad_id]
     return target_log_probs(model, *(padded(model, [ids]) for ids in (source, target, output))).sum().item()
 

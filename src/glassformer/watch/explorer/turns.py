@@ -1,4 +1,4 @@
-"""Turns of threads that share one model: a search gives way to other questions after each token."""
+"""Turns of threads that share one model: between two tokens of a search, other questions are answered."""
 
 import threading
 from collections import deque
@@ -15,18 +15,18 @@ __all__ = ["StepInTurns", "Turns"]
 
 
 class Turns:
-    """A lock that threads get in the order in which they ask; from a plain lock, one thread could take all turns."""
+    """A lock that threads get in the order in which they ask; with a plain lock, one thread could take all turns."""
 
     def __init__(self) -> None:
         self._changed, self._queue = threading.Condition(), deque[object]()
 
     def __len__(self) -> int:
-        """Return the number of threads that have or await the turn."""
+        """Return the number of threads that have the turn or wait for it."""
         return len(self._queue)
 
     @contextmanager
     def next(self) -> Iterator[None]:
-        """Wait for the turn, which lasts as long as the context."""
+        """Wait for the turn, and keep it until the end of the context."""
         ticket = object()
         with self._changed:
             self._queue.append(ticket)
@@ -44,7 +44,7 @@ class StepInTurns:
     """A `Step` whose model computes in turns; between two turns, other threads may use and change the model.
 
     Args:
-        turn: Function that returns a context for one turn, with the same step each time.
+        turn: Function that returns a context for one turn, which always yields the same step.
     """
 
     def __init__(self, turn: Callable[[], AbstractContextManager[Step[Any]]]) -> None:

@@ -28,8 +28,8 @@ allow="clipboard-write" style="width: 100%; height: 45rem; border: 1px solid #88
 class StaticExplorer:
     """The explorer as a page in a notebook's output, which needs neither a kernel nor a network.
 
-    For a small model, the page itself computes; for a larger model, it shows a recording, or, in place of the page, the
-    problem with it.
+    For a small model, the page itself computes. For a larger model, the page shows a recording; if that is too large,
+    the output is an explanation of the problem.
     """
 
     def __init__(self, translator: Translator, shown: Mapping[str, Any], translation: str, problem: str = "") -> None:
@@ -37,12 +37,12 @@ class StaticExplorer:
         self._shown, self._translation, self._problem = shown, translation, problem
 
     def figure(self, family: "AttentionFamily", layer: int = -1, head: int = 0) -> "Picture":
-        """Return one head's weights for the first sentence as an SVG picture, which `save` writes to a file.
+        """Return an SVG picture of one head's weights for the first sentence; `save` writes it to a file.
 
         Args:
             family: "encoder" for the encoder's self-attention, "decoder" for the decoder's, "cross" for
                 cross-attention.
-            layer: The layer, from 0; by default the last.
+            layer: The layer, from 0; by default, the last layer.
             head: The head, from 0.
 
         Raises:
@@ -50,7 +50,7 @@ class StaticExplorer:
 
         >>> gf.explore("runs/demo", "A cat sleeps.").figure("cross", 1, 3).save("cross.svg")    # doctest: +SKIP
         """
-        # imported here because it needs matplotlib, which pages do not
+        # imported here because pictures need matplotlib and pages do not
         from glassformer.watch.explorer.figure import head_figure
 
         return head_figure(self._translator, self._shown, self._translation, family, layer, head)
@@ -111,7 +111,7 @@ def explore(
 
 
 def _static(translator: Translator, shown: Mapping[str, Any]) -> StaticExplorer:
-    """Return the page for readers without a kernel; a page of a large model is a recording, if it fits."""
+    """Return the page for readers without a kernel; for a large model, a recording, if it fits into a page."""
     words = translation(translator, shown)
     if shown["weights"] is not None:
         return StaticExplorer(translator, {**shown, "checkpoints": []}, words)
@@ -122,7 +122,7 @@ def _static(translator: Translator, shown: Mapping[str, Any]) -> StaticExplorer:
 
 
 def somebody_watches() -> bool:
-    """Return whether a user runs the notebook, rather than a program that could not answer an `input()`."""
+    """Return whether a user runs the notebook; a program that runs it could not answer an `input()`."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     kernel = getattr(shell, "kernel", None)
     if kernel is None:

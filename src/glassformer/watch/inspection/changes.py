@@ -1,4 +1,4 @@
-"""Changes of a forward pass as plain data, in the format that the explorer's page sends.
+"""Changes of a forward pass as plain data, in the format that the explorer's page sends:
 
 >>> import torch, glassformer as gf
 >>> model = gf.Transformer(gf.ModelConfig.preset("tiny", vocab_size=11)).eval()
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 __all__ = ["STRICT", "Changes", "Patch", "adapter", "changed"]
 
 STRICT = {"extra": "forbid", "strict": True, "allow_inf_nan": False}
-"""How pydantic reads data from a page: unknown keys, conversions, infinity and NaN are errors."""
+"""Settings with which pydantic reads data from a page: unknown keys, conversions, infinity and NaN are errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """Replace rows of a point's tensor by rows from another sentence, which runs through the unchanged model."""
+    """Replaces rows of a point's tensor by rows of another sentence, recorded in the unchanged model."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {**STRICT, "arbitrary_types_allowed": True}
 
@@ -57,13 +57,13 @@ class Patch:
     """Pairs (here, there): row `here` of this sentence is replaced by row `there` of the other sentence. Rows
     count along the last axis but one; missing rows are skipped."""
     source_ids: Sequence[int] = ()
-    """The ids of the other sentence, with `<eos>`."""
+    """The source ids of the other sentence, with `<eos>`."""
     target_ids: Sequence[int] = ()
-    """The ids of the other sentence's target, with `<bos>`."""
+    """The target ids of the other sentence, with `<bos>`."""
     heads: Sequence[int] | None = None
     """For a point with heads, the heads to patch; by default, all."""
     trace: Mapping[str, Tensor] | None = None
-    """A recording of the other sentence, instead of its ids."""
+    """A recording of the other sentence, in place of its ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,20 +126,20 @@ class Changes:
 
     @property
     def cacheable(self) -> bool:
-        """Whether decoding with a cache gives the same result: changes at given positions are only in the encoder."""
+        """Whether decoding with a cache gives the same result: no change is at given target positions."""
         named = (*self.masks, *self.overrides, *(patch.point for patch in self.patches))
         causal = all(MISTAKES[mistake].causal for mistake in self.mistakes)
         return causal and all(name.startswith(("source.", "encoder.")) for name in named)
 
     @property
     def one_length(self) -> bool:
-        """Whether source and target must be padded to one length."""
+        """Whether source and target must be padded to the same length."""
         return any(MISTAKES[mistake].one_length for mistake in self.mistakes)
 
     def check_positions(self, longest: int) -> None:
         """Raise a ConfigError for changes at positions that sentences of up to `longest` tokens do not have.
 
-        Positions that one shorter sentence lacks are valid: the changes apply to each sentence, as far as it has them.
+        A position is valid even if a shorter sentence does not have it; the changes then skip it in this sentence.
         """
         for cells in self.masks.values():
             _check_range("masks: a position", (index for cell in cells for index in cell[:2]), longest)
@@ -149,7 +149,7 @@ class Changes:
             _check_range("patches: a position", (index for pair in patch.positions for index in pair), longest)
 
     def resolved(self, model: Transformer) -> "Changes":
-        """Return the same changes, with a recording of each patch's other sentence.
+        """Return the same changes, in which each patch has a recording of its other sentence.
 
         Raises:
             ConfigError: the model does not have a named point, head or position.
@@ -160,7 +160,7 @@ class Changes:
 
 @cache
 def adapter(kind: type[Any]) -> "TypeAdapter[Any]":
-    """Return pydantic's reader of a class; making it takes a hundred times as long as reading."""
+    """Return pydantic's reader for a class (cached: creating a reader takes a hundred times as long as reading)."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)
@@ -168,13 +168,14 @@ def adapter(kind: type[Any]) -> "TypeAdapter[Any]":
 
 @contextmanager
 def changed(model: Transformer, changes: Changes) -> Iterator[None]:
-    """Let the model compute under these changes within the context.
+    """Apply these changes to the model within the context.
 
-    In each attention layer, changes apply in this order: scale of the scores, mask, softmax, mistakes in masking,
-    given rows of weights. At each point, patches come last. A search within the context applies the changes too, as in
-    `translator.translate(["…"])`. If it needs them at positions of the target, which a cached step does not have, each
-    step runs the whole prefix, one sentence at a time; this takes several times as long. Some changes and mistakes
-    replace methods of the model's parts, so let only one thread at a time use the model.
+    In each attention layer, changes apply in this order: scale of the scores, mask, softmax, mistakes in masking, given
+    rows of weights. At each point, patches come last. A search within the context, such as
+    `translator.translate(["…"])`, applies the changes, too. A step with a cache only computes the newest position. If
+    changes are at given positions of the target, each step therefore runs the whole prefix, one sentence at a time,
+    which takes several times as long. Some changes and mistakes replace methods of the model's parts, so only one
+    thread at a time may use the model.
 
     Raises:
         ConfigError: the model does not have a named point, head or position.
@@ -266,7 +267,7 @@ def _check_range(what: str, values: Iterable[int], size: int | None = None) -> N
 
 
 def _described(problems: Sequence[Any]) -> str:
-    """Return pydantic's first error, worded like our messages; errors about unknown keys come before others."""
+    """Return pydantic's first error in the style of our messages; errors about unknown keys come first."""
     unknown = [problem for problem in problems if problem["type"] == "unexpected_keyword_argument"]
     problem = (*unknown, *problems)[0]
     where = shortened(".".join(["changes", *map(str, problem["loc"])]))

@@ -1,7 +1,7 @@
-"""The self-test of a model: check properties of every correct Transformer, and name likely mistakes if a check fails.
+"""The self-test of a model: it checks properties of correct Transformers, and names likely mistakes if a check fails.
 
-All checks compute in float64, so that rounding is far smaller than the effect of any mistake. Weights, mode and random
-state are restored afterwards.
+All checks compute in float64, so that rounding is far smaller than the effect of any mistake. Afterwards, the weights,
+the mode and the random state are restored.
 """
 
 import math
@@ -33,16 +33,16 @@ __all__ = ["check"]
 TOLERANCE = 1e-9
 """Tolerance of log probabilities and weights, in float64."""
 USED = 0.1
-"""Nats per token that a trained model's own output must lose when it is scored with a different source."""
+"""Minimum number of nats per token by which a different source must make a trained model's own output less probable."""
 UNLIKELY = -100.0
-"""The log probability (natural logarithm) up to which a model that is not trained cannot write `<eos>`."""
+"""An untrained model cannot write `<eos>` if its log probability (natural logarithm) is at most this number."""
 
 
 def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
     """Return the result of the self-test of a model, a translator, or a run, given by its folder.
 
     A run or a translator is trained, so its outputs must depend on the source, and some must end with `<eos>`. A bare
-    model may be untrained, so a different source need only change its numbers, and `<eos>` need only be possible.
+    model may be untrained, so a different source must only change its numbers, and `<eos>` must only be possible.
 
     Raises:
         CheckpointError: the folder is not a run.
@@ -71,7 +71,7 @@ def check(subject: "Transformer | Trained | str | Path") -> SelfTest:
 
 @contextmanager
 def _in_float64(model: Transformer) -> Iterator[None]:
-    """Convert the model's weights to float64 within the context, in place: planted mistakes and listeners stay."""
+    """Convert the weights to float64 within the context, in place, so that planted mistakes and listeners stay."""
     tensors = [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]
     before = [tensor.data for tensor in tensors]
     for tensor in tensors:
@@ -99,7 +99,7 @@ CLAIMS = {
     "<eos>": "outputs can end",
     "save and load": "loading returns what was saved",
 }
-"""The checked properties, by the name of the check."""
+"""The property that each check tests, by the name of the check."""
 
 _PROBES: dict[str, Callable[[Transformer, Sequence[Sentence]], float]] = {
     "recording": probes.recording,
@@ -112,7 +112,7 @@ _PROBES: dict[str, Callable[[Transformer, Sequence[Sentence]], float]] = {
 
 
 def _noticed(check: str) -> list[str]:
-    """Return the titles of the classic mistakes that fail a check."""
+    """Return the titles of the classic mistakes with which a check fails."""
     return [mistake.title for mistake in MISTAKES.values() if check in mistake.fails]
 
 
@@ -174,7 +174,7 @@ def _skipped(*failed: Check) -> Iterator[Check]:
 
 
 def _told_apart(one: Check, reference: Check) -> Check:
-    """Return a failed check with only the mistake that the reference identified, if the check lists that mistake."""
+    """Return a failed check; if the reference identified one of its likely mistakes, only with this mistake."""
     told = one.status == "failed" and len(reference.likely) == 1 and reference.likely[0] in one.likely
     return replace(one, likely=reference.likely) if told else one
 
@@ -185,7 +185,7 @@ def _measured(
     model: Transformer,
     batch: Sequence[Sentence],
 ) -> Check:
-    """Return the check that a probe measures 0, up to rounding."""
+    """Return the check whether a probe measures 0, up to rounding."""
     difference = probe(model, batch)
     unit = "of a weight" if name == "attention" else "in log p"
     return _checked(name, difference <= TOLERANCE, difference, unit)
@@ -214,7 +214,7 @@ def _reference(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _lengths(config: ModelConfig, batch: Sequence[Sentence]) -> list[Sentence]:
-    """Return pairs of sides with equal lengths without padding, equal lengths with padding, and different lengths."""
+    """Return sentences whose two sides have equal lengths (without or with padding) or different lengths."""
     source, target = batch[0]
     length = min(len(source), len(target))
     ends = [config.pad_id] * (len(source) - len(target))
@@ -245,7 +245,7 @@ def _source_is_read(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _source_matters(model: Transformer, batch: Sequence[Sentence]) -> Check:
-    """Compare the model's own outputs with the same outputs for different sources."""
+    """Return the check whether the model's outputs are less probable for different sources."""
     written = _written(model, batch)
     own = outputs(model, written)
     swapped = [(other, output) for (other, _), (_, output) in zip([*written[1:], written[0]], written, strict=True)]
@@ -265,7 +265,7 @@ def _eos_ends(model: Transformer, batch: Sequence[Sentence]) -> Check:
 
 
 def _written(model: Transformer, batch: Sequence[Sentence]) -> list[tuple[Sequence[int], Sequence[int]]]:
-    """Return each source with the model's own greedy output."""
+    """Return each source with the model's greedy output."""
     written: list[tuple[Sequence[int], Sequence[int]]] = []
     for source, _ in batch:
         step = TransformerStep(model, padded(model, [source]))
@@ -275,5 +275,5 @@ def _written(model: Transformer, batch: Sequence[Sentence]) -> list[tuple[Sequen
 
 
 def _longest(model: Transformer, source: Sequence[int]) -> int:
-    """Return the maximum number of tokens of the model's own output."""
+    """Return the maximum number of tokens of the model's output for a source."""
     return max_length(model.config, len(source), EXTRA_LENGTH)

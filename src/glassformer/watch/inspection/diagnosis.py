@@ -1,12 +1,12 @@
-"""Find the classic mistake with which a model was trained, from the loss of given pairs.
+"""Find the classic mistake with which a model was trained, by its loss on given pairs.
 
-The weights of a model are right for the computation in which they were trained. If that computation had a mistake, the
-loss falls when the mistake is planted. `diagnose` measures the loss of the same pairs as the model is and with each
-mistake, and compares them pair by pair, by bootstrap.
+The weights of a model fit the computation with which they were trained. If this computation had a mistake, the loss
+falls when the mistake is planted in the model. `diagnose` measures the loss of the same pairs without a mistake and
+with each classic mistake, and compares the losses pair by pair, by bootstrap.
 
-Each loss is taken at its own best temperature T: the logits are divided by the T that gives the lowest loss. Label
-smoothing makes a model less sure than it is right, and any mistake that makes its probabilities sharper would lower the
-loss at T = 1. At the best T, only a mistake that puts the tokens in a better order does.
+Each loss is measured at its own best temperature T: the logits are divided by the T that gives the lowest loss. Label
+smoothing makes a model less sure than it should be, so at T = 1, every mistake that sharpens the probabilities would
+lower the loss. At the best T, only a mistake that puts the tokens in a better order lowers the loss.
 """
 
 import json
@@ -34,25 +34,27 @@ from glassformer.watch.inspection.subject import Trained, as_it_is, model_and_ru
 __all__ = ["Diagnosis", "MistakeLoss", "MistakeVerdict", "diagnose"]
 
 _FEWEST = 30
-"""Fewest pairs from which a bootstrap can draw."""
+"""Minimum number of pairs for a bootstrap."""
 _LEVEL = 0.05
-"""Probability that any of the intervals misses its value; Bonferroni's correction divides it by their number."""
+"""Probability that at least one interval misses its value; Bonferroni's correction divides it by the number of
+intervals."""
 _SAMPLES = 10_000
-"""Bootstrap samples: the tails of the narrowest intervals, _LEVEL / 30 each, then still hold 16 of them."""
+"""Number of bootstrap samples, so that even a tail of probability _LEVEL / 30 contains 16 samples."""
 _SEED = 1
 _DRAWN_TOGETHER = 2**22
 """Number of counts drawn in one block, to bound memory."""
 
 _HELD = 2**26
-"""Maximum number of log probabilities held to choose a temperature (256 MiB); more pairs are then computed twice."""
+"""Maximum number of log probabilities kept in memory to find a temperature (256 MiB). If the pairs have more, a sample
+of the pairs gives the temperature, and all pairs are computed again."""
 _SHARPNESS = (1 / 64, 64.0)
-"""Lowest and highest factor of the logits, 1 / T, that is tried."""
+"""Lowest and highest factor of the logits (1 / T) that is tried."""
 _NARROW = 1.001
-"""The search also ends when the factor is known this exactly, as a ratio."""
+"""The search for a factor ends when the ratio of its upper to its lower bound is below this number."""
 _THINNED = 8
-"""The search begins with each eighth position, which gives a near start in an eighth of the time."""
+"""The search begins with every eighth position, which gives a good starting value in an eighth of the time."""
 _LOWEST = -1e4
-"""Log probability of a token that a model forbids: finite, so that means exist."""
+"""Log probability of a token that a model forbids; it is finite, so that means exist."""
 _ENOUGH = 0.01
 """The search for a temperature ends when its next step would lower the loss of all pairs by fewer nats than this."""
 
@@ -60,18 +62,19 @@ _UNTOLD = {
     "unbiased_norm": "it scales every norm by √((n − 1) / n), less than training on other pairs would",
     "double_softmax": "it keeps the order of the tokens, so it changes only how sure the model is",
 }
-"""Mistakes that no loss at the best temperature shows, with the reason."""
+"""Mistakes that the loss at the best temperature cannot show, with the reasons."""
 
 MistakeVerdict = Literal["trained with it", "cannot be told apart", "falls less", "does not fall", "undecidable"]
 """What the loss says about a mistake:
 
-- "trained with it": the loss falls, and with every other mistake it is higher;
-- "cannot be told apart": the loss falls with this and with another mistake, and neither is lower beyond chance;
-- "falls less": the loss falls, but further with another mistake;
-- "does not fall": the loss is higher than without a mistake, or than with the one that lowers it;
+- "trained with it": the loss falls, and is lower than with every other mistake;
+- "cannot be told apart": the loss falls with this mistake and with another mistake, and the two losses do not differ
+  beyond chance;
+- "falls less": the loss falls, but it falls further with another mistake;
+- "does not fall": the loss is higher than without a mistake, or higher than with the mistake that lowers it;
 - "undecidable": the loss changes by no more than chance, or cannot show this mistake.
 
-All are about losses at the best temperature.
+All verdicts are about losses at the best temperature.
 """
 
 _Ids = Sequence[int]
@@ -90,53 +93,53 @@ class MistakeLoss:
     loss: float | None = None
     """Nats per target token; None if the mistake changes nothing in this configuration."""
     temperature: float | None = None
-    """The temperature with the lowest loss: the logits are divided by it."""
+    """The best temperature: dividing the logits by it gives the lowest loss."""
     best: float | None = None
-    """The loss at that temperature, which the verdict is about."""
+    """The loss at the best temperature; the verdict is about this loss."""
     difference: float | None = None
     """`best` minus the `best` of the model as it is."""
     low: float | None = None
     """Lower end of the difference's interval, by paired bootstrap."""
     high: float | None = None
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     note: str = ""
-    """Why the loss cannot decide, or why a loss that falls proves nothing."""
+    """The reason why the loss cannot decide, or why a loss that falls proves nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The losses of given pairs, in nats per target token, as the model is and under each classic mistake."""
+    """The losses of given pairs, in nats per target token, without a mistake and with each classic mistake."""
 
     pairs: int
     tokens: int
-    """Target tokens of the pairs, including `<eos>`."""
+    """Number of target tokens of the pairs, including `<eos>`."""
     left_out: int
-    """Pairs that were not used: blank, or longer than the model's positions."""
+    """Number of pairs that were not used, because a side is blank or longer than the model allows."""
     loss: float
     """The loss of the model as it is."""
     temperature: float
-    """The temperature with the lowest loss: above 1 if the model is too sure, below 1 if it is less sure than right."""
+    """The temperature with the lowest loss: above 1 if the model is too sure, below 1 if it is not sure enough."""
     best: float
-    """The loss at that temperature, with which the mistakes are compared."""
+    """The loss at the best temperature, with which the losses of the mistakes are compared."""
     low: float
     """Lower end of the interval of `best`."""
     high: float
-    """Upper end of that interval."""
+    """Upper end of the same interval."""
     guess: float
-    """The loss of guessing each token by its frequency in the given targets."""
+    """The loss of a model that only knows the frequency of each token in the given targets."""
     confidence: float
-    """The probability, for one interval, to contain its value."""
+    """The probability with which a single interval contains its value."""
     mistakes: tuple[MistakeLoss, ...]
     """The classic mistakes, in the order of their losses at the best temperature."""
 
     @property
     def fits(self) -> bool:
-        """Whether the model predicts the targets better than their frequencies do, as it is or with some mistake."""
+        """Whether the model, without a mistake or with one, predicts the targets better than token frequencies do."""
         return min([self.best, *(one.best for one in self.mistakes if one.best is not None)]) < self.guess
 
     @property
     def suspects(self) -> tuple[MistakeLoss, ...]:
-        """The mistake with which the model was trained; several, if the pairs cannot tell them apart."""
+        """The mistake with which the model was trained; several mistakes if the pairs cannot tell them apart."""
         return tuple(one for one in self.mistakes if one.verdict in ("trained with it", "cannot be told apart"))
 
     @property
@@ -146,7 +149,7 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """The result in a sentence or two."""
+        """The result in one or two sentences."""
         if not self.fits:
             return (
                 f"The pairs do not fit the model: guessing each token by its frequency has a loss of {self.guess:.2f}, "
@@ -168,7 +171,7 @@ class Diagnosis:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why mistakes are undecidable, and why a loss that falls proves nothing; one sentence per mistake."""
+        """For each mistake that is undecidable, or whose lower loss proves nothing, a sentence with the reason."""
         return tuple(f"{one.verdict}: {one.title}: {one.note}" for one in self.mistakes if one.note)
 
     def to_dict(self) -> dict[str, Any]:
@@ -191,24 +194,25 @@ def diagnose(
     limit: int | None = None,
     on_progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Diagnosis:
-    """Return the losses of given pairs under each classic mistake, and the mistake under which the loss falls.
+    """Return the losses of given pairs with each classic mistake, and the mistake with which the loss falls.
 
-    The pairs are sources with correct translations, or with the model's own outputs. For a run or a translator they are
-    texts; for a bare model, ids: a source as the model reads it, and a target with `<eos>` and without `<bos>`.
+    The pairs are sources with correct translations, or with the model's own outputs. For a run or a translator, the
+    pairs are texts. For a bare model, they are ids: a source as the model reads it, and a target with `<eos>` and
+    without `<bos>`.
 
-    The losses are compared at each computation's own best temperature, so that a mistake which only makes the
-    probabilities sharper or flatter is never a suspect.
+    Each loss is measured at its own best temperature, so a mistake that only makes the probabilities sharper or flatter
+    is never a suspect.
 
-    A difference decides only if it is beyond chance: its interval by paired bootstrap excludes 0, and the loss with the
-    mistake is outside of the interval of the loss without. Weights trained on other pairs would differ as much as the
-    latter interval is wide. To be a suspect, a mistake must also make the pairs at least 20 n times as probable, where
-    n is the number of mistakes: losses near 0 differ by less.
+    Only a difference beyond chance decides. Two conditions must hold: the interval of the difference, by paired
+    bootstrap, does not contain 0; and the loss with the mistake is outside the interval of the loss without a mistake,
+    whose width is about the effect of training on other pairs. In addition, a suspect must make the pairs at least 20 n
+    times as probable, where n is the number of mistakes. This excludes tiny differences between losses near 0.
 
     Args:
         subject: a model, a translator, or the folder of a run.
         pairs: sources and targets.
-        limit: maximum number of pairs, spread evenly over the given ones; by default, all.
-        on_progress: called with the number of computed losses, and their total.
+        limit: maximum number of pairs, spread evenly over the given pairs; by default, all pairs.
+        on_progress: function called with the number of losses computed so far, and the total number.
 
     Raises:
         CheckpointError: the folder is not a run.
@@ -245,10 +249,10 @@ def diagnose(
 
 
 def _encoded(run: Bundle | None, pairs: Sequence[tuple[Any, Any]]) -> list[tuple[_Ids, _Ids]]:
-    """Return the ids of pairs; a pair with a blank side has no ids on either side.
+    """Return the ids of pairs; if one side of a pair is blank, both sides have no ids.
 
     Raises:
-        ConfigError: the pairs are texts, and there is no run to encode them.
+        ConfigError: the pairs are texts, but there is no run whose tokenizers could encode them.
     """
     if run is None:
         if any(isinstance(side, str) for pair in pairs for side in pair):
@@ -264,19 +268,19 @@ def _encoded(run: Bundle | None, pairs: Sequence[tuple[Any, Any]]) -> list[tuple
 
 
 class _Scored(NamedTuple):
-    """The loss of all pairs in one computation, and the loss at the best temperature."""
+    """The losses of all pairs in one computation: at temperature 1, and at the best temperature."""
 
     loss: float
     """Nats per target token at temperature 1."""
     temperature: float
     sums: _Rows
-    """−log p of each target at that temperature."""
+    """−log p of each target at the best temperature."""
 
 
 def _scored(
     model: Transformer, pairs: Sequence[tuple[_Ids, _Ids]], on_progress: Callable[[int, int], object]
 ) -> dict[str, _Scored]:
-    """Return the losses as the model is (under "") and under each mistake that has an effect on it."""
+    """Return the losses without a mistake (key "") and with each mistake that has an effect on this model."""
     effective = ["", *(one.id for one in MISTAKES.values() if one.first(model.config))]
     scored: dict[str, _Scored] = {}
     positions = sum(len(target) for _, target in pairs)
@@ -301,7 +305,7 @@ def _scored(
 
 
 def _positions(model: Transformer, pairs: Sequence[tuple[_Ids, _Ids]]) -> Iterator[_Batch]:
-    """Yield the positions of each batch, without padding."""
+    """Yield the target positions of each batch, without padding."""
     for batch in batches_of(pairs):
         log_probs, output = forced.log_probs(model, [pairs[place] for place in batch])
         real = output != model.config.pad_id
@@ -310,10 +314,10 @@ def _positions(model: Transformer, pairs: Sequence[tuple[_Ids, _Ids]]) -> Iterat
 
 
 def _best_sharpness(held: Sequence[_Batch], start: float) -> float:
-    """Return the factor of the logits with which their loss is lowest: 1 / T.
+    """Return the factor of the logits, 1 / T, with the lowest loss.
 
-    The loss is convex in the factor, so Newton's steps end at its lowest point; a step that leaves the interval which
-    must contain that point is replaced by the interval's geometric mean.
+    The loss is convex in the factor, so Newton's method finds the minimum. Each step narrows an interval that contains
+    the minimum. If a step would leave this interval, the geometric mean of its ends is the next factor instead.
     """
     low, high = _SHARPNESS
     sharpness = start
@@ -336,7 +340,7 @@ def _best_sharpness(held: Sequence[_Batch], start: float) -> float:
 
 
 class _Comparison:
-    """Losses per token by mistake ("" = none), and the same losses in bootstrap samples of the pairs."""
+    """Losses per token, by mistake ("" = no mistake), and the same losses in bootstrap samples of the pairs."""
 
     def __init__(self, sums: Mapping[str, _Rows], targets: Sequence[_Ids]) -> None:
         tokens = np.array([len(target) for target in targets], dtype=np.float64)
@@ -354,7 +358,7 @@ class _Comparison:
         self.tied = list(filter(self._ties, told))
 
     def difference(self, name: str, other: str = "") -> tuple[float, float]:
-        """Return the interval of one loss minus another, in the same samples."""
+        """Return the interval of the loss `name` minus the loss `other`, from the same samples of pairs."""
         return self._interval(self.drawn[name] - self.drawn[other])
 
     def changed(self, name: str) -> bool:
@@ -364,8 +368,8 @@ class _Comparison:
     def falls(self, name: str) -> bool:
         """Return whether a mistake lowers the loss beyond chance."""
         certain = self.fits and self.difference(name)[1] < 0 and self.loss[name] < self.whole[0]
-        # If the correct model is true, the probability that a wrong model makes the pairs 1 / level times as probable
-        # is at most level.
+        # If the model without a mistake is the true model, another model makes the pairs 1 / level times as probable
+        # with a probability of at most `level`.
         return certain and (self.loss[""] - self.loss[name]) * self.tokens > -math.log(self.level)
 
     def rises(self, name: str) -> bool:
@@ -381,7 +385,7 @@ class _Comparison:
 
 
 def _draws(pairs: int) -> Iterator[_Rows]:
-    """Yield blocks of bootstrap samples: how often each pair is drawn."""
+    """Yield blocks of bootstrap samples; a sample says how often each pair is drawn."""
     chance = np.random.default_rng(_SEED)
     block = max(1, _DRAWN_TOGETHER // pairs)
     for start in range(0, _SAMPLES, block):
@@ -390,7 +394,7 @@ def _draws(pairs: int) -> Iterator[_Rows]:
 
 
 def _guess(targets: Sequence[_Ids]) -> float:
-    """Return the entropy of the targets' tokens: the loss of a model that knows only how frequent each token is."""
+    """Return the entropy of the targets' tokens: the loss of a model that only knows each token's frequency."""
     counts = np.array([*Counter(id for target in targets for id in target).values()], dtype=np.float64)
     shares = counts / counts.sum()
     return float(-(shares * np.log(shares)).sum())
@@ -440,5 +444,5 @@ def _verdict(mistake: Mistake, compared: _Comparison) -> tuple[MistakeVerdict, s
 
 
 def _number(value: float | None) -> str:
-    """Return a loss with three significant digits, or four from 10 on; "" if there is none."""
+    """Return a loss with three significant digits (four if it is at least 10); "" if there is no loss."""
     return "" if value is None else f"{value:#.3g}" if value < 10 else f"{value:.1f}"

@@ -1,4 +1,4 @@
-"""Find where a model first differs from the paper, and a known mistake that produces the same numbers."""
+"""Find the first point at which a model differs from the paper, and a known mistake that gives the same numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from glassformer.watch.inspection.suspects import SUSPECTS
 __all__ = ["Divergence", "divergence", "first_differing", "relative_error"]
 
 RELATIVE_TOLERANCE = 1e-9
-"""Tolerance of a number in float64, relative to the largest number of its point."""
+"""Tolerance for numbers in float64, relative to the largest number of a point."""
 ALIKE = 1e-7
-"""Largest relative difference between a model and a reference with the same mistake."""
+"""Maximum relative difference between a model and a reference with the same mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +29,18 @@ class Divergence:
     point: str
     """The first point that differs."""
     size: float
-    """The largest difference at that point."""
+    """The largest difference at this point."""
     mistakes: tuple[str, ...]
     """The likely mistakes, in words."""
     exact: bool
-    """Whether a single known mistake explains all numbers; it is then the only one in `mistakes`."""
+    """Whether a single known mistake explains all numbers; if so, `mistakes` contains only this mistake."""
 
 
 def divergence(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Divergence | None:
     """Return the first difference between a model in float64 and the reference, or None if they are equal.
 
-    Each pair is a source and a target input. Give pairs with sides of equal length, with and without padding, and pairs
-    with sides of different lengths, because some mistakes show only in some of these pairs.
+    Each pair is a source and a target input. Some mistakes only show in some pairs, so give pairs with sides of equal
+    length, with and without padding, and pairs with sides of different lengths.
     """
     weights = {name: weight.detach().double().cpu().numpy() for name, weight in model.named_parameters()}
     for source, target in pairs:
@@ -98,7 +98,7 @@ def _errors(observed: Mapping[str, Array], points: Mapping[str, Array]) -> Itera
 
 
 def relative_error(one: Array, other: Array) -> float:
-    """Return the largest difference, relative to the largest number; infinite for different shapes or NaN."""
+    """Return the largest difference / (1 + the largest number of `other`); infinite for different shapes or NaN."""
     if one.shape != other.shape:
         return np.inf
     with np.errstate(all="ignore"):

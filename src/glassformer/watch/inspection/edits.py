@@ -9,8 +9,8 @@
 >>> trace[f"{cross}.weights"][0, 1, 0].tolist()
 [0.0, 0.0, 1.0]
 
-Positions count from the first token of the sentence. A cached step computes only the newest token, so edits at given
-positions need whole passes.
+Positions count from the first token of the sentence. A decoding step with a cache computes only the newest token, so
+edits at given positions need passes over whole sentences.
 
 Axes: B batch · H heads · T query positions · S key positions.
 """
@@ -43,15 +43,15 @@ __all__ = [
 ]
 
 Cell = tuple[int, int, bool]
-"""(query position, key position, whether it may be attended to), in all heads."""
+"""(query position, key position, whether the query may attend to the key), in all heads."""
 Row = tuple[int, int, Sequence[float]]
-"""(head, query position, weights); weights missing at the end are 0, surplus weights are ignored."""
+"""(head, query position, weights); missing weights at the end count as 0, and surplus weights are ignored."""
 HeadSet = Literal["encoder", "decoder", "cross"]
 """A group of attention layers: the encoder's self-attention, the decoder's self-attention, or cross-attention."""
 
 
 def combine(*edits: Mapping[str, Edit]) -> dict[str, Edit]:
-    """Return one mapping with all edits; edits of the same point apply one after another. Names have no wildcards.
+    """Return one mapping with all edits; several edits of a point apply one after another. Names have no wildcards.
 
     >>> both = combine({"logits": lambda x: x + 1}, {"logits": lambda x: 2 * x})
     >>> both["logits"](torch.zeros(1))
@@ -68,7 +68,7 @@ def heads_of(model: Transformer, which: HeadSet) -> list[tuple[str, int]]:
     """Return (name of the attention layer, head) for all heads of a group.
 
     Raises:
-        ConfigError: the set is unknown.
+        ConfigError: the group is unknown.
     """
     ends = {"encoder": ("encoder.", ".self_attention"), "decoder": ("decoder.", ".self_attention")}
     ends["cross"] = ("decoder.", ".cross_attention")
@@ -114,9 +114,9 @@ def with_rows(rows: Mapping[str, Iterable[Row]]) -> dict[str, Edit]:
 def with_mask(cells: Mapping[str, Iterable[Cell]], usual: Tensor | None = None) -> dict[str, Edit]:
     """Return edits that recompute attention weights with these cells of the mask changed.
 
-    The other cells come from the mask `usual`, (B, 1, T or 1, S). By default, this mask hides no padding, and is causal
-    in the decoder's self-attention. The edits use the scores as earlier edits left them, and replace the weights, so
-    combine them after other edits of scores and before other edits of weights.
+    All other cells come from the mask `usual`, (B, 1, T or 1, S). By default, this mask hides no padding, and is causal
+    in the decoder's self-attention. The edits recompute the weights from the scores, which earlier edits may have
+    changed. Therefore, put them after other edits of scores and before other edits of weights in `combine`.
     """
     edits: dict[str, Edit] = {}
     for name, chosen in cells.items():
@@ -138,10 +138,10 @@ def patched(
     """Return an edit that copies rows of a recording into a point.
 
     `positions` are pairs (row to replace, row of the recording); by default, each row is replaced by the recorded row
-    of the same position. Pairs are skipped if one of their rows does not exist.
+    of the same position. A pair is skipped if one of its rows does not exist.
 
     Raises:
-        ShapeError: raised by the edit, if the recorded rows have a different width.
+        ShapeError: raised by the edit, if the recorded rows do not have the width of the point's rows.
     """
     there = trace[point]
     pairs = None if positions is None else list(positions)
@@ -187,7 +187,7 @@ def _remade(name: str, cells: Sequence[Cell], usual: Tensor | None) -> dict[str,
 
 
 def with_cells(mask: Tensor | None, cells: Iterable[Cell], T: int, S: int, device: torch.device) -> Tensor:
-    """Return a mask, (B, 1, T, S), with these cells changed; no mask counts as a mask that allows all cells."""
+    """Return a mask, (B, 1, T, S), with these cells changed; if `mask` is None, all other cells are allowed."""
     whole = torch.ones(1, 1, T, S, dtype=torch.bool, device=device) if mask is None else mask
     whole = whole.expand(-1, -1, T, S).clone()
     for query, key, allowed in cells:

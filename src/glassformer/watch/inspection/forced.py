@@ -37,7 +37,7 @@ __all__ = [
 
 UNCHANGED = Changes()
 SIDE_BY_SIDE = 4000
-"""Maximum number of positions per batch, including padding; bounds memory."""
+"""Maximum number of positions per batch, including padding, to bound memory."""
 
 
 class Compared(NamedTuple):
@@ -52,7 +52,7 @@ class Compared(NamedTuple):
 def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[int], changes: Changes) -> Compared:
     """Return recordings of all points in the unchanged and the changed model, for the same source and target.
 
-    For mistakes that show only in padded sentences, both recordings are padded to the same length.
+    If a mistake needs source and target of one length, both recordings are padded to this length.
     """
     source, target = (padded(model, [ids]) for ids in (source_ids, target_ids))
     if changes.one_length:
@@ -67,7 +67,7 @@ def compare(model: Transformer, source_ids: Sequence[int], target_ids: Sequence[
 def first_difference(
     unchanged: Mapping[str, Tensor], changed: Mapping[str, Tensor], tolerance: float = 0.0
 ) -> str | None:
-    """Return the first point, in the unchanged recording's order, with a different shape or value; None if equal."""
+    """Return the first point whose shape or value differs, in the order of `unchanged`; None if no point differs."""
     for name, right in unchanged.items():
         wrong = changed[name]
         if right.shape != wrong.shape or not bool(((right - wrong).abs() <= tolerance).all()):
@@ -81,7 +81,7 @@ class Forced(NamedTuple):
     log_prob: float
     """Log probability of the whole output (natural logarithm, ≤ 0), including `<eos>`."""
     greedy: bool
-    """Whether greedy search gives exactly this output: each token is the most probable one after the previous
+    """Whether greedy search gives exactly this output: each token is the most probable token after the previous
     tokens."""
     token_log_probs: tuple[float, ...]
     """Log probability of each token."""
@@ -100,7 +100,7 @@ def log_prob(
 def outputs(
     model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, budget: int = SIDE_BY_SIDE
 ) -> list[Forced]:
-    """Return the scores that the model gives each (source, output); to apply changes, call this within `changed`.
+    """Return the scores of each pair (source, output); to apply changes, call this function within `changed`.
 
     A batch has up to `budget` positions, including padding, and is scored in one pass, without a search.
     """
@@ -113,7 +113,7 @@ def outputs(
 def batches_of(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, budget: int = SIDE_BY_SIDE
 ) -> Iterator[list[int]]:
-    """Yield the indices of the pairs of each batch, short pairs first; a batch has up to `budget` positions."""
+    """Yield, for each batch, the indices of its pairs, short pairs first; a batch has up to `budget` positions."""
     batch: list[int] = []
     for place in sorted(range(len(pairs)), key=lambda place: max(map(len, pairs[place]))):
         if batch and max(map(len, pairs[place])) * (len(batch) + 1) > budget:
@@ -127,7 +127,7 @@ def batches_of(
 def log_probs(
     model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
 ) -> tuple[Float[Tensor, "B T V"], Int[Tensor, "B T"]]:
-    """Return the log probabilities at each position of given outputs, and the outputs; one batch, padded."""
+    """Return the log probabilities at each position of given outputs, and the outputs, as one padded batch."""
     source = padded(model, [source for source, _ in pairs])
     output = padded(model, [output for _, output in pairs])
     target_input = padded(model, [[model.config.bos_id, *output[:-1]] for _, output in pairs])
@@ -147,7 +147,7 @@ def _forced(model: Transformer, pairs: Sequence[tuple[Sequence[int], Sequence[in
 
 @contextmanager
 def decoding(model: Transformer, source: Int[Tensor, "B S"], changes: Changes) -> Iterator[Step[Any]]:
-    """Yield a `Step` for searches under changes, as `changed` lets the model compute them."""
+    """Yield a `Step` for searches under these changes, which are applied by `changed` within the context."""
     with changed(model, changes):
         yield TransformerStep(model, source)
 
@@ -163,7 +163,7 @@ class RecomputingState(NamedTuple):
 class RecomputingStep:
     """A `Step` without a cache: at each step, the whole prefix runs through the decoder under the changes.
 
-    This is the definition of decoding under changes: each step equals a whole pass over the prefix, for all changes.
+    This defines decoding under changes: for all changes, each step gives the result of a pass over the whole prefix.
     """
 
     def __init__(self, model: Transformer, source: Int[Tensor, "B S"], changes: Changes = UNCHANGED) -> None:

@@ -1,8 +1,8 @@
 """Classic mistakes of Transformer implementations, which can be planted temporarily in a correct model.
 
-Code with such a mistake runs without an error and gives the right shapes. `MISTAKES`, read from mistakes.toml, says for
-each mistake what is wrong and which point of the forward pass differs first. `plant` plants mistakes: for each mistake,
-a function (its planter) replaces a step of the model or intervenes at a named point.
+Code with such a mistake runs without an error and gives the right shapes. `MISTAKES`, read from mistakes.toml,
+describes each mistake, and the first point of the forward pass that differs. `plant` plants mistakes. Each mistake has
+a function, its planter, that replaces a step of the model or intervenes at a named point.
 
 Axes: B batch · T query positions · S key positions · H heads · K width of a head · D d_model.
 """
@@ -33,7 +33,7 @@ __all__ = ["MISTAKES", "Mistake", "pad_to_one_length", "plant", "replaced"]
 
 Planted = Iterator[None]
 Planter = Callable[[Transformer], AbstractContextManager[None]]
-"""A function that returns a context in which a model makes a mistake."""
+"""A function that returns a context within which a model computes with a mistake."""
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -55,16 +55,17 @@ class Mistake:
     zh: Mapping[str, str]
     """`title`, `wrong` and `unseen` in Chinese."""
     unseen: str = ""
-    """Why nothing differs in some configurations."""
+    """The reason why nothing differs in some configurations."""
     causal: bool = True
-    """Whether target positions still depend only on earlier ones, so that decoding may use a cache."""
+    """Whether target positions still depend only on earlier positions, so that decoding may use a cache."""
     one_length: bool = False
     """Whether source and target must be padded to one length."""
     fails: Sequence[str] = ()
-    """The checks of `glassformer.check` that this mistake fails, besides the comparison with the reference."""
+    """The checks of `glassformer.check` that fail with this mistake, in addition to the comparison with the
+    reference."""
 
     def first(self, config: ModelConfig) -> str | None:
-        """Return the first point that differs, in the order of the unchanged model, or None if none can differ."""
+        """Return the first point that differs, in the order of the unchanged model, or None if no point can differ."""
         point: str | None = next(rule.get("point") for rule in self.rules if _applies(rule, config))
         return point
 
@@ -72,7 +73,7 @@ class Mistake:
 def _applies(rule: Mapping[str, Any], config: ModelConfig) -> bool:
     """Return whether a configuration matches a rule: each setting has the value (or one of the values) in the rule.
 
-    A value may also be the name of another setting, whose value then counts.
+    If a value is the name of another setting, the value of this setting counts.
     """
     for setting, expected in rule.items():
         allowed = expected if isinstance(expected, list) else [expected]
@@ -87,7 +88,7 @@ def _table() -> dict[str, Mistake]:
 
 
 MISTAKES = _table()
-"""The classic mistakes by id, in the order of planting."""
+"""The classic mistakes by id, in the order in which `plant` plants them."""
 
 
 @contextmanager
@@ -95,8 +96,9 @@ def plant(model: Transformer, *mistakes: str) -> Iterator[None]:
     """Plant these mistakes in a model within a `with` block; the weights are unchanged.
 
     Some mistakes replace methods of the model's parts, which affects all threads: use such a model in one thread only.
-    If both `no_scale` and `scale_d_model` are given, only `no_scale` has an effect. A search uses a cache, which holds
-    only the past, so that it cannot show a mistake that is not `causal`; within `changed`, it does.
+    If both `no_scale` and `scale_d_model` are given, only `no_scale` has an effect. A search uses a cache, which only
+    holds the past, so a search cannot show the effect of a mistake that is not `causal`. Within `changed`, a search
+    shows it.
 
     Raises:
         ConfigError: a mistake is unknown.
@@ -137,7 +139,7 @@ def replaced(part: nn.Module, name: str, value: Any) -> Planted:
 
 
 def pad_to_one_length(first: Tensor, second: Tensor, pad_id: int) -> tuple[Tensor, Tensor]:
-    """Return two batches of ids, (B, T) and (B, S), both padded to the length of the longer one."""
+    """Return two batches of ids, (B, T) and (B, S), both padded to the longer length."""
     length = max(first.shape[1], second.shape[1])
     padded = (F.pad(ids, (0, length - ids.shape[1]), value=pad_id) for ids in (first, second))
     return next(padded), next(padded)
@@ -161,7 +163,7 @@ def _all_replaced(parts: Sequence[Module], name: str, make: Callable[[Module], A
 
 @contextmanager
 def _norm_order(model: Transformer) -> Planted:
-    """Swap pre-norm and post-norm; then only pre-norm has final norms: the model's own, or norms without weights."""
+    """Swap pre-norm and post-norm. Pre-norm then has final norms (the model's own, or new ones without weights)."""
     pre, stacks = model.config.norm == "pre", (model.encoder, model.decoder)
     with ExitStack() as stack:
         stack.enter_context(_all_replaced(_parts(model, Residual), "pre", lambda _: not pre))
@@ -246,7 +248,7 @@ def _scale_d_model(model: Transformer) -> AbstractContextManager[None]:
 
 
 def _no_transpose(model: Transformer) -> AbstractContextManager[None]:
-    """Split heads by view(H, T, K) without a transpose: the shape is right, but each head gets a part of the text."""
+    """Split heads by view(H, T, K) without a transpose: the shape is right, but each head only gets some positions."""
 
     def scrambled(x: Tensor) -> Tensor:
         return join_heads(x).reshape(x.shape)  # (B, H, T, K) -> (B, T, H·K) -> (B, H, T, K)
@@ -261,7 +263,7 @@ WeightRule = Callable[[Tensor, Tensor], Tensor]
 
 
 def _weights_by(rule: WeightRule) -> Planter:
-    """Return a planter that computes the weights of every attention layer by this rule."""
+    """Return a planter with which every attention layer computes its weights by this rule."""
 
     @contextmanager
     def planted(model: Transformer) -> Planted:
@@ -269,7 +271,7 @@ def _weights_by(rule: WeightRule) -> Planter:
             return rule(scores, scores.new_ones((), dtype=torch.bool) if mask is None else mask)
 
         right = [part for part in _parts(model, MultiHeadAttention) if "weights" not in vars(part)]
-        # an intervention switches off the fused kernel
+        # an intervention, even without effect, switches off the fused kernel
         step_by_step = intervene(model, {"*.weights": lambda weights: weights})
         with step_by_step, _all_replaced(right, "weights", lambda _: weights):
             yield
@@ -296,7 +298,7 @@ def _both_masks(scores: Tensor, mask: Tensor) -> Tensor:
 
 @contextmanager
 def _target_padding_mask(model: Transformer) -> Planted:
-    """Mask the cross-attention by the target's padding; both sides are padded to one length, so that the mask fits."""
+    """Mask cross-attention with the target's padding mask; both sides are padded to one length to make it fit."""
     forward, decoder_output, pad_id = model.forward, model.decoder_output, model.config.pad_id
 
     def padded(source: Tensor, target_input: Tensor) -> Tensor:
@@ -320,7 +322,7 @@ def _no_causal_mask(model: Transformer) -> AbstractContextManager[None]:
 
 @contextmanager
 def _decoder_keys(model: Transformer) -> Planted:
-    """Let the cross-attention take keys and values from the decoder's own positions instead of the memory."""
+    """Let cross-attention take keys and values from the decoder's own positions instead of the memory."""
     right, padding = model.decoder.forward, _Padding()
 
     def decode(x: Tensor, mask: Tensor | None, caches: Any, memory_mask: Tensor | None) -> Tensor:
@@ -345,13 +347,13 @@ def _decoder_keys(model: Transformer) -> Planted:
 
 @dataclass(slots=True)
 class _Padding:
-    """The target's padding mask, for the cross-attention of a changed decoder."""
+    """Holds the target's padding mask for the cross-attention of a changed decoder."""
 
     mask: Tensor | None = None
 
 
 def _padding_alone(mask: Tensor) -> Tensor:
-    """Return the last row of a causal mask with padding, which hides only padding."""
+    """Return the last row of a decoder mask, in which only padding is hidden."""
     return mask[:, :, -1:]
 
 

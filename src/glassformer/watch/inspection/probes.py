@@ -1,7 +1,7 @@
 """Probes: the measurements behind `glassformer check`.
 
-Each probe but `source` returns a number that is 0, up to rounding, in a correct model. Sentences are pairs of a source,
-with `<eos>`, and the decoder's input, with `<bos>`.
+Each probe except `source` returns a number that is 0, up to rounding, for a correct model. A sentence is a pair: a
+source with `<eos>`, and the decoder's input with `<bos>`.
 
 Axes: B batch · R rows (hypotheses) · S source positions · T target positions · V vocabulary.
 """
@@ -35,7 +35,8 @@ Sentence = tuple[list[int], list[int]]
 LENGTHS = ((6, 4), (4, 7), (9, 5), (2, 3))
 EXTRA = 3
 NEVER = -1e6
-"""A log probability up to which a token counts as impossible. An imported model has −1e9, which rounding changes."""
+"""A token with at most this log probability counts as impossible. An imported model may have −1e9, which is affected by
+rounding."""
 
 
 def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
@@ -57,7 +58,7 @@ def sentences(config: ModelConfig, seed: int = 1) -> list[Sentence]:
 
 
 def run(model: Transformer, batch: Sequence[Sentence], extra: int = 0) -> list[Tensor]:
-    """Return the log probabilities (T, V) of each sentence of a batch with `extra` positions of additional padding."""
+    """Return the log probabilities (T, V) of each sentence, from one batch with `extra` more positions of padding."""
     log_probs = model(
         padded(model, [source for source, _ in batch], extra), padded(model, [y for _, y in batch], extra)
     )
@@ -70,14 +71,14 @@ def determinism(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def recording(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between attention by the fused kernel and step by step, as when it is recorded."""
+    """Return the difference between the fused kernel of attention and the step-by-step computation for recordings."""
     unheard = run(model, sentences)
     with record(model):
         return _largest(unheard, run(model, sentences))
 
 
 def causality(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the effect of later positions on earlier ones."""
+    """Return the effect of later positions on earlier positions."""
     source, target = max(sentences, key=lambda one: len(one[1]))
     [whole] = run(model, [(source, target)])
     prefixes = [run(model, [(source, target[:length])])[0] for length in range(1, len(target))]
@@ -98,13 +99,13 @@ def batch(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the difference between cached steps and whole passes, with hypotheses split, swapped and dropped."""
+    """Return the difference between steps with a cache and whole passes; hypotheses are split, swapped and dropped."""
     chosen, config = random.Random(2), model.config
     source = padded(model, [source for source, _ in sentences[:3]])
     words = [token for _, target in sentences for token in target[1:]] or [config.eos_id]
     moves = [
         ([0, 0, 1, 1, 2, 2], [0, 1, 2]),  # each sentence gets two hypotheses
-        # in the first two sentences, the hypotheses swap places; in the third, the second replaces the first
+        # the hypotheses of the first two sentences are swapped; in the third, the second hypothesis replaces the first
         ([1, 0, 3, 2, 5, 5], [0, 1, 2]),
         ([1, 0, 5, 4], [0, 2]),  # the second sentence is dropped
     ]
@@ -122,7 +123,7 @@ def cache(model: Transformer, sentences: Sequence[Sentence]) -> float:
 
 
 def weights_sum_to_one(model: Transformer, sentences: Sequence[Sentence]) -> float:
-    """Return the largest error of attention weights: a row does not sum to 1, or a masked key has a weight above 0.
+    """Return the largest error of attention weights: rows must sum to 1, and masked weights must be 0.
 
     One of the sources is all padding, so its rows of weights must be 0. A NaN at any point counts as an infinite error.
     """

@@ -1,7 +1,8 @@
 """A reference forward pass, independent and slow: NumPy in float64, written straight from the paper.
 
-It imports only the configuration from `glassformer.model`, so that a mistake in that package cannot affect it. It runs
-one sentence at a time. Its points have the same names and order as in `gf.record`, but no batch axis.
+The reference imports only the configuration from `glassformer.model`, so a mistake in that package cannot affect the
+reference. It runs one sentence at a time. Its points have the same names and order as in `gf.record`, but no batch
+axis.
 
 Axes: S source positions · T target positions · D d_model · H heads · K width of a head.
 """
@@ -88,7 +89,7 @@ class Reference:
         return self.see(f"{name}.normed", self.norm(norm, self.see(f"{name}.added", past + sublayer(name, x))))
 
     def past(self, norm: str, x: Array) -> Array:  # noqa: ARG002 – an overriding mistake uses the norm
-        """Return what goes past the sub-layer and is added to its output: x itself."""
+        """Return the tensor that is added to the sub-layer's output: x itself."""
         return x
 
     def end(self, stack: str, x: Array) -> Array:
@@ -131,7 +132,7 @@ class Reference:
         return table
 
     def exponents(self) -> tuple[Array, Array]:
-        """Return the exponents 2i/d_model of the sines and of the cosines, which are the same."""
+        """Return the exponents 2i/d_model of the sines and those of the cosines, which are equal."""
         exponents = np.arange(0, self.config.d_model, 2) / self.config.d_model
         return exponents, exponents
 
@@ -151,7 +152,7 @@ class Reference:
         return self.project(name, "key", memory), self.project(name, "value", memory)
 
     def project(self, name: str, part: str, x: Array) -> Array:
-        """Return x W_Q, x W_K or x W_V with its bias, split into heads; the three matrices are stored as one."""
+        """Return x W_Q, x W_K or x W_V, plus the bias, split into heads; one matrix contains all three."""
         width = self.config.heads * self.config.d_k
         rows = {"query": slice(width), "key": slice(width, 2 * width), "value": slice(2 * width, None)}[part]
         weight, bias = (self.weights[f"{name}.input_projection.{kind}"][rows] for kind in ("weight", "bias"))

@@ -20,11 +20,11 @@ class Check:
     """The property, in words."""
     status: CheckStatus
     measured: float | None = None
-    """The measured number; None if there is none, or if it is not finite."""
+    """The measured number; None if nothing was measured, or if the number is not finite."""
     unit: str = ""
     """The unit of the number."""
     note: str = ""
-    """A further remark, such as where a difference begins or why the check was skipped."""
+    """A remark, such as where a difference begins or why the check was skipped."""
     likely: tuple[str, ...] = ()
     """The likely mistakes behind a failure, in words."""
 

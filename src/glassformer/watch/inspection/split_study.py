@@ -1,4 +1,5 @@
-"""Measure the effect of each head on a split of a built-in task, such as which head decides a pronoun's gender.
+"""Measure the effect of each head on a split of a built-in task, for example to find the head that decides a pronoun's
+gender:
 
 for effect in study_heads(gf.Translator.load("runs/demo"), "coreference", kind="unequal"):
     show(effect.done, effect.total, effect.row())
@@ -67,14 +68,16 @@ def split_examples(bundle: Bundle, split: str, *, kind: str | None = None, limit
 
 
 def split_measure(model: Transformer, bundle: Bundle, examples: Sequence[Example]) -> Callable[[], dict[str, float]]:
-    """Return a function that measures a model on examples, in its current state, in a few passes without a search.
+    """Return a function that measures the current state of a model on these examples.
+
+    The function needs a few passes and no search. It returns:
 
     - "exact": share of the examples that greedy search translates word for word, in %;
     - "log_prob": mean log probability of the reference;
-    - "pairs" (of minimal pairs): share of pairs with both members exact, in %;
-    - "decided" (of minimal pairs): share of members whose right word, at the first difference of the two references, is
-      more probable than the other word, in %;
-    - "margin" (of minimal pairs): difference of the two words' log probabilities, in nats.
+    - "pairs" (for minimal pairs): share of pairs with both members exact, in %;
+    - "decided" (for minimal pairs): share of members whose right word, at the first difference of the two references,
+      is more probable than the other member's word, in %;
+    - "margin" (for minimal pairs): difference of the log probabilities of these two words, in nats.
     """
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     given = [

@@ -1,4 +1,4 @@
-"""Studies: apply one change after another, and return the effect of each as a row of a table.
+"""Studies: apply one change after another, and return the effect of each change as a row of a table:
 
 effects = list(head_study(model, measure))
 write_rows("heads.csv", [effect.row() for effect in effects])
@@ -37,7 +37,7 @@ class HeadEffect:
     values: Mapping[str, float]
     """The measured values."""
     changes: Mapping[str, float]
-    """The values minus the whole model's."""
+    """The values minus the values of the whole model."""
     done: int
     total: int
 
@@ -50,7 +50,7 @@ class HeadEffect:
 def head_study(
     model: Transformer, measure: Callable[[], Mapping[str, float]], sets: Sequence[HeadSet] = SETS
 ) -> Iterator[HeadEffect]:
-    """Yield the result of `measure` for the whole model, then without each head in turn, set by set.
+    """Yield the result of `measure` for the whole model, then without each single head, one set after another.
 
     `measure` evaluates the model in any way you choose, such as translating or scoring, and returns a mapping from
     metric names to values.
@@ -74,7 +74,7 @@ class PatchEffect:
     point: str
     position: int
     effect: float
-    """Share of the clean source's preference that the patch restores: 0 = none, 1 = all."""
+    """Share of the clean source's preference that the patch restores: 0 = nothing, 1 = everything."""
     done: int
     total: int
 
@@ -93,12 +93,12 @@ def patching_study(
     points: Sequence[str],
     positions: Sequence[int] | None = None,
 ) -> Iterator[PatchEffect]:
-    """Yield, for each position of each point, how far patching it from the clean source restores a preference.
+    """Yield, for each point and position, how far a patch from the clean source restores the preference.
 
-    The model reads the corrupted source, and the patch copies the recorded value of the clean source. The preference is
-    log p(right) − log p(wrong), where `right` and `wrong` are outputs or beginnings of outputs, for example up to a
-    pronoun. Both sources end with `<eos>` and have equal lengths. Positions are source positions for points of the
-    encoder, and target positions for points of the decoder.
+    The model reads the corrupted source. A patch replaces the value at one position by the value recorded for the clean
+    source. The preference is log p(right) − log p(wrong), where `right` and `wrong` are outputs or beginnings of
+    outputs, for example up to a pronoun. Both sources end with `<eos>` and have equal lengths. Positions are source
+    positions for points of the encoder, and target positions for points of the decoder.
 
     Raises:
         ShapeError: the sources have different lengths.
@@ -126,7 +126,7 @@ def patching_study(
 def grid(effects: Sequence[PatchEffect]) -> NDArray[np.float64]:
     """Return effects as an array (points, positions); NaN where an effect is missing.
 
-    Points are in the order of the effects, positions in ascending order.
+    Points are in the order of `effects`, and positions in ascending order.
     """
     points = list(dict.fromkeys(effect.point for effect in effects))
     positions = sorted({effect.position for effect in effects})

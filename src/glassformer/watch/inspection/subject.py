@@ -1,4 +1,4 @@
-"""What can be inspected: a model, a run in a folder, or a translator."""
+"""The subjects of an inspection: a model, a run in a folder, or a translator."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,6 +1,6 @@
 """Suspects: copies of the NumPy reference, each with one mistake.
 
-If a model differs from the reference but equals a suspect, it has the suspect's mistake. The classic mistakes are
+A model that differs from the reference but equals a suspect has the suspect's mistake. The classic mistakes are
 implemented here a second time, in NumPy, so that tests can compare `mistakes.plant` with an independent implementation.
 """
 
@@ -163,5 +163,5 @@ SUSPECTS: dict[str, type[Reference]] = {
     "layer norm with eps outside of the root": _EpsOutside,
     "no norm at the end of the stacks": _NoFinalNorm,
 }
-"""The reference with each mistake that its numbers identify, by the text that a check lists as `likely`. The last six
-are not classic mistakes, so they have no id."""
+"""The reference with each mistake that can be identified by its numbers, by the text that a check lists as `likely`.
+The last six mistakes are not classic mistakes, so they have no id."""

@@ -1,6 +1,6 @@
 """Decoding without a cache, for changes at given positions of the target: each step runs the whole prefix.
 
-Each sentence runs alone and without padding, so that a result does not depend on the other sentences of a batch.
+Each sentence runs alone and without padding, so its result does not depend on the other sentences of a batch.
 
 Axes: B sentences · R rows (hypotheses) · S source positions · T target positions · D model width · V vocabulary.
 """
@@ -20,7 +20,7 @@ __all__ = ["uncached"]
 
 
 class _Sentence(NamedTuple):
-    """A source, its memory, and the tokens so far of each of its rows, including `<bos>`."""
+    """A source, its memory, and the tokens so far of each of its hypotheses, including `<bos>`."""
 
     source: Int[Tensor, "1 S"]
     memory: Float[Tensor, "1 S D"]
@@ -28,25 +28,25 @@ class _Sentence(NamedTuple):
 
 
 class _Prefixes(tuple[_Sentence, ...]):
-    """What stands in for a cache; sentences have equal numbers of rows, and may have prefixes of different lengths."""
+    """The replacement for a cache. Sentences have equal numbers of rows, but may have prefixes of different lengths."""
 
     def select(self, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> "_Prefixes":
-        """Return these sentences with these rows, of which each sentence has the same number."""
+        """Return these sentences with these rows; each sentence has the same number of rows."""
         before = len(self[0].prefixes)
         kept = (rows.view(len(sentences), -1) - before * sentences[:, None]).unbind()
         chosen = zip(sentences.tolist(), kept, strict=True)
         return _Prefixes(self[place]._replace(prefixes=self[place].prefixes[within]) for place, within in chosen)
 
     def join(self, newcomers: "_Prefixes") -> "_Prefixes":
-        """Return the sentences of both."""
+        """Return these sentences followed by the sentences of `newcomers`."""
         return _Prefixes((*self, *newcomers))
 
 
 @contextmanager
 def uncached(model: Transformer, one_length: bool = False) -> Iterator[None]:
-    """Let each step of a search run whole passes within the context.
+    """Within the context, let each step of a search run the whole prefix.
 
-    `one_length`: whether source and target must be padded to one length, which the model's `forward` does.
+    `one_length` says whether source and target must be padded to the same length; the model's `forward` pads them.
     """
 
     def start(source: Int[Tensor, "B S"]) -> _Prefixes:

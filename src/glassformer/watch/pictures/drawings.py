@@ -40,12 +40,12 @@ def heat_map(
 ) -> Picture:
     """Return a heat map of a matrix: blue for values above 0, orange below 0, stronger for larger magnitudes.
 
-    Cells with NaN stay empty. `numbers` is the format, such as ".2f", of the values written into the cells; by default,
-    the cells of small matrices show two decimals, and those of large matrices no numbers. `limit` is the magnitude with
-    the full colour (default: the largest magnitude).
+    Cells with NaN stay empty. `numbers` is the format, such as ".2f", of the numbers in the cells; by default, small
+    matrices show two decimals, and large matrices show no numbers. `limit` is the magnitude that has the full colour
+    (default: the largest magnitude).
 
     Raises:
-        ShapeError: the values are not a matrix, or the matrix has more or fewer rows or columns than there are names.
+        ShapeError: the values are not a matrix, or the numbers of its rows or columns differ from the numbers of names.
     """
     matrix = _array(values, 2)
     for what, names, size in (("rows", rows, matrix.shape[0]), ("columns", columns, matrix.shape[1])):
@@ -85,7 +85,7 @@ def attention_lines(
     """Return a picture of attention: lines from queries, above, to keys, below, thicker for larger weights.
 
     `weights` has the shape (T, S), or (heads, T, S) with a colour per head; `names` are the heads' names in the legend.
-    `query` is the index of a query, if only its lines are to be drawn.
+    If `query` is given, only the lines of the query with this index are drawn.
 
     Raises:
         ShapeError: the shape of the weights does not fit the words.
@@ -149,7 +149,7 @@ def curves(
     width: float = 6.4,
     height: float = 3.2,
 ) -> Picture:
-    """Return a picture of curves. `series` has a curve for each name: (x, y), or (x, y, spread) with a band y ± spread.
+    """Return a picture of named curves: each is (x, y), or (x, y, spread) for a band y ± spread around the curve.
 
     With `log`, the y axis is logarithmic; with `from_zero`, it starts at 0. `mark` is (x, y, label) of a point to mark;
     `level` is (y, label) of a horizontal line.
@@ -176,7 +176,7 @@ def curves(
         to_screen, (left, right) = axes.transScale, axes.get_xlim()
         (_, height_of), (_, bottom), (_, top) = to_screen.transform([(x, y), *((x, end) for end in axes.get_ylim())])
         low, late = height_of < (bottom + top) / 2, x > (left + right) / 2
-        if low:  # leaves room for the label below
+        if low:  # leave room for the label below the point
             lowest = min(bottom, height_of - 0.16 * (top - bottom))
             axes.set_ylim(bottom=to_screen.inverted().transform((x, lowest))[1])
         place = {"ha": "right" if late else "left", "va": "top" if low else "bottom", "fontsize": 9}
@@ -198,9 +198,9 @@ def bars(
     points: Mapping[str, Sequence[float]] | None = None,
     width: float = 6.4,
 ) -> Picture:
-    """Return a picture of horizontal bars. `values` has for each name a value, or (value, spread) with an error bar.
+    """Return a picture of named horizontal bars: each is a value, or (value, spread) for an error bar.
 
-    `points` are the single measurements of each bar, drawn as dots.
+    `points` are single measurements for each bar, drawn as dots.
     """
     figure, axes = canvas(width, 0.34 * len(values) + 0.8)
     names = list(values)
@@ -241,7 +241,7 @@ class Box:
     width: float = 1.0
     """Width of the box, in columns."""
     more: Mapping[str, str] = field(default_factory=dict)
-    """Words of a second line, and the link of each word."""
+    """Words of a second line, each with its link."""
 
 
 def flow(
@@ -253,7 +253,7 @@ def flow(
     column: float = 1.9,
     row: float = 0.62,
 ) -> Picture:
-    """Return a flow diagram: boxes by name, and arrows (from, to) or (from, to, label), such as a tensor's shape.
+    """Return a flow diagram of named boxes and of arrows (from, to) or (from, to, label).
 
     `column` and `row` are the distances between columns and rows, in inches.
     """
@@ -320,7 +320,7 @@ def _box(axes: Any, box: Box) -> Any:
 
 
 _STYLES = ("-", "--", "-.", ":", "-", "--")
-"""Line styles in addition to colours, for readers who cannot distinguish the colours."""
+"""Line styles that differ in addition to the colours, for readers who cannot distinguish colours."""
 
 
 def _array(values: Values, *dimensions: int) -> NDArray[np.float64]:
@@ -333,7 +333,7 @@ def _array(values: Values, *dimensions: int) -> NDArray[np.float64]:
 
 
 def _coloured(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return colours of shape (rows, columns, RGBA): a value's sign sets the colour, its magnitude the opacity."""
+    """Return colours of shape (rows, columns, RGBA): a value's sign sets the colour, and its magnitude the opacity."""
     image = np.empty((*shares.shape, 4))
     image[..., :3] = np.where(shares[..., None] >= 0, to_rgb(BLUE), to_rgb(ORANGE))
     image[..., 3] = np.nan_to_num(np.clip(np.abs(shares), 0, 1)) * 0.9

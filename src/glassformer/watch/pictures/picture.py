@@ -50,7 +50,7 @@ class Picture:
 
 
 def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure, Any]:
-    """Return a figure of this size in inches, with its axes, for drawing with matplotlib; `grid` goes to `subplots`.
+    """Return a matplotlib figure of this size in inches, and its axes; `grid` are arguments of `subplots`.
 
     Parts drawn in black take the colour of the text around the picture. For other colours, use `PALETTE`.
 
@@ -69,7 +69,7 @@ def canvas(width: float = 6.4, height: float = 3.2, **grid: Any) -> tuple[Figure
 
 
 def picture(figure: Figure, alt: str) -> Picture:
-    """Return a figure as a picture; `alt` describes it in a sentence for readers who cannot see it.
+    """Return a figure as a picture; `alt` describes the picture in a sentence for readers who cannot see it.
 
     Raises:
         ValueError: `alt` is blank.
@@ -78,7 +78,7 @@ def picture(figure: Figure, alt: str) -> Picture:
         raise ValueError("alt: expected a sentence that says what the picture shows, got a blank text")
     file = StringIO()
     with rc_context({"svg.fonttype": "none", "image.composite_image": False, "svg.hashsalt": alt}), catch_warnings():
-        # the font is the reader's, so glyphs that are missing here do not matter
+        # the reader's browser chooses the font, so glyphs that are missing here do not matter
         filterwarnings("ignore", "Glyph .* missing")
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return Picture(_adapted(file.getvalue(), figure.get_figwidth(), figure.get_figheight(), alt), alt)
@@ -101,7 +101,7 @@ def _adapted(svg: str, width: float, height: float, alt: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" role="img" '
         f'aria-label="{escape(alt)}" {view.group()} fill="currentColor" '
-        # On a narrow screen, the picture shrinks while it stays readable; beyond that, it scrolls.
+        # On a narrow screen, the picture shrinks as long as it is readable; on a still narrower screen, it scrolls.
         f'style="width: {96 * width:.0f}px; max-width: max(100%, {60 * width:.0f}px); height: auto; '
         f'aspect-ratio: {width:.2f} / {height:.2f}">'
         f"<title>{escape(alt)}</title>"

@@ -1,4 +1,4 @@
-"""A player for a sequence of pictures: a slider, a play button, and no further script."""
+"""A player for a sequence of pictures, with a slider and a play button. It needs only its own short script."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Player:
     frames: tuple[Picture, ...] = field(repr=False)
     captions: tuple[str, ...]
     seconds: float
-    """Duration of each frame when playing."""
+    """Seconds for which each frame is shown while playing."""
 
     def _repr_html_(self) -> str:
         name = f"gf-player-{crc32(''.join(frame.svg for frame in self.frames).encode()):x}"
@@ -37,7 +37,7 @@ class Player:
 
 
 def player(frames: Sequence[Picture], captions: Sequence[str] | None = None, *, seconds: float = 1.2) -> Player:
-    """Return a player for these pictures, with a caption below each; by default, a caption is the text alternative.
+    """Return a player for these pictures, with a caption below each picture (default: its text alternative).
 
     Raises:
         ValueError: there are no frames, or the numbers of captions and frames differ.

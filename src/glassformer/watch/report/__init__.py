@@ -1,4 +1,4 @@
-"""The training report: a run's course, results and settings on one HTML page."""
+"""The training report: the progress, the results and the settings of a run on one HTML page."""
 
 from glassformer.watch.report.html import REPORT, write_report
 

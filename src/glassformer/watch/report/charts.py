@@ -28,20 +28,20 @@ __all__ = [
 ]
 
 WIDTH, HEIGHT = 5.0, 2.5
-"""Size in inches, readable when the page stretches a chart to half its width and when it shrinks the chart for a
-phone."""
+"""Size of a chart in inches. Its text is readable both at half the width of a page and on a phone."""
 _WIDE = 5.0
-"""Ratio of the largest to the smallest loss from which the axis is logarithmic."""
+"""Minimum ratio of the largest to the smallest loss for which the axis is logarithmic."""
 POINTS = 600
 """Maximum number of points per curve; more points would only enlarge the page."""
 MOST_BARS = 24
 MOST_ROWS = 30
-"""Maximum number of output tokens whose attention is drawn; a model early in training may write hundreds of tokens."""
+"""Maximum number of output tokens whose attention is drawn, because an undertrained model may write hundreds of
+tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture with its caption."""
+    """A picture with a title and a caption."""
 
     title: str
     picture: Picture
@@ -49,10 +49,10 @@ class Chart:
 
 
 def training_curves(history: History, smoothing: float = 0.0, vocabulary: int = 1) -> Iterator[Chart]:
-    """Yield the curves of a training run that show what it learned: loss and metric.
+    """Yield the curves that show how much the model has learned: loss and metric.
 
     Args:
-        history: the log.
+        history: the history of the run, read from its log.
         smoothing: the label smoothing ε of the training loss.
         vocabulary: the number of target tokens over which ε is spread.
     """
@@ -63,7 +63,7 @@ def training_curves(history: History, smoothing: float = 0.0, vocabulary: int = 
 
 
 def _floor(smoothing: float, vocabulary: int) -> float:
-    """Return the lowest cross-entropy against a smoothed target: the target's own entropy, in nats."""
+    """Return the lowest possible cross-entropy against a smoothed target, in nats: the entropy of the target."""
     if not smoothing or vocabulary < 2:
         return 0.0
     shared = smoothing / vocabulary
@@ -72,7 +72,7 @@ def _floor(smoothing: float, vocabulary: int) -> float:
 
 
 def health_curves(history: History) -> Iterator[Chart]:
-    """Yield the curves that show a developer whether the training was healthy and fast."""
+    """Yield the curves that show a developer whether training was stable and fast."""
     single = (
         ("Learning rate", "learning rate", history.series("learning_rate"), ""),
         ("Gradient norm", "norm", history.series("gradient_norm"), "Before clipping."),
@@ -138,7 +138,7 @@ def _step_curves(series: dict[str, Series], told: str, label: str, **more: Any) 
 
 
 def _thinned(series: Series) -> Series:
-    """Return every n-th point, and the last."""
+    """Return every n-th point and the last point, at most about `POINTS` points."""
     steps, values = series
     every = max(len(steps) // POINTS, 1)
     places = sorted({*range(0, len(steps), every), len(steps) - 1})
@@ -149,7 +149,7 @@ def length_chart(both: Lengths, what: str) -> Chart:
     """Return a histogram of the lengths of sources and targets, in tokens."""
     figure, axes = canvas(WIDTH, HEIGHT)
     longest = int(max(side.max() for side in both))
-    # The last bar collects the few very long sentences.
+    # The last bar counts all very long sentences.
     shown = min(longest, max(int(np.percentile(np.concatenate(both), 99.5)), 5))
     width = max(-(-shown // MOST_BARS), 1)
     edges = np.arange(0.5, shown + width + 0.5, width)
@@ -196,8 +196,8 @@ def errors_by_length(outputs: Outputs, tokens: Sequence[int]) -> Chart:
 def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
     """Yield up to six ranges of lengths, in tokens, with about equal numbers of sentences.
 
-    Each range is given by its shortest length, its longest length, and a mask of its sentences. Each sentence is in
-    exactly one range. `sizes` must not be empty.
+    A range is a shortest length, a longest length, and a mask of its sentences. Each sentence is in exactly one range.
+    `sizes` must not be empty.
     """
     edges = np.unique(np.quantile(sizes, np.linspace(0, 1, 7), method="nearest"))
     for low, high in pairwise(edges):
@@ -209,7 +209,7 @@ def length_ranges(sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[
 
 
 def shown_heads(alignment: Alignment) -> str:
-    """Return in words which heads the charts of the attention show."""
+    """Return a sentence that says which heads the attention charts show."""
     heads = ", ".join(map(str, alignment.heads))
     named = f"head {heads}" if len(alignment.heads) == 1 else f"the mean of heads {heads}"
     where = f"Cross-attention of decoder layer {alignment.layer}, {named} (both counted from 0)"
@@ -223,7 +223,7 @@ def shown_heads(alignment: Alignment) -> str:
 
 
 def attention_charts(explanation: Explanation) -> Iterator[Chart]:
-    """Yield charts of the cross-attention that aligns words in a translation: a heat map, and the same as lines."""
+    """Yield two charts of the cross-attention that aligns the words of a translation: a heat map, and lines."""
     weights, source = explanation.attention[:MOST_ROWS], explanation.source
     target = explanation.translation.tokens[:MOST_ROWS]
     told = ", ".join(

@@ -1,4 +1,4 @@
-"""The content of a training report, gathered from a run's folder; parts that are missing are named in the report."""
+"""The content of a training report, gathered from a run's folder; the report names the parts that are missing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -44,28 +44,28 @@ class Content:
     configuration: Configuration
     model_config: ModelConfig
     config_text: str
-    """config.toml."""
+    """The text of config.toml."""
     origin: str
-    """The name of what the model was imported from; "" if it was trained here."""
+    """The name of the model or file from which the model was imported; "" if glassformer trained it."""
     parameters: int
     vocabularies: tuple[int, int]
     """Size of the source vocabulary and of the target vocabulary."""
     history: History
     changed: datetime
-    """Time of the log's last change, or else of the configuration's."""
+    """Time of the last change of the log, or, without a log, of the configuration."""
     corpus: Mapping[str, Any] | None
     """The findings of the corpus doctor."""
     pairs: int
     """Number of training pairs; 0 = unknown."""
     lengths: Lengths | None
     lengths_of: str
-    """The measured pairs: "training pairs" or "validation pairs"."""
+    """The pairs whose lengths were measured: "training pairs" or "validation pairs"."""
     outputs: Outputs | None
     source_tokens: tuple[int, ...]
     """Number of tokens of each output's source, including `<eos>`."""
     example: Explanation | None
     early: Early | None
-    """Translations at the snapshots of the training."""
+    """Translations by the snapshots of the training."""
     missing: tuple[str, ...]
     """The parts missing from the report and the reasons, one sentence each."""
 
@@ -126,7 +126,7 @@ def _tried(what: str, get: Callable[[], T | None], missing: list[str]) -> T | No
 
 
 def _manifest(bundle: Bundle) -> tuple[Manifest | None, Path]:
-    """Return the manifest of the prepared corpus, and its folder: the configuration's, or the run's own."""
+    """Return the manifest of the prepared corpus, and its folder, which is configured or the run's own."""
     folders = [Path(name) for name in (bundle.configuration.data.prepared, bundle.folder / PREPARED) if name]
     for folder in folders:
         if manifest := Manifest.load(folder):
@@ -135,7 +135,7 @@ def _manifest(bundle: Bundle) -> tuple[Manifest | None, Path]:
 
 
 def _items(bundle: Bundle, prepared: Path) -> Items | None:
-    """Return the validation set: as prepared, or from its files or its task."""
+    """Return the validation set, from the prepared corpus, its files, or its task."""
     data, pairs = bundle.configuration.data, read_valid_pairs(prepared)
     if pairs is not None:
         return validation_items(bundle.configuration, pairs) if pairs else None

@@ -8,7 +8,7 @@ __all__ = ["History", "Series"]
 
 Line = Mapping[str, Any]
 Series = tuple[list[float], list[float]]
-"""Steps, and a value per step."""
+"""Steps, and one value per step."""
 
 ENDINGS = {
     "steps": "all steps done",
@@ -17,22 +17,22 @@ ENDINGS = {
     "stopped": "stopped",
 }
 SMOOTHED = 0.04
-"""Share of the log over which the training loss is averaged, because it varies from batch to batch."""
+"""Share of the log over which the training loss is averaged, because the loss varies between batches."""
 ENOUGH = 20
-"""Fewest entries for smoothing; the average then spans at least five."""
+"""Minimum number of entries for smoothing; the average then spans at least five entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The entries of metrics.jsonl by kind; kinds or values that a log lacks give empty series."""
+    """The entries of metrics.jsonl by kind; if the log lacks a kind or a value, the series is empty."""
 
     steps: tuple[Line, ...]
     """The logged updates."""
     validations: tuple[Line, ...]
     averages: tuple[Line, ...]
-    """Validations of the mean of the last checkpoints."""
+    """Validations of the average of the last checkpoints."""
     end: Line | None
-    """The end entry; None while training continues, or if it was killed."""
+    """The entry of the training's end; None while training continues, or if it was killed."""
 
     @classmethod
     def of(cls, lines: Sequence[Line]) -> "History":
@@ -54,7 +54,7 @@ class History:
 
     @property
     def epochs(self) -> int:
-        """Number of passes over the data begun so far."""
+        """Number of passes over the data that have begun so far."""
         return max((line.get("epoch", 0) for line in self.steps), default=0)
 
     @property
@@ -64,7 +64,7 @@ class History:
 
     @property
     def best(self) -> Line | None:
-        """The validation of the kept weights."""
+        """The validation whose weights are the run's weights."""
         kept = [line for line in (*self.validations, *self.averages) if line.get("best") or line.get("kept")]
         return kept[-1] if kept else None
 
@@ -74,7 +74,7 @@ class History:
         return next((line["metric"][0] for line in self.validations if line.get("metric")), "")
 
     def loss(self) -> Series:
-        """Return the training loss, smoothed: each end is averaged over fewer entries, so that no start is hidden."""
+        """Return the smoothed training loss; both ends are averaged over fewer entries, so the start stays visible."""
         steps, values = self.series("loss")
         reach = max(int(SMOOTHED * len(values) / 2), 2) if len(values) >= ENOUGH else 0
         reaches = [min(reach, place, len(values) - 1 - place) for place in range(len(values))]
@@ -82,7 +82,7 @@ class History:
         return steps, [sum(window) / len(window) for window in windows]
 
     def series(self, name: str) -> Series:
-        """Return a value of the updates as a series; entries without it give no point."""
+        """Return a value of the updates as a series; entries without this value are left out."""
         return _series(self.steps, lambda line: line.get(name))
 
     def waited(self) -> Series:

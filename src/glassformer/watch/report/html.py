@@ -63,10 +63,10 @@ def write_report(folder: str | Path, output: str | Path | None = None) -> Path:
 
 
 def report_html(content: Content, explorer: str = "") -> str:
-    """Return the report's HTML; `explorer` is the relative address of the run's explorer, if it was written."""
+    """Return the HTML of the report; `explorer` is the relative address of the run's explorer page, or ""."""
     from jinja2 import Environment, StrictUndefined
 
-    # Autoescape, because text from a corpus must never be interpreted as markup.
+    # With autoescape, because text from a corpus must never be interpreted as markup.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     here = files("glassformer.watch.report")
     template = environment.from_string((here / "page.html.jinja").read_text(encoding="utf-8"))
@@ -122,7 +122,7 @@ def _shown(content: Content) -> dict[str, Any]:
 
 
 def _title(content: Content) -> str:
-    """Return what was trained: the languages, the size of the model, and its corpus."""
+    """Return a title that says what was trained: the languages, the size of the model, and the size of its corpus."""
     data = content.configuration.data
     languages = [language_name(one) for one in (data.source_language, data.target_language) if one]
     what = f"{' to '.join(languages)}: a Transformer" if len(languages) == 2 else "A Transformer"
@@ -131,7 +131,7 @@ def _title(content: Content) -> str:
 
 
 def _conclusion(content: Content) -> str:
-    """Return in one sentence what came out; "" before the first validation."""
+    """Return the result of the training in one sentence; "" before the first validation."""
     outputs, best, last = content.outputs, content.history.best, content.history.last_step
     found = []
     if outputs:
@@ -150,7 +150,7 @@ def _conclusion(content: Content) -> str:
 
 
 def _limits(content: Content) -> list[str]:
-    """Return what the model cannot do, one sentence each."""
+    """Return the limits of the model, one sentence each."""
     data, kinds, found = content.configuration.data, content.configuration.tokenizer.kinds, []
     if data.source_language and data.target_language:
         names = language_name(data.source_language), language_name(data.target_language)
@@ -182,7 +182,7 @@ def _summary(content: Content) -> str:
 
 
 def _numbers(content: Content) -> list[_Number]:
-    """Return the headline numbers, most important first, without unknown ones."""
+    """Return the known headline numbers, most important first."""
     history, best, found = content.history, content.history.best, []
     if best and best.get("metric"):
         found.append(_Number(f"{best['metric'][0]}, validation, step {best['step']:,}", f"{best['metric'][1]:.1f}"))

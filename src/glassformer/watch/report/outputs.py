@@ -1,4 +1,4 @@
-"""A model's translations of its validation sentences, and its attention in one of them."""
+"""A model's translations of validation sentences, and its attention in one of these translations."""
 
 import copy
 import math
@@ -17,17 +17,18 @@ from glassformer.watch.explorer.training_history import progress, snapshots_in, 
 __all__ = ["Early", "Output", "Outputs", "Piece", "at_snapshots", "example", "translated"]
 
 MOST_SENTENCES = 300
-"""Maximum number of sentences to translate; fewer if they would take longer than MOST_SECONDS."""
+"""Maximum number of sentences to translate; fewer are translated if MOST_SECONDS are over."""
 MOST_SECONDS = 12.0
 TRANSLATED_TOGETHER = 50
 SHOWN_OUTPUTS = 5
-"""Number of best outputs to show, and of worst outputs."""
+"""Number of best outputs to show, and also of worst outputs."""
 EXAMPLE = range(5, 16)
-"""Preferred number of tokens of the sentence whose attention is drawn: informative, but readable."""
+"""Preferred number of tokens of the sentence whose attention is drawn, so that the picture is informative but
+readable."""
 
 EARLY_SHOWN = 4
 SENTENCES_SHOWN = 3
-"""Number of snapshots of the training, and of sentences that each of them translates."""
+"""Number of snapshots of the training, and number of sentences that each snapshot translates."""
 
 Piece = tuple[str, bool]
 """A piece of an output, and whether it differs from the reference."""
@@ -40,7 +41,7 @@ class Output:
     source: str
     references: tuple[str, ...]
     pieces: tuple[Piece, ...]
-    """The output in parts; parts that are not in the reference are marked."""
+    """The output in pieces; pieces that are not in the reference are marked."""
     value: float
     """The sentence's score."""
     right: bool
@@ -55,7 +56,7 @@ class Early:
 
     sources: tuple[str, ...]
     texts: dict[int, tuple[str, ...]]
-    """A translation of each sentence, by step."""
+    """The translations of all sentences, by step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Outputs:
     """The name of the metric that scores single sentences."""
     higher_is_better: bool
     values: tuple[float, ...]
-    """The value of that metric for each sentence."""
+    """The value of the metric `measure` for each sentence."""
     right: tuple[bool, ...]
     """Whether each output equals a reference."""
     log_probs: tuple[float, ...]
@@ -83,7 +84,7 @@ class Outputs:
         return len(set(self.values)) > 1
 
     def hardest(self) -> list[Output]:
-        """Return up to SHOWN_OUTPUTS outputs to which the model gives the lowest probability, lowest first."""
+        """Return up to SHOWN_OUTPUTS outputs to which the model gives the lowest probabilities, lowest first."""
         places = sorted(range(len(self.values)), key=lambda place: self.log_probs[place])
         return [self._output(place) for place in places[:SHOWN_OUTPUTS]]
 
@@ -92,7 +93,7 @@ class Outputs:
         return [self._output(place) for place in self.ranked()[:SHOWN_OUTPUTS]]
 
     def worst(self) -> list[Output]:
-        """Return the outputs with the worst scores, without outputs that are right."""
+        """Return up to SHOWN_OUTPUTS outputs with the worst scores, without outputs that are right."""
         return [self._output(place) for place in reversed(self.ranked()) if not self.right[place]][:SHOWN_OUTPUTS]
 
     def ranked(self) -> list[int]:
@@ -114,7 +115,7 @@ class Outputs:
 
 
 def translated(translator: Translator, items: Items, *, seconds: float = MOST_SECONDS) -> Outputs:
-    """Return greedy translations of the first items, with their scores; stop after the batch in which `seconds` end."""
+    """Return greedy translations of the first items, with their scores; after `seconds`, no new batch is started."""
     ends = time.perf_counter() + seconds
     found: list[Translation] = []
     for first in range(0, min(len(items.sources), MOST_SENTENCES), TRANSLATED_TOGETHER):
@@ -140,9 +141,9 @@ def translated(translator: Translator, items: Items, *, seconds: float = MOST_SE
 
 
 def at_snapshots(translator: Translator, sources: Sequence[str]) -> Early | None:
-    """Return what a run's snapshots make of some of these sentences, a short one to a long one; None without snapshots.
+    """Return translations of some of these sentences, from short to long, by a run's snapshots; None without snapshots.
 
-    The last column is the run's own translation.
+    The last translation is by the run's own weights.
     """
     bundle = translator.bundle
     history, paths = progress(bundle.folder), snapshots_in(bundle.folder)
@@ -166,7 +167,7 @@ def _greedy(translator: Translator, sources: Sequence[str]) -> tuple[str, ...]:
 
 
 def example(translator: Translator, outputs: Outputs) -> Explanation:
-    """Return the explanation of one translation: the best among sentences of suitable length."""
+    """Return the explanation of the best translation among sentences of suitable length."""
     tokenizer = translator.bundle.source_tokenizer
     ranked = outputs.ranked()
     fitting = (place for place in ranked if len(tokenizer.encode(outputs.items.sources[place])) in EXAMPLE)
@@ -175,7 +176,7 @@ def example(translator: Translator, outputs: Outputs) -> Explanation:
 
 
 def _compared(text: str, references: Sequence[str], *, letters: bool) -> tuple[Piece, ...]:
-    """Return a text in alternating pieces, equal to the nearest reference and different from it."""
+    """Return a text in pieces that are alternately equal to the nearest reference and different from it."""
     cut = list if letters else str.split
     words = cut(text)
     matchers = [SequenceMatcher(a=cut(reference), b=words, autojunk=False) for reference in references]
