@@ -54,7 +54,7 @@ def test_what_has_no_translation_is_summarised(glassformer, trained, tmp_path):
         (["-o", "out.html"], "got stdin"),
         (
             ["in.html", "-o", "out.html", "--set", "documents.lines=true"],
-            "documents.lines: expected a file of the kinds .txt",
+            "documents.lines: expected a file with the suffix .txt",
         ),
         (["in.txt", "--set", "documents.lines=true"], "--set documents.NAME=VALUE is for documents"),
         (

@@ -1,1 +1,1 @@
-"""What a translation is, how its terms come in, and how suspicious outputs are searched again. Needs no torch."""
+"""Translations: texts to ids, a search, and the layers that add terms, tags and checks. Does not import torch."""

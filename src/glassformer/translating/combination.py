@@ -1,6 +1,6 @@
-"""A combination: a run, the models that rescore its outputs, and the weight of each. Kept in a small file.
+"""Combinations: a run, the models that rescore its outputs, and the weight of each model, stored in a small file.
 
-combination.json          the folders, relative to the file's own; the beam size; the weights; what `tune` measured
+combination.json the folders, relative to the file's folder; the beam size; the weights; what `tune` measured
 """
 
 import os
@@ -16,34 +16,35 @@ from glassformer.system.files import read_json, write_json, write_safely
 __all__ = ["COMBINATION", "SUFFIX", "Combination", "CombinationWeights"]
 
 COMBINATION = "combination.json"
-"""The file's name in the folder of its run."""
+"""The name of a combination's file in the folder of its run."""
 SUFFIX = ".json"
-"""The suffix of every such file, which distinguishes it from the folder of a run."""
+"""The suffix of a combination's file, which distinguishes the file from a run's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CombinationWeights:
-    """How much each model counts. The score of a candidate is the sum of its features, each times its weight."""
+    """The weight of each feature. The score of a candidate is the sum of its features, each times its weight."""
 
     run: float = 1.0
-    """Of the log probability that the run, or its ensemble, gives to the candidate."""
+    """Weight of the log probability that the run, or its ensemble, gives to the candidate."""
     rescore: tuple[float, ...] = ()
-    """Of the log probability by each rescoring model."""
+    """Weights of the log probabilities that the rescoring models give, one for each model."""
     length: float = 0.0
-    """Added for each token of the run, including `<eos>`; long outputs have low log probabilities."""
+    """Number added for each of the candidate's tokens, including `<eos>`, because long outputs have low log
+    probabilities."""
     confidence: float = 1.0
-    """Of the logarithm of the lexicon's confidence, for a candidate that the lexicon proposes."""
+    """Weight of the logarithm of the lexicon's confidence, for a candidate that the lexicon proposes."""
     listed: float = 4.0
-    """Added for a candidate that the lexicon proposes."""
+    """Number added for a candidate that the lexicon proposes."""
 
     @classmethod
     def equal(cls, models: int) -> "CombinationWeights":
-        """Return the weights before tuning, which are the same for all models."""
+        """Return the weights before tuning, with the weight 1 for each of the `models` rescoring models."""
         return cls(rescore=(1.0,) * models)
 
     @classmethod
     def of(cls, vector: Sequence[float]) -> "CombinationWeights":
-        """Return the weights of a vector in the order of `vector`."""
+        """Return the weights from a vector in the order of the property `vector`."""
         run, *rescore, length, confidence, listed = vector
         return cls(run=run, rescore=tuple(rescore), length=length, confidence=confidence, listed=listed)
 
@@ -63,43 +64,42 @@ class Combination:
     """A run, the models that rescore its outputs, and their weights."""
 
     run: Path
-    """Folder of the run; its tokens, settings and test sets are the combination's."""
+    """Folder of the run, whose tokens, settings and test sets the combination uses."""
     ensemble: tuple[Path, ...] = ()
-    """Runs whose probabilities are averaged with the run's at each step."""
+    """Folders of runs whose probabilities are averaged with those of the run at each step."""
     rescore: tuple[Path, ...] = ()
-    """Runs that score every candidate. A run of the opposite direction scores the source, given the candidate; all
-    others also propose candidates."""
+    """Folders of runs that score every candidate. A run that translates in the opposite direction scores the source,
+    given the candidate. Each other run also proposes candidates."""
     lexicon: bool = False
-    """Whether the run's lexicon proposes and weighs candidates by analogy with its training words."""
+    """Whether the run's lexicon proposes candidates by analogy with its training words, and gives them a confidence."""
     beam_size: int | None = None
-    """Number of candidates of each model; None = the run's beam size."""
+    """Number of candidates from each model; None = the run's beam size."""
     weights: CombinationWeights = field(default_factory=CombinationWeights)
     tuned: Mapping[str, Any] = field(default_factory=dict)
-    """What `tune` measured; empty before it."""
+    """What `tune` measured; empty if the combination has not been tuned."""
 
     def __post_init__(self) -> None:
-        """Check that each model has a weight.
+        """Check that each rescoring model has a weight.
 
         Raises:
-            ConfigError: the numbers of models and weights differ.
+            ConfigError: the number of weights is not the number of rescoring models.
         """
         if len(self.weights.rescore) != len(self.rescore):
             raise ConfigError(
                 f"weights.rescore: expected {len(self.rescore)} numbers, one for each model of `rescore`, got "
-                f"{len(self.weights.rescore)}"
+                f"{len(self.weights.rescore)}; run `glassformer tune` again"
             )
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """What decides which weights fit: the models, with the folders resolved."""
+        """The models, as values to compare: weights fit any combination with equal models. Folders are resolved."""
         return *(one.resolve() for one in self.folders), len(self.ensemble), self.lexicon
 
     @classmethod
     def of(
         cls, run: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
     ) -> "Combination":
-        """Return the combination of these models: the one stored with the run, if it consists of them, or else one with
-        equal weights.
+        """Return the combination of these models, with the weights stored with the run if they fit, else equal ones.
 
         Raises:
             CheckpointError: the stored combination is damaged.
@@ -115,17 +115,17 @@ class Combination:
     def named(
         cls, path: Path, *, ensemble: Sequence[Path] = (), rescore: Sequence[Path] = (), lexicon: bool = False
     ) -> "Combination":
-        """Return the combination that a user names: the one in a file that `tune` wrote, or a run with these models.
+        """Return the combination in a file that `tune` wrote, or the combination of a run's folder and these models.
 
         Raises:
             CheckpointError: the file is damaged.
-            ConfigError: the file names all models already.
+            ConfigError: the file already names all models, and further models are given.
         """
         path, ensemble, rescore = run_folder(path), tuple(map(run_folder, ensemble)), tuple(map(run_folder, rescore))
         combination = cls.load(path) if path.suffix == SUFFIX and path.is_file() else cls(run=path)
         if combination.rescores and (ensemble or rescore or lexicon):
             raise ConfigError(
-                f"{path} names all models of its combination: leave out the ensemble, rescoring models and the lexicon"
+                f"{path} names all models of its combination; leave out the ensemble, rescoring models and the lexicon"
             )
         if rescore or lexicon:
             return cls.of(path, ensemble=ensemble, rescore=rescore, lexicon=lexicon)
@@ -186,7 +186,7 @@ class Combination:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The decoding settings that differ from the run's."""
+        """The decoding settings that differ from those of the run."""
         return {} if self.beam_size is None else {"beam_size": self.beam_size}
 
 

@@ -1,4 +1,4 @@
-"""Several models that write each output together."""
+"""Ensembles: several models that write each output together."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ __all__ = ["check_targets", "engine_of"]
 
 
 def engine_of(bundle: Bundle, model: "Transformer | Engine", *others: Engine) -> Engine:
-    """Return the engine of a model, or of an ensemble."""
+    """Return the engine of a model, or of an ensemble if there are `others`."""
     if isinstance(model, Engine) and not others:
         return model
     from glassformer.decoding.torch_engine import TorchEngine
@@ -21,7 +21,7 @@ def engine_of(bundle: Bundle, model: "Transformer | Engine", *others: Engine) ->
     first = model if isinstance(model, Engine) else TorchEngine(model, alignment=bundle.alignment)
     members = [one for one in (first, *others) if isinstance(one, TorchEngine)]
     if len(members) <= len(others):
-        raise ConfigError("an ensemble needs models on the engine torch: choose the engine torch for all of them")
+        raise ConfigError("an ensemble needs the engine torch; choose the engine torch for all of its models")
     return TorchEngine(
         *(model for member in members for model in member.models),
         workers=members[0].workers,

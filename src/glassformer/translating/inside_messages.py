@@ -1,4 +1,4 @@
-"""Translate the texts inside plurals and selections, each by itself; the message around them stays as it is."""
+"""Translate the texts inside plurals and selections of ICU messages, each by itself; the rest of a message is kept."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +14,15 @@ __all__ = ["InsideMessages", "messages_of"]
 
 @dataclass(frozen=True, slots=True)
 class InsideMessages:
-    """The layer that translates the texts inside the messages of the texts that have some."""
+    """The layer that translates the texts inside plurals and selections ("messages")."""
 
     messages: Mapping[int, Sequence[str]]
-    """The messages of each text that has some, by the index of the text."""
+    """The messages in each text with messages, by the index of the text."""
     translate: Translate
-    """Translates by all layers."""
+    """Translates with all layers."""
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
-        """Start translating; return an iterator over the translations with translated messages."""
+        """Start translating; return an iterator over the translations, whose messages are translated."""
         found = below(asked)
         spans = {one: branches(one) for several in self.messages.values() for one in several}
         texts = [as_text(message[begin:end].strip()) for message, some in spans.items() for begin, end in some]
@@ -38,7 +38,7 @@ class InsideMessages:
     def _filled(
         self, found: Iterable[Translation], spans: Mapping[str, Sequence[Span]], inner: Iterator[Translation]
     ) -> Iterator[Translation]:
-        """Yield the translations with the translations of the texts inside their messages."""
+        """Yield the translations, with the texts inside their messages replaced by the translations in `inner`."""
         outer = list(found)
         filled = {
             message: edited(message, [_inside(message, span, next(inner)) for span in some])
@@ -49,14 +49,14 @@ class InsideMessages:
 
 
 def messages_of(asked: Request) -> dict[int, list[str]]:
-    """Return the messages of each text of a request that was read and that has some."""
+    """Return the messages in each translatable text of a request that was read, by the index of the text."""
     if not (asked.messages and asked.terms.protect):
         return {}
     return {place: some for place in asked.sources if (some := messages(asked.texts[place]))}
 
 
 def _inside(message: str, span: Span, one: Translation) -> Replacement:
-    """Return the edit that translates a text inside a message; the white space around it stays."""
+    """Return the edit that replaces a text inside a message by its translation, but not the white space around it."""
     text = message[slice(*span)]
     source = text.strip()
     is_translated = one.text and one.status in TRANSLATED

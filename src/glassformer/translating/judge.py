@@ -1,4 +1,4 @@
-"""Say of outputs what a run's guards say of them."""
+"""Judge outputs by a run's guards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ __all__ = ["Judge", "Judging"]
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges the outputs of one search; without guards, only by what needs no calibration."""
+    """Judges the outputs of one search by guards; without guards, only by signals that need no calibration."""
 
     guards: Guards | None
     source_unk: int
-    """The id of `<unk>` in sources."""
+    """The id of `<unk>` in the source vocabulary."""
     target_unk: str
-    """The token `<unk>` of outputs."""
+    """The token for `<unk>` in outputs."""
 
     def output(self, one: Translation, text: str, source: Ids) -> ModelOutput:
-        """Return an output as the guards look at it, given its text and the text's tokens."""
+        """Return an output in the form that guards read, given the source text and the ids of its tokens."""
         return ModelOutput(
             source=text,
             target=one.text,
@@ -37,21 +37,21 @@ class Judge:
         )
 
     def reasons(self, one: Translation, text: str, source: Ids) -> tuple[str, ...]:
-        """Return the guards that an output sets off."""
+        """Return the names of the guards that an output sets off."""
         output = self.output(one, text, source)
         if self.guards is None:
             return above(signals(output, None, UNCALIBRATED), UNCALIBRATED)
         return self.guards.reasons(output)
 
     def suspicion(self, one: Translation, text: str, source: Ids) -> float:
-        """Return how suspicious an output is; the larger, the more."""
+        """Return how suspicious an output is; a larger number means more suspicious."""
         output = self.output(one, text, source)
         if self.guards is None:
             return suspicion(signals(output, None, UNCALIBRATED), UNCALIBRATED, {})
         return self.guards.suspicion(output)
 
     def judged(self, one: Translation, text: str, source: Ids) -> Translation:
-        """Return a translation with the judgement of the guards."""
+        """Return a translation with its status, reasons and confidence set by the guards."""
         why = self.reasons(one, text, source)
         confidence = self.guards.confidence(one.token_log_probs) if self.guards else None
         if not why and confidence is None:
@@ -61,10 +61,10 @@ class Judge:
 
 
 class Judging:
-    """The layer that says which translations are suspicious.
+    """The layer that marks suspicious translations.
 
-    `is_alone` says whether the run translates alone. Its guards are calibrated on its own outputs, so they are not used
-    for the outputs of an ensemble, nor for outputs that other models rank.
+    `is_alone` says whether the run translates without other models. A run's guards are calibrated on its own outputs,
+    so they are not used for the outputs of an ensemble, or for outputs that other models rank.
     """
 
     def __init__(self, bundle: Bundle, *, is_alone: bool) -> None:
@@ -84,7 +84,7 @@ class Judging:
         )
 
     def judge(self, search: Search) -> Judge:
-        """Return the judge of a search's outputs: with the run's guards, if they are calibrated on such outputs.
+        """Return the judge of a search's outputs, with the run's guards if they are calibrated for such a search.
 
         Raises:
             CheckpointError: the file of the guards is damaged.

@@ -1,4 +1,4 @@
-"""Bring the protected spans and the glossary terms of texts into their translations."""
+"""Make sure that translations contain the protected spans and the glossary terms of their texts."""
 
 import math
 from collections import defaultdict
@@ -22,17 +22,17 @@ __all__ = ["KeepingTerms", "TermKeeper"]
 
 @dataclass(frozen=True, slots=True)
 class KeepingTerms:
-    """The layer that brings spans and terms into the translations of the texts that have some."""
+    """The layer that makes sure that translations contain the protected spans and glossary terms of their texts."""
 
     terms: Mapping[int, Sequence[Term]]
     """The terms of each text that has some, by the index of the text."""
     tokenizer: Tokenizer
     """The target tokenizer."""
     translate: Translate
-    """Translates by all layers."""
+    """Translates with all layers."""
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
-        """Start translating; return an iterator over the translations with their terms."""
+        """Start translating; return an iterator over the translations, which contain their terms."""
         return TermKeeper(asked.within(), self.terms, self.tokenizer, self.translate).kept(below(asked))
 
 
@@ -48,7 +48,7 @@ class TermKeeper:
     translate: Translate
 
     def kept(self, found: Iterable[Translation]) -> Iterator[Translation]:
-        """Yield the translations, with the terms of their texts in them."""
+        """Yield the translations, which contain the terms of their texts."""
         results = dict(enumerate(found))
         lacking = {place: some for place in self.terms if (some := self._lacking(place, results[place]))}
         for place, terms in self.terms.items():
@@ -61,12 +61,15 @@ class TermKeeper:
         yield from results.values()
 
     def _lacking(self, place: int, one: Translation) -> list[Term]:
-        """Return the terms that an output lacks, or contains too often; all, if it has a placeholder of no span."""
+        """Return the terms that an output does not contain, or contains too often.
+
+        If the output has a placeholder token that stands for no span, return all terms of the text.
+        """
         invented = self.request.masked[place].invents(one.tokens)
         return list(self.terms[place]) if invented else missing_terms(self.terms[place], one.text)
 
     def _copied(self, lacking: Collection[int]) -> Iterator[tuple[int, Translation]]:
-        """Yield the index and the translation of each text of nothing but terms: the text, with their forms."""
+        """Yield the index and the translation of each text of only terms: a copy with the terms' forms."""
         for place in filter(self._is_copied, lacking):
             source = self.request.texts[place]
             text, links = copied(source, self.terms[place])
@@ -76,10 +79,10 @@ class TermKeeper:
         return not self.request.prefixes[place] and not self.request.terms.leave_words(self.request.texts[place])
 
     def _placed(self, lacking: Mapping[int, Sequence[Term]]) -> Iterator[tuple[int, Translation]]:
-        """Yield the index of each other text, and its translation with the terms that it lacked at the aligned places.
+        """Translate each other text again; yield its index and the translation with the terms put at the aligned words.
 
-        Spans are taken out of a text before it is translated again, because a model goes astray after tokens that it
-        has never seen. The terms of a glossary are translated as any words, and replace their translations.
+        Protected spans are taken out of a text before it is translated again, because a model often fails after tokens
+        that it has never seen. Glossary terms are translated like other words, and then replace their translations.
         """
         rest = {
             place: stripped(self.request.texts[place], self._taken_out(place, some))
@@ -92,12 +95,12 @@ class TermKeeper:
                 yield place, self._arranged(place, one, rest[place])
 
     def _taken_out(self, place: int, lacking: Sequence[Term]) -> list[Term]:
-        """Return the lacking spans of a text, but those that occur in the prefix of its output."""
+        """Return the protected spans that a text's output lacks, except those in the prefix of the output."""
         begun = shared_spans(lacking, spans_of(self.request.prefixes[place]))
         return [term for number, term in enumerate(lacking) if term.kind == "span" and number not in begun]
 
     def _linked(self, texts: Mapping[int, str], terms: Terms) -> Iterator[tuple[int, Translation]]:
-        """Yield the index and the translation, with links, of each of the texts that take the place of those asked."""
+        """Translate `texts`, which replace texts of the request; yield each one's index and translation, with links."""
         by_prefix = defaultdict[str, list[int]](list)
         for place in texts:
             by_prefix[self.request.prefixes[place]].append(place)
@@ -116,20 +119,20 @@ class TermKeeper:
             yield from zip(places, self.translate(asked), strict=True)
 
     def _begun(self, place: int) -> str:
-        """Return the prefix of an output, as it is in the output."""
+        """Return the prefix of an output as the output spells it."""
         prefix, masked = self.request.prefixes[place], self.request.masked[place]
         ids = self.tokenizer.encode(masked.in_target(prefix)) if prefix else []
         return masked.restored(self.tokenizer.decode(ids))[0]
 
     def _settled(self, place: int, one: Translation) -> Translation:
-        """Return a translation, and its alternatives, with its spans in order and the spaces beside them."""
+        """Return a translation and its alternatives; the order and the spaces of protected spans are corrected."""
         begun = len(self._begun(place)) if self.request.prefixes[place] else 0
         text, links = settled(self.request.texts[place], self.terms[place], one.text, one.links, begun)
         others = tuple(self._settled(place, other) for other in one.alternatives)
         return replace(one, text=text, links=tuple(links), alternatives=others)
 
     def _arranged(self, place: int, one: Translation, rest: Stripped) -> Translation:
-        """Return the translation that an output and its alternatives become when terms are placed in them."""
+        """Return an output and its alternatives, with the missing terms put into them."""
         source, terms, begun = self.request.texts[place], self.terms[place], len(self._begun(place))
         if one.status == "blank":  # nothing is left to translate
             one = _unscored(self._begun(place))
@@ -147,13 +150,13 @@ class TermKeeper:
 
 
 def _unscored(text: str, links: Iterable[Link] = ()) -> Translation:
-    """Return a translation that no model has made."""
+    """Return a translation that was not computed by a model, and so has no log probability."""
     tokens = (*text.split(), SPECIALS[EOS_ID])
     return Translation(text=text, tokens=tokens, links=tuple(links), log_prob=math.nan, score=math.nan, kept="placed")
 
 
 def _kept(one: Translation, terms: Sequence[Term], kept: Kept) -> Translation:
-    """Return a translation that says how it got its terms, without the alternatives that lack one of them."""
+    """Return a translation with its field `kept` set, without the alternatives that lack a term."""
     others = (replace(other, kept=kept) for other in one.alternatives if not missing_terms(terms, other.text))
     return replace(one, kept=kept, alternatives=tuple(others))
 
@@ -163,7 +166,7 @@ def _without_links(one: Translation) -> Translation:
 
 
 def _links_of_words(source: str, target: str, aligned: Sequence[Link]) -> Iterator[Link]:
-    """Return a link for each word of the target in an aligned part, to the first word of the part of the source."""
+    """Return a link for each target word in an aligned part: to the first word in the aligned part of the source."""
     words, others, found = word_spans(source), word_spans(target), dict[Span, Span]()
     for link in aligned:
         for one in overlapping(words, link.source)[:1]:

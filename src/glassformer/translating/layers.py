@@ -1,4 +1,4 @@
-"""Everything between a request and its translations: a search, and around it the layers that the request needs."""
+"""Answer requests: a search, and around it the layers that each request needs."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ __all__ = ["Layers"]
 
 
 class Layers:
-    """Answers requests by an engine, whose outputs other models may rank."""
+    """Translates requests with an engine, whose outputs may be ranked by other models."""
 
     def __init__(self, bundles: Sequence[Bundle], engine: Engine, rescoring: Rescoring | None) -> None:
         self.reader = Reader(bundles, engine.longest)
@@ -45,7 +45,7 @@ class Layers:
         return map(or_empty, answer(read))
 
     def needed(self, asked: Request) -> Iterator[Layer]:
-        """Yield the layers that have something to do for a request that was read, the outermost first."""
+        """Yield the layers that a request needs, from the outermost to the innermost; the request has been read."""
         retries = asked.search.settings.retry and not asked.search.sample
         if inside := messages_of(asked):
             yield InsideMessages(inside, self)

@@ -1,4 +1,4 @@
-"""Rank the outputs of a run, and the proposals of other models, by the scores of all models."""
+"""Rank the outputs of a run and the proposals of other models by the scores of all models."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ __all__ = ["Ranking"]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """An engine whose outputs are ranked by several models."""
+    """An engine and the models that rank its outputs."""
 
     engine: Engine
     reader: Reader
     rescoring: Rescoring
 
     def decode(self, jobs: Mapping[Job, Sequence[int]], asked: Request) -> Iterator[list[Hypothesis]]:
-        """Start decoding; return an iterator over the best candidates of each job by all models.
+        """Start decoding; return an iterator over the candidates of each job, ranked by all models.
 
-        If a model can score none of them, these are the run's own outputs.
+        If no candidate can be scored by all models, the run's own outputs are returned.
         """
         return self._ranked(jobs, self.engine.decode(list(jobs), asked.search.whole_beam()), asked)
 
@@ -38,7 +38,7 @@ class Ranking:
             yield candidates.ranked(self.rescoring.weights) or several
 
     def candidates(self, asked: Request) -> list[Candidates]:
-        """Return the scored candidates of each text of a request that was read; none if it cannot be translated."""
+        """Return the scored candidates of each text of a request that was read; none for an untranslatable text."""
         jobs = [self.reader.job(one, (), asked.search) for one in asked.sources.values()]
         found = list(self.engine.decode(jobs, asked.search.whole_beam()))
         scored = self._scored([asked.masked[place] for place in asked.sources], jobs, found, asked.search)
@@ -50,7 +50,7 @@ class Ranking:
     ) -> list[Candidates]:
         """Return the scored candidates of each job: the run's outputs, then the proposals of the other models.
 
-        The other models get the texts as they are, without this run's placeholder tokens.
+        The other models get the original texts, without this run's placeholder tokens.
         """
         originals = [one.original for one in texts]
         proposed = self.rescoring.proposed(originals, search.beam_size)
@@ -60,7 +60,7 @@ class Ranking:
         proposals = []
         for read, job, several, more in zip(texts, jobs, found, others, strict=True):
             known: dict[str, Ids] = {}
-            for one in several:  # different tokens may spell the same text: keep its best output
+            for one in several:  # different tokens may spell the same text; keep the best output for each text
                 text = next(own)
                 known.setdefault(read.restored(text)[0] if self.reader.has_placeholders else text, one.tokens)
             for text, in_target in more.items():
@@ -83,7 +83,7 @@ class Ranking:
         return list(map(on_one_line, tokenizer.decode_all([one.tokens for several in found for one in several])))
 
     def _written(self, texts: Collection[str]) -> Mapping[str, Ids]:
-        """Return the tokens, including `<eos>`, of each of these texts that the run's vocabulary can write."""
+        """Return the ids, including `<eos>`, of those texts that the run's vocabulary can spell."""
         tokenizer, each = self.reader.bundle.target_tokenizer, sorted(texts)
         encoded = with_eos(tokenizer, each)
         pairs = zip(each, encoded, tokenizer.decode_all(encoded), strict=True)

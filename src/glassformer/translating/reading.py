@@ -1,4 +1,4 @@
-"""Turn texts into the ids that the models read, and requests into jobs."""
+"""Turn texts into the ids that models read, and requests into jobs for an engine."""
 
 from collections.abc import Sequence
 from functools import cache, cached_property
@@ -21,7 +21,7 @@ __all__ = ["Reader", "status_of", "with_eos"]
 
 
 class Reader:
-    """Reads texts for one model, or for an ensemble, whose models may have different source tokenizers."""
+    """Tokenizes texts for one model, or for an ensemble, whose models may have different source tokenizers."""
 
     def __init__(self, bundles: Sequence[Bundle], longest: int) -> None:
         self.bundles = bundles
@@ -33,18 +33,18 @@ class Reader:
         """Whether all models have placeholder tokens."""
 
     def read(self, asked: Request) -> Request:
-        """Return a request with its texts masked and read."""
+        """Return a request with its fields `masked`, `statuses` and `sources` filled."""
         seen = [self.masked(text) for text in asked.texts]
         statuses, sources = self.sources([one.text for one in seen], asked.search.settings.max_source)
         return asked._replace(masked=seen, statuses=statuses, sources=sources)
 
     def masked(self, text: str) -> Masked:
-        """Return a text as the models read it: with placeholder tokens, if the models have them."""
+        """Return a text as the models read it: with placeholder tokens if all models have such tokens."""
         is_readable = self.has_placeholders and status_of(text) == "ok"
         return masked(text, self.bundle.source_tokenizer) if is_readable else Masked(text, text)
 
     def sources(self, texts: Sequence[str], longest: int) -> tuple[list[Status], dict[int, Sources]]:
-        """Return each text's status and, by the index of each translatable text, the ids that the models read."""
+        """Return the status of each text, and the ids of each translatable text by the index of the text."""
         statuses = [status_of(text) for text in texts]
         places = [place for place, status in enumerate(statuses) if status == "ok"]
         readable = [texts[place] for place in places]
@@ -59,7 +59,7 @@ class Reader:
         return statuses, read
 
     def targets(self, texts: Sequence[str], longest: int) -> list[tuple[Status, Ids]]:
-        """Return the status of each target to score, and its ids, empty if it cannot be scored."""
+        """Return the status and the ids of each target to score; the ids are empty if the target is not "ok"."""
         statuses = [status_of(text) for text in texts]
         writable = [text for text, status in zip(texts, statuses, strict=True) if status == "ok"]
         encoded = iter(with_eos(self.bundle.target_tokenizer, writable))
@@ -71,11 +71,11 @@ class Reader:
         return targets
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
+        """Return the tokens of a text outside the source vocabulary, which the model reads as `<unk>`."""
         return _unknown(self.bundle.source_tokenizer, self.masked(text).text)
 
     def jobs(self, asked: Request) -> dict[Job, list[int]]:
-        """Return each distinct job of a request that was read, with the indices of its texts."""
+        """Return the distinct jobs of a request that was read, each with the indices of its texts."""
         # cached, because all texts may have the same long prefix
         search, beginning = asked.search, cache(self.beginning)
         jobs: dict[Job, list[int]] = {}
@@ -87,7 +87,7 @@ class Reader:
         return jobs
 
     def job(self, sources: Sources, begin: Ids, search: Search, seed: int = 0) -> Job:
-        """Return the job of a text, whose output begins with some ids."""
+        """Return the job that translates a text with these source ids; its output begins with the ids in `begin`."""
         extra = search.settings.extra_length
         lengths = (
             max_length(bundle.model_config, len(one), extra) for bundle, one in zip(self.bundles, sources, strict=True)
@@ -99,11 +99,11 @@ class Reader:
         return job._replace(candidates=self._shortlist.of(sources[0], count, (tokenizer.eos_id, tokenizer.unk_id)))
 
     def beginning(self, prefix: str) -> Ids:
-        """Return the ids of a prefix, which the output then repeats to the letter.
+        """Return the ids of a prefix, with which an output begins character by character.
 
         Raises:
             ConfigError: the model writes from right to left.
-            DecodingError: the vocabulary cannot write the prefix.
+            DecodingError: the target vocabulary cannot spell the prefix.
         """
         tokenizer = self.bundle.target_tokenizer
         if self.bundle.configuration.data.reverse_target:
@@ -127,12 +127,12 @@ class Reader:
 
     @cached_property
     def _shortlist(self) -> "Shortlist":
-        """The candidates of the first model's source tokens."""
+        """The shortlist of the first model, which gives the candidate tokens for each source token."""
         return self.bundle.shortlist()
 
 
 def _unknown(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
-    """Return a text's tokens that are not in the vocabulary."""
+    """Return the tokens of a text that are not in the vocabulary."""
     tokens, ids = tokenizer.split(text), tokenizer.encode(text)
     of_tokens = ids[len(ids) - len(tokens) :]  # drops the `<bos>` that some tokenizers put first
     return tuple(token for token, id in zip(tokens, of_tokens, strict=True) if id == tokenizer.unk_id)
@@ -144,7 +144,7 @@ def with_eos(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ids]:
 
 
 def status_of(text: str) -> Status:
-    """Return "ok" if a text can be tokenized at all, and the reason otherwise."""
+    """Return "ok" if a text can be tokenized, and otherwise the reason: "blank" or "undecodable"."""
     if is_normal(text):
         return "ok" if text else "blank"
     if not normalise(text):

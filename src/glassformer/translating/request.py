@@ -1,4 +1,4 @@
-"""What is asked of a translator, and the layers that an answer passes."""
+"""Requests to a translator, and the interface of the layers that answer them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,14 +13,14 @@ __all__ = ["Layer", "Request", "Translate"]
 
 
 class Request(NamedTuple):
-    """Texts to translate, and how."""
+    """A request: texts to translate, and the settings for their translation."""
 
     texts: Sequence[str]
     prefixes: Sequence[str]
-    """The beginning of each output."""
+    """The text with which each output must begin; "" for none."""
     seeds: Sequence[int]
-    """For sampling, a number for each text that makes its random numbers different, such as its index in the whole
-    input.
+    """For sampling, a number for each text, such as its index in the whole input, so that each text gets different
+    random numbers.
     """
     search: Search
     terms: Terms
@@ -31,25 +31,26 @@ class Request(NamedTuple):
     messages: bool = True
     """Whether to translate the texts inside plurals and selections."""
     masked: Sequence[Masked] = ()
-    """The texts as the models read them. The reader adds this field and those below."""
+    """The texts as the models read them. `Reader.read` sets this field and the two fields below."""
     statuses: Sequence[Status] = ()
-    """Whether each text can be translated, and why not."""
+    """The status of each text: "ok" if it can be translated, otherwise the reason why not."""
     sources: Mapping[int, Sources] = {}
     """The ids of each translatable text, by the index of the text."""
 
     def within(self, **settings: Any) -> "Request":
-        """Return the request for translations that serve to make others: with other settings, and not looked at."""
+        """Return the request with these settings and without judging, for translations from which others are made."""
         decoding = replace(self.search.settings, retry=False, **settings)
         return self._replace(search=replace(self.search, settings=decoding, sums=False), guards=False, messages=False)
 
 
 Translate = Callable[[Request], Iterator[Translation]]
-"""Starts translating; returns an iterator that waits for the translations."""
+"""The type of a function that starts to translate a request, and returns an iterator that waits for the
+translations."""
 
 
 @runtime_checkable
 class Layer(Protocol):
-    """Answers a request by means of what lies below it, and changes the request, the translations, or both."""
+    """A layer: answers a request by calling the layer below it, and changes the request, the translations, or both."""
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
         """Call `below` at once, so that decoding begins; return an iterator that waits for the translations."""

@@ -1,6 +1,7 @@
 """Rescoring: score the outputs of several searches by several models, and rank them again.
 
-A candidate is a text, so that models with different tokens, in either order or direction, can score it.
+A candidate is a text, so that models with different tokens can score it, also models that write from right to left or
+translate in the opposite direction.
 
 Not in the paper: noisy-channel reranking (Yee et al. 2019), right-to-left rescoring (Liu et al. 2016).
 """
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Candidates", "Proposal", "Rescorer", "Rescoring", "is_backward"]
 
 UNREADABLE = float("-inf")
-"""The log probability of a pair that a model cannot score."""
+"""The log probability that stands for a pair of source and candidate that a model cannot score."""
 
 
 @runtime_checkable
@@ -41,16 +42,16 @@ class _Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rescorer:
-    """A model that scores candidates."""
+    """A model that scores candidates for a run."""
 
     model: _Model
     backward: bool
-    """Whether the model translates in the opposite direction: it scores the source, given the candidate."""
+    """Whether the model translates in the opposite direction, and so scores the source, given the candidate."""
 
     def log_probs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return the log probability (natural logarithm) of each pair of a source and a candidate.
 
-        It is −∞ for a pair that the model cannot score, such as one that is too long.
+        The log probability is −∞ for a pair that the model cannot score, such as a pair that is too long.
         """
         scored = self.model.score([(target, source) for source, target in pairs] if self.backward else pairs)
         return [one.log_prob if one.status == "ok" else UNREADABLE for one in scored]
@@ -62,29 +63,29 @@ class Proposal:
 
     text: str
     ids: Ids
-    """The run's tokens for it, including `<eos>`."""
+    """The ids of the candidate's tokens in the run's vocabulary, including `<eos>`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The candidates of a text, in the order in which they were proposed: the run's own outputs first."""
+    """The candidates of a text, in the order in which they were proposed; the run's own outputs come first."""
 
     hypotheses: tuple[Hypothesis, ...]
     """The candidates as outputs of the run."""
     texts: tuple[str, ...]
     features: "NDArray[np.float64]"
-    """A row for each candidate: the log probabilities by the run and by each model, the number of tokens, the logarithm
-    of the lexicon's confidence (0 if it does not propose the candidate), and 1 if it does."""
+    """A row for each candidate: the log probabilities by the run and by each model; the number of tokens; the logarithm
+    of the lexicon's confidence, or 0 if the lexicon does not propose the candidate; and 1 if it does, else 0."""
 
     @classmethod
     def none(cls) -> "Candidates":
-        """Return no candidates."""
+        """Return an empty set of candidates."""
         import numpy as np
 
         return cls(hypotheses=(), texts=(), features=np.zeros((0, 0)))
 
     def ranked(self, weights: Sequence[float]) -> list[Hypothesis]:
-        """Return the candidates with their weighted scores, best first; equally good ones keep their order."""
+        """Return the candidates with their weighted scores, best first; equal scores keep the candidates' order."""
         if not self.hypotheses:
             return []
         import numpy as np
@@ -101,11 +102,11 @@ class Rescoring:
     models: tuple[Rescorer, ...]
     lexicon: "Lexicon | None"
     weights: tuple[float, ...]
-    """In the order of `Candidates.features`."""
+    """The weights of the features, in the order of `Candidates.features`."""
 
     @classmethod
     def of(cls, combination: Combination, run: Bundle, models: Sequence[Rescorer]) -> "Rescoring":
-        """Return the rescoring of the run of a combination, by the models that the combination names, in their order.
+        """Return the rescoring for a combination; `models` are its rescoring models, in the combination's order.
 
         Raises:
             CheckpointError: the run's lexicon is missing or damaged.
@@ -116,7 +117,7 @@ class Rescoring:
         return cls(models=tuple(models), lexicon=lexicon, weights=combination.weights.vector)
 
     def proposed(self, texts: Sequence[str], size: int) -> list[list[str]]:
-        """Return the outputs of the other models and of the lexicon for each text: up to `size` from each."""
+        """Return the candidates for each text from the other models and the lexicon, up to `size` from each."""
         found: list[list[str]] = [[] for _ in texts]
         how: dict[str, Any] = {"beam_size": size, "n_best": size, "log_probs": False, "guards": False}
         for one in self.models:
@@ -135,8 +136,8 @@ class Rescoring:
 
         Args:
             pairs: the pairs.
-            own: the log probability that the run gives to each.
-            lengths: the number of the run's tokens of each candidate.
+            own: the log probability that the run gives to each candidate.
+            lengths: the number of tokens of each candidate in the run's vocabulary.
         """
         import numpy as np
 
@@ -150,12 +151,12 @@ class Rescoring:
         return np.array(columns, np.float64).T
 
     def scores(self, pairs: Sequence[tuple[str, str]], own: Sequence[Translation]) -> list[float]:
-        """Return the weighted score of each pair of a source and a target, given the run's scored targets."""
+        """Return the weighted score of each pair of a source and a target; `own` are the run's scored targets."""
         import numpy as np
 
         features = self.features(pairs, [one.log_prob for one in own], [len(one.tokens) for one in own])
         weights = np.array(self.weights)
-        used = weights != 0  # a model with weight 0 may score −∞, and 0 · −∞ is not a number
+        used = weights != 0  # a model with weight 0 may give −∞, and 0 · −∞ is not a number
         scores: list[float] = (features[:, used] @ weights[used]).tolist()
         return scores
 
@@ -165,12 +166,12 @@ class Rescoring:
         proposals: Sequence[Sequence[Proposal]],
         score: Callable[[Sequence[tuple[int, Ids]]], Sequence[Hypothesis]],
     ) -> list[Candidates]:
-        """Return the scored candidates of each text, without any that a model cannot score; there may be none.
+        """Return the scored candidates of each text, without those that a model cannot score.
 
         Args:
-            texts: the sources.
-            proposals: the candidates of each.
-            score: returns the run's hypotheses for some tokens, each given after the index of its text.
+            texts: the source texts.
+            proposals: the candidates of each text.
+            score: returns the run's scored hypothesis for each pair of a text's index and a candidate's ids.
         """
         places = [(place, one) for place, several in enumerate(proposals) for one in several]
         if not places:
@@ -198,9 +199,9 @@ def _chosen(hypotheses: Sequence[Hypothesis], texts: Sequence[str], features: "N
 
 
 def is_backward(run: DataConfig, other: DataConfig) -> bool:
-    """Return whether a run translates in the opposite direction of another one.
+    """Return whether a run translates in the opposite direction of another run.
 
-    Its configuration names the same files or columns in the opposite order, or the languages.
+    It does so if its configuration names the same languages, or the same files or columns, in the opposite order.
     """
     ours, theirs = _sides(run), _sides(other)
     languages = (run.source_language, run.target_language), (other.target_language, other.source_language)
@@ -209,7 +210,7 @@ def is_backward(run: DataConfig, other: DataConfig) -> bool:
 
 
 def _sides(data: DataConfig) -> tuple[Any, Any]:
-    """Return the files and the column of the source and of the target."""
+    """Return the files and the column of the source, and those of the target."""
     if data.target:
         return (data.source, None), (data.target, None)
     jsonl = {format_of(file) for file in files_of(data.source)} == {"jsonl"}

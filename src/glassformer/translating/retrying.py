@@ -1,4 +1,4 @@
-"""Search suspicious outputs again in other ways, and keep the least suspicious output."""
+"""Translate texts with suspicious outputs again by other searches, and keep the least suspicious output."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,30 +18,30 @@ from glassformer.translating.translation import TRANSLATED, Retry, Translation
 __all__ = ["Retrying", "SecondSearches"]
 
 DRAWN_OUTPUTS = 8
-"""Number of outputs that are drawn for a suspicious one."""
+"""Number of outputs that are sampled for a text with a suspicious output."""
 TEMPERATURES = (0.5, 1.0)
-"""Temperatures at which they are drawn, one after the other: the first gives probable outputs, the second one also ends
-the loops of a model that has learned little (benchmarks/README.md)."""
+"""Temperatures of sampling, tried one after the other. The first temperature gives probable outputs; the second also
+ends the repetitions of a model that has learned little (benchmarks/README.md)."""
 WIDE_BEAM = 16
-"""Beam size, and number of outputs, of the search that replaces samples where an engine cannot draw them."""
+"""Beam size and number of outputs of the search that replaces sampling if the engine cannot sample."""
 OTHER_BEAM = DecodingConfig().beam_size
-"""Beam size of the second search after greedy search."""
+"""Beam size of the second search if the first search was greedy."""
 
 _Outputs = list[Translation | None]
 
 
 @dataclass(frozen=True, slots=True)
 class SecondSearches:
-    """The searches whose outputs may replace suspicious ones."""
+    """The further searches for a request, whose outputs may replace suspicious outputs."""
 
     request: Request
     judge: Judge
     translate: Translate
     draws: bool
-    """Whether the engine can draw samples."""
+    """Whether the engine can sample."""
 
     def improved(self, found: Iterable[Translation]) -> Iterator[Translation]:
-        """Yield the judged translations; in place of suspicious ones, the least suspicious that are found."""
+        """Yield the judged translations; the least suspicious output found replaces each suspicious translation."""
         results = list(found)
         best = {place: replace(one, retry="first") for place, one in enumerate(results) if one.reasons}
         for retry, tried in self._attempts(best):
@@ -65,7 +65,7 @@ class SecondSearches:
     def _attempts(
         self, best: Mapping[int, Translation]
     ) -> Iterator[tuple[Retry, list[tuple[int, Translation | None]]]]:
-        """Yield each search in turn, with its outputs for the texts whose best output is suspicious."""
+        """Yield the name of each search in turn, and its outputs for the texts that still have a suspicious output."""
         ways: list[tuple[Retry, Callable[[Sequence[int]], _Outputs]]] = []
         ways.append(("beam" if self.request.search.beam_size == 1 else "greedy", self._by_other_beam))
         if self.draws:
@@ -78,18 +78,18 @@ class SecondSearches:
                 yield retry, list(zip(left, way(left), strict=True))
 
     def _asked(self, places: Sequence[int], **settings: Any) -> Request:
-        """Return the request for other outputs of some texts."""
+        """Return a request to translate the texts with these indices again, with other settings."""
         texts, prefixes = ([each[place] for place in places] for each in (self.request.texts, self.request.prefixes))
         again = self.request.within(**settings)._replace(texts=texts, prefixes=prefixes, seeds=range(len(places)))
         return again._replace(search=replace(again.search, n_best=1))
 
     def _by_other_beam(self, places: Sequence[int]) -> _Outputs:
-        """Return the outputs of greedy search, or of a beam after greedy search."""
+        """Return the outputs of greedy search, or those of beam search if the first search was greedy."""
         size = OTHER_BEAM if self.request.search.beam_size == 1 else 1
         return [*self.translate(self._asked(places, beam_size=size))]
 
     def _by_samples(self, temperature: float, places: Sequence[int]) -> _Outputs:
-        """Return for each text the sample that is most like the others, if possible one that sets off no guard."""
+        """Return, for each text, the sample most like its other samples, preferably one that sets off no guard."""
         once = self._asked(places, temperature=temperature)
         drawn = once._replace(
             texts=[*once.texts] * DRAWN_OUTPUTS,
@@ -102,7 +102,7 @@ class SecondSearches:
         return [self._most_like_others(found[number :: len(places)], place) for number, place in enumerate(places)]
 
     def _by_wide_beam(self, places: Sequence[int]) -> _Outputs:
-        """Return for each text, of the N best outputs, the one most like the others, if possible without suspicion."""
+        """Return, for each text, the output of a wide beam most like the others, preferably an unsuspicious one."""
         once = self._asked(places, beam_size=WIDE_BEAM)
         found = self.translate(once._replace(search=replace(once.search, n_best=WIDE_BEAM)))
         return [
@@ -111,14 +111,14 @@ class SecondSearches:
         ]
 
     def _most_like_others(self, several: Sequence[Translation], place: int) -> Translation:
-        """Return the output with the least risk among those that set off no guard, or else among all."""
+        """Return the output with the least risk, preferably among those that set off no guard."""
         from glassformer.evaluation.minimum_risk import least_risk
 
         best = [one for one in several if not self.judge.reasons(one, *self._read(place))] or several
         return best[least_risk([one.text for one in best])]
 
     def _by_parts(self, places: Sequence[int]) -> _Outputs:
-        """Return the joined outputs of the parts of each text; None for a text with one part or with a prefix."""
+        """Return the joined outputs of each text's clauses; None for a text with only one clause or with a prefix."""
         once = self._asked(places)
         spans = [
             several if len(several := clause_spans(text)) > 1 and not prefix else []
@@ -135,7 +135,7 @@ class SecondSearches:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The layer that searches suspicious outputs again."""
+    """The layer that translates texts with suspicious outputs again."""
 
     judging: Judging
     translate: Translate
@@ -144,7 +144,7 @@ class Retrying:
     """Whether the engine can draw samples."""
 
     def __call__(self, asked: Request, below: Translate) -> Iterator[Translation]:
-        """Start translating; return an iterator over the least suspicious translations."""
+        """Start translating; return an iterator over the least suspicious translation of each text."""
         found = below(asked)
         return SecondSearches(asked, self.judging.judge(asked.search), self.translate, self.draws).improved(found)
 
@@ -152,7 +152,7 @@ class Retrying:
 def _as_one(
     text: str, spans: Sequence[Span], parts: Sequence[Translation], settings: DecodingConfig
 ) -> Translation | None:
-    """Return the translations of the parts of a text as one; None if there are none."""
+    """Return the translations of a text's clauses as one; None without clauses, or if a clause was not translated."""
     if not parts or any(one.status not in TRANSLATED for one in parts):
         return None
     joined, links = "", list[Link]()

@@ -1,4 +1,4 @@
-"""Translate by one search of the models: what lies below all layers."""
+"""Translate by one search with the models, below all layers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["Searching"]
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """A search by an engine, whose outputs other models may rank."""
+    """A search with an engine, whose outputs may be ranked by other models."""
 
     engine: Engine
     reader: Reader
@@ -36,7 +36,7 @@ class Searching:
     def _finish(
         self, asked: Request, jobs: Mapping[Job, Sequence[int]], found: Iterable[list[Hypothesis]]
     ) -> Iterator[Translation]:
-        """Yield one translation per text, once the hypotheses of all jobs are found."""
+        """Wait for the hypotheses of all jobs; yield one translation per text."""
         outputs = list(found)
         translations = self.writer.translations(outputs, list(jobs))
         results = {place: one for one, places in zip(translations, jobs.values(), strict=True) for place in places}

@@ -1,4 +1,4 @@
-"""Put the pairs of tags of plain texts around the words that they belong to."""
+"""Translate plain texts without their pairs of tags, and put the tags around the words that they belong to."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ class TaggedText:
 
     @classmethod
     def of(cls, text: str, patterns: Sequence[str]) -> "TaggedText | None":
-        """Return a text and its tags; None if no tag has a partner.
+        """Return a text and its tags; None if the text has no pair of tags.
 
-        A tag within another protected span, such as a plural or a reader's own pattern, belongs to that span.
+        A tag inside another protected span, such as a plural or a match of a user's pattern, belongs to that span.
         """
         begins = {span.begin for span in protected_spans(text, patterns) if span.kind == "tag"}
         tokens = [
@@ -51,9 +51,10 @@ class TaggedText:
         return cls(text, unit, detagged(unit.chunks)) if unit else None
 
     def restored(self, one: Translation, *, links: bool) -> Translation:
-        """Put the tags of the text into a translation of its plain text.
+        """Return a translation of the plain text with the tags of the text put into it.
 
-        Returns the text itself if its placeholders cannot be kept in order. Such an alternative is left out.
+        If the placeholders of the translation cannot be kept in order, the original text is returned instead. An
+        alternative whose placeholders cannot be kept in order is left out.
         """
         if one.status not in TRANSLATED or not one.text.strip():
             return replace(one, links=())
@@ -68,7 +69,7 @@ class TaggedText:
         )
 
     def _moved(self, links: Sequence[Link], chunks: Sequence[Chunk], text: str) -> Iterator[Link]:
-        """Yield the links between the words of both texts with tags."""
+        """Yield the links between the words of the text with tags and those of its translation with tags."""
         ours, theirs = (
             _Places(one, self.unit.begin, some) for one, some in ((self.text, self.unit.chunks), (text, chunks))
         )
@@ -77,7 +78,7 @@ class TaggedText:
 
 
 class _Places:
-    """The words of a text with tags, by the places in the text without them."""
+    """Finds words of a text with tags by positions in the same text without tags."""
 
     def __init__(self, text: str, begin: int, chunks: Sequence[Chunk]) -> None:
         self._words = word_spans(text)
@@ -96,9 +97,9 @@ class _Places:
 
 
 def tagged_texts(asked: Request) -> dict[int, TaggedText]:
-    """Return the texts of a request that have pairs of tags, by their indices.
+    """Return the texts of a request that have pairs of tags, by the index of the text.
 
-    None has any if tags are not protected, nor has a text whose output must begin with given words.
+    Texts whose output must begin with a prefix are left out. If the request does not protect tags, no text is returned.
     """
     if not asked.terms.protect:
         return {}
@@ -108,14 +109,14 @@ def tagged_texts(asked: Request) -> dict[int, TaggedText]:
 
 
 def tagging(tagged: Mapping[int, TaggedText], asked: Request, below: Translate) -> Iterator[Translation]:
-    """Start translating; return an iterator over the translations with the pairs of tags of their texts."""
+    """Start translating; return an iterator over the translations, into which the tags of their texts are put."""
     rest = [place for place in range(len(asked.texts)) if place not in tagged]
     plain = _among(asked, [*tagged])._replace(texts=[one.plain.text for one in tagged.values()], links=True)
     return _merged(asked, tagged, below(plain), below(_among(asked, rest)))
 
 
 def _among(asked: Request, places: Sequence[int]) -> Request:
-    """Return the request for some of its texts."""
+    """Return a request with only those texts of `asked` whose indices are in `places`."""
     texts, prefixes = ([some[place] for place in places] for some in (asked.texts, asked.prefixes))
     return asked._replace(texts=texts, prefixes=prefixes, seeds=[asked.seeds[place] for place in places])
 

@@ -1,4 +1,4 @@
-"""Translations, and how they were computed."""
+"""Translations, and explanations of how they were computed."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -25,14 +25,15 @@ __all__ = [
 
 Status = Literal["ok", "suspicious", "blank", "too_long", "undecodable", "max_length", "empty"]
 TRANSLATED: tuple[Status, ...] = ("ok", "suspicious", "max_length")
-"""The statuses of texts that have a translation."""
+"""The statuses of texts that were translated."""
 
 Retry = Literal["", "first", "greedy", "beam", "samples", "n_best", "parts"]
 
 Kept = Literal["", "output", "placed", "lost"]
-"""How the protected spans and glossary terms of a text came into its translation: there are none; the model wrote them;
-placed at the aligned words of an output, or copied with a text of nothing but terms; or one is missing, stands too
-often, or could not be kept in order beside tags, where the text stays as it is."""
+"""How a text's protected spans and glossary terms came into its translation. "": the text has none. "output": the model
+wrote them. "placed": they were put next to the aligned words of an output, or copied with a text that consists only of
+terms. "lost": a term is missing or occurs too often; or placeholders in tags could not be kept in order, and the text
+is not translated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Translation:
     log_prob: float = 0.0
     """Sum of the tokens' log probabilities, including `<eos>` (natural logarithm, ≤ 0); NaN if not computed."""
     score: float = 0.0
-    """The value by which the search ranks outputs: log_prob / length penalty; NaN if not computed."""
+    """The score by which the search ranks outputs: log_prob / length penalty; NaN if not computed."""
     tokens: tuple[str, ...] = ()
     """The tokens, including `<eos>`."""
     token_log_probs: tuple[float, ...] = ()
@@ -52,34 +53,37 @@ class Translation:
     alternatives: tuple["Translation", ...] = ()
     """The next best outputs, best first, if several were requested."""
     links: tuple[Link, ...] = ()
-    """The aligned words, in the translation's order: each word of the translation with its source word, and each source
-    word that is then left with its word of the translation. Empty if not requested."""
+    """Links between aligned words, in the order of the translation. Each word of the translation has a link to a source
+    word, and each source word without such a link has a link to a word of the translation. Empty if not requested."""
     status: Status = "ok"
-    """"ok"; "suspicious": guards were set off; "max_length": cut at its maximum length; "empty": the model has written
-    nothing; or why the text was not translated."""
+    """"ok"; "suspicious": the output set off guards; "max_length": the output was cut at its maximum length; "empty":
+    the model wrote nothing. "blank", "too_long" and "undecodable" are reasons why the text was not translated."""
     reasons: tuple[str, ...] = ()
-    """The guards that the output set off, by the names in `glassformer.evaluation.signals.SIGNALS`."""
+    """The names of the guards that the output set off (`glassformer.evaluation.signals.SIGNALS`)."""
     confidence: Confidence | None = None
     """How reliable the output is; None if the run is not calibrated, or log probabilities were not computed."""
     retry: Retry = ""
-    """With the setting `retry`, the search that made the output, if the output of the first search was suspicious:
-    "greedy" or "beam"; "samples" or "n_best": of several samples, or of the best outputs of a wide beam, the one most
-    like the others; "parts": the parts of the text between commas, each by itself; or "first", if all of these are more
-    suspicious. "" if nothing was suspicious."""
+    """With the setting `retry`, the search that gave this output because the first output was suspicious. "greedy" or
+    "beam": another search. "samples" or "n_best": the output most like the others, of several samples or of a wide
+    beam's best outputs. "parts": the clauses of the text, translated one by one. "first": the first output, because the
+    others were more suspicious. "": the first output, which was not suspicious."""
     kept: Kept = ""
-    """How the protected spans and glossary terms came in. If placed, the tokens and their log probabilities are those
-    of the output before; a copy has no log probabilities."""
+    """How the protected spans and glossary terms came in (see `Kept`). If they were placed, the tokens and their log
+    probabilities are those of the output into which they were put; a copied text has no log probabilities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """How a translation was computed. If the text has no translation, only its text, status and settings are set."""
+    """How a translation was computed.
+
+    If the text could not be translated, only `text`, `settings` and the status of `translation` are set.
+    """
 
     text: str
     translation: Translation
     """The result of `translate`; its alternatives are all other finished hypotheses of the beam search."""
     settings: DecodingConfig
-    """The settings of the search: the run's decoding settings, changed by the settings given for this text."""
+    """The decoding settings of the search: those of the run, with the changes requested for this text."""
     source: tuple[str, ...] = ()
     """The tokens that the encoder reads, including `<eos>`."""
     unknown: tuple[str, ...] = ()
@@ -90,30 +94,31 @@ class Explanation:
     attention_layer: str = ""
     """The full name of the module that `attention` shows."""
     alignment: Alignment | None = None
-    """The heads that `attention` shows: those that align words best, or all of the last layer if not compared."""
+    """The heads that `attention` shows: those that align words best, or all heads of the last layer if heads were never
+    compared."""
     tree: SearchTree = field(default_factory=lambda: SearchTree(()))
-    """All candidates of the search."""
+    """The search tree, with all hypotheses of the search."""
     tree_tokens: tuple[str, ...] = ()
     """The token of each node of the tree, in readable form."""
 
 
 def or_empty(one: Translation) -> Translation:
-    """Return a translation, whose status says so if the model has written nothing."""
+    """Return a translation, with the status "empty" if the model wrote nothing."""
     return one if one.text.strip() or one.status not in TRANSLATED else replace(one, status="empty")
 
 
 def text_or(one: Translation, source: str) -> str:
-    """Return the text of a translation, or that of its source if it has none or the model has written nothing."""
+    """Return the text of a translation; the source if it was not translated or the model wrote nothing."""
     return one.text if one.status in TRANSLATED and one.text.strip() else source
 
 
 def score_line(scored: Translation) -> str:
-    """Return log_prob, score and number of tokens of a scored target, separated by tabs; "" if it was not scored."""
+    """Return a target's log probability, score and number of tokens, separated by tabs; "" if it was not scored."""
     return f"{scored.log_prob:.4f}\t{scored.score:.4f}\t{len(scored.tokens)}" if scored.status == "ok" else ""
 
 
 def status_entry(line: int, one: Translation) -> str:
-    """Return the line of a file of statuses (JSONL) for a line of the input, from 1."""
+    """Return the JSON line of a status file for line number `line` of the input, counted from 1."""
     why = f', "reasons": {json.dumps(one.reasons)}' if one.reasons else ""
     how = "".join(f', "{name}": "{value}"' for name in ("retry", "kept") if (value := getattr(one, name)))
     status = f'"status": "{one.status}"{why}{how}'

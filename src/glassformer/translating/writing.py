@@ -14,15 +14,18 @@ __all__ = ["Writer", "on_one_line"]
 
 
 class Writer:
-    """Writes outputs in the target vocabulary of a run."""
+    """Turns hypotheses into translations, with the target tokenizer of a run."""
 
     def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         self.tokens = bundle.target_tokenizer.tokens(range(len(bundle.target_tokenizer)))
-        """The target vocabulary's tokens."""
+        """The tokens of the target vocabulary, by id."""
 
     def distinct(self, found: Iterable[Sequence[Hypothesis]], count: int) -> Iterator[list[Hypothesis]]:
-        """Yield the best hypothesis of each of a job's first `count` texts: tokens can spell one text in many ways."""
+        """Yield, for each job, up to `count` best hypotheses with different texts.
+
+        Different tokens may spell the same text; only the best of such hypotheses is kept.
+        """
         for several in found:
             if count == 1:
                 yield [several[0]]
@@ -33,7 +36,7 @@ class Writer:
             yield list(best.values())[:count]
 
     def translations(self, found: Sequence[Sequence[Hypothesis]], jobs: Sequence[Job]) -> list[Translation]:
-        """Return each job's best translation, with the next best outputs as its alternatives."""
+        """Return the best translation of each job, with the next best outputs as its alternatives."""
         texts = iter(self._texts(found))
         results = []
         for several, job in zip(found, jobs, strict=True):
@@ -42,20 +45,20 @@ class Writer:
         return results
 
     def scored(self, text: str, target: Ids, log_probs: Sequence[float], decoding: DecodingConfig) -> Translation:
-        """Return a given target as a translation, with the log probability of each of its tokens."""
+        """Return a given target text as a translation, with the log probability of each of its tokens."""
         hypothesis = Hypothesis.ending_with(self.bundle.model_config.eos_id, target, log_probs, decoding)
         return replace(self._one(text, hypothesis, longest=0), text=text)
 
     def linked(
         self, one: Translation, text: str, several: Sequence[Hypothesis], attention: Sequence[AttentionRows]
     ) -> Translation:
-        """Return the translation of a text with its words, and those of its alternatives, aligned to the text's.
+        """Return a translation with links from its words, and from those of its alternatives, to the words of the text.
 
         Args:
             one: the translation.
             text: the text as the model read it.
             several: the hypotheses of the translation and its alternatives.
-            attention: the cross-attention of each.
+            attention: the cross-attention of each hypothesis.
         """
         words = source_words(self.bundle.source_tokenizer, text)
         outputs = zip((one, *one.alternatives), several, attention, strict=True)

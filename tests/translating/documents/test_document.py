@@ -140,7 +140,7 @@ def test_lines_are_sentences_if_asked():
 @pytest.mark.parametrize(
     ("name", "data", "place"),
     [
-        ("a.doc", b"", "a.doc: expected a file of the kinds"),
+        ("a.doc", b"", "a.doc: expected the suffix"),
         ("a.txt", b"ok\n\xff", "a.txt, line 2: expected utf-8"),
         *(
             ("a.html", f'<meta charset="{name}">\xff'.encode("latin-1"), "a.html: expected a known encoding, got ")

@@ -1,5 +1,5 @@
-"""Documents: files whose text is translated while every other byte stays as it is.
+"""Documents: files whose text is translated, while all other bytes are kept.
 
-`document` reads and writes files; `plain_text` turns a text file into units, and `markup` a page; `sentences` connects
-them with a model.
+`document` reads and writes files. `plain_text` divides a text file into units, and `markup` divides a web page.
+`sentences` connects the units with a model.
 """

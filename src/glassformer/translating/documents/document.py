@@ -1,4 +1,4 @@
-"""A file as a document: its encoding, its units, and the file again with other texts in their places."""
+"""Read and write documents: files with an encoding and a format, divided into units of text to translate."""
 
 import codecs
 from collections.abc import Callable
@@ -19,43 +19,43 @@ class _Format(NamedTuple):
     """A format of documents."""
 
     read: Callable[..., list[Unit]]
-    """Returns the units of a file's text; takes the format's options by name."""
+    """Returns the units of a file's text; its keyword arguments are the format's options."""
     charset: Callable[[str], str | None] | None = None
     """Returns the encoding that the first characters of a file declare, or None."""
     options: tuple[str, ...] = ()
     """The fields of `DocumentOptions` that `read` takes."""
     has_references: bool = False
-    """Whether a character that the encoding lacks can be written as a reference, such as &#26085;."""
+    """Whether a character outside the encoding can be written as a reference, such as &#26085;."""
 
 
 _HTML = _Format(html_units, html_charset, has_references=True)
 _FORMATS = {".txt": _Format(text_units, options=("lines",)), ".html": _HTML, ".htm": _HTML}
-"""The formats by the suffixes of their files."""
+"""The document formats by file suffix."""
 SUFFIXES = tuple(_FORMATS)
 
 DOCUMENT_SECTION = "documents"
-"""The section of the overrides on the command line that set these options."""
+"""The section under which the command line sets these options, such as --set documents.lines=true."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentOptions:
-    """What a reader of a document may ask for."""
+    """Options for reading a document."""
 
     lines: bool = False
-    """Whether each line of a text file (.txt) is one sentence; else paragraphs are split into sentences."""
+    """Whether each line of a text file (.txt) is one sentence; if not, paragraphs are split into sentences."""
 
     def check_for(self, name: str) -> None:
-        """Refuse options that the format of a file ignores.
+        """Refuse options that have no effect on a file's format.
 
         Raises:
-            ConfigError: an option is set and does not fit the file's suffix.
+            ConfigError: an option is set that has no effect on files with this suffix.
         """
         for option, value in asdict(self).items():
             known = [suffix for suffix, one in _FORMATS.items() if option in one.options]
             if value and _suffix(name) not in known:
                 kinds = ", ".join(known)
                 raise ConfigError(
-                    f"{DOCUMENT_SECTION}.{option}: expected a file of the kinds {kinds}, got {name}; leave it out"
+                    f"{DOCUMENT_SECTION}.{option}: expected a file with the suffix {kinds}, got {name}; leave it out"
                 )
 
 
@@ -65,14 +65,14 @@ _ENCODINGS = frozenset(
     | {f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))}
     | {f"cp{page}" for page in (874, 949, *range(1250, 1259))}
 )
-"""The encodings of pages, by Python's names; some of its other codecs write no text, or take time that grows with the
-square of it."""
+"""The allowed encodings, by Python's names. Some of Python's other codecs do not write text, or take time that grows
+with the square of the text's length."""
 _MARKED = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-"""Byte order marks, which remain in the text as its first character."""
+"""Byte order marks and their encodings. The mark remains in the text, as its first character."""
 
 
 def is_document(name: str) -> bool:
-    """Return whether a file has the suffix of one of the formats."""
+    """Return whether a file name has the suffix of a document format."""
     return _suffix(name) in _FORMATS
 
 
@@ -82,24 +82,24 @@ def _suffix(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A file that was read: its text and its units in order."""
+    """A document that was read from a file: its text, and its units in order."""
 
     name: str
     content: MarkedText
     encoding: str
     options: DocumentOptions
-    """How the file was read."""
+    """The options with which the file was read."""
 
     @classmethod
     def read(cls, name: str, data: bytes, options: DocumentOptions | None = None) -> "Document":
-        """Return the document in the bytes of a file; the name's suffix tells its format.
+        """Return the document in the bytes of a file; the suffix of the name decides the format.
 
         Raises:
-            DataError: the format is unknown, or the file is damaged; the message names the place.
+            DataError: the format is unknown, or the file is damaged; the message names the place of the damage.
         """
         suffix = _suffix(name)
         if suffix not in _FORMATS:
-            raise DataError(f"{name}: expected a file of the kinds {', '.join(SUFFIXES)}, got {suffix or 'no suffix'}")
+            raise DataError(f"{name}: expected the suffix {', '.join(SUFFIXES)}, got {suffix or 'none'}")
         kind = _FORMATS[suffix]
         text, encoding = _decoded(name, data, kind.charset)
         options = options or DocumentOptions()
@@ -111,10 +111,10 @@ class Document:
         return cls(name=name, content=content, encoding=encoding, options=options)
 
     def encoded(self, text: str) -> bytes:
-        """Return the bytes of a file with another text.
+        """Return a text in the encoding of the document.
 
         Raises:
-            DataError: the encoding of the file lacks a character of the text.
+            DataError: the encoding does not have a character of the text.
         """
         otherwise = "xmlcharrefreplace" if _FORMATS[_suffix(self.name)].has_references else "strict"
         try:
@@ -128,7 +128,7 @@ class Document:
 
 
 def _decoded(name: str, data: bytes, charset: Callable[[str], str | None] | None) -> tuple[str, str]:
-    """Return the text of a file and its encoding, by which the text gives the same bytes again."""
+    """Return the text of a file and its encoding, in which the text has exactly the bytes of the file."""
     encoding = next((encoding for mark, encoding in _MARKED if data.startswith(mark)), None)
     if encoding is None:
         encoding = (charset and charset(data[:4096].decode("latin-1"))) or "utf-8"
@@ -145,4 +145,4 @@ def _decoded(name: str, data: bytes, charset: Callable[[str], str | None] | None
         ) from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{name}, line {line}: expected {encoding}, got another byte; convert the file") from error
+        raise DataError(f"{name}, line {line}: expected {encoding}, got an invalid byte; convert the file") from error

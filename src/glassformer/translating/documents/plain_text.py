@@ -1,4 +1,4 @@
-"""Plain text: paragraphs between blank lines, or lines."""
+"""Divide plain text into units: paragraphs between blank lines, or lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ __all__ = ["text_units"]
 
 
 class _Line(NamedTuple):
-    """A line of a document, without its end: LF, CR LF or CR."""
+    """A line of a document; `text` is the line without its ending, which is LF, CR LF or CR."""
 
     begin: int
     text: str
@@ -23,14 +23,14 @@ class _Line(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The character of the document after the line's text."""
+        """The position in the document directly after the line's text."""
         return self.begin + len(self.text)
 
 
 def text_units(document: str, *, lines: bool = False) -> list[Unit]:
-    """Return one unit for each paragraph of a text file, or for each line if `lines`.
+    """Return one unit for each paragraph of a text file, or for each line if `lines` is true.
 
-    A paragraph consists of lines without a blank one between them.
+    A paragraph consists of lines without a blank line between them.
     """
     read = _lines_of(document)
     blocks = [[line] for line in read] if lines else _blocks_of(read)
@@ -38,7 +38,7 @@ def text_units(document: str, *, lines: bool = False) -> list[Unit]:
 
 
 def _lines_of(document: str) -> list[_Line]:
-    """Return the lines of a document; a byte order mark belongs to none."""
+    """Return the lines of a document; a byte order mark belongs to no line."""
     found, begin = [], 0
     for line in StringIO(document, newline=""):
         text = line.rstrip("\r\n")
@@ -56,7 +56,7 @@ def _blocks_of(lines: Iterable[_Line]) -> Iterator[list[_Line]]:
 
 
 def _paragraph(document: str, lines: Sequence[_Line]) -> Unit | None:
-    """Return the unit of a paragraph; if it has several lines, its translation is wrapped to the longest line."""
+    """Return the unit of a paragraph; if it has several lines, its translation is wrapped to their maximum length."""
     begin, end = lines[0].begin, lines[-1].end
     text = " ".join(line.text.strip() for line in lines)
     unit = unit_of(document, [Chunk("text", text, begin, end)])
@@ -69,7 +69,7 @@ def _paragraph(document: str, lines: Sequence[_Line]) -> Unit | None:
 
 
 def _wrapped(content: str, width: int) -> list[str]:
-    """Return lines of up to `width` characters; only a longer word or protected span makes a longer line."""
+    """Return a text as lines of up to `width` characters; only a single word or protected span may be longer."""
     spans = protected_spans(content)
     whole = edited(content, (Replacement(*one[:2], content[one.begin : one.end].replace(" ", "\0")) for one in spans))
     lines = wrap(whole, width, break_long_words=False, break_on_hyphens=False)

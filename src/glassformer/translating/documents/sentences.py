@@ -1,4 +1,4 @@
-"""The sentences of a document, which a model translates, and the document with their translations."""
+"""Divide a document into sentences for a model, and rebuild the document from their translations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ __all__ = ["DocumentReport", "DocumentSentences", "Doubt"]
 
 
 class Doubt(NamedTuple):
-    """A unit whose translation a reader should check, or of which a part has no translation."""
+    """A unit whose translation should be checked, or of which a part has no translation."""
 
     line: int
     """The line of the document in which the unit begins, from 1."""
@@ -21,14 +21,14 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentReport:
-    """What became of a document's units."""
+    """A report on a document's units: their number, and the units whose translations are doubtful."""
 
     units: int
     doubts: tuple[Doubt, ...]
 
 
 class DocumentSentences:
-    """The sentences of a document's units, split by the rules of a language unless each of its lines is a sentence."""
+    """The sentences of a document's units, split by the rules of a language, or one for each line if so requested."""
 
     def __init__(self, document: Document, language: str) -> None:
         self.document = document
@@ -36,7 +36,7 @@ class DocumentSentences:
 
     @property
     def has_tags(self) -> bool:
-        """Whether there are tags to put back, for which the links of the translations are needed."""
+        """Whether the document has tags to put back, which needs the links of the translations."""
         return self._sentences.has_tags
 
     @property
@@ -45,13 +45,13 @@ class DocumentSentences:
         return self._sentences.wanted
 
     def rebuilt(self, found: Sequence[Translation]) -> tuple[bytes, DocumentReport]:
-        """Return the bytes of the document with the translations of its sentences, and what became of its units.
+        """Return the bytes of the document with the translations of its sentences, and a report on its units.
 
-        A unit whose translation equals its source stays byte for byte as it is. So does a sentence without a
-        translation, and a unit whose placeholders cannot be kept in order (status "lost").
+        Three things keep their bytes: a unit whose translation equals its source, a sentence without a translation, and
+        a unit whose placeholders cannot be kept in order (status "lost").
 
         Raises:
-            DataError: the encoding of the file lacks a character of a translation.
+            DataError: the file's encoding does not have a character of a translation.
         """
         text, lost = self._sentences.rebuilt(found)
         data = self.document.encoded(text)
