@@ -241,7 +241,7 @@ database["swam"]  # the query "swam" equals one key
 # - its **value** is the *content* of its drawer: what do I hand over to a word whose question fits the label?
 #
 # The word *bank* asks: "which word says what kind of bank I am?" Here is what such vectors could look like. The
-# coordinates of a trained model carry no labels; we made these labels up so that you can read them. First come **two
+# coordinates of a trained model have no names; we made these names up so that you can read them. First come **two
 # key vectors** by themselves: each cell answers one question that another word may ask, and a negative number answers
 # "certainly not". *Swam* is a clue and a verb. *The* is neither; it is only frequent.
 
@@ -263,7 +263,7 @@ pictures.heat_map(
 )
 
 # %% [markdown]
-# Then the query is compared with each key. Look at the sums: *bank* finds *swam*, and passes over *the*.
+# Then the query is compared with each key: multiply cell by cell, and add up. Look at the sums: *bank* finds *swam*, and passes over *the*.
 
 # %% tags=["hide-input"]
 dot_products(

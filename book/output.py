@@ -481,7 +481,8 @@ pictures.player(frames, captions)
 # %% [markdown]
 # Why 0.9? **"Because one word in ten is wrong"**, many believe. But the demo was trained with $\varepsilon = 0.1$ and
 # $V = 849$, so its smoothed target asks for $0.9 + 0.1/849 \approx 0.9001$ on the right word, and even a model that is
-# never wrong would learn to say 0.9. It is what the model was asked for, not a sign of doubt. Its smoothed loss is above the smallest possible one, as it must be, but not by much:
+# never wrong would learn to say 0.9. It is what the model was asked for, not a sign of doubt. Its smoothed
+# loss is above the smallest possible one, as it must be, but not by much:
 
 # %%
 chosen = demo_log_p[range(len(output)), output]
