@@ -168,7 +168,7 @@ def test_a_text_without_letters_comes_back_unchanged(served, text):
         ({"format": "md"}, "md format is not supported"),
         (
             {"format": "html", "q": "<b>x" * 101 + "</b>" * 101},
-            "line 1: expected at most 100 elements within each other; divide it",
+            "line 1: expected at most 100 nested elements; divide the document",
         ),
         ({"source": "es", "target": "en"}, "English (en) is not available as a target language from Spanish (es)"),
         ({"q": ["a", 3]}, "Invalid request: q parameter is neither a text nor a list of texts"),

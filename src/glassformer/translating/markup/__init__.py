@@ -1,5 +1,5 @@
-"""Texts with tags: a model translates the words, and the tags follow them.
+"""Texts with tags: a model translates plain text, and the tags are put around the translated words.
 
-`scanning` finds the tags; `reading` turns a text into units by the rules of `html_pages` or `xml_texts`; `pieces` says
-which characters of a translation come from which of the source; `projection` puts the tags around them.
+`scanning` finds the tags. `reading` divides a text into units by the rules of `html_pages` or `xml_texts`. `pieces`
+assigns the characters of a translation to characters of the source, and `projection` puts the tags around them.
 """

@@ -1,4 +1,4 @@
-"""HTML: texts between block elements, and the attributes that a reader sees."""
+"""The rules for HTML: texts between block elements are units, and so are the attributes that people see."""
 
 import html
 import re
@@ -20,7 +20,7 @@ _BLOCKS = frozenset(
     | {"object", "ol", "optgroup", "option", "p", "param", "pre", "script", "search", "section", "select", "style"}
     | {"summary", "table", "tbody", "td", "template", "textarea", "tfoot", "th", "thead", "title", "tr", "ul", "video"}
 )
-"""Elements at which a text ends."""
+"""Elements at whose tags a text ends."""
 _KEPT = frozenset(
     {"code", "kbd", "math", "pre", "rp", "rt", "rtc", "samp", "script", "style", "svg", "template", "textarea", "tt"}
     | {"var", "xmp"}
@@ -29,13 +29,13 @@ _KEPT = frozenset(
 _SEEN = frozenset(
     {"alt", "title", "placeholder", "aria-label", "aria-description", "aria-placeholder", "aria-roledescription"}
 )
-"""Attributes that are translated."""
+"""Attributes whose values are translated."""
 _BUTTONS = frozenset({"button", "reset", "submit"})
-"""Kinds of <input> whose value is their label."""
+"""Types of <input> whose value is their label, which is translated."""
 _DESCRIPTIONS = frozenset({"description", "og:description", "og:title", "twitter:description", "twitter:title"})
-"""Names of <meta> whose content is translated."""
+"""Names of <meta> elements whose content is translated."""
 _LABELLED = frozenset({"optgroup", "option", "track"})
-"""Elements whose attribute label is translated."""
+"""Elements whose attribute "label" is translated."""
 _UNQUOTED = re.compile(r"""[^\s"'>][^\s>]*+(?<!/)""")
 _CHARSET = re.compile(r"<meta[^<>]+?charset\s*+=\s*[\"']?([\w-]+)", flags=re.IGNORECASE)
 
@@ -54,20 +54,20 @@ def html_units(
     splitting: Collection[str] = (),
     joining: Collection[str] = (),
 ) -> list[Unit]:
-    """Return the texts of an HTML page, and the attributes that people read.
+    """Return the units of an HTML page: its texts, and the values of attributes that people see.
 
-    Scripts, styles, code, comments, what says translate="no" or class="notranslate", and inline elements in a language
-    other than the text's stay.
+    These parts are not translated: scripts, styles, code, comments, elements with translate="no" or
+    class="notranslate", and inline elements in a language other than the text's.
 
     Args:
         document: the page, or a part of one.
-        language: the language of its texts.
-        ignored: names of further elements that stay.
+        language: the language of the page's texts.
+        ignored: names of further elements that are not translated.
         splitting: names of further elements at which a text ends.
         joining: names of elements at which no text ends.
 
     Raises:
-        DataError: there are too many elements within each other.
+        DataError: too many elements are nested.
     """
     blocks = (_BLOCKS | {*splitting}) - {*joining}
     rules = Rules(
@@ -92,7 +92,7 @@ def _escaped(text: str) -> str:
 
 
 def _attributes(document: str, tag: Token) -> Iterator[Unit]:
-    """Yield the units of a tag's attributes."""
+    """Yield the units of a tag's attributes that people see."""
     seen = _seen(document, tag)
     for one in attributes(document, tag):
         if one.name in seen and (unit := _value_unit(document, one)):
@@ -100,7 +100,7 @@ def _attributes(document: str, tag: Token) -> Iterator[Unit]:
 
 
 def _seen(document: str, tag: Token) -> Collection[str]:
-    """Return the names of a tag's attributes that people read."""
+    """Return the names of the attributes that people see in a tag of this kind."""
     if tag.name == "input" and values(document, tag).get("type", "").lower() in _BUTTONS:
         return _SEEN | {"value"}
     if tag.name == "meta":
@@ -117,7 +117,7 @@ def _value_unit(document: str, one: Attribute) -> Unit | None:
 
 
 def _quoted(content: str) -> str:
-    """Return the value of an attribute that had no quotes, with quotes if it needs them now."""
+    """Return the new value of an attribute without quotes, in quotes if the value needs them."""
     return content if _UNQUOTED.fullmatch(content) else f'"{content}"'
 
 

@@ -1,4 +1,4 @@
-"""A text with tags: its units, and the text again with other words in their places."""
+"""A text with tags and its units, which can be rebuilt with other words in the units."""
 
 import re
 from bisect import bisect_right
@@ -14,15 +14,15 @@ __all__ = ["MarkedText"]
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedText:
-    """A text and its units in order; units may stand in the marks of other units, as attributes do."""
+    """A text and its units in order. A unit may be inside a tag of another unit, as the unit of an attribute is."""
 
     text: str
     units: tuple[Unit, ...]
 
     def rebuilt(self, changed: Mapping[int, Sequence[Chunk]]) -> str:
-        """Return the text with new chunks for some units, by their indices; all else stays as it is."""
+        """Return the text with new chunks for the units with these indices; everything else is kept."""
         done: list[Replacement] = []
-        # Inner units come first: they end earlier or, if both end at the same character, begin later.
+        # Inner units come first. They end before their outer unit or, if both end at the same character, begin later.
         for place in sorted(changed, key=lambda one: (self.units[one].end, -self.units[one].begin)):
             unit, inner = self.units[place], list[Replacement]()
             while done and unit.begin <= done[-1].begin:
@@ -31,7 +31,7 @@ class MarkedText:
         return edited(self.text, done)
 
     def line(self, place: int) -> int:
-        """Return the line in which a unit begins, from 1."""
+        """Return the number of the line in which a unit begins, counted from 1."""
         return bisect_right(self._line_starts, self.units[place].begin)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The pieces of a translation: which of its characters come from which characters of the source."""
+"""Divide a translation into pieces, each with the characters of the source that it comes from."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -15,19 +15,19 @@ __all__ = ["AlignedPiece", "pieces_of", "same", "unchanged"]
 
 
 class AlignedPiece(NamedTuple):
-    """The characters [begin, end) of a translation."""
+    """A piece: the characters [begin, end) of a translation, and the characters of the source that they come from."""
 
     begin: int
     end: int
     sources: tuple[Span, ...] = ()
-    """The characters of the source that it comes from; none if it is aligned to nothing."""
+    """The characters of the source from which the piece comes; empty if the piece is aligned to nothing."""
     is_word: bool = False
-    """Whether it contains a letter or a digit."""
+    """Whether the piece contains a letter or a digit."""
     is_same: bool = False
-    """Whether it consists of the characters of its only source, maybe in another case."""
+    """Whether the piece has exactly the characters of its only source, except for letter case."""
 
     def moved(self, source: int, target: int) -> "AlignedPiece":
-        """Return the piece with all its places moved by these numbers of characters."""
+        """Return the piece with its positions in source and target moved by these numbers of characters."""
         sources = tuple((begin + source, end + source) for begin, end in self.sources)
         return self._replace(begin=self.begin + target, end=self.end + target, sources=sources)
 
@@ -44,11 +44,12 @@ def same(one: str, other: str) -> bool:
 
 
 def pieces_of(source: str, target: str, links: Sequence[Link], cuts: Sequence[int]) -> Iterator[AlignedPiece]:
-    """Yield the pieces of the translation of a sentence, which have all its characters between them.
+    """Yield the pieces of a sentence's translation, in order; together, they are the whole translation.
 
-    Words that are the same in both texts are aligned by their characters, and cut at each of `cuts`, which are places
-    in the source in order; all other words are aligned as a whole. Without any links, words are aligned by position,
-    between the spans that programs fill by their order. A protected span, such as {{ cart.name }}, is a part of a word.
+    Aligned words that are equal in both texts are aligned character by character, and divided at each of `cuts`, which
+    are ascending positions in the source. All other words are aligned as a whole. Without links, words are aligned by
+    their positions between the spans that programs fill by their order. A protected span, such as {{ cart.name }}, is
+    always inside one word.
     """
     if same(source, target):
         yield from unchanged(source, (0, len(source)), 0, cuts)
@@ -76,7 +77,10 @@ class _Words:
                 known.append(origin)
 
     def _by_position(self, targets: Sequence[Span]) -> Iterator[Link]:
-        """Yield a link for each word of the target: to the same share of the words between the same ordered spans."""
+        """Yield a link for each target word, to the source word at the same relative position.
+
+        Positions are relative to the ordered spans around a word, which are linked to each other.
+        """
         spans, others = ordered_spans(self.source), ordered_spans(self.target)
         is_whole = [span for _, span in spans] == [span for _, span in others]
         pairs = zip(spans, others, strict=True) if is_whole else ()
@@ -90,7 +94,7 @@ class _Words:
                 yield Link(inside[int((place + 0.5) * share)], word)
 
     def origins(self) -> Iterator[tuple[Span, Span | None]]:
-        """Yield each word of the target with the source word that has the same letters, if one is aligned to it."""
+        """Yield each word of the target with the aligned source word that has the same letters, or with None."""
         for word in word_spans(self._letters_of_target):
             inner = self.target[slice(*self._inner(word))]
             aligned = self._aligned.get(word[0], ())
@@ -103,7 +107,7 @@ class _Words:
         return _inner(self._letters_of_source, word)
 
     def of(self, word: Span, origin: Span | None) -> Iterator[AlignedPiece]:
-        """Yield the pieces of a word: the punctuation before it, its letters, and the punctuation after it."""
+        """Yield the pieces of a word: the punctuation before its letters, the letters, and the punctuation after."""
         begin, end = self._inner(word)
         aligned = [origin] if origin else self._aligned.get(word[0], [])
         inners = [(one, self._origin(one)) for one in aligned]
@@ -121,7 +125,7 @@ class _Words:
         yield from self._edge((end, word[1]), ends[1])
 
     def _edge(self, span: Span, sources: Sequence[Span]) -> Iterator[AlignedPiece]:
-        """Yield the pieces of punctuation that comes from one of some parts of the source."""
+        """Yield the pieces of the punctuation in a span, which comes from one of the parts `sources` of the source."""
         written = self.target[slice(*span)]
         equal = next((one for one in sources if written and same(self.source[slice(*one)], written)), None)
         if equal:
@@ -130,7 +134,10 @@ class _Words:
             yield AlignedPiece(*span, tuple(one for one in sources if one[0] < one[1])[:1])
 
     def gap(self, span: Span, before: Span | None, after: Span | None) -> Iterator[AlignedPiece]:
-        """Yield the pieces of the white space between two words, which may be that between two words of the source."""
+        """Yield the pieces of the white space between two words.
+
+        If the words come from neighbouring words of the source, the white space comes from that between those words.
+        """
         if span[0] == span[1]:
             return
         is_same = before and after and self._places.get(after[0], -1) == self._places.get(before[0], -1) + 1
@@ -140,12 +147,12 @@ class _Words:
             yield AlignedPiece(*span)
 
     def _unchanged(self, span: Span, source: int) -> Iterator[AlignedPiece]:
-        """Yield the pieces of characters that are those of the source from a place on."""
+        """Yield the pieces of a span of the target that has the characters of the source from position `source` on."""
         return unchanged(self.source, (source, source + span[1] - span[0]), span[0], self.cuts)
 
 
 def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Iterator[AlignedPiece]:
-    """Yield the pieces of the characters of the target from `begin` on that are those of a span of the source."""
+    """Yield the pieces of the target's characters from `begin` on, which are equal to those of a source span."""
     inside = cuts[bisect_right(cuts, span[0]) : bisect_left(cuts, span[1])]
     moved = begin - span[0]
     for first, last in pairwise([span[0], *inside, span[1]]):
@@ -156,7 +163,7 @@ def unchanged(source: str, span: Span, begin: int, cuts: Sequence[int]) -> Itera
 
 
 def _with_letters(text: str) -> str:
-    """Return a text with letters in place of all characters of its protected spans."""
+    """Return a text with the letter "a" in place of each character of its protected spans."""
     spans = protected_spans(text)
     return edited(text, (Replacement(one.begin, one.end, "a" * (one.end - one.begin)) for one in spans))
 
@@ -167,12 +174,12 @@ def _around(words: Sequence[Span], span: Span) -> Span:
 
 
 def _index(words: Sequence[Span], place: int) -> int:
-    """Return the index of the word that contains a place of a text."""
+    """Return the index of the word that contains a position of a text."""
     return max(0, bisect_right(words, place, key=lambda word: word[0]) - 1)
 
 
 def _inner(text: str, word: Span) -> Span:
-    """Return a word from its first letter or digit to its last; if it has none, the end of the word."""
+    """Return the span of a word from its first to its last letter or digit; without any, an empty span."""
     begin, end = word
     while begin < end and not text[begin].isalnum():
         begin += 1

@@ -1,12 +1,12 @@
-"""Tags by detagging and projection: a model translates plain text, and the tags follow the words that they belonged to.
+"""Take the tags out of a text, and put them into its translation around the words that come from the tags' words.
 
-A tag goes around the words that come from its own, as a whole: it is never repeated, lost or invented, and tags stay
-nested. If no word comes from a tag's words, it goes around the nearest word, within another tag if need be, so that no
-tag is around nothing. A point, such as an image, stays beside the word that it touched, or goes before the word that
-followed it.
+A pair of tags is put around the words that come from its own words. No tag is repeated, lost or invented, and tags
+remain nested. If no word of the translation comes from a tag's words, the tag is put around the nearest word, if
+necessary inside another tag, so that no pair of tags is empty. A point (a mark without content, such as an image) stays
+next to the word that it touched, or else goes before the word that followed it.
 
-Programs fill some placeholders by their order, also those in tags. Where the aligned words would change that order,
-tags go by position.
+Programs fill some placeholders by their order, also placeholders in tags. If the alignment would change this order,
+tags are put by their position instead.
 """
 
 from bisect import bisect_left, bisect_right
@@ -26,31 +26,32 @@ from glassformer.translating.markup.units import Chunk, closings_of
 __all__ = ["Plain", "Tag", "detagged", "projected", "retagged"]
 
 FEW_WORDS = 2
-"""A tag also covers this number of unaligned words between its own."""
+"""Maximum number of words of no tag that a tag also covers if they are between its own words."""
 _LINK = "a"
-"""The name of the elements that may not stand within each other."""
+"""The name of the elements that must not be nested in each other."""
 
 
 class Tag(NamedTuple):
-    """A tag that was taken out of a text."""
+    """A pair of tags, or a point, that was taken out of a text."""
 
     opening: Chunk
     closing: Chunk | None
-    """None for a point."""
+    """The closing tag; None for a point."""
     begin: int
     end: int
-    """The characters of the plain text that the tag stood around."""
+    """The tag was around the characters [begin, end) of the plain text."""
     inner: "tuple[Tag, ...]" = ()
     space: Literal["kept", "taken", "added"] = "kept"
-    """What happened to the white space at a point: one of two spaces was taken out, or one was added between words."""
+    """What happened to the white space at a point. "taken": one of the two spaces around it was taken out. "added": a
+    space was added between two words that only the point separated."""
 
     @property
     def has_link(self) -> bool:
-        """Whether the tag is a link or contains one."""
+        """Whether the tag is a link or contains a link."""
         return self.opening.name == _LINK or any(one.has_link for one in self.inner)
 
     def cuts(self) -> Iterator[int]:
-        """Yield the places in the plain text at which the tag, or one within it, begins or ends."""
+        """Yield the positions in the plain text at which the tag, or a tag inside it, begins or ends."""
         yield from (self.begin, self.end)
         for one in self.inner:
             yield from one.cuts()
@@ -62,31 +63,31 @@ class Plain(NamedTuple):
     text: str
     tags: list[Tag]
     raws: dict[int, str]
-    """How the document writes some of the characters."""
+    """The spelling in the document of characters that are written as entities or other white space, by their index."""
     order: list[Chunk]
-    """The marks and the spans of the text that programs fill by their order; empty if no mark is among them."""
+    """The marks and the spans of the text that programs fill by their order; empty if programs fill no mark so."""
 
     @property
     def cuts(self) -> list[int]:
-        """The places where tags begin or end, in order."""
+        """The positions at which tags begin or end, in ascending order."""
         return sorted({place for tag in self.tags for place in tag.cuts()})
 
 
 class _Placed(NamedTuple):
-    """A tag's place in the target."""
+    """A tag with its position in the target: around the characters [begin, end)."""
 
     begin: int
     end: int
     tag: Tag
     inner: "tuple[_Placed, ...]" = ()
     joins: bool = False
-    """Whether a space that was added before a point is not needed there."""
+    """Whether the space that was added for a point is left out at its place in the target."""
     spaces: tuple[str, str] = ("", "")
-    """The spaces that a point needs before and after it, where it comes beside a word that it was apart from."""
+    """The spaces to write before and after a point that did not touch a word in the source, but would in the target."""
 
 
 def detagged(chunks: Sequence[Chunk]) -> Plain:
-    """Return the plain text of chunks, and their tags."""
+    """Return the plain text of a unit's chunks, and the tags among them."""
     closings, plain = closings_of(chunks), _PlainText(chunks)
     ends = {end: begin for begin, end in closings.items()}
     levels: list[list[Tag]] = [[]]
@@ -108,7 +109,7 @@ def detagged(chunks: Sequence[Chunk]) -> Plain:
 
 
 class _PlainText:
-    """The plain text of chunks, as far as they are read."""
+    """The plain text of the chunks that have been read so far."""
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
         self.size = 0
@@ -117,7 +118,7 @@ class _PlainText:
         self._parts: list[str] = []
         self._skips_space = False
         self._next: list[str] = []
-        """For each chunk, the first character of the text after it."""
+        """For each chunk, the first character of the text after the chunk."""
         following = ""
         for chunk in reversed(chunks):
             self._next.append(following)
@@ -136,7 +137,7 @@ class _PlainText:
         self.size += len(text) - skipped
 
     def end_before(self, place: int) -> None:
-        """End the sentence before an element that touches another one, if these are never one text."""
+        """End the sentence before an element that touches another element, if such elements are separate texts."""
         chunk, last = self._chunks[place], self._chunks[max(0, place - 1)]
         if chunk.parts and last.role == "close" and last.parts and self._touches(place):
             self.add("\n", {0: ""})
@@ -168,7 +169,7 @@ class _PlainText:
 
 
 def _order(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """Return the marks that programs fill by their order, and such spans of the text; none if no mark is filled so."""
+    """Return the marks and the spans of the text that programs fill by their order; none if there is no such mark."""
     text, marks = "", list[tuple[int, bool, Chunk]]()
     for chunk in chunks:
         if chunk.role == "text":
@@ -180,19 +181,19 @@ def _order(chunks: Sequence[Chunk]) -> list[Chunk]:
 
 
 def retagged(plain: Plain, target: str, links: Sequence[Link]) -> list[Chunk] | None:
-    """Return the chunks of the translation of a text that is one sentence, given the links of its words.
+    """Return the chunks of the translation of a one-sentence text, given the links of its words.
 
-    None if they cannot be in order, as for `projected`.
+    Return None if placeholders cannot be kept in order (see `projected`).
     """
     return projected(plain, target, *(partial(pieces_of, plain.text, target, some, plain.cuts) for some in (links, ())))
 
 
 def projected(plain: Plain, target: str, *ways: Callable[[], Iterable[AlignedPiece]]) -> list[Chunk] | None:
-    """Return the chunks of a target: its text, with the tags of the source.
+    """Return the chunks of a target: its text, with the tags of the source put in.
 
-    Each of the ways to align the target returns its pieces. The first way counts that keeps the placeholders which
-    programs fill by their order, in the text and in the tags, as they follow each other in the source. None if no way
-    keeps them.
+    Each of `ways` aligns the target in a different way, and returns the target's pieces. The first way is used that
+    keeps the order of the placeholders, in text and tags, that programs fill by their order. Return None if no way
+    keeps this order.
     """
     found = (_projected(plain, target, list(way())) for way in ways)
     return next((chunks for chunks in found if not plain.order or _order(chunks) == plain.order), None)
@@ -213,15 +214,15 @@ def _projected(plain: Plain, target: str, pieces: Sequence[AlignedPiece]) -> lis
 
 @dataclass
 class _Level:
-    """Places tags in a part of a target that consists of some pieces."""
+    """Places tags on one level of nesting: in a part of the target, which consists of these pieces."""
 
     source: str
     target: str
     pieces: Sequence[AlignedPiece]
     ranges: dict[int, Span] = field(default_factory=dict)
-    """The characters of the tags around words that have a place, by their indices."""
+    """The characters of the target that each placed pair of tags is around, by the index of the tag."""
     guests: defaultdict[int, list[Tag]] = field(default_factory=lambda: defaultdict(list))
-    """Further tags that go within a tag, by its index."""
+    """Further tags that are put inside a tag, by the index of this tag."""
 
     def __post_init__(self) -> None:
         some = sorted((*span, place) for place, piece in enumerate(self.pieces) for span in piece.sources)
@@ -230,7 +231,7 @@ class _Level:
         self._last = list(accumulate(((end, place) for _, end, place in some), max))
 
     def placed(self, tags: Sequence[Tag]) -> tuple[_Placed, ...]:
-        """Return the places of tags, in order and without overlaps."""
+        """Return these tags with their positions in the target, in order and without overlaps."""
         pairs = [index for index, tag in enumerate(tags) if tag.closing]
         owners = self._owners(tags, pairs)
         runs = _runs(self.pieces, owners)
@@ -247,7 +248,7 @@ class _Level:
         return tuple(place for *_, place in sorted(found, key=lambda one: one[:3]))
 
     def _owners(self, tags: Sequence[Tag], pairs: Sequence[int]) -> list[int | None]:
-        """Return the index of the tag that each piece belongs to: of those it comes from, the one with most of it."""
+        """Return, for each piece, the index of the tag that contains most of the piece's sources, or None."""
         begins = [tags[index].begin for index in pairs]
 
         def owner(piece: AlignedPiece) -> int | None:
@@ -269,7 +270,7 @@ class _Level:
         return begin, True, index, _Placed(begin, end, tag, within)
 
     def _within(self, begin: int, end: int) -> list[AlignedPiece]:
-        """Return the pieces, or parts of them, between two characters."""
+        """Return the pieces, and parts of pieces, between two positions of the target."""
         first = bisect_right(self.pieces, begin, key=lambda piece: piece.end)
         last = bisect_left(self.pieces, end, key=lambda piece: piece.begin)
         return [
@@ -280,7 +281,7 @@ class _Level:
         ]
 
     def _settle(self, index: int, tags: Sequence[Tag]) -> None:
-        """Give a tag that no piece belongs to its place at the nearest word, in another tag if that word has one."""
+        """Place a tag to which no piece belongs: around the nearest word, or inside a tag that is around this word."""
         tag = tags[index]
         words = (
             [one for one in self.pieces if one.is_word]
@@ -306,13 +307,13 @@ class _Level:
             self.guests[host].append(tag)
 
     def _host(self, piece: AlignedPiece) -> int | None:
-        """Return the index of the tag around a piece."""
+        """Return the index of the tag around a piece; None if there is none."""
         return next((index for index, span in self.ranges.items() if overlap(span, piece[:2])), None)
 
     def _divide(self, index: int, host: int, words: Sequence[AlignedPiece]) -> bool:
-        """Give a tag a part of another one's place: a word at its end, or some letters of its only word.
+        """Place a tag at a part of the host tag's place: its first or last word, or some letters of its only word.
 
-        Return whether it could be divided: a protected span cannot.
+        Return whether the place could be divided; a single protected span cannot be divided.
         """
         begin, end = self.ranges[host]
         inside = [one for one in words if begin <= one.begin and one.end <= end]
@@ -332,7 +333,7 @@ class _Level:
         return True
 
     def _beside(self, tag: Tag) -> int:
-        """Return where a point belongs that stands where a tag begins."""
+        """Return the position in the target for a point that is where a tag begins in the source."""
         left = bisect_left(self._begins, tag.begin) - 1
         right = left + 1
         after = self.pieces[self._last[left][1]].end if left >= 0 else None
@@ -349,7 +350,7 @@ class _Level:
         return range(first, bisect_right(self._begins, source, first))
 
     def _point(self, index: int, tag: Tag, around: Sequence[tuple[Span, int]]) -> tuple[int, bool, int, _Placed]:
-        """Return the place of a point outside the ranges of its neighbours."""
+        """Return the position of a point in the target, outside the places of neighbouring tags."""
         place = self._beside(tag)
         if before := bisect_left(around, ((place, 0), 0)):
             (first, last), other = around[before - 1]
@@ -358,7 +359,7 @@ class _Level:
         return place, False, index, _Placed(place, place, tag, (), self._joins(tag, place), self._spaces(tag, place))
 
     def _spaces(self, tag: Tag, place: int) -> tuple[str, str]:
-        """Return the spaces that a point needs: a name that stood before a comma may come before a word."""
+        """Return the spaces before and after a point, which may touch a word here but a comma in the source."""
         if not tag.opening.parts or tag.space != "kept":
             return "", ""
         before, after = (
@@ -371,7 +372,7 @@ class _Level:
         return before, after
 
     def _joins(self, tag: Tag, place: int) -> bool:
-        """Return whether the words around a place are those around a point to which a space was added."""
+        """Return whether the words around a position come from those around a point for which a space was added."""
         if tag.space != "added":
             return False
         first = bisect_left(self.pieces, place, key=lambda piece: piece.begin)
@@ -382,7 +383,7 @@ class _Level:
 
 
 def _middle(word: str) -> int:
-    """Return a place near the middle of a word, but not within a protected span or between a letter and its marks."""
+    """Return a position near the middle of a word, not inside a protected span or between a letter and its marks."""
     spans = protected_spans(word)
     places = (
         place
@@ -397,9 +398,10 @@ def _distance(piece: AlignedPiece, place: int) -> int:
 
 
 def _runs(pieces: Sequence[AlignedPiece], owners: Sequence[int | None]) -> dict[int, Span]:
-    """Return for each tag the first and the last piece of its longest run; a run has a word.
+    """Return, for each tag, the indices of the first and the last piece of its longest run.
 
-    Between the pieces of a run may be few words that belong to no tag.
+    A run is a sequence of pieces that belong to one tag, with at least one word. Up to `FEW_WORDS` words of no tag may
+    be between its pieces.
     """
     best: dict[int, tuple[int, Span]] = {}
     owner: int | None = None
@@ -417,7 +419,7 @@ def _runs(pieces: Sequence[AlignedPiece], owners: Sequence[int | None]) -> dict[
 
 
 class _Writer:
-    """Writes parts of a target with tags."""
+    """Writes a target, or a part of it, with tags."""
 
     def __init__(self, target: str, raws: Mapping[int, str]) -> None:
         self.target, self.raws = target, raws

@@ -1,4 +1,4 @@
-"""The units of a text with tags, by the rules of its language."""
+"""Divide a text with tags into units, by the rules of HTML or XML."""
 
 import html
 import re
@@ -14,41 +14,42 @@ from glassformer.translating.markup.units import Chunk, Role, Unit, closings_of,
 __all__ = ["Rules", "read_text", "units_of"]
 
 MOST_NESTED = 100
-"""Maximum number of elements within each other."""
+"""Maximum depth of nested elements."""
 _BEGINS = frozenset({"bpt", "bx", "sc"})
 _ENDS = frozenset({"ept", "ex", "ec"})
-"""Elements of XLIFF and TMX that stand for the tags of another format: one for the opening tag, one for the closing."""
+"""Elements of XLIFF and TMX that stand for opening tags (`_BEGINS`) and closing tags (`_ENDS`) of another format."""
 _REFERENCES = ("rid", "startref", "i", "id")
-"""Their attributes that say which belong together."""
+"""The attributes of these elements that tell which opening tag and which closing tag form a pair."""
 _WRITTEN = re.compile(r"[ \t\r\n\f]++|&(?:#[0-9]{1,8}+;?|#[xX][0-9A-Fa-f]{1,8}+;?|[A-Za-z][A-Za-z0-9]{0,31}+;?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How a language of tags is read."""
+    """The rules by which a markup language is read."""
 
     syntax: Syntax
     ends: Callable[[str, Sequence[Token], dict[int, int]], Collection[int]]
-    """Returns the indices of the tags at which a text ends, given the document, its tokens, and their closing tags."""
+    """Returns the indices of the tags at which a text ends, given the document, its tokens, and the result of
+    `closings_of`."""
     escape: Callable[[str], str]
     attributes: Callable[[str, Token], Iterator[Unit]] = lambda _, __: iter(())
     """Returns the units of a tag's attributes."""
     kept: Collection[str] = ()
     """Names of elements whose content is not translated."""
     notes: Collection[str] = ()
-    """Names of elements that are no part of the sentence that they follow, if they only hold a number, a sign, or a
+    """Names of elements that are not part of the sentence that they follow if they contain only a number, a sign, or a
     text in brackets."""
     apart: Collection[str] = ()
-    """Names of elements that are separate texts where they touch, as the links of a menu do."""
+    """Names of elements that are separate texts if they touch each other, like the links of a menu."""
     language: str | None = None
-    """The language of the text; None if inline elements in another language are translated too."""
+    """The language of the text; None if inline elements in a different language are also translated."""
 
 
 def units_of(document: str, rules: Rules) -> list[Unit]:
     """Return the units of a document, in order.
 
     Raises:
-        DataError: there are too many elements within each other.
+        DataError: too many elements are nested.
     """
     reader = _Reader(document, rules)
     return sorted(reader.units(0, len(reader.tokens)), key=lambda unit: unit.begin)
@@ -75,10 +76,10 @@ class _Reader:
                 opened.append(self.closings[place])
             if len(opened) > MOST_NESTED:
                 line = self.document.count("\n", 0, token.begin) + 1
-                raise DataError(f"line {line}: expected at most {MOST_NESTED} elements within each other; divide it")
+                raise DataError(f"line {line}: expected at most {MOST_NESTED} nested elements; divide the document")
 
     def units(self, first: int, last: int, *, is_note: bool = False) -> Iterator[Unit]:
-        """Yield the units between two tokens; those within other units come later than these."""
+        """Yield the units between two tokens."""
         chunks: list[Chunk] = []
         place = first
         while place < last:
@@ -109,7 +110,7 @@ class _Reader:
         yield from self._unit(chunks, is_note)
 
     def _unit(self, chunks: Sequence[Chunk], is_note: bool) -> Iterator[Unit]:
-        """Yield the unit of some chunks; of a note, only if it has a letter."""
+        """Yield the unit that consists of these chunks, if there are words; a note also needs a letter."""
         is_said = not is_note or any(any(map(str.isalpha, one.text)) for one in chunks if one.role == "text")
         if is_said and (unit := unit_of(self.document, chunks, self.rules.escape)):
             yield unit
@@ -126,7 +127,7 @@ class _Reader:
         return "notranslate" in found.get("class", "").split() or bool(is_foreign and place not in self.ends)
 
     def _translated_again(self, first: int, last: int) -> Iterator[Unit]:
-        """Yield the units of the elements within a kept one that are to be translated."""
+        """Yield the units of elements with translate="yes" inside an element that is not translated."""
         place = first
         while place < last:
             end = self.closings.get(place, place)
@@ -151,7 +152,7 @@ class _Reader:
         return Chunk("point", self.document[begin:end], begin, end, parts=parts)
 
     def _code(self, first: int, last: int) -> Chunk:
-        """Return the chunk of an element that stands for a tag."""
+        """Return the chunk of an XLIFF or TMX element that stands for a tag."""
         found = values(self.document, self.tokens[first])
         reference = next((found[name] for name in _REFERENCES if name in found), "")
         role: Role = "open" if self.tokens[first].name in _BEGINS else "close"
@@ -171,7 +172,10 @@ class _Reader:
 
 
 def read_text(raw: str, escape: Callable[[str], str]) -> tuple[str, dict[int, str]]:
-    """Return the text that a document writes, and how it writes some of its characters."""
+    """Return the text that a part of a document stands for, and the spelling of some of its characters by their index.
+
+    Spellings are given for entities, white space other than a space, and characters that `escape` would change.
+    """
     parts, raws, size, cursor = list[str](), dict[int, str](), 0, 0
     for found in chain(_WRITTEN.finditer(raw), [None]):
         plain = raw[cursor : found.start() if found else None]
@@ -190,7 +194,7 @@ def read_text(raw: str, escape: Callable[[str], str]) -> tuple[str, dict[int, st
 
 
 def _meant(written: str) -> tuple[str, str]:
-    """Return what white space or a reference stands for, and the text at its end that is no part of it.
+    """Return the text that white space or a reference stands for, and the characters after the reference.
 
     >>> _meant("&eacute;"), _meant("&notit"), _meant("&so")
     (('é', ''), ('¬', 'it'), ('', '&so'))

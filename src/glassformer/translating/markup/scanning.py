@@ -1,7 +1,7 @@
-"""The tags of HTML, XML and plain text, with the characters that each of them stands for.
+"""Find the tags in HTML, XML and plain text, and their positions.
 
-The scanner takes linear time whatever a text holds; `html.parser` takes 15 s for 30 kB of "<a ", and the libraries that
-parse faster rewrite a page, which changes it where no word has changed.
+The scanner takes linear time for every text; `html.parser` takes 15 s for 30 kB of "<a ". Faster libraries parse a page
+and write it anew, which also changes parts of the page whose words have not changed.
 """
 
 import html
@@ -16,11 +16,11 @@ __all__ = ["HTML", "PLAIN", "XML", "Attribute", "Syntax", "Token", "attributes",
 TokenRole = Literal["text", "open", "close", "empty", "other"]
 
 _RAW = frozenset({"iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp"})
-"""HTML's elements whose content has no tags."""
+"""HTML elements whose content has no tags."""
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
 )
-"""HTML's elements without an end tag."""
+"""HTML elements without an end tag."""
 
 _VALUE = r"""=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+|(?=>))"""
 _HTML_TAG = re.compile(rf"<(/?)([A-Za-z][^\s/>]*+)(?:[^>=]++|{_VALUE})*+>")
@@ -32,7 +32,7 @@ _TAG_NAME_END = re.compile(r"<[^\s/>]++")
 
 
 class Token(NamedTuple):
-    """A text, a tag, or a comment, declaration or the like ("other")."""
+    """A token of a document: a text, a tag, or a part such as a comment or a declaration ("other")."""
 
     role: TokenRole
     begin: int
@@ -41,18 +41,18 @@ class Token(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """An attribute of a tag, and the characters of its value between the quotes."""
+    """An attribute of a tag; its value is the characters [begin, end) of the text, without quotes."""
 
     name: str
     begin: int
     end: int
     quote: str
-    """The quote around the value; "" if there is none."""
+    """The quotation mark around the value; "" for a value without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """What a tag is."""
+    """What counts as a tag in a language."""
 
     tag: re.Pattern[str]
     ignores_case: bool = False
@@ -60,9 +60,10 @@ class Syntax:
     raw: frozenset[str] = frozenset()
     """Names of elements whose content has no tags."""
     void: frozenset[str] = frozenset()
-    """Names of elements without an end tag; if there are any, the slash of <b/> has no meaning."""
+    """Names of elements without an end tag. If there are such names, the slash in <b/> has no meaning."""
     ends: tuple[tuple[str, str], ...] = ()
-    """Beginnings and ends of parts that are neither text nor tags, unless they simply end with ">"."""
+    """Beginnings and ends of parts that are neither text nor tags, such as comments; all other such parts end with
+    ">"."""
 
 
 HTML = Syntax(
@@ -70,13 +71,13 @@ HTML = Syntax(
 )
 XML = Syntax(_XML_TAG, ends=(("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")))
 PLAIN = Syntax(_STRICT_TAG, has_comments=False)
-"""Plain text in which only numbered and named tags without anything unusual are tags."""
+"""Plain text, in which only numbered tags and simple named tags count as tags."""
 
 
 def scanned(text: str, syntax: Syntax) -> Iterator[Token]:
-    """Yield the tokens of a text, which have all its characters between them.
+    """Yield the tokens of a text, in order; together, they are the whole text.
 
-    What has no end, such as a comment, goes to the end of the text, as browsers see it.
+    As in browsers, a part without its end, such as an open comment, extends to the end of the text.
     """
     cursor, place = 0, text.find("<")
     while place >= 0:
@@ -97,7 +98,7 @@ def scanned(text: str, syntax: Syntax) -> Iterator[Token]:
 
 
 def _token(text: str, place: int, syntax: Syntax) -> Token | None:
-    """Return the token that begins with a "<"; None if it is text."""
+    """Return the token that begins with the "<" at a position; None if the "<" is text."""
     if found := _NUMBERED.match(text, place) or syntax.tag.match(text, place):
         slash, name = found.groups()
         name = name.lower() if syntax.ignores_case else name
@@ -115,7 +116,7 @@ def _token(text: str, place: int, syntax: Syntax) -> Token | None:
 
 
 def attributes(text: str, tag: Token) -> Iterator[Attribute]:
-    """Yield the attributes of a tag that have a value."""
+    """Yield the attributes of a tag that have values."""
     name = _TAG_NAME_END.match(text, tag.begin)
     for found in _ATTRIBUTE.finditer(text, name.end() if name else tag.begin, tag.end):
         quote = found[2][0] if found[2][0] in "\"'" else ""
@@ -123,5 +124,5 @@ def attributes(text: str, tag: Token) -> Iterator[Attribute]:
 
 
 def values(text: str, tag: Token) -> dict[str, str]:
-    """Return the values of a tag's attributes by their names."""
+    """Return the values of a tag's attributes by attribute name."""
     return {one.name: html.unescape(text[one.begin : one.end]) for one in attributes(text, tag)}

@@ -1,4 +1,4 @@
-"""The sentences of a text with tags, which a model translates, and the text with their translations."""
+"""Divide a text with tags into sentences for a model, and rebuild the text from their translations."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ class _Unit(NamedTuple):
 
     plain: Plain
     spans: list[Span]
-    """The characters of each sentence."""
+    """The span of each sentence in the plain text."""
     cuts: list[int]
-    """The places in the plain text where tags begin or end, in order."""
+    """The positions in the plain text at which tags begin or end, in ascending order."""
 
 
 class MarkedSentences:
-    """The sentences of a text's units, split by the rules of a language; without one, each line is a sentence."""
+    """The sentences of a text's units, split by the rules of a language; with None, each line is a sentence."""
 
     def __init__(self, marked: MarkedText, language: str | None) -> None:
         self.marked = marked
@@ -36,7 +36,7 @@ class MarkedSentences:
 
     @property
     def has_tags(self) -> bool:
-        """Whether there are tags to put back, for which the links of the translations are needed."""
+        """Whether the text has tags to put back, which needs the links of the translations."""
         return any(unit.plain.tags for unit in self._units)
 
     @property
@@ -45,10 +45,10 @@ class MarkedSentences:
         return [unit.plain.text[begin:end] for unit in self._units for begin, end in unit.spans]
 
     def rebuilt(self, found: Sequence[Translation]) -> tuple[str, list[int]]:
-        """Return the text with the translations of its sentences, and the indices of the units that have lost theirs.
+        """Return the text with the translations of its sentences, and the indices of units that are not translated.
 
-        A unit whose translation equals its source stays as it is written. So does a sentence without a translation. A
-        unit loses its translation if its placeholders cannot be kept in order.
+        A unit is not translated if its placeholders cannot be kept in order. A unit whose translation equals its
+        source, and a sentence without a translation, are also kept exactly as they are.
         """
         changed, lost = dict[int, Sequence[Chunk]](), list[int]()
         for place, (unit, renderings) in enumerate(zip(self._units, self.by_unit(found), strict=True)):
@@ -63,7 +63,7 @@ class MarkedSentences:
         return self.marked.rebuilt(changed), lost
 
     def by_unit(self, found: Sequence[Translation]) -> list[list[Translation]]:
-        """Return the translations of the sentences of each unit."""
+        """Return the translations of each unit's sentences; `found` are the translations of all sentences, in order."""
         rest = iter(found)
         return [[next(rest) for _ in unit.spans] for unit in self._units]
 
@@ -74,9 +74,9 @@ def _unit(chunks: Sequence[Chunk], language: str | None) -> _Unit:
 
 
 def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translation]) -> list[Chunk] | None:
-    """Return the chunks of a unit with these targets in place of its sentences, and the same white space between.
+    """Return the chunks of a unit with these targets in place of its sentences, and the same white space between them.
 
-    None if placeholders cannot be kept in order.
+    Return None if placeholders cannot be kept in order.
     """
     text, places = exchanged(unit.plain.text, unit.spans, targets)
     if not unit.plain.tags and not unit.plain.raws:
@@ -88,7 +88,7 @@ def _chunks(unit: _Unit, targets: Sequence[str], renderings: Sequence[Translatio
 def _pieces(
     unit: _Unit, places: Sequence[Span], targets: Sequence[str], links: Sequence[Sequence[Link]]
 ) -> Iterator[AlignedPiece]:
-    """Yield the pieces of the target of a unit, in which its sentences are at these places."""
+    """Yield the pieces of a unit's target text, in which the translated sentences have the spans `places`."""
     source, cursor, size = unit.plain.text, 0, 0
     for (begin, end), (first, last), target, some in zip(unit.spans, places, targets, links, strict=True):
         yield from unchanged(source, (cursor, begin), size, unit.cuts)

@@ -1,4 +1,4 @@
-"""The parts of a document that are translated: units, made of chunks of text and of marks between them."""
+"""Units: the parts of a document that are translated. A unit consists of chunks of text and of marks between them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,16 +18,17 @@ class Chunk(NamedTuple):
 
     role: Role
     text: str
-    """Text as a reader sees it, without escapes; a mark exactly as it is in the document."""
+    """For text, the text as people see it, without escapes; for a mark, its characters in the document."""
     begin: int = 0
     end: int = 0
-    """The characters of the document that the chunk stands for."""
+    """The chunk stands for the characters [begin, end) of the document."""
     name: str = ""
-    """The name of a tag, by which closing tags find their opening tags."""
+    """The name of a tag, by which opening and closing tags are matched."""
     raws: Mapping[int, str] = {}
-    """How the document writes some characters of a text, by their indices: entities, and white space."""
+    """The spelling in the document of characters that are written as entities or white space, by their index in
+    `text`."""
     parts: bool = False
-    """Whether the words on both sides of a mark are never one word, though no space stands between them."""
+    """Whether a mark always separates the words on its two sides, even without a space between them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +37,15 @@ class Unit:
 
     begin: int
     end: int
-    """The characters of the document that the unit's translation replaces."""
+    """The unit's translation replaces the characters [begin, end) of the document."""
     chunks: tuple[Chunk, ...]
     escape: Callable[[str], str] = str
-    """Writes text so that the format reads it as text."""
+    """Returns a text with its special characters escaped for the document's format."""
     compose: Callable[[str], str] = str
-    """Returns what replaces the characters, from the escaped content."""
+    """Returns the replacement for the unit's characters, given its escaped new content."""
 
     def edit(self, chunks: Iterable[Chunk], inner: Iterable[Replacement], document: str) -> Replacement:
-        """Return the replacement for these chunks; `inner` are the edits within the unit's own marks."""
+        """Return the replacement that writes these chunks; `inner` are the edits inside the unit's marks."""
         known = tuple(inner)
         content = "".join(
             self._written(chunk) if chunk.role == "text" else _mark(chunk, known, document) for chunk in chunks
@@ -66,8 +67,8 @@ def _mark(chunk: Chunk, inner: Sequence[Replacement], document: str) -> str:
 def unit_of(document: str, chunks: Sequence[Chunk], escape: Callable[[str], str] = str) -> Unit | None:
     """Return the unit that consists of these chunks, or None if they contain no letter and no digit.
 
-    Marks and white space at either end stay where they are and do not belong to the unit. A pair of tags without a
-    letter or digit between them is a point, with all that it contains.
+    Marks and white space at the beginning and end do not belong to the unit, and stay in place. A pair of tags without
+    a letter or digit inside becomes a point, together with its content.
     """
     some = [chunk for chunk in chunks if chunk.text]
     if not any(has_words(chunk.text) for chunk in some if chunk.role == "text"):
@@ -86,7 +87,7 @@ def has_words(text: str) -> bool:
 
 
 def _with_points(document: str, chunks: Sequence[Chunk]) -> Iterable[Chunk]:
-    """Yield the chunks; each pair of tags without words as one point."""
+    """Yield the chunks; each pair of tags without words inside becomes one point."""
     closings = closings_of(chunks)
     words = [0, *accumulate(chunk.role == "text" and has_words(chunk.text) for chunk in chunks)]
     place = 0
@@ -102,7 +103,7 @@ def _with_points(document: str, chunks: Sequence[Chunk]) -> Iterable[Chunk]:
 
 
 def _without_ends(document: str, chunks: list[Chunk]) -> list[Chunk]:
-    """Return the chunks without white space, points, and pairs of tags around all others."""
+    """Return the chunks without white space and points at the ends, and without pairs of tags around all others."""
     closings = closings_of(chunks)
     paired = {*closings, *closings.values()}
     first, last = 0, len(chunks) - 1
@@ -123,7 +124,7 @@ def _is_loose(chunk: Chunk, is_paired: bool) -> bool:
 
 
 def _stripped(document: str, chunks: list[Chunk]) -> list[Chunk]:
-    """Return the chunks without the white space at either end that the document writes as such."""
+    """Return the chunks without white space at the beginning and end; white space written as entities is kept."""
     first = chunks[0]
     if first.role == "text" and (white := _leading(document[first.begin : first.end])):
         left = _leading(first.text)
@@ -141,7 +142,7 @@ def _leading(text: str) -> int:
 
 @runtime_checkable
 class _Tag(Protocol):
-    """What closes what."""
+    """The properties by which opening and closing tags are matched."""
 
     @property
     def role(self) -> str: ...
@@ -150,13 +151,13 @@ class _Tag(Protocol):
 
 
 def closings_of(chunks: Sequence[_Tag]) -> dict[int, int]:
-    """Return the index of the closing tag of each opening tag that has one, by the index of the opening tag.
+    """Return the index of each closing tag, by the index of its opening tag.
 
-    A closing tag closes the innermost open tag of its name; tags that remain open inside it have no closing tag.
+    A closing tag closes the innermost open tag with its name. Tags that are still open inside have no closing tag.
     """
     found: dict[int, int] = {}
     opened: list[int] = []
-    names: Counter[str] = Counter()  # open tags by name; counting them keeps the time linear in files with many tags
+    names: Counter[str] = Counter()  # open tags by name, counted so that the time is linear in the number of tags
     for place, chunk in enumerate(chunks):
         if chunk.role == "open":
             opened.append(place)

@@ -1,4 +1,4 @@
-"""XML: fragments of any vocabulary, whose elements stand within sentences unless their outline shows otherwise."""
+"""The rules for XML of any vocabulary: elements are parts of sentences, unless the outline shows otherwise."""
 
 import html
 from collections.abc import Collection, Sequence
@@ -20,18 +20,18 @@ def xml_units(
     splitting: Collection[str] = (),
     joining: Collection[str] = (),
 ) -> list[Unit]:
-    """Return the texts of an XML document or a part of one; attributes and CDATA stay.
+    """Return the units of an XML document, or of a part of one; attributes and CDATA are not translated.
 
     Args:
         document: the text with its tags.
-        language: the language of its texts.
-        outline: whether a text ends at the elements of elements that hold no text of their own.
-        ignored: names of elements that stay as they are.
+        language: the language of the document's texts.
+        outline: whether a text ends at the child elements of elements that contain no text of their own.
+        ignored: names of elements that are not translated.
         splitting: names of further elements at which a text ends.
         joining: names of elements at which no text ends.
 
     Raises:
-        DataError: there are too many elements within each other.
+        DataError: too many elements are nested.
     """
     rules = Rules(
         syntax=XML,
@@ -58,7 +58,7 @@ def _ends(
 
 
 def _structure(document: str, tokens: Sequence[Token], closings: dict[int, int]) -> set[int]:
-    """Return the indices of the tags within elements that hold nothing but elements, up to the outermost one."""
+    """Return the indices of the tags of the outline: tags whose outer elements all contain only elements, not text."""
     mixed, parents = _mixed(document, tokens, closings), list[int]()
     found, last = set[int](), {end: begin for begin, end in closings.items()}
     structured = {-1} - mixed
@@ -77,7 +77,7 @@ def _structure(document: str, tokens: Sequence[Token], closings: dict[int, int])
 
 
 def _mixed(document: str, tokens: Sequence[Token], closings: dict[int, int]) -> set[int]:
-    """Return the indices of the opening tags of elements with a text of their own; -1 for the whole document."""
+    """Return the indices of the opening tags of elements that directly contain text; -1 stands for the document."""
     found, opened, last = set[int](), [-1], {*closings.values()}
     for place, token in enumerate(tokens):
         if place in closings:
