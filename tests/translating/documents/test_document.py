@@ -156,7 +156,7 @@ def test_lines_are_sentences_if_asked():
                 "a" * 3000,
             )
         ),
-        ("a.html", b"\n" + b"<b>a" * 101 + b"</b>" * 101, "a.html, line 2: expected at most 100 elements within each"),
+        ("a.html", b"\n" + b"<b>a" * 101 + b"</b>" * 101, "a.html, line 2: expected at most 100 nested elements"),
     ],
 )
 def test_a_damaged_file_is_refused_by_its_place(name, data, place):
