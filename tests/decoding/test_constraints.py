@@ -42,7 +42,7 @@ def test_prefixes_and_last_positions_apply_to_every_row_of_their_sentence(random
     [
         ([3, 0], None, r"maximum length of sentence 1: expected at least 1, for <eos>, got 0"),
         ([3, -5], None, r"maximum length of sentence 1: expected at least 1, for <eos>, got -5"),
-        ([3, 5], [[4]], r"expected one for each of 2 sentences, got 1"),
+        ([3, 5], [[4]], r"expected a prefix for each of 2 sentences, got 1"),
         ([3, 2], [[], [3, 4]], r"prefix of sentence 1 has 2 tokens.*allow at least 3"),
         ([3, 5], [[], [3, 2]], r"prefix of sentence 1 holds <eos> \(id 2\)"),
         ([3, 5], [[1], []], r"prefix of sentence 0 holds <bos> \(id 1\)"),

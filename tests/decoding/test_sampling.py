@@ -168,7 +168,7 @@ def test_a_sentence_without_a_possible_output_is_named(random_toy, impossible, s
         ({"top_k": -1}, r"decoding\.top_k: expected"),
         ({"top_p": 0.0}, r"decoding\.top_p: expected"),
         ({"top_p": 1.5}, r"decoding\.top_p: expected"),
-        ({"seeds": [1, 2]}, "expected one for each of 1 sentences, got 2"),
+        ({"seeds": [1, 2]}, "expected a seed for each of 1 sentences, got 2"),
         ({"max_lengths": [-5]}, "expected at least 1, for <eos>, got -5"),
         ({"prefixes": [[2]]}, "holds <eos>"),
     ],

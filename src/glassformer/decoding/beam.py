@@ -224,7 +224,7 @@ def _merge(finished: _Paths, newcomers: _Paths, penalty: Float[Tensor, "B 1"]) -
 def _results(
     sentences: Int[Tensor, "B"], lengths: Int[Tensor, "B"], finished: _Paths, eos_id: int, settings: DecodingConfig
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Yield each sentence's index and hypotheses, best first; their tokens are its last `lengths` columns."""
+    """Yield each sentence's index and hypotheses, best first; the last `lengths` columns hold their tokens."""
     fields = (sentences, lengths, *finished)
     for sentence, length, *ways in zip(*(field.tolist() for field in fields), strict=True):
         found = [

@@ -73,7 +73,7 @@ class Constraints:
 
 
 def keep_only_(log_probs: Float[Tensor, "R V"], tokens: Int[Tensor, "R"]) -> None:
-    """In each row, set all tokens but one to −inf, in place; a row whose token is FREE is unchanged."""
+    """In each row, set all numbers except the row's token to −inf, in place; a row whose token is FREE is unchanged."""
     rows = (tokens != FREE).nonzero().squeeze(1)
     tokens = tokens[rows]
     kept = log_probs[rows, tokens]
@@ -92,7 +92,7 @@ def no_output(sentence: int) -> DecodingError:
 def _check_prefixes(step: Step[Any], prefixes: Sequence[Sequence[int]], sentences: int) -> None:
     if len(prefixes) != sentences:
         raise DecodingError(
-            f"prefixes: expected one for each of {sentences} sentences, got {len(prefixes)}; use [] for no prefix"
+            f"prefixes: expected a prefix for each of {sentences} sentences, got {len(prefixes)}; [] is no prefix"
         )
     for sentence, prefix in enumerate(prefixes):
         _check_tokens(step, sentence, prefix)

@@ -67,7 +67,7 @@ def draw(
     """Return, for each row, the first token at which the cumulative probability reaches the row's height.
 
     The heights are random numbers in (0, 1], so each token is drawn with its probability. `temperature`, `top_k` and
-    `top_p` change the probabilities first.
+    `top_p` change the probabilities before the draw.
     """
     temperature = max(temperature, torch.finfo(log_probs.dtype).tiny)
     peaks = log_probs.amax(1, keepdim=True)  # subtracted first, so that small temperatures do not overflow
@@ -89,7 +89,7 @@ def draw(
 def _heights(seeds: Sequence[int], max_lengths: Sequence[int]) -> Float[Tensor, "B L"]:
     """Return random numbers in (0, 1], one per position, from a separate generator for each sentence."""
     if len(seeds) != len(max_lengths):
-        raise DecodingError(f"seeds: expected one for each of {len(max_lengths)} sentences, got {len(seeds)}")
+        raise DecodingError(f"seeds: expected a seed for each of {len(max_lengths)} sentences, got {len(seeds)}")
     heights = torch.ones(len(seeds), max(max_lengths, default=0), dtype=torch.float64, device="cpu")
     for row, seed, length in zip(heights, seeds, max_lengths, strict=True):
         generator = torch.Generator().manual_seed(seed % SEEDS)

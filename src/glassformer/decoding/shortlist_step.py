@@ -51,7 +51,7 @@ class ShortlistState:
     ids: Int[Tensor, "B C"]
     """The token id that each number stands for; unused entries hold `<pad>`."""
     used: Bool[Tensor, "B C"]
-    """Which entries of `ids` are candidates; the others are padding."""
+    """Which entries of `ids` are candidates; all other entries are padding."""
     columns: Int[Tensor, "B C"]
     """The column of `product`'s result that holds the logit of each candidate."""
     product: Callable[[Float[Tensor, "R D"]], Float[Tensor, "R U"]]

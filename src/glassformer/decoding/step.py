@@ -50,8 +50,8 @@ class Step(Protocol[State]):
         """Return the log probabilities (natural logarithm) of each row's next token, and the state after `tokens`.
 
         The first call feeds `bos_id` to every row. Sentences may have different numbers of hypotheses; unused rows are
-        fed arbitrary tokens. The log probabilities are float32 or float64. The search writes −inf into them, so return
-        a new tensor, not a view of a tensor that the model uses again.
+        fed arbitrary tokens. The log probabilities are float32 or float64. The search writes −inf into this tensor, so
+        return a new tensor, not a view of a tensor that the model uses again.
         """
 
     def select(self, state: State, rows: Int[Tensor, "R2"], sentences: Int[Tensor, "B2"]) -> State:

@@ -91,7 +91,7 @@ class TorchEngine:
         yield from (found[place] for place in range(len(jobs)))
 
     def _among_candidates(self, jobs: Sequence[Job], search: Search) -> list[list[Hypothesis]]:
-        """Return the hypotheses of limited jobs; their log probabilities, if needed, are those among all tokens."""
+        """Return the hypotheses of limited jobs; log probabilities, if needed, are computed among all tokens."""
         numberings = [Numbering(self.models[0].config, job) for job in jobs]
         numbered = [job._replace(candidates=one.ids) for job, one in zip(jobs, numberings, strict=True)]
         pairs = zip(numberings, self._workers.decode(numbered, search), strict=True)

@@ -32,8 +32,9 @@ _SCRIPTS = {
 }
 """Languages, and the code points of their scripts."""
 _SHARE_OF_SCRIPT, _SHARE_OF_KANA = 0.2, 0.05
-"""Minimum shares of the letters for which a script decides. The first is low because Latin names in Chinese texts have
-many letters; the second, for kana, because even Japanese headlines have more kana."""
+"""Minimum shares of the letters in a script for which this script decides the language. The first share is low because
+Latin names in Chinese texts have many letters. Even Japanese headlines have a larger share of kana than the second
+number."""
 
 
 def bleu_tokenizer(language: str, references: Iterable[str]) -> str:

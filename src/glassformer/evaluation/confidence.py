@@ -75,8 +75,8 @@ def too_few(right: Sequence[bool], what: str) -> str:
     """Return why a calibration cannot be fitted on these outputs; "" if it can.
 
     `right` says which outputs are right; `what` describes a right output, such as "exactly right". If nearly all
-    outputs are right, or nearly none, a regression would give every output about the same probability, whatever its log
-    probabilities are.
+    outputs are right, or nearly none, a regression would give every output about the same probability, whatever the log
+    probabilities of the output are.
     """
     if len(right) < FEWEST_OUTPUTS:
         return f"expected at least {FEWEST_OUTPUTS} outputs with references, got {len(right):,}"

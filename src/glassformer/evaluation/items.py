@@ -106,8 +106,8 @@ def read_items(corpus: Corpus, *, more: Sequence[str | Path] = (), group: bool |
         more: files with more references, line by line, if each side is in its own file; a blank line gives no
             reference.
         group: whether lines with the same source form one item. The default is True for files that hold both sides,
-            which are treated as dictionaries. It is False for two files, which are treated as parallel text and scored
-            line by line.
+            which are treated as dictionaries. The default is False for two files, which are treated as parallel text
+            and scored line by line.
 
     Raises:
         ConfigError: `more` is given for files that hold both sides.

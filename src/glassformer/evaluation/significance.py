@@ -1,6 +1,6 @@
 """Confidence intervals of scores, and significance tests of the difference between two systems.
 
-Both methods resample the lines of the test set. **Bootstrap*: each sample draws as many lines as the test set has, with
+Both methods resample the lines of the test set. *Bootstrap*: each sample draws as many lines as the test set has, with
 replacement, and gives a score; the interval contains 95 % of these scores. For two systems, the same lines are drawn
 for both (paired), and the interval is that of the difference. *Approximate randomisation*: if the systems were equally
 good, it would not matter which system wrote which output. Therefore, a coin toss per line decides whether the two

@@ -1,11 +1,11 @@
 """Fit the weights of a sum of features, such as the log probabilities of several models, to a metric on a test set.
 
-The weights minimise the *risk*: the metric of outputs that are drawn with probabilities in proportion to the
-exponential of their scores. The risk changes smoothly with the weights, whereas the metric of the best outputs changes
-in jumps. A weight therefore does not depend on a few items. Every metric can be used, because every metric is a
-function of sums of counts.
+The weights minimise the *risk*: the expected metric of outputs that are drawn at random, with probabilities in
+proportion to the exponential of their scores. The risk changes smoothly with the weights, whereas the metric of the
+best outputs changes in jumps. A weight therefore does not depend on a few items. Every metric can be used, because
+every metric is a function of sums of counts.
 
-**Cross-fitting* gives a fair score without a second test set: each half of the items is ranked with weights fitted on
+*Cross-fitting* gives a fair score without a second test set: each half of the items is ranked with weights fitted on
 the other half.
 
 Papers: Smith and Eisner 2006, "Minimum risk annealing for training log-linear models"; Och 2003, "Minimum error rate

@@ -37,8 +37,8 @@ __all__ = [
 class Attended(NamedTuple):
     """The result of attention: the weighted values (…, T, W), and their weights (…, T, S).
 
-    `MultiHeadAttention` records these tensors as `heads` and `weights`. It records as `output` a different tensor: the
-    result of the product with W_O.
+    `MultiHeadAttention` records these tensors as `heads` and `weights`. Its point `output` is a different tensor: the
+    product with W_O.
     """
 
     weighted_values: Tensor
@@ -137,7 +137,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "R T D"]:
         """Return the attention's output at each position of x; keys and values come from x, or from `memory` if given.
 
-        With a cache, x contains only the newest positions. Their keys and values are appended to the cache, and x
+        With a cache, x contains only the newest positions. The keys and values of x are appended to the cache, and x
         attends to all cached positions.
         """
         if memory is not None:  # cross-attention: queries come from x, keys and values from the encoder's output

@@ -25,8 +25,9 @@ _DERIVED: Any = None
 class ModelConfig:
     """The sizes and choices of a model; the defaults are the paper's base model (Table 3).
 
-    Give `vocab_size` for one joint vocabulary, or `source_vocab_size` and `target_vocab_size` for two. Fields whose
-    default is derived, such as `d_k` and `d_v` (`d_model / heads`), always have a value after construction.
+    Give `vocab_size` for one joint vocabulary, or `source_vocab_size` and `target_vocab_size` for two vocabularies.
+    Fields whose default is derived, such as `d_k` and `d_v` (`d_model / heads`), always have a value after
+    construction.
 
     Raises:
         ConfigError: a field has an impossible value or contradicts another field; the message names the field.
@@ -126,7 +127,7 @@ class ModelConfig:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields by name, including derived ones."""
+        """Return all fields by name, including derived fields."""
         return asdict(self)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The encoder: every source position gathers information from all others, layer after layer.
+"""The encoder: every source position gathers information from all other source positions, layer after layer.
 
 Axes: B batch · S source positions · D d_model.
 """

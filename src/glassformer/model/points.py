@@ -238,7 +238,7 @@ def named_points(config: ModelConfig) -> dict[str, Point]:
     """Return every point of a configuration's forward pass by its full name, in the order of computation.
 
     Each point's `place` is set, and its shape uses the letters of that place: an encoder's scores are "B H S S". To
-    describe models of any depth, use a configuration with one layer and read ".0." as ".{i}.".
+    describe models of any depth, use a configuration with one layer, and replace ".0." in the names by ".{i}.".
     """
     return {point.name: point for point in _all_points(config)}
 

@@ -13,8 +13,8 @@ complete."""
 SMALL = 512
 """Number of bytes below which a chunk of a body (`Transfer-Encoding: chunked`) is small."""
 MOST_SMALL = 250
-"""Number of empty chunks that a body may have. A chunk smaller than `SMALL` counts in part; a larger chunk gives some
-back."""
+"""Number of empty chunks that a body may have. A chunk smaller than `SMALL` counts in part; a larger chunk increases
+the number again."""
 REFUSAL = f"Too many small chunks: send chunks of {SMALL} bytes or more, or the whole body with its Content-Length."
 
 

@@ -1,6 +1,6 @@
 """The part of DeepL's API (version 2) that DeepL's clients need to translate texts.
 
-Options that models do not support are ignored if DeepL does not guarantee an effect either ("prefer_more"). They are
+Options that models do not support are ignored if DeepL does not guarantee an effect either ("prefer_more"). Options are
 refused if the answer would silently be wrong (a glossary, a required formality).
 """
 

@@ -39,15 +39,15 @@ def description_endpoints(others: Iterable[Endpoint]) -> list[Endpoint]:
         return openapi(service, described)
 
     async def document(service: Service, _: Request) -> Response:
-        """This description, as OpenAPI."""
+        """The description of this service, as OpenAPI."""
         return JSONResponse(of(service))
 
     async def specification(service: Service, _: Request) -> Response:
-        """This description with LibreTranslate's title, which some clients look for."""
+        """The description of this service with LibreTranslate's title, which some clients look for."""
         return JSONResponse({**of(service), "info": {**of(service)["info"], "title": "LibreTranslate"}})
 
     async def page(service: Service, _: Request) -> Response:
-        """This description, as a page."""
+        """The description of this service, as a page."""
         return HTMLResponse(_page(of(service)))
 
     own = [

@@ -1,9 +1,9 @@
 """The explorer for the served runs. Each run has a separate process, which the first visit starts.
 
-The explorer computes with the PyTorch model of a run, whichever engine translates. The questions of its pages are
-answered one after another, so visitors keep at most one process busy for each run. The explorer shows the model's
-numbers to everybody who can reach the service, so a service with keys has no explorer. Pages of other sites may use the
-APIs of the service, but not its explorer.
+The explorer computes with the PyTorch model of a run, whichever engine translates. The questions of the explorer's
+pages are answered one after another, so visitors keep at most one process busy for each run. The explorer shows the
+model's numbers to everybody who can reach the service, so a service with keys has no explorer. Pages of other sites may
+use the APIs of the service, but not its explorer.
 """
 
 import asyncio

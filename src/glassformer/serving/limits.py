@@ -86,7 +86,7 @@ class Rates:
 
 
 class Keys:
-    """The keys that allow clients to use the service. Their file is read again whenever it has changed.
+    """The keys that allow clients to use the service. The file of keys is read again whenever it has changed.
 
     Each line of the file holds the SHA-256 hash of a key, a tab, and a name. The hashes need no salt, because keys are
     random.

@@ -103,7 +103,7 @@ class TranslateRequest(BaseModel):
 
 
 OF_SERVICE = {"texts", "source", "target", "n_best", "stream"}
-"""Fields that the service reads; all others are arguments of `Translator.translate`."""
+"""Fields that the service reads; all other fields are arguments of `Translator.translate`."""
 
 _Number = Annotated[float, WithJsonSchema({"type": ["number", "null"]})]
 """A number; infinity becomes null, because JSON has no infinity."""

@@ -202,7 +202,7 @@ def read_marked(
     """Return the sentences of each text, and whether any of them has tags; None if there are more than `most`.
 
     Raises:
-        DataError: a text has too many elements within each other.
+        DataError: the elements of a text are nested too deeply.
     """
     found, has_tags, count = list[list[str]](), False, 0
     for text in texts:

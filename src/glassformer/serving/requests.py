@@ -24,10 +24,10 @@ LARGE_BODIES = 64
 class LimitedBodies:
     """Refuses a body as soon as it turns out to be too large or too slow.
 
-    All bodies share a limited amount of memory. Once it is used up, bodies are refused if they take more than their
-    part (the amount divided by the maximum number of connections), so small requests are still answered. If an answer
-    is sent before the whole body has arrived, the connection is closed, because no limit applies to the rest of the
-    body.
+    All bodies share a limited amount of memory. Once this memory is used up, a body is refused if it takes more than
+    its part (the memory divided by the maximum number of connections), so small requests are still answered. If an
+    answer is sent before the whole body has arrived, the connection is closed, because no limit applies to the rest of
+    the body.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits) -> None:

@@ -88,8 +88,8 @@ class Checkpoints:
     folder: Path
     keep: int
     before_naming: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
-    """Function called before a checkpoint gets its name, to write files that must be on the disk earlier. It may raise
-    an OSError."""
+    """Function called before a checkpoint gets its name, to write files that must be on the disk earlier. The function
+    may raise an OSError."""
     _writer: ThreadPoolExecutor | None = field(default=None, init=False, repr=False, compare=False)
     _writing: "Future[Path] | None" = field(default=None, init=False, repr=False, compare=False)
     _finished: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)

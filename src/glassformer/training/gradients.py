@@ -31,9 +31,9 @@ EXAMINED, SHORT_TARGET = 1000, 12
 """The number of targets whose mean length is computed, and the mean length in tokens below which targets are short."""
 
 AddGradients = Callable[[Sequence[Batch], float], float]
-"""A function (batches, divisor) → loss / divisor. It also computes the gradient of loss / divisor for the model, which
-has no gradients before the call. The divisor is the number of target tokens of the batches; in fp16, this number is
-divided by the loss scale.
+"""A function (batches, divisor) → loss / divisor. The function also computes the gradient of loss / divisor for the
+model, which has no gradients before the call. The divisor is the number of target tokens of the batches; in fp16, this
+number is divided by the loss scale.
 """
 
 

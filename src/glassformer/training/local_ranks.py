@@ -1,8 +1,8 @@
 """Train with several processes on this machine: this process is rank 0, and starts the other ranks.
 
 On a CPU, two single-threaded processes are faster than one process with two threads, because threads wait for each
-other after every matrix product, however small. Unlike the ranks of torchrun, local ranks need no network. They use the
-same weights in shared memory, and rank 0 sends each rank its share of an update through a pipe.
+other after every matrix product, however small. Unlike the ranks of torchrun, local ranks need no network. Local ranks
+use the same weights in shared memory, and rank 0 sends each rank its share of an update through a pipe.
 """
 
 import os

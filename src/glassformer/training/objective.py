@@ -1,8 +1,8 @@
 """The training objective: the cross-entropy of the next token against a smoothed target.
 
-The logits of a whole batch, (tokens, vocabulary), would be by far the largest tensor of a training step. They are never
-stored as a whole: the loss and its gradient are computed together, a few rows at a time, and only at target positions
-that are not padding.
+The logits of a whole batch, (tokens, vocabulary), would be by far the largest tensor of a training step. These logits
+are never stored as a whole: the loss and its gradient are computed together, a few rows at a time, and only at target
+positions that are not padding.
 
 Axes: N target positions (padding left out) · R rows (N or 2N) · D d_model · V vocabulary.
 """
@@ -143,8 +143,8 @@ def _loss_and_gradient(logits: Tensor, target: Tensor, smoothing: float, r_drop:
     """Return the loss of these logits z (R, V) and its gradient, both without the part that is equal for all entries.
 
     The probabilities have the dtype of the logits. In bf16, this rounding changes the probabilities by 0.2 % at most,
-    far less than the rounding of the logits has changed them. log Σ exp z equals z − log p for every entry. It is
-    computed from the entry with the largest p, whose relative error is smallest.
+    far less than the rounding of the logits has changed them. log Σ exp z equals z − log p for every entry. log Σ exp z
+    is computed from the entry with the largest p, because its relative error is smallest.
     """
     passes = 2 if r_drop else 1
     precise = torch.promote_types(logits.dtype, torch.float32)

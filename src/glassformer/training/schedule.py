@@ -1,8 +1,9 @@
 """The learning rate of each step.
 
-Every schedule rises linearly to its peak in `warmup` steps. Then it falls with 1/√step ("paper"), falls along a cosine
-to 0 at the end of training ("cosine"), or stays ("constant"). If training has a time limit, the peak is reached after a
-quarter of this time at the latest. Otherwise, training on a slow machine would end during the warm-up.
+Every schedule rises linearly to its peak in `warmup` steps. After the peak, the learning rate falls with 1/√step
+("paper"), falls along a cosine to 0 at the end of training ("cosine"), or stays constant ("constant"). If training has
+a time limit, the peak is reached after a quarter of this time at the latest. Otherwise, training on a slow machine
+would end during the warm-up.
 """
 
 import math

@@ -25,7 +25,7 @@ FIRST_SNAPSHOT = 8
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """The snapshots of a run. Only the latest `keep` snapshots are kept; with `keep` = 0, none are taken."""
+    """The snapshots of a run. Only the latest `keep` snapshots are kept; with `keep` = 0, no snapshots are taken."""
 
     folder: Path
     keep: int

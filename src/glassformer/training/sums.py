@@ -1,7 +1,8 @@
 """Sum a tensor over all ranks that torchrun has started, so that every rank has the same sum, bit for bit.
 
-Ranks of one machine share memory. On two cores, this takes a sixth of the time of an all-reduce by gloo, which copies
-every number through the kernel twice. Ranks of several machines, and tensors on GPUs, use an all-reduce.
+Ranks of one machine share memory. On two cores, a sum in shared memory takes a sixth of the time of an all-reduce by
+gloo, which copies every number through the kernel twice. Ranks of several machines, and tensors on GPUs, use an
+all-reduce.
 """
 
 import os

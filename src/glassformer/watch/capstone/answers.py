@@ -57,7 +57,7 @@ def _normalised(numbers: Sequence[float]) -> list[float]:
 
 
 def _clock_faces() -> list[float]:
-    """Return the position nearest to position 0 with one hand, and the smallest distance from it with four hands."""
+    """Return the position nearest to 0 with one clock hand (d_model = 2), and the least distance from 0 with four."""
     import torch
 
     from glassformer.model.positions import sinusoids

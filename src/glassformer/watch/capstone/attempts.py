@@ -42,7 +42,8 @@ _TARGET = torch.tensor([[1, 4, 8, 0, 0, 0], [1, 6, 10, 2, 7, 0]])
 _LONGER = torch.tensor([[1, 4, 8, 5, 3, 2, 9, 0], [1, 6, 10, 2, 7, 0, 0, 0]])
 
 Attempt = Callable[[Mine], str]
-"""A function that checks one step of a file. It returns a sentence about what is right, or raises `RejectedError`."""
+"""A function that checks one step of a file. The function returns a sentence about what is right, or raises
+`RejectedError`."""
 
 
 def _attention(mine: Mine) -> str:

@@ -65,8 +65,8 @@ def check_file(
 ) -> FileCheck:
     """Check a reader's file of the page "Write it yourself", step by step, and return which steps are right.
 
-    The file runs in a separate process. Its weights are copied into the reference model, so the check compares numbers,
-    not code.
+    The file runs in a separate process. The file's weights are copied into the reference model, so the check compares
+    numbers, not code.
 
     Args:
         path: the file; it may import torch and the standard library.

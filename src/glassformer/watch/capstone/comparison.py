@@ -21,7 +21,7 @@ from glassformer.watch.inspection.suspects import SUSPECTS
 __all__ = ["ReadersCase", "array", "compare_with_reference", "tensor", "watched"]
 
 _TOLERANCE = 1e-4
-"""Maximum difference, relative to the largest number of a tensor. It allows for a table of positions in float32."""
+"""Maximum difference, relative to the largest number of a tensor. This allows for a table of positions in float32."""
 _ROUNDING = 1e-9
 """Maximum relative difference between equal computations in float64."""
 

@@ -109,15 +109,15 @@ def openings(
     `most_work` multiplications. `model` is the translator's model with the weights of the page.
 
     The word: if the sentence differs in one word from one of the `examples`, or from a sentence of the story, it is the
-    first word in which the outputs of the two sentences differ. Its rival is the word in the other output. For any
+    first word in which the outputs of the two sentences differ. The rival is the word in the other output. For any
     other sentence, it is the closest call: the token whose most probable rival is nearest in log p. Tokens are
     preferred if they and their rivals begin a word. Next come pieces inside a word. Last come punctuation marks, and
     tokens that differ from their rivals only in case. `<eos>` is chosen only if it is the whole output. A token that is
     less probable than its rival is chosen only if all tokens of the same kind are.
 
-    The turn: it sets all the weight of one head, in the word's row, to one other source word; `from` is the position
-    with the largest weight before. The turns of three heads are tried: those cross-attention heads whose removal lowers
-    the margin between word and rival most. From the turns that make the rival the most probable word, the turn with the
+    The turn: all the weight of one head, in the word's row, goes to one other source word; `from` is the position with
+    the largest weight before. The turns of three heads are tried: those cross-attention heads whose removal lowers the
+    margin between word and rival most. From the turns that make the rival the most probable word, the turn with the
     highest probability of the rival is chosen. For a sentence of a pair, turns to a position that one of these heads
     reads most in the other sentence are preferred.
     """

@@ -1,7 +1,7 @@
 """The recording of one sentence: all numbers that PyTorch computed for it, in half precision, without the weights.
 
 A page with a recording is small enough to be sent to somebody, whatever the size of the model, because it has no weight
-matrices. It has the gains and biases of the norms, so that it can show the arithmetic of a norm.
+matrices. The page has the gains and biases of the norms, so that it can show the arithmetic of a norm.
 
 Axes: T target positions · V target vocabulary · N recorded words of each position.
 """
@@ -82,7 +82,7 @@ def _trace(model: Transformer, source: Sequence[int], target: Sequence[int], wri
 def best_words(log_probs: Float[Tensor, "T V"], written: Int[Tensor, " T"]) -> Int[Tensor, "T N"]:
     """Return the ids of the most probable words of each position, best first.
 
-    They include the word that was written at a position; if it is not among the best, it replaces the last.
+    The ids include the word that was written at a position; if this word is not among the best, it replaces the last.
     """
     ids = log_probs.topk(min(RECORDED_WORDS, log_probs.size(1))).indices
     missing = (ids != written[:, None]).all(1)

@@ -76,7 +76,8 @@ def explore(
         live: Whether Python answers the cell's questions, which large models and snapshots of the training need. The
             default is True if anywidget is installed and a user runs the notebook; a notebook that a program executes
             (nbconvert, Quarto, Jupyter Book) gets a static page.
-        story: Whether the cell begins with the first chapter, in which the reader turns a head to another word.
+        story: Whether the cell begins with the first chapter, in which the reader moves a head's attention to another
+            word.
 
     Raises:
         MissingDependencyError: `live` is True, and anywidget is not installed.

@@ -174,7 +174,7 @@ def _skipped(*failed: Check) -> Iterator[Check]:
 
 
 def _told_apart(one: Check, reference: Check) -> Check:
-    """Return a failed check; if the reference identified one of its likely mistakes, only with this mistake."""
+    """Return a failed check; if the reference identified one of the likely mistakes, keep only this mistake."""
     told = one.status == "failed" and len(reference.likely) == 1 and reference.likely[0] in one.likely
     return replace(one, likely=reference.likely) if told else one
 

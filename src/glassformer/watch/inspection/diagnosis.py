@@ -153,7 +153,7 @@ class Diagnosis:
         if not self.fits:
             return (
                 f"The pairs do not fit the model: guessing each token by its frequency has a loss of {self.guess:.2f}, "
-                f"the model {self.best:.2f}; check the pairs, the vocabularies and the special tokens."
+                f"and the model {self.best:.2f}; check the pairs, the vocabularies and the special tokens."
             )
         if not self.suspects:
             return f"No mistake lowers the loss of {_number(self.best)} at the best temperature."
@@ -206,7 +206,8 @@ def diagnose(
     Only a difference beyond chance decides. Two conditions must hold: the interval of the difference, by paired
     bootstrap, does not contain 0; and the loss with the mistake is outside the interval of the loss without a mistake,
     whose width is about the effect of training on other pairs. In addition, a suspect must make the pairs at least 20 n
-    times as probable, where n is the number of mistakes. This excludes tiny differences between losses near 0.
+    times as probable, where n is the number of mistakes. The last condition excludes tiny differences between losses
+    near 0.
 
     Args:
         subject: a model, a translator, or the folder of a run.

@@ -1,8 +1,8 @@
 """A reference forward pass, independent and slow: NumPy in float64, written straight from the paper.
 
 The reference imports only the configuration from `glassformer.model`, so a mistake in that package cannot affect the
-reference. It runs one sentence at a time. Its points have the same names and order as in `gf.record`, but no batch
-axis.
+reference. The reference runs one sentence at a time. Its points have the same names and order as in `gf.record`, but no
+batch axis.
 
 Axes: S source positions · T target positions · D d_model · H heads · K width of a head.
 """

@@ -1,4 +1,4 @@
-"""A player for a sequence of pictures, with a slider and a play button. It needs only its own short script."""
+"""A player for a sequence of pictures, with a slider and a play button. The player needs only its own short script."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 WIDTH, HEIGHT = 5.0, 2.5
-"""Size of a chart in inches. Its text is readable both at half the width of a page and on a phone."""
+"""Size of a chart in inches. The text of a chart is readable both at half the width of a page and on a phone."""
 _WIDE = 5.0
 """Minimum ratio of the largest to the smallest loss for which the axis is logarithmic."""
 POINTS = 600
