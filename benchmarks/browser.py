@@ -1,15 +1,15 @@
-"""The browser that reads the pages."""
+"""Find the browser in which benchmarks open pages."""
 
 import shutil
 
 __all__ = ["FLAGS", "chromium"]
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""Names of the browser, the fastest first."""
+"""Names of the browser's program, fastest program first."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-"""Flags with which the browser makes no requests of its own."""
+"""Flags that keep the browser from making requests of its own."""
 
 
 def chromium() -> str | None:
-    """Return the path of the browser; None if the PATH has none."""
+    """Return the path of the browser, or None if no browser is in the PATH."""
     return next(filter(None, map(shutil.which, NAMES)), None)

@@ -1,17 +1,19 @@
-"""Bulk translation of nasty lines: the same bytes by one process, by several and by Ray, despite kills; its overhead.
+"""Check that bulk translation gives the same bytes with one process, several processes and Ray, despite kills.
 
     python -m benchmarks.bulk RUN [--lines 2000000] [--kills 30] [--processes 4] [--ray]
 
-RUN is a run or an export, such as the demo's exported to CTranslate2. Every part is translated by greedy search.
+RUN is a run or an export, such as the demo's run exported to CTranslate2. The file has ordinary and nasty lines. Every
+part is translated by greedy search.
 
 1. `translate FILE` and `bulk FILE` translate the first lines in turns: the ratio of their times is the overhead of the
-   parts. `--lines 0` leaves the rest out.
-2. One process translates all parts; several translate shares of the parts at the same time (`--part I/N`).
+   parts. `--lines 0` leaves out the steps after this one.
+2. One process translates all parts; then several processes translate shares of the parts at the same time
+   (`--part I/N`).
 3. The same processes are killed (SIGKILL) at random moments, and started again.
 4. With --ray, a command on two local nodes is started; actors, a node's raylet and the command itself are killed.
 
 All outputs must equal the output of `translate FILE`, byte for byte. Parts that were complete before a kill must not be
-written again. `--finish` must prove each folder. An assertion fails otherwise. Writes results/bulk.json.
+written again. `--finish` must accept each folder. If not, an assertion fails. Writes results/bulk.json.
 """
 
 import argparse
@@ -83,11 +85,11 @@ NASTY = (
     b"\x00\x01 the cat",
     b"\xef\xbb\xbfthe cat",
 )
-"""Lines that are blank, undecodable, hold other line ends than a line feed, or characters of no vocabulary."""
+"""Lines that are blank or not UTF-8, or that contain other line ends than a line feed, or unknown characters."""
 
 
 def nasty_lines(count: int, seed: int = 1, words: "list[str]" = WORDS) -> Iterator[bytes]:
-    """Yield lines with their ends: sentences, nasty lines, over-long lines; the last one has no end."""
+    """Yield sentences, nasty lines and over-long lines, each with its line end; the last line has no line end."""
     chance = random.Random(seed)
     for number in range(1, count + 1):
         kind = chance.random()
@@ -107,7 +109,7 @@ def write_nasty(path: Path, count: int, seed: int = 1, words: "list[str]" = WORD
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the files of the parts by name, without temporary files."""
+    """Return the contents of the parts' files by name, without temporary files."""
     return {path.name: path.read_bytes() for path in (folder / "parts").iterdir() if not path.name.startswith(".")}
 
 
@@ -132,13 +134,13 @@ class Bench:
         return self.start("bulk", "--output", folder, "--part-bytes", self.part_bytes, *options)
 
     def check(self, folder: Path, expected: Path) -> None:
-        """Assert that the parts are whole, and that their outputs equal a file."""
+        """Assert that the parts are complete, and that their outputs together equal the file `expected`."""
         assert self.bulk(folder, "--finish").wait() == 0, f"{folder}: --finish found a fault"
         assert outputs(folder) == expected.read_bytes(), f"{folder}: the bytes differ from translate's"
 
 
 def timed(processes: Sequence[subprocess.Popen[bytes]]) -> float:
-    """Return the seconds until all processes have ended, without an error."""
+    """Return the seconds until all processes have ended; fail if a process ended with an error."""
     begun = time.perf_counter()
     assert [process.wait() for process in processes] == [0] * len(processes)
     return time.perf_counter() - begun
@@ -146,7 +148,7 @@ def timed(processes: Sequence[subprocess.Popen[bytes]]) -> float:
 
 @contextmanager
 def measured() -> Iterator[list[float]]:
-    """Yield a list that then holds the seconds of the context, and the processors' seconds of its child processes."""
+    """Yield a list that holds, after the context, the context's seconds and the CPU seconds of its child processes."""
     found, begun, before = list[float](), time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     yield found
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -155,7 +157,7 @@ def measured() -> Iterator[list[float]]:
 
 
 def complete(folder: Path) -> dict[str, int]:
-    """Return the complete parts by name, with the moments at which their records were written."""
+    """Return, for each complete part by name, the time at which its record was written."""
     return {path.stem: path.stat().st_mtime_ns for path in folder.glob("parts/*[0-9].json")}
 
 
@@ -181,7 +183,7 @@ def kill_and_restart(bench: Bench, folder: Path, processes: int, kills: int, sec
 
 @contextmanager
 def ray_nodes() -> Iterator[subprocess.Popen[str]]:
-    """Start two nodes; yield their program."""
+    """Start the program that runs two Ray nodes (`benchmarks.ray_nodes`); yield its process."""
     words = [sys.executable, "-m", "benchmarks.ray_nodes"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     nodes = subprocess.Popen(words, env=ENVIRONMENT, cwd=ROOT, text=True, **pipes)
@@ -229,7 +231,7 @@ def kill_on_ray(bench: Bench, folder: Path, kills: int, seconds: float) -> tuple
 
 
 def actors(nodes: subprocess.Popen[str], doing: str = "_Actor.ask") -> list[psutil.Process]:
-    """Return the processes of the nodes that are in this method of an actor."""
+    """Return the nodes' processes that are executing this method of an actor."""
     found = []
     for process in psutil.Process(nodes.pid).children(recursive=True):
         with suppress(psutil.Error):
@@ -239,7 +241,7 @@ def actors(nodes: subprocess.Popen[str], doing: str = "_Actor.ask") -> list[psut
 
 
 def overhead(bench: Bench, work: Path, rounds: int) -> dict[str, list[float]]:
-    """Return the wall-clock seconds and the processors' seconds of both commands, by round."""
+    """Return the wall-clock seconds and the CPU seconds of both commands, by round."""
     found = {f"{name} {what}": list[float]() for name in ("translate", "bulk") for what in ("seconds", "work")}
     for number in range(rounds):
         folder, whole = work / f"round-{number}", work / "round.txt"
@@ -261,7 +263,7 @@ def peak_bytes(process: subprocess.Popen[bytes]) -> int:
 
 
 def compared(bench: Bench, work: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Return what translating the whole file by one process, by several and by Ray has shown."""
+    """Translate the whole file with one process, with several processes and with Ray; return the figures."""
     expected = work / "whole.txt"
     with expected.open("wb") as out:
         timed([bench.start("translate", out=out)])
@@ -288,7 +290,7 @@ def compared(bench: Bench, work: Path, given: argparse.Namespace) -> dict[str, A
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return what was measured, as tables."""
+    """Return the figures as Markdown tables."""
     times, rows = figures["overhead"], []
     for what in ("seconds", "work"):
         pairs = [one / other - 1 for one, other in zip(times[f"bulk {what}"], times[f"translate {what}"], strict=True)]

@@ -1,8 +1,8 @@
 """Measure how long a checkpoint delays training: `python -m benchmarks.checkpoints`.
 
 A model of the preset "small" (7.6 million parameters) takes the same steps without checkpoints, with checkpoints for
-which training waits, and with checkpoints written in the background. The three take turns, so noise of the machine
-affects all alike.
+which training waits, and with checkpoints written in the background. The three variants take turns, so noise of the
+machine affects all variants equally.
 """
 
 import tempfile
@@ -24,7 +24,7 @@ from glassformer.training.optimiser import make_optimiser
 
 ROUNDS = 5
 EVERY = 5
-"""Steps from one checkpoint to the next."""
+"""Number of steps from one checkpoint to the next."""
 VOCABULARY = 8000
 KINDS = ("none", "waited for", "in the background")
 

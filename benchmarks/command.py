@@ -1,4 +1,4 @@
-"""Run a benchmark as a command with one-line errors, and the glassformer commands that must come first."""
+"""Run a benchmark as a command with one-line errors, and run the glassformer commands that a benchmark needs first."""
 
 import shlex
 import subprocess
@@ -12,7 +12,7 @@ __all__ = ["as_command", "make"]
 
 
 def as_command(main: Callable[[], object]) -> None:
-    """Run a benchmark's main function.
+    """Run a benchmark's main function; report expected errors in one line.
 
     Raises:
         SystemExit: a file, folder, run or peer is missing or faulty; the message says why.
@@ -20,7 +20,7 @@ def as_command(main: Callable[[], object]) -> None:
     try:
         main()
     except subprocess.CalledProcessError as error:
-        # Errors that were not captured have been printed already.
+        # If a command's stderr was not captured, its error is already on the screen.
         last = (error.stderr or "").strip().splitlines()[-1:]
         raise SystemExit("\n".join([*last, f"command failed: {shlex.join(map(str, error.cmd))}"])) from None
     except (GlassformerError, OSError) as error:
@@ -28,7 +28,7 @@ def as_command(main: Callable[[], object]) -> None:
 
 
 def make(models: Mapping[str, Sequence[str]], work: Path) -> None:
-    """Train or distil the models that are not finished, resuming those that were stopped.
+    """Train or distil the models that are not finished; resume models whose training was stopped.
 
     Raises:
         CalledProcessError: a command failed; its error is on the screen.

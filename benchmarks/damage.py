@@ -1,9 +1,9 @@
 """Read damaged and hostile model folders: `python -m benchmarks.damage [--cases 2000] [--seed 1]`.
 
-First, small runs and exports with every kind of tokenizer are written. Each case copies one of them, damages one file,
-and reads the folder as the commands do: translate in PyTorch, translate with CTranslate2, resume, report. The reader is
-a process with bounded time and memory. An answer or one error sentence (a GlassformerError) is expected. Anything else
-is a fault: a different exception, a message of several lines, too much time or memory, a crash.
+First, small runs and exports with every kind of tokenizer are written. Each case copies one of these folders, damages
+one file, and reads the folder as the commands do: translate in PyTorch, translate with CTranslate2, resume, report. The
+reader is a process with limited time and memory. It must give an answer or one error sentence (a GlassformerError).
+Anything else is a fault: a different exception, a message of several lines, too much time or memory, or a crash.
 
 Prints each fault and a table; the exit status is 1 if there is a fault.
 """
@@ -48,11 +48,11 @@ from glassformer.watch.report.history import History
 
 CASES = 2000
 SECONDS = 10
-"""Limit of processor time for reading a folder of a few kilobytes; on the clock, the limit is ten times as long."""
+"""Limit of CPU seconds for reading a folder of a few kilobytes; the wall-clock limit is ten times as high."""
 MEBIBYTES = 1024
-"""Limit of memory for reading a folder, beyond the memory of a process with all imports."""
+"""Limit of memory (MiB) for reading a folder, in addition to the memory of a process with all imports."""
 LONGEST = 600
-"""Limit of characters in an error sentence."""
+"""Maximum number of characters in an error sentence."""
 EXPECTED = ("answer", "sentence")
 
 SOURCE = ["the black cat sleeps", "the dog sees a cat", "a dog sleeps", "the big dog sees the black cat"]
@@ -62,9 +62,9 @@ VALUES: tuple[Any, ...] = (
     *(0, -1, 1, 7, 65_536, 100_000, 10**12, 2**63, 10**400, 0.5, -1e308, float("nan"), float("inf"), True, None),
     *("", "x", "\ud800", "a\nb", "../../etc/passwd", "/dev/zero", "\0", "x" * 5_000_000, [], [1], {}, {"a": []}),
 )
-"""Replacements of a field."""
+"""Values that replace the value of a field."""
 TYPES = ("I32", "I64", "U8", "BOOL", "F8_E4M3", "F8_E5M2", "F64", "F16", "BF16", "C64", "X", 3)
-"""Replacements of a weight's type."""
+"""Values that replace the type of a weight."""
 
 Damage = Callable[[Path, random.Random], None]
 
@@ -75,7 +75,7 @@ Damage = Callable[[Path, random.Random], None]
 def write_folders(place: Path) -> list[Path]:
     """Write a complete, converted run for each kind of tokenizer, and an export of each run.
 
-    The exports are in int8, or in float32 on a processor that computes 8-bit products inexactly.
+    The exports are in int8; on a processor that computes 8-bit products inexactly, they are in float32.
     """
     folders = []
     for kind, joint in (("words", True), ("characters", False), ("bpe", False), ("unigram", True)):
@@ -133,7 +133,7 @@ def _update(model: gf.Transformer, optimiser: torch.optim.Optimizer) -> None:
 
 
 def damages(path: Path) -> list[tuple[str, Damage]]:
-    """Return the damages that can be done to a file, by name."""
+    """Return the kinds of damage that can be done to a file, by name."""
     found: list[tuple[str, Damage]] = [("special", _special), ("flipped", _flip), ("cut", _cut), ("flipped", _flip)]
     if path.suffix in (".json", ".jsonl"):
         found += [("nested", _nest_json), ("field", _field), ("field", _field), ("field", _field), ("entry", _entry)]
@@ -146,7 +146,7 @@ def damages(path: Path) -> list[tuple[str, Damage]]:
 
 def _flip(path: Path, chance: random.Random) -> None:
     data = bytearray(path.read_bytes())
-    # Most damage is near the beginning, because headers come first in a file and matter most.
+    # Most damage is near the beginning of a file, because headers are there and matter most.
     reach = chance.choice([min(len(data), 64), min(len(data), 1024), len(data)])
     for _ in range(chance.choice([1, 1, 3, 20])):
         data[chance.randrange(reach)] = chance.randrange(256)
@@ -268,7 +268,7 @@ def _header(path: Path, chance: random.Random) -> None:
         case "type":
             header[name]["dtype"] = chance.choice(TYPES)
         case "missing":
-            if chance.random() < 0.5:  # moves the following weights up, so that the file has no gap
+            if chance.random() < 0.5:  # moves the following weights forward, so that the file has no gap
                 begin, end = header.pop(name)["data_offsets"]
                 body = body[:begin] + body[end:]
                 for one in header.values():
@@ -321,15 +321,15 @@ def look(folder: Path) -> None:
     if (folder / "export.json").exists():
         return
     history = History.of(read_log(folder / "metrics.jsonl"))
-    history.loss(), history.validation_metric(), history.status, history.best  # no attribute or call may fail
-    history.seconds, history.epochs, history.metric, history.waited(), history.padding()  # nor any of these
+    history.loss(), history.validation_metric(), history.status, history.best  # none may raise an error
+    history.seconds, history.epochs, history.metric, history.waited(), history.padding()  # none may raise an error
     if manifest := Manifest.load(folder):
         manifest.settings.get("data.source")
         assert manifest.pairs + manifest.valid_pairs + sum(shard.pairs for shard in manifest.shards) >= 0
 
 
 def readers(path: Path) -> tuple[Callable[[Path], None], ...]:
-    """Return the functions that read a file of a folder."""
+    """Return the functions that read this file in a folder."""
     if "checkpoints" in path.parts:
         return (resume,)
     if path.name in ("metrics.jsonl", "manifest.json"):
@@ -348,14 +348,14 @@ class Case:
     damage: str
     seed: int
     outcome: str
-    """"answer", "sentence", or a fault."""
+    """The outcome: "answer", "sentence" (one error sentence), or the kind of fault."""
     words: str
     seconds: float
     mebibytes: float
 
 
 def cases(folders: list[Path], count: int, seed: int, work: Path) -> Iterator[Case]:
-    """Yield cases; the same seed gives the same ones."""
+    """Yield cases; the same seed gives the same cases."""
     chance = random.Random(seed)
     for number in range(count):
         folder = chance.choice(folders)
@@ -381,7 +381,7 @@ def cases(folders: list[Path], count: int, seed: int, work: Path) -> Iterator[Ca
 
 
 def _apart(reader: Callable[[Path], None], folder: Path) -> tuple[str, str, float, float]:
-    """Return outcome, message, seconds and MiB of reading a folder in a new process."""
+    """Read a folder in a new process; return the outcome, the message, the seconds and the MiB."""
     reading, writing = os.pipe()
     begun = time.perf_counter()
     pid = os.fork()
@@ -424,7 +424,7 @@ def _child(reader: Callable[[Path], None], folder: Path, pipe: int) -> None:
 
 
 def _where(error: BaseException) -> str:
-    """Return the innermost function of the package in an exception's traceback."""
+    """Return the name of the innermost function of the package in an exception's traceback."""
     trace, places = error.__traceback__, [""]
     while trace:
         code = trace.tb_frame.f_code
@@ -444,7 +444,7 @@ def _virtual() -> int:
 
 
 def report(found: list[Case]) -> None:
-    """Print the table."""
+    """Print the table of outcomes."""
     by_outcome: defaultdict[str, list[Case]] = defaultdict(list)
     for case in found:
         by_outcome[case.outcome].append(case)
@@ -463,7 +463,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
         folders = Path(place) / "folders"
-        # A child process writes the folders, because doing so starts threads, which would not survive the later forks.
+        # A child process writes the folders: writing starts threads, and a process with threads cannot be forked later.
         if not (pid := os.fork()):
             write_folders(folders)
             os._exit(0)

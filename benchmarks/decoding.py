@@ -1,9 +1,9 @@
 """Compare the speed of decoding with the peers': `python -m benchmarks.decoding --data DIR` (Multi30k's files).
 
-A model of ours is trained for some minutes first, unless --run names one whose positions are in halves. Its weights are
-converted to each peer's format. All peers translate the same lines of test_2016 from text to text with the same
-tokenizer: greedily and with a beam of 5, in batches of 64 sentences and one at a time. They take turns. The outputs are
-compared with ours in float32 and scored by sacrebleu.
+First, a glassformer model is trained for some minutes, unless --run names a run whose positions are in halves. The
+weights are converted to each peer's format. All peers translate the same lines of test_2016 from text to text with the
+same tokenizer: greedily and with a beam of 5, in batches of 64 sentences and one sentence at a time. The peers take
+turns. Their outputs are compared with glassformer's outputs in float32 and scored by sacrebleu.
 
 Writes results/decoding.json and .png.
 """
@@ -44,29 +44,29 @@ from glassformer.system.machine import cores
 NAME = "decoding"
 RECIPE = "multi30k-de-en"
 SIZES = ("d_model", "heads", "d_ff", "encoder_layers", "decoder_layers", "dropout")
-"""Sizes that have the same name in a task and in our model."""
+"""Names of sizes that are the same in `Task` and in ModelConfig."""
 REFERENCE = (
     *(f"model.{name}={getattr(Task(), name)}" for name in SIZES),
     *("model.norm=post", "model.positions=halves"),
     *("training.optimiser=adam", "training.learning_rate=1.5e-3", "training.batch_tokens=1500"),
 )
-"""The reference model, in place of the recipe's: positions and norm that every peer supports."""
+"""Settings of the reference model, which replace the recipe's settings: every peer supports this model."""
 CELLS = {
     "64, greedy": {"batch_size": 64, "beam_size": 1},
     "1, greedy": {"batch_size": 1, "beam_size": 1},
     "64, beam 5": {"batch_size": 64, "beam_size": 5},
     "1, beam 5": {"batch_size": 1, "beam_size": 5},
 }
-"""Batch size and search of each cell."""
+"""Batch size and beam size of each cell."""
 WARM = {64: 1000, 1: 8}
-"""Sentences that are translated before a measurement, by batch size."""
+"""Number of sentences that are translated before a measurement, by batch size."""
 RIVAL = Entry(peer="hugging_face")
 
 
 def entries() -> list[Entry]:
-    """Return ours in every precision with one process and with several, Hugging Face's Marian, and CTranslate2.
+    """Return the entries: glassformer in every precision and number of processes, Hugging Face's Marian, CTranslate2.
 
-    CTranslate2 appears twice: called directly, and as the engine of ours.
+    CTranslate2 appears twice: called directly, and as an engine of glassformer.
     """
     ours = [
         Entry(peer="ours", precision=precision, options={"workers": workers})
@@ -91,7 +91,7 @@ def entries() -> list[Entry]:
 
 
 def make_work(folder: Path, run: Path, data: Path) -> None:
-    """Write what the peers need: sizes, weights and tokenizer of a run of ours, and the test set.
+    """Write what the peers need: the sizes, weights and tokenizer of a glassformer run, and the test set.
 
     Raises:
         SystemExit: the peers do not support this model.
@@ -113,7 +113,7 @@ def check_model(config: ModelConfig, run: Path) -> None:
     """Check that every peer can build this model of a run.
 
     Raises:
-        SystemExit: the model has a setting that some peer lacks.
+        SystemExit: the model has a setting that not every peer supports.
     """
     needed: dict[str, Any] = {"norm": "post", "positions": "halves", "activation": "relu"}
     needed |= {"tie_embeddings": True, "tie_output": True}
@@ -123,7 +123,7 @@ def check_model(config: ModelConfig, run: Path) -> None:
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the model."""
+    """Add the command-line options that choose the model."""
     parser.add_argument("--run", type=Path, help="a trained run of ours [default: train one]")
     parser.add_argument(
         "--minutes", type=float, default=9.0, help="minutes for which the model is trained [default: %(default)g]"
@@ -143,7 +143,7 @@ def trained(given: argparse.Namespace) -> Path:
 
 
 def measure(work: Path, chosen: Sequence[Entry], rounds: int, sentences: Mapping[str, int]) -> dict[str, Any]:
-    """Return the figures of each cell; new processes for each cell keep their peaks of memory apart."""
+    """Return the figures of each cell. Each cell uses new processes, so that their memory peaks are separate."""
     test = json.loads((work / TEST).read_text())
     cells = {}
     for cell, how in CELLS.items():
@@ -163,7 +163,7 @@ def measure(work: Path, chosen: Sequence[Entry], rounds: int, sentences: Mapping
 
 
 def compared(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return for each entry its BLEU, and the percentage of its texts that equal the first entry's."""
+    """Return, for each entry, its BLEU and the percentage of its outputs that equal the first entry's outputs."""
     first = next(iter(outputs.values()), ())
     return {
         name: {
@@ -175,7 +175,7 @@ def compared(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) ->
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section, with a table for each cell."""
+    """Return the figures as Markdown, with a table for each cell."""
     speeds = {cell: {name: speed(found, name) for name in found["answers"]} for cell, found in figures["cells"].items()}
     won = sum(
         not max(some, key=lambda name: some[name].median, default="ours").startswith("ours") for some in speeds.values()
@@ -215,7 +215,7 @@ def speed(found: dict[str, Any], name: str) -> Spread:
 
 
 def against(found: dict[str, Any], name: str) -> list[float]:
-    """Return the ratio of a peer's speed to the rival's for each round."""
+    """Return, for each round, the ratio of a peer's speed to the speed of RIVAL."""
     theirs = found["answers"].get(RIVAL.name, [])
     return [one["seconds"] / mine["seconds"] for one, mine in zip(theirs, found["answers"][name], strict=False)]
 

@@ -1,11 +1,12 @@
-"""Give a dictionary's pronunciations to a model of another dictionary's words, as a part of its source texts.
+"""Add the pronunciations of a second dictionary to the source texts of a pronunciation corpus.
 
 python -m benchmarks.dictionaries --train TRAIN --dev DEV --second DICTIONARY --output FOLDER
 
-The files are TSV, the word first. A pronunciation of the second dictionary follows the word and a bar:
-`abbey | AE B IY`. The folder gets train.tsv, with each pair of TRAIN as it is, and once more with each pronunciation of
-the second dictionary; dev.tsv, with the first of these pronunciations; and two parts of it: inside.tsv, the words of
-the second dictionary, and outside.tsv, the others. No word of DEV may be in TRAIN.
+The files are TSV files with the word in the first column. A source text is a word, a bar and a pronunciation from the
+second dictionary: `abbey | AE B IY`. The command writes four files into FOLDER. train.tsv has each pair of TRAIN
+unchanged, and again with each pronunciation from the second dictionary. dev.tsv has the words of DEV with their first
+pronunciation from the second dictionary. dev.tsv is also split into inside.tsv, the words that the second dictionary
+has, and outside.tsv, the other words. No word of DEV may be in TRAIN.
 """
 
 import argparse
@@ -28,12 +29,12 @@ def read(path: Path) -> Dictionary:
 
 
 def pairs_of(dictionary: Dictionary) -> list[Pair]:
-    """Return each pronunciation with its word."""
+    """Return a (word, pronunciation) pair for each pronunciation in a dictionary."""
     return [(word, target) for word, targets in dictionary.items() for target in targets]
 
 
 def with_second(pairs: Iterable[Pair], second: Dictionary, most: int | None = None) -> list[Pair]:
-    """Return the pairs whose word is in the second dictionary, with up to `most` pronunciations, each in a pair."""
+    """Return the pairs whose word is in the second dictionary, once for each of its first `most` pronunciations."""
     return [(f"{word} | {other}", target) for word, target in pairs for other in second.get(word, ())[:most]]
 
 

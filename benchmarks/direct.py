@@ -1,7 +1,7 @@
-"""Translate with CTranslate2's own package alone: `python -m benchmarks.direct FOLDER < lines`.
+"""Translate with CTranslate2's own package, without glassformer: `python -m benchmarks.direct FOLDER < lines`.
 
 Reads lines from stdin and prints their translations, all in one call. FOLDER is an export with its tokenizers.
-`benchmarks.engines` compares with this call, in its own process and in a new one.
+`benchmarks.engines` compares glassformer with this call, both in its own process and in a new process.
 """
 
 import argparse
@@ -19,7 +19,7 @@ Way = Callable[[list[str]], list[str]]
 
 
 def cut(tokenizer: Any, lines: list[str]) -> list[list[str]]:
-    """Return the tokens of the lines, made by the tokenizer's own library."""
+    """Return the tokens of each line, from the tokenizer's own library."""
     processor = getattr(tokenizer, "_processor", None)
     if not processor:
         return [tokenizer.split(line) for line in lines]
@@ -27,7 +27,7 @@ def cut(tokenizer: Any, lines: list[str]) -> list[list[str]]:
 
 
 def joined(tokenizer: Any, hypotheses: list[list[str]]) -> list[str]:
-    """Return the texts of the token sequences."""
+    """Return the text of each token sequence."""
     processor = getattr(tokenizer, "_processor", None)
     return _each(processor.decode, hypotheses) if processor else [tokenizer.join(tokens) for tokens in hypotheses]
 
@@ -38,7 +38,7 @@ def _each(work: Callable[..., Any], inputs: list[Any], **options: Any) -> list[A
 
 
 def direct(folder: Path, beam_size: int, batch: int) -> Way:
-    """Return a way to translate by CTranslate2's Python package, in its best configuration for this work."""
+    """Return a function that translates with CTranslate2's Python package, in its fastest configuration."""
     bundle = Bundle.load(folder)
     model = ctranslate2.Translator(str(folder), inter_threads=cores(), intra_threads=1)
 

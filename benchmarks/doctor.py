@@ -1,9 +1,9 @@
 """Compare the corpus doctor's speed with bare reading: `python -m benchmarks.doctor`.
 
-"bare" reads the lines of both sides, decodes them and splits them at white space, the least work of any preparation.
-Both read the same generated files in one thread. They take turns, so noise of the machine affects both alike, and
-processor time is measured, so the load of the machine counts little. Prints medians; with --memory N, prints time and
-memory of a new process for N pairs instead.
+"bare" reads the lines of both sides, decodes the lines and splits them at white space, which is the least work of any
+preparation. "bare" and the doctor read the same generated files in one thread. They take turns, so noise of the machine
+affects both equally. CPU time is measured, so the load of the machine has little effect. Prints medians; with --memory
+N, prints instead the time and memory of a new process for N pairs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def phrase(chosen: random.Random, vocabulary: list[str], length: int) -> str:
 
 
 def generate(folder: Path, pairs: int, seed: int = 1) -> tuple[Path, Path]:
-    """Write a corpus of pairs of two phrases, about twelve words; one pair in a hundred repeats the one before."""
+    """Write a corpus of pairs of generated phrases, about twelve words; each hundredth pair repeats the pair before."""
     chosen = random.Random(seed)
     vocabularies = [words(chosen, 30_000) for _ in range(2)]
     lengths = [chosen.randint(3, 9) for _ in range(20_000)]

@@ -1,18 +1,18 @@
 """Compare `glassformer translate` with CTranslate2's own package: `python -m benchmarks.engines --data DIR`.
 
-The model is the one of `benchmarks.decoding`, unless --run names a run. All entries translate the same lines from text
-to text, with the same tokenizer and the same exported model:
+The model is the same as in `benchmarks.decoding`, unless --run names a run. All entries translate the same lines from
+text to text, with the same tokenizer and the same exported model:
 
 - direct: CTranslate2's package, all lines in one call, tokenized by the tokenizer's own library, with the fastest batch
   size on this machine;
 - translator: `Translator.stream`, which the command calls;
 - torch: `Translator` with the engine torch, only with --torch;
-- direct, a process: the same call as direct's in a new process (`benchmarks.direct`);
+- direct, a process: the same call as in "direct", but in a new process (`benchmarks.direct`);
 - command: `glassformer translate` in a new process.
 
-The start of a process (the median of some runs on one line) is subtracted. Both new processes still pay for touching
-memory and making kernels for the first time; direct does not. The entries take turns in a rotating order, so noise of
-the machine affects all alike.
+The start-up time of a process (the median of some runs on one line) is subtracted. The times of both new processes
+still include the first use of memory and the compilation of kernels; the time of "direct" does not. The entries take
+turns in a rotating order, so noise of the machine affects all entries equally.
 
 Writes results/engines.json.
 """
@@ -40,14 +40,14 @@ from glassformer.translator import Translator
 
 NAME = "engines"
 SINGLE = 200
-"""Lines that are translated one at a time."""
+"""Number of lines that are translated one at a time."""
 STARTS = 5
-"""Measurements of a process's start in a round: a single one would be too noisy to subtract."""
+"""Number of start-up times measured per round: a single measurement would be too noisy to subtract."""
 READY = 64
-"""Lines that each entry translates before the clock starts, because loading and compiling happen once."""
+"""Number of lines that each entry translates before the clock starts, because loading and compiling happen once."""
 BEAM_SIZES = (1, 5)
 BATCHES = (16, 32, 48, 64)
-"""Batch sizes that are tried when CTranslate2 is called directly; the fastest counts."""
+"""Batch sizes that are tried when CTranslate2 is called directly; only the fastest batch size counts."""
 DIRECT, DIRECT_PROCESS, TRANSLATOR, COMMAND, TORCH = "direct", "direct, a process", "translator", "command", "torch"
 PROCESSES = (DIRECT_PROCESS, COMMAND)
 
@@ -62,7 +62,7 @@ def through_translator(folder: Path, beam_size: int, engine: EngineName) -> Way:
 
 
 def through_process(*arguments: object) -> Way:
-    """Return a way to translate by a Python module that reads lines and prints one line for each."""
+    """Return a function that translates with a Python module that reads lines and prints one line for each line."""
     command = [sys.executable, "-m", *map(str, arguments)]
 
     def translate(lines: list[str]) -> list[str]:
@@ -90,7 +90,7 @@ def start_of(way: Way, lines: list[str]) -> float:
 def measure(
     ways: Mapping[str, Way], lines: list[str], references: Sequence[str], rounds: int
 ) -> dict[str, dict[str, Any]]:
-    """Return the sentences per second of each way in each round, the BLEU of its texts, and how many are equal."""
+    """Return, for each way to translate, its sentences per second by round, and BLEU and equality of its outputs."""
     names = list(ways)
     speeds: dict[str, list[float]] = {name: [] for name in ways}
     outputs: dict[str, list[str]] = {}
@@ -105,7 +105,7 @@ def measure(
 
 
 def fastest_direct(folder: Path, beam_size: int, lines: list[str]) -> tuple[int, Way]:
-    """Return the fastest batch size, by the better of two measurements, and CTranslate2 with this batch size."""
+    """Return the fastest batch size (each size is measured twice) and a function that translates with this size."""
     ways = {batch: direct(folder, beam_size, batch) for batch in BATCHES}
     taken = {batch: min(seconds(way, lines)[0] for _ in range(2)) for batch, way in ways.items()}
     batch = min(taken, key=taken.__getitem__)
@@ -115,7 +115,7 @@ def fastest_direct(folder: Path, beam_size: int, lines: list[str]) -> tuple[int,
 def measured(
     run: Path, folder: Path, lines: list[str], references: Sequence[str], how: argparse.Namespace
 ) -> dict[str, Any]:
-    """Return the figures for each beam size: all lines at once, and one at a time."""
+    """Return the figures for each beam size, for all lines at once and for one line at a time."""
     cells = {}
     for beam_size in how.beam_size or BEAM_SIZES:
         print(f"beam {beam_size}, {how.rounds} rounds", file=sys.stderr)
@@ -139,7 +139,7 @@ def measured(
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section."""
+    """Return the figures as Markdown."""
     parts = [
         "## CTranslate2 as an engine\n\nThis section measures how much of CTranslate2's speed remains when glassformer "
         f"uses CTranslate2 as its engine. {_remaining(figures['cells'])}\n\n*direct* is CTranslate2's own package "
@@ -163,7 +163,7 @@ def markdown(figures: dict[str, Any]) -> str:
 
 
 def _remaining(cells: Mapping[str, Any]) -> str:
-    """Return sentences about the lowest and highest median ratio of ours to CTranslate2 itself."""
+    """Return sentences about the lowest and the highest median ratio of glassformer's speed to CTranslate2's speed."""
     texts = []
     for name, base in ((TRANSLATOR, DIRECT), (COMMAND, DIRECT_PROCESS)):
         found = [_ratio(cell["speeds"], name, base).median for cell in cells.values() if name in cell["speeds"]]

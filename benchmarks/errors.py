@@ -1,19 +1,18 @@
-"""Tell a run's errors on words by their kind: `python -m benchmarks.errors RUN DEV [--rescore RUN ...]`.
+"""Count a run's errors on words by the kind of word: `python -m benchmarks.errors RUN DEV [--rescore RUN ...]`.
 
-DEV is a set of words that the run was not trained on. Each word belongs to one kind, by what the lexicon of the
-training words knows:
+DEV is a set of words that the run was not trained on. The lexicon of the training words decides the kind of each word:
 
-- *extends a known word*: the word is a known word and an ending, such as a plural;
-- *within a known word*: a known word is this word and an ending;
+- *extends a known word*: the word is a known word with an ending, such as a plural;
+- *within a known word*: a known word is this word with an ending;
 - *compound*: the word consists of two known words;
-- *other analogy*: only other exchanges of endings or beginnings lead to it;
-- *no analogy*: none.
+- *other analogy*: only other exchanges of endings or beginnings lead from a known word to this word;
+- *no analogy*: no analogy leads to this word.
 
-The command also gives the share of words that are wrong in all of the N best outputs, the share that are wrong by how
-sure the analogy is, and what each part of a combination gains alone: the lexicon, and each model of --rescore. A gain
-is cross-fitted on halves of DEV, and tested against the run alone. `--phonetisaurus PYTHON` adds a model of
-Phonetisaurus (PyPI: phonetisaurus) that is trained on the run's training pairs; PYTHON is the interpreter of an
-environment that has it.
+The command also prints the share of words whose N best outputs are all wrong, the share of wrong words by the
+confidence of the analogy, and the gain from each part of a combination alone: the lexicon, and each model of --rescore.
+A gain is cross-fitted on halves of DEV, and tested against the run alone. `--phonetisaurus PYTHON` adds a Phonetisaurus
+model (PyPI: phonetisaurus) that is trained on the run's training pairs; PYTHON is the interpreter of an environment in
+which phonetisaurus is installed.
 
 Writes results/errors.json.
 """
@@ -40,14 +39,14 @@ from glassformer.translator import Translator
 NAME = "errors"
 N_BEST = 20
 COUNTS = (1, 5, 10, N_BEST)
-"""Numbers of best outputs among which a right one is looked for."""
+"""Values of N for the share of words whose N best outputs are all wrong."""
 BANDS = (0.9, 0.7, 0.5, 0.3, 0.0)
 """Lower ends of the bands of confidence."""
 KINDS = ("extends a known word", "within a known word", "compound", "other analogy", "no analogy")
 
 
 def kind_of(word: str, lexicon: Lexicon, extended: frozenset[str]) -> str:
-    """Return the kind of a word; `extended` is what `beginnings` returns."""
+    """Return the kind of a word; `extended` is the result of `beginnings`."""
     cuts = range(SHORTEST_STEM, len(word))
     if any(word[:cut] in lexicon.words for cut in cuts if len(word) - cut <= LONGEST_ENDING):
         return KINDS[0]
@@ -61,20 +60,20 @@ def kind_of(word: str, lexicon: Lexicon, extended: frozenset[str]) -> str:
 
 
 def beginnings(lexicon: Lexicon) -> frozenset[str]:
-    """Return the known words' beginnings that lack up to LONGEST_ENDING letters."""
+    """Return the beginnings of known words: each word without its last 1 to LONGEST_ENDING letters."""
     return frozenset(
         word[:cut] for word in lexicon.words for cut in range(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), len(word))
     )
 
 
 def share(wrong: Sequence[bool], there: Sequence[bool]) -> float:
-    """Return the share of the words that are there, and wrong, in per cent."""
+    """Return the percentage of wrong words among the words that are `there`."""
     found = [one for one, counts in zip(wrong, there, strict=True) if counts]
     return 100 * sum(found) / len(found) if found else 0.0
 
 
 def groups(of: Sequence[str], names: Sequence[str], wrong: Mapping[str, Sequence[bool]]) -> dict[str, dict[str, float]]:
-    """Return each group's share of the words, and the share of its words that each system gets wrong."""
+    """Return, for each group, its share of all words, and the share of its words that each system gets wrong."""
     return {
         name: {"share": 100 * of.count(name) / len(of)}
         | {system: share(each, [one == name for one in of]) for system, each in wrong.items()}
@@ -84,12 +83,12 @@ def groups(of: Sequence[str], names: Sequence[str], wrong: Mapping[str, Sequence
 
 
 def all_wrong(outputs: Sequence[Sequence[str]], items: Items, most: int = 1) -> list[bool]:
-    """Return for each word whether its first `most` outputs are all wrong."""
+    """Return, for each word, whether its first `most` outputs are all wrong."""
     return [not set(some[:most]) & set(right) for some, right in zip(outputs, items.references, strict=True)]
 
 
 def gains(run: Path, rescore: Sequence[Path], items: Items, beam_size: int) -> dict[str, dict[str, Any]]:
-    """Return what each part of a combination gains alone, and all together."""
+    """Return the gain from each part of a combination alone, and from all parts together."""
     parts: dict[str, tuple[Sequence[Path], bool]] = {"the lexicon": ((), True)}
     parts |= {f"--rescore {one.name}": ([one], False) for one in rescore}
     if len(rescore) > 1:
@@ -169,7 +168,7 @@ def wrong_share(wrong: Sequence[bool]) -> float:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section: errors by the number of outputs, by kind, by confidence, and the gain of each part."""
+    """Return Markdown tables: errors by number of outputs, by kind and by confidence, and the gain of each part."""
     names = {"run": "the run", "analogy": "best analogy", "phonetisaurus": "Phonetisaurus"}
     systems = [name for name in names if name in figures["of_best"]]
     head = [names[name] for name in systems]
@@ -225,7 +224,7 @@ def markdown(figures: dict[str, Any]) -> str:
 
 
 def _leader(wrong: Mapping[str, float]) -> str:
-    """Return a sentence that names the systems, the best one first."""
+    """Return a sentence that names the systems, best system first."""
     first, *rest = sorted(wrong, key=lambda name: wrong[name])
     others = ", ".join(f"{name} {wrong[name]:.1f} %" for name in rest)
     return f"Without combinations, {first} has the fewest wrong words: {wrong[first]:.1f} % ({others})."

@@ -1,10 +1,10 @@
 """Measure the explorer with long sentences and many heads: `python -m benchmarks.explorer [--tokens 128]`.
 
-A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes 128. Measured in headless Chromium: the time from
-opening the file until all is computed and drawn; the time of a pointer over a word of the figure, from the event until
-all highlights are laid out and until the frame after that; the number of nodes of the figure; the forward pass and the
-search; with a row of attention turned by hand, that row and the words after it. With `--page`, another page is
-measured.
+A random model of 6 + 6 layers and 8 heads reads 128 tokens and writes 128 tokens. In headless Chromium, this benchmark
+measures: the time from opening the file until everything is computed and drawn; after the pointer moves over a word of
+the figure, the time until all highlights are laid out, and until the next frame; the number of nodes in the figure; the
+times of the forward pass and of the search; and, after a row of attention is turned by hand, the times to compute this
+row and the words after it. `--page` measures a different page.
 """
 
 import argparse
@@ -72,7 +72,7 @@ PASSES = """async () => {
 
 
 def translator(folder: Path, tokens: int) -> Translator:
-    """Return a random model of 6 + 6 layers of 8 heads with a vocabulary of `tokens` words."""
+    """Return a random model of 6 + 6 layers with 8 heads, and a vocabulary of `tokens` words."""
     words = [f"w{number}" for number in range(tokens)]
     sizes: dict[str, Any] = {"d_model": 64, "heads": 8, "d_ff": 128, "encoder_layers": 6, "decoder_layers": 6}
     sizes |= {"positions": "learned", "max_length": tokens}  # learned positions limit the output to this length

@@ -1,7 +1,7 @@
-"""Measure the machine's ceiling: matrix products of the model's shapes, in every way that PyTorch offers.
+"""Measure the machine's ceiling: the speed of matrix products of the model's shapes, in every way that PyTorch offers.
 
-`python -m benchmarks.gemm` prints GFLOP/s. The ceiling of a precision is its highest speed over all shapes and ways; no
-model can exceed it on that machine. Benchmarks measure the ceiling in the same run as the speeds they compare with it.
+`python -m benchmarks.gemm` prints GFLOP/s. The ceiling of a precision is the highest speed over all shapes and ways; no
+model can be faster on this machine. Benchmarks measure the ceiling in the same run as the speeds to be compared.
 """
 
 import argparse
@@ -26,12 +26,15 @@ SHAPES = {
     "gradient of 8000 × 256": (8000, 4096, 256),
     "square": (2048, 2048, 2048),
 }
-"""Rows, inner width, columns."""
+"""Shapes of matrix products, by name: (rows, inner width, columns)."""
 REPETITIONS = 5
 
 
 def measure(seconds: float = 0.05, shapes: Mapping[str, tuple[int, int, int]] = SHAPES) -> dict[str, dict[str, float]]:
-    """Return GFLOP/s for each way and shape: the median of measurements of at least `seconds`, with ways in turns."""
+    """Return the GFLOP/s of each way and shape: the median of measurements of at least `seconds` seconds each.
+
+    The ways to multiply take turns.
+    """
     import torch
 
     found: dict[str, dict[str, float]] = {}

@@ -1,16 +1,16 @@
-"""Measure how time and memory grow, ours and Hugging Face's: `python -m benchmarks.growth [AXIS ...]`, without data.
+"""Measure how time and memory grow with glassformer and Hugging Face: `python -m benchmarks.growth [AXIS ...]`.
 
     length      sentences of 32 … 1 024 tokens on both sides, 2 048 target tokens an update
     batch       512 … 8 192 target tokens an update
     vocabulary  8 000 … 64 000 entries
     width       d_model 128 … 1 024
     decoding    sources of 32 … 1 000 tokens, 8 at a time, greedy; an output has 50 tokens more than its source
-    corpus      `glassformer prepare` and 20 updates on 10 000 … 1 000 000 generated pairs (ours alone)
+    corpus      `glassformer prepare` and 20 updates on 10 000 … 1 000 000 generated pairs (only glassformer)
 
-Models and sentences are random, and the peers take turns. For decoding, `<eos>` is made improbable, so that every
-output reaches its maximum length.
+No data is needed: models and sentences are random. The peers take turns. For decoding, `<eos>` is made improbable, so
+that every output reaches its maximum length.
 
-Writes results/growth.json and .png; axes that are not named keep their earlier figures.
+Writes results/growth.json and .png. The earlier figures of axes that are not named stay in the file.
 """
 
 import argparse
@@ -51,9 +51,9 @@ from glassformer.text.subwords import SentencePieceTokenizer
 
 NAME = "growth"
 TOKENS = 2048
-"""Target tokens of an update, except on the axis `batch`."""
+"""Number of target tokens per update, except on the axis `batch`."""
 SHORT = 32
-"""Tokens of a sentence, except on the axis `length`."""
+"""Number of tokens per sentence, except on the axis `length`."""
 LENGTHS, BATCHES, VOCABULARIES = (32, 64, 128, 256, 512, 1024), (512, 1024, 2048, 4096, 8192), (8, 16, 32, 64)
 WIDTHS, SOURCES, PAIRS = (128, 256, 512, 1024), (32, 128, 512, 1000), (10_000, 100_000, 1_000_000)
 HEAD = 64
@@ -68,9 +68,9 @@ UNITS = {
     "decoding": "source tokens",
     "corpus": "pairs",
 }
-"""What grows on each axis."""
+"""The quantity that grows on each axis."""
 UPDATES = 20
-"""Updates of each training run on a generated corpus."""
+"""Number of updates of each training run on a generated corpus."""
 ABOUT = {
     "length": f"Training, {number(TOKENS)} target tokens per update.",
     "batch": f"Training, sentences of {SHORT} tokens.",
@@ -79,14 +79,14 @@ ABOUT = {
     "decoding": f"Greedy search, {ROWS} sentences at a time; an output has 50 tokens more than its source.",
     "corpus": f"`glassformer prepare` on a generated corpus, then {UPDATES} updates, without peers.",
 }
-"""What is measured on each axis."""
+"""A description of the measurement on each axis."""
 
 Case = tuple[Task, int, int]
-"""A task, the rows of a batch, and the tokens of each sentence."""
+"""A task, the number of rows in a batch, and the number of tokens in each sentence."""
 
 
 def cases() -> dict[str, dict[int, Case]]:
-    """Return the cases of each axis, by value on the axis."""
+    """Return the cases of each axis, by their value on the axis."""
     task = Task()
     return {
         "length": {length: (task, TOKENS // length, length) for length in LENGTHS},
@@ -102,7 +102,7 @@ def cases() -> dict[str, dict[int, Case]]:
 
 
 def trainers(axis: str) -> list[Entry]:
-    """Return the entries of an axis; for `length` also Hugging Face's without fused attention."""
+    """Return the entries of an axis; for `length`, Hugging Face's model without fused attention is also an entry."""
     theirs = {"smoothing": False}
     found = [Entry(peer="ours"), Entry(peer="hugging_face", keeping=True, options=theirs)]
     if axis == "length":
@@ -111,7 +111,7 @@ def trainers(axis: str) -> list[Entry]:
 
 
 def train(folder: Path, case: Case, chosen: Sequence[Entry], updates: int) -> dict[str, Any]:
-    """Return the figures of updates on random sentences of one shape."""
+    """Return the figures of updates on random sentences of equal length."""
     task, rows, length = case
     task = replace(task, batch_tokens=rows * length, max_length=max(task.max_length, length))
     write_task(task, folder)
@@ -121,7 +121,7 @@ def train(folder: Path, case: Case, chosen: Sequence[Entry], updates: int) -> di
 
 
 def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> dict[str, Any]:
-    """Return the figures of translations of random sources of about this length."""
+    """Return the figures of translating random sources of about `length` tokens."""
     tokenizer = SentencePieceTokenizer("unigram", (folder / TOKENIZER).read_bytes())
     source, _ = synthetic(ROWS, length, 2, 1, len(tokenizer))
     # Random pieces, joined to a text and tokenized again, give different and more pieces.
@@ -135,7 +135,7 @@ def decode(folder: Path, length: int, chosen: Sequence[Entry], rounds: int) -> d
 
 
 def make_decoding_work(folder: Path) -> None:
-    """Write a random model of ours that almost never chooses `<eos>`, with a tokenizer of generated text."""
+    """Write a random glassformer model that almost never chooses `<eos>`, and a tokenizer trained on generated text."""
     with tempfile.TemporaryDirectory() as name:
         files = generate(Path(name), 20_000)
         text = [line for path in files for line in path.read_text(encoding="utf-8").splitlines()]
@@ -162,7 +162,7 @@ def make_decoding_work(folder: Path) -> None:
 
 
 def prepare(folder: Path, pairs: int) -> dict[str, Any]:
-    """Return time and memory of preparing a generated corpus and of a short training run on it."""
+    """Return the time and memory of preparing a generated corpus and of a short training run on this corpus."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     generate(folder, pairs)
@@ -175,7 +175,7 @@ def prepare(folder: Path, pairs: int) -> dict[str, Any]:
 
 
 def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[float, float]]]:
-    """Return for each name tokens per second (seconds for `corpus`) and peak memory in bytes, by value on the axis."""
+    """Return, for each entry and value on the axis, tokens per second (`corpus`: seconds) and peak memory in bytes."""
     rows: dict[str, dict[int, tuple[float, float]]] = {}
     for value, one in found.items():
         if axis == "corpus":
@@ -189,7 +189,7 @@ def rows_of(axis: str, found: Mapping[str, Any]) -> dict[str, dict[int, tuple[fl
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section, with a table for each axis."""
+    """Return the figures as Markdown, with a table for each axis."""
     parts = [
         "## Growth\n\nThis section shows how speed and memory of glassformer and of Hugging Face's Marian change as "
         "one size grows. Models and sentences are random; each cell has the median speed or time, and the peak "
@@ -209,7 +209,7 @@ def markdown(figures: dict[str, Any]) -> str:
 
 
 def _verdict(rows: Mapping[str, dict[int, tuple[float, float]]]) -> str:
-    """Return a sentence about the ratios of ours to the best peer, with a space before it; empty without a peer."""
+    """Return a space and a sentence on the ratios of glassformer to the best peer, or "" without a peer."""
     ours = next((values for name, values in rows.items() if name.startswith("ours")), {})
     theirs = [values for name, values in rows.items() if name.startswith("hugging_face")]
     sizes = [size for size in ours if any(size in values for values in theirs)]
@@ -229,7 +229,7 @@ def _cell(value: tuple[float, float] | None, unit: str) -> str:
 
 
 def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """Draw a chart of memory for each axis."""
+    """Draw a chart of the memory for each axis."""
     axes = figures["axes"]
     made, charts = figure(4.0 * len(axes), 3.4, columns=len(axes))
     for chart, (axis, found) in zip(charts, axes.items(), strict=True):
@@ -276,7 +276,7 @@ def main() -> None:
     kept = read(NAME).get("axes", {}) if given.axes else {}
     for axis in given.axes or everything:
         kept[axis] = measure(axis, given.work / NAME, given.updates)
-        write(NAME, {"axes": kept}, of)  # written now, because a later failure must not lose these figures
+        write(NAME, {"axes": kept}, of)  # written now, so that a later failure does not lose these figures
     plot(read(NAME))
     print(markdown(read(NAME)))
 

@@ -1,18 +1,18 @@
-"""How well guards find failures of known kinds, how well second searches mend loops, and how right the confidence is:
+"""Measure how well guards find known failures, how well second searches mend loops, and how accurate the confidence is:
 `python -m benchmarks.guards --demo RUN --multi30k RUN --young RUN --data DIR`.
 
-Failures are made with known truth: the output of a different source, a phrase that is repeated 3 to 10 times, an output
-without a third of its words, a copied source, a changed number, and a source in a different language. Others are the
-model's own: outputs of perturbed sources (a rare token in front, or the letters of its words swapped) with a chrF below
-20 against the output of the source itself count as hallucinations (Lee et al. 2018), and models after few updates write
-loops.
+Some failures are made: the output of a different source, a phrase that is repeated 3 to 10 times, an output without a
+third of its words, a copied source, a changed number, and a source in a different language. Other failures are the
+model's own. Outputs of perturbed sources (with a rare token in front, or with the letters of their words swapped) count
+as hallucinations if their chrF against the output of the unperturbed source is below 20 (Lee et al. 2018). Models
+trained for few updates write loops.
 
-The model scores each made output as its own. Guards are calibrated on one half of the outputs for validation and test
-pairs, with which the other half is judged, and the other way round. Where a table says "test", guards are calibrated on
-the validation outputs, as at the end of training.
+The model scores each made output like an output of its own. Outputs for validation and test pairs are split into
+halves: guards calibrated on one half judge the other half. In tables that say "test", guards are calibrated on the
+validation outputs, as at the end of training.
 
-RUNs are finished runs: the demo, and some of the recipe multi30k-de-en, of which the young ones were trained for few
-updates. DIR is the folder of Multi30k's files. Writes results/guards.json. Ten minutes on a busy machine.
+RUNs are finished runs: a demo run and runs of the recipe multi30k-de-en; runs for --young were trained for few updates.
+DIR is the folder of Multi30k's files. Writes results/guards.json. Takes ten minutes on a busy machine.
 """
 
 import argparse
@@ -41,9 +41,9 @@ from glassformer.translating.translation import Translation
 from glassformer.translator import Translator
 
 HALLUCINATED = 20.0
-"""Largest chrF, against the output of the unperturbed source, of a hallucination."""
+"""An output of a perturbed source is a hallucination if its chrF against the unperturbed output is below this value."""
 LOOP = 3.0
-"""An output is a loop if its repetition has more tokens than this, not counting as many as the source repeats."""
+"""An output is a loop if it repeats more tokens than this, after subtracting the tokens that the source repeats."""
 LOOPS = 120
 """Maximum number of natural loops of a run that are searched again."""
 GOALS = {
@@ -57,9 +57,9 @@ GOALS = {
     "mended": 0.70,
     "calibration error": 0.05,
 }
-"""Shares to be found, the AUROC of hallucinations, the share of mended loops; and shares and errors to stay below."""
+"""The goals: minimum shares of failures found, minimum AUROC and share of mended loops; goals in AT_MOST are maxima."""
 AT_MOST = ("clean", "calibration error")
-"""Goals that are maxima."""
+"""Names of the goals that are maxima."""
 CORPORA = ("demo", "Multi30k")
 
 Pair = tuple[str, str]
@@ -84,11 +84,11 @@ class Outputs:
 
     @property
     def judged(self) -> list[ModelOutput]:
-        """The outputs as guards look at them."""
+        """The outputs in the form that guards judge."""
         return self.translator.outputs(self.sources, self.found)
 
     def guards(self, some: slice = slice(None)) -> Guards:
-        """Return guards that are calibrated on all outputs, or on some."""
+        """Return guards calibrated on the outputs in a slice, by default on all outputs."""
         references = [[one] for one in self.references[some]]
         search = settings_of_outputs(self.translator.bundle.configuration.decoding)
         return guards_of(self.judged[some], references, search)
@@ -103,7 +103,7 @@ class Outputs:
 
 
 def detached(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
-    """Return each source with the output of a different one."""
+    """Return each source with the output of a different source."""
     shift = chance.randrange(1, len(pairs))
     return [(source, pairs[(place + shift) % len(pairs)][1]) for place, (source, _) in enumerate(pairs)]
 
@@ -114,17 +114,17 @@ def looped(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
 
 
 def missing(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
-    """Return outputs without a run of words: a third of them."""
+    """Return outputs without a run of consecutive words, a third of their words."""
     return [(source, _without(output.split(), chance)) for source, output in pairs]
 
 
 def copied(pairs: Sequence[Pair], _: random.Random) -> list[Pair]:
-    """Return the sources as outputs."""
+    """Return each source with itself as the output."""
     return [(source, source) for source, _ in pairs]
 
 
 def other_number(pairs: Sequence[Pair], chance: random.Random) -> list[Pair]:
-    """Return pairs that both end with a number, one digit of which is changed in the output."""
+    """Return pairs whose sides both end with a number; in the output, one digit of the number is changed."""
     return [
         (f"{source} {number}", f"{output} {_changed(number, chance)}")
         for source, output in pairs
@@ -173,18 +173,18 @@ def _changed(number: str, chance: random.Random) -> str:
 
 
 def ignored(rows: AttentionRows) -> float:
-    """Return the share of source tokens on which all target tokens together look with a weight below 0.2."""
+    """Return the share of source tokens that get, from all target tokens together, attention weight below 0.2."""
     sums = np.array([row[:-1] for row in rows]).sum(0)
     return float((sums < 0.2).mean()) if len(sums) else 0.0
 
 
 def drift(rows: AttentionRows) -> float:
-    """Return the mean over the target of the weight of the source's `<eos>`, where detached outputs tend to look."""
+    """Return the mean attention weight on the source's `<eos>`, which is often high for detached outputs."""
     return float(np.array([row[-1] for row in rows]).mean())
 
 
 def blur(rows: AttentionRows) -> float:
-    """Return the mean entropy of the rows, as a share of the entropy of a uniform row."""
+    """Return the mean entropy of the attention rows, as a share of the entropy of a uniform row."""
     weights = np.array(rows)
     entropy = -(weights * np.log(np.maximum(weights, 1e-12))).sum(1).mean()
     return float(entropy / math.log(max(weights.shape[1], 2)))
@@ -205,13 +205,13 @@ def auroc(positive: Sequence[float], negative: Sequence[float]) -> float:
 
 
 def as_outputs(translator: Translator, pairs: Sequence[Pair]) -> list[ModelOutput]:
-    """Return given outputs as guards look at them, with the log probabilities that the model gives them."""
+    """Return given outputs in the form that guards judge, with the model's log probabilities."""
     sources = [source for source, _ in pairs]
     return translator.outputs(sources, translator.score(pairs))
 
 
 def made_failures(corpus: Outputs, seed: int = 1) -> dict[str, Any]:
-    """Return for clean outputs and each kind of failure the share that is found, by all guards and by each alone."""
+    """Return, for clean outputs and each kind of failure, the share found by all guards and by each guard alone."""
     made = {name: make(corpus.pairs, random.Random(seed)) for name, make in FAILURES.items()}
     kinds = {"clean": corpus.judged, **{name: as_outputs(corpus.translator, pairs) for name, pairs in made.items()}}
     guards = halves(corpus)
@@ -219,19 +219,19 @@ def made_failures(corpus: Outputs, seed: int = 1) -> dict[str, Any]:
 
 
 def halves(corpus: Outputs) -> tuple[Guards, Guards]:
-    """Return guards that judge the outputs with an even index, calibrated on the others, and the reverse."""
+    """Return two guards: one calibrated on the outputs with odd indices, and one on the outputs with even indices."""
     return corpus.guards(slice(1, None, 2)), corpus.guards(slice(0, None, 2))
 
 
 def found_by(guards: tuple[Guards, Guards], outputs: Sequence[ModelOutput]) -> dict[str, Any]:
-    """Return the share of outputs that guards find, in all and alone; the two guards judge every other output."""
+    """Return the share of outputs found by all guards and by each guard alone; each of `guards` judges one half."""
     reasons = [found for half in (0, 1) for found in map(guards[half].reasons, outputs[half::2])]
     alone = {name: float(np.mean([name in one for one in reasons])) for name in SIGNALS}
     return {"outputs": len(reasons), "found": float(np.mean([bool(one) for one in reasons])), "alone": alone}
 
 
 def hallucinations(guards: Guards, corpus: Outputs, seed: int = 1) -> dict[str, Any]:
-    """Return the AUROC of each signal, and of all together, for outputs of perturbed sources against clean outputs."""
+    """Return the AUROC of each signal, and of all signals together, for hallucinations against clean outputs."""
     chance = random.Random(seed)
     rare = rare_words(corpus.sources, 50)
     perturbed = [with_rare_token(source, chance.choice(rare)) for source in corpus.sources]
@@ -252,7 +252,7 @@ def hallucinations(guards: Guards, corpus: Outputs, seed: int = 1) -> dict[str, 
 def aurocs(
     corpus: Outputs, guards: Guards, positive: Sequence[ModelOutput], negative: Sequence[ModelOutput]
 ) -> dict[str, float]:
-    """Return the AUROC of each signal, of all together, and of signals from attention."""
+    """Return the AUROC of each signal, of all signals together, and of the signals from attention."""
     values = [[signals(one, guards.usual) for one in some] for some in (positive, negative)]
     found = {name: auroc(*([one[name] for one in some] for some in values)) for name in SIGNALS}
     found["all"] = auroc(*([guards.suspicion(one) for one in some] for some in (positive, negative)))
@@ -263,7 +263,7 @@ def aurocs(
 
 
 def attention_of(corpus: Outputs, outputs: Sequence[ModelOutput]) -> list[AttentionRows]:
-    """Return the attention of the engine torch in given outputs."""
+    """Return the attention rows of given outputs, computed by the engine torch."""
     engine = Translator.load(corpus.translator.bundle.folder).engine
     ids = corpus.translator.bundle.target_tokenizer
     targets = [(*ids.encode(one.target), ids.eos_id) for one in outputs]
@@ -288,10 +288,11 @@ def other_language(corpus: Outputs, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def mended(young: Sequence[Path], pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Return what second searches make of the loops that young models write.
+    """Return how many loops of young models second searches mend.
 
-    Guards are calibrated on the model's own outputs, but `loop` has the threshold LOOP: where many outputs are loops,
-    loops are usual. A loop is mended if the new output is none. All outputs that set off no guard must stay.
+    Guards are calibrated on the model's own outputs, except that `loop` has the threshold LOOP, because loops are usual
+    in the outputs of a young model. A loop is mended if the new output is not a loop. Outputs that set off no guard
+    must not change.
     """
     found: dict[str, Any] = {}
     for run in young:
@@ -327,14 +328,14 @@ def _mended(run: Path, engine: Any, guards: Guards, corpus: Outputs, loops: Sequ
 
 
 def with_guards(translator: Translator, guards: Guards) -> Translator:
-    """Return a translator that judges by these guards, for its own search."""
+    """Return a translator that uses these guards."""
     search = settings_of_outputs(translator.bundle.configuration.decoding)
     translator._layers.judging.__dict__["_guards"] = replace(guards, search=search)
     return translator
 
 
 def confidence(guards: Guards, test: Outputs) -> dict[str, Any]:
-    """Return the expected calibration error of the confidence on other pairs than those on which it was fitted."""
+    """Return the expected calibration error of the confidence, on pairs that it was not fitted on."""
     texts = [one.text for one in test.found]
     right = {
         "exact": [score >= 100 for score in sentence_scores(texts, test.references, "exact")],
@@ -404,7 +405,7 @@ def measured(valid: Outputs, test: Outputs, foreign: Sequence[str]) -> dict[str,
 
 
 def text(found: Mapping[str, Any]) -> str:
-    """Return the tables of the results."""
+    """Return the results as Markdown tables."""
     parts = []
     for corpus in CORPORA:
         rows = [
@@ -456,7 +457,7 @@ def percent(share: float) -> str:
 
 
 def figures_of(found: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """Yield each figure that has a goal: the goal's name, where it was measured, and the figure."""
+    """Yield each figure that has a goal, as a tuple: the goal's name, the figure's origin, and the figure."""
     for corpus in CORPORA:
         made, of = found[corpus]["made"], found[corpus]
         yield "clean", f"{corpus}, halves", made["clean"]["found"]
@@ -472,7 +473,7 @@ def figures_of(found: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
 
 
 def missed(found: Mapping[str, Any]) -> list[str]:
-    """Return in words which figures do not reach their goals."""
+    """Return a description of each figure that misses its goal."""
     return [
         f"{name} ({where}): {figure:.3f}, expected {'at most' if name in AT_MOST else 'at least'} {GOALS[name]:g}"
         for name, where, figure in figures_of(found)

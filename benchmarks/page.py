@@ -1,7 +1,7 @@
 """Write docs/benchmarks.md from the measured JSON: `python -m benchmarks.page`.
 
-Nothing is measured here, and nothing on the page is written by hand. Results of a different machine belong in a folder
-of their own in `benchmarks/results`; they come last on the page.
+This command measures nothing, and nothing on the page is written by hand. Put the results of a different machine into a
+subfolder of `benchmarks/results`; they come last on the page.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Compare models and searches by quality and speed, and find those that none beats in both.
+"""Compare models and searches by quality and speed, and find the Pareto front: entries that no other entry beats.
 
 python -m benchmarks.pareto LIST --data DIR     LIST.json → results/pareto-LIST.json, pareto-LIST.png
 
@@ -10,12 +10,13 @@ runs to measure, and the results of peers:
      "runs": [{"name": "3+3", "run": "{work}/3+3", "beam_size": 5, "options": {}, "one_by_one": false}, …],
      "peers": [{"name": "Hugging Face", "quality": 37.9, "sentences_per_second": 49, "from": "their source"}, …]}
 
-A peer whose speed is unknown has no `sentences_per_second` and becomes a line in the picture.
+A peer whose speed is unknown has no `sentences_per_second`, and is drawn as a line in the picture.
 
-`glassformer` trains the models that do not exist yet, one after another; {data} stands for DIR, {work} for the folder
-of the models. Without a reference, the source file holds both sides (TSV), and a word is right if it equals any of its
-references. A run may have further runs as its `ensemble`. `options`, such as an engine, go to `Translator.load`.
-The runs take turns, each time in a new process, and the median of the rounds counts. Loading is not timed.
+`glassformer` trains the models that do not exist yet, one after another; {data} stands for DIR, and {work} for the
+folder of the models. Without a reference, the source file is a TSV file with both sides, and a word is right if it
+equals one of its references. `ensemble` lists further runs of an ensemble. `options`, such as an engine, are passed to
+`Translator.load`. The runs take turns, each time in a new process, and the median of all rounds counts. Loading is not
+timed.
 """
 
 import argparse
@@ -45,9 +46,10 @@ LISTS = Path(__file__).parent / "lists"
 FIELDS = ("name", "run", "ensemble", "beam_size", "options", "one_by_one")
 """Fields of a run in a list."""
 WARM_UP = 64
-"""Lines that are translated before the clock starts."""
+"""Number of lines that are translated before the clock starts."""
 NEAR = 0.03
-"""Share of the range of qualities within which the names of two points of like speed would cover each other."""
+"""Two points of similar speed are near if their qualities differ by less than this share of the range of qualities;
+their names would overlap in the picture."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +59,17 @@ class Point:
     name: str
     quality: float
     sentences_per_second: float | None
-    """None if unknown."""
+    """Sentences per second; None = unknown."""
     ours: bool
     slowest: float | None = None
     """Sentences per second in the slowest round."""
     fastest: float | None = None
     source: str = ""
-    """Source of a peer's figures."""
+    """The source from which a peer's figures are taken."""
 
 
 def read_list(path: Path, data: str = "", work: str = "") -> dict[str, Any]:
-    """Return the list with its fields checked and its folders filled in."""
+    """Read a list, check its fields, and replace {data} and {work} by the folders."""
     wanted: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     wanted["models"] = {name: shlex.split(command) for name, command in wanted.get("models", {}).items()}
     wanted = _filled(wanted, {"{data}": data, "{work}": work})
@@ -84,7 +86,7 @@ def read_list(path: Path, data: str = "", work: str = "") -> dict[str, Any]:
 
 
 def _filled(value: Any, folders: Mapping[str, str]) -> Any:
-    """Return the value with the names of folders replaced in all of its text."""
+    """Return a value of the list, with {data} and {work} replaced in all its texts."""
     if isinstance(value, dict):
         return {key: _filled(one, folders) for key, one in value.items()}
     if isinstance(value, list):
@@ -96,7 +98,7 @@ def _filled(value: Any, folders: Mapping[str, str]) -> Any:
 
 
 def measure(wanted: dict[str, Any], run: dict[str, Any]) -> dict[str, float]:
-    """Return quality and sentences per second of one run, the only work of this process."""
+    """Return the quality and the sentences per second of one run; call this in a process of its own."""
     items = read_items(corpus_of(wanted["source"], wanted.get("reference")))
     sources = items.sources
     translator = Translator.load(run["run"], *run.get("ensemble", ()), **run.get("options", {}))
@@ -156,7 +158,9 @@ def peers(wanted: dict[str, Any]) -> list[Point]:
 
 
 def front(points: Sequence[Point], *, higher_is_better: bool) -> list[Point]:
-    """Return the points that no point beats in one respect and at least equals in the other, fastest first."""
+    """Return the Pareto front, fastest first: for these points, no other point is better in one respect and at least
+    as good in the other.
+    """
     best: list[Point] = []
     sign = 1 if higher_is_better else -1
     for point in sorted(_timed(points), key=lambda one: (-_speed(one), -sign * one.quality)):
@@ -170,7 +174,7 @@ def _timed(points: Sequence[Point]) -> list[Point]:
 
 
 def _speed(point: Point) -> float:
-    """Return the speed of a point; 0 if unknown."""
+    """Return the speed of a point, or 0 if the speed is unknown."""
     return point.sentences_per_second or 0.0
 
 
@@ -186,7 +190,7 @@ def table(points: Sequence[Point], best: Sequence[Point], metric: str) -> str:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section of the page."""
+    """Return the figures as Markdown."""
     points = [Point(**one) for one in figures["points"]]
     best = front(points, higher_is_better=figures["higher_is_better"])
     return (
@@ -202,7 +206,7 @@ def markdown(figures: dict[str, Any]) -> str:
 
 
 def _winners(points: Sequence[Point], best: Sequence[Point], *, higher_is_better: bool) -> str:
-    """Return a sentence about the fastest entry and the best one, which may be a peer of unknown speed."""
+    """Return a sentence about the fastest entry and the best entry, which may be a peer of unknown speed."""
     sign = 1 if higher_is_better else -1
     finest = max(points, key=lambda one: sign * one.quality)
     fastest = f"The fastest entry is *{best[0].name}* ({number(_speed(best[0]))} sentences/s). " if best else ""
@@ -211,7 +215,7 @@ def _winners(points: Sequence[Point], best: Sequence[Point], *, higher_is_better
 
 
 def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """Draw quality over speed with a line along the front."""
+    """Draw quality over speed, with a line along the Pareto front."""
     points = [Point(**one) for one in figures["points"]]
     timed, best = _timed(points), front(points, higher_is_better=figures["higher_is_better"])
     made, [axis] = figure()

@@ -1,7 +1,8 @@
 """Compare what a model learns in bf16 and in float32: `python -m benchmarks.precision --data DIR` (Multi30k's files).
 
-The same configuration is trained in both precisions and with several seeds for the same number of updates, and
-validated in float32. The difference of the two means is compared with the difference between seeds.
+The same configuration is trained in both precisions, with several seeds each, for the same number of updates. All
+models are validated in float32. The difference between the means of both precisions is compared with the differences
+between seeds.
 
 Writes results/precision.json.
 """
@@ -42,7 +43,7 @@ def train(run: Path, config: str, data: Path, steps: int, precision: str, seed: 
 
 
 def verdict(losses: dict[str, list[float]]) -> dict[str, float]:
-    """Return the difference of the means (bf16 − fp32), its standard error, and the standard deviation of seeds."""
+    """Return the difference of the means (bf16 − fp32), its standard error, and the standard deviation over seeds."""
     fp32, bf16 = (losses[precision] for precision in PRECISIONS)
     pooled = math.sqrt((stdev(fp32) ** 2 + stdev(bf16) ** 2) / 2)
     error = math.sqrt(stdev(fp32) ** 2 / len(fp32) + stdev(bf16) ** 2 / len(bf16))
@@ -50,7 +51,7 @@ def verdict(losses: dict[str, list[float]]) -> dict[str, float]:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section: the table and the verdict."""
+    """Return the figures as Markdown: a table and the verdict."""
     losses = {
         precision: [curve[-1]["loss"] for curve in figures["curves"][precision].values()] for precision in PRECISIONS
     }

@@ -1,13 +1,13 @@
 """Compare the speed of preparing a corpus with sentencepiece alone: `python -m benchmarks.prepare`.
 
-"sentencepiece" encodes the lines of each side as one list, or in parts of 2 048, which is faster. "encode_all" is our
-tokenizer on the same parts, and "encode" also packs the ids into arrays. "prepare" reads the files, drops pairs,
-normalises, encodes, and writes shards to the disk. All of them take turns. On one core, processor time is measured, so
-the load of the machine counts little; on all cores, the clock is read.
+"sentencepiece" encodes the lines of each side as one list, or in parts of 2 048 lines, which is faster. "encode_all" is
+glassformer's tokenizer on the same parts, and "encode" also packs the ids into arrays. "prepare" reads the files, drops
+pairs, normalises, encodes, and writes shards to the disk. All methods take turns. On one core, CPU time is measured, so
+the load of the machine has little effect; on all cores, wall-clock time is measured.
 
---pairs N measures a large corpus instead: N generated pairs are prepared by one process and by two, which must write
-the same bytes, and a model is trained for 100 steps. The resident memory of all processes together is read ten times a
-second. Writes results/prepare.json.
+--pairs N measures a large corpus instead: N generated pairs are prepared by one process and by two processes, which
+must write the same bytes. Then a model is trained for 100 steps. The resident memory of all processes together is read
+ten times per second. Writes results/prepare.json.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def compare(folder: Path, kind: str, workers: int) -> None:
 
 
 class Memory(threading.Thread):
-    """Records the peak of the resident memory of a process and its descendants until it ends."""
+    """A thread that records the peak resident memory of a process and its descendants until the process ends."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -150,7 +150,7 @@ def tell(name: str, found: dict[str, float]) -> None:
 
 
 def large(folder: Path, pairs: int, rounds: int) -> None:
-    """Prepare a large corpus by one process and by two, in turns; compare the bytes; train on the result."""
+    """Prepare a large corpus with one process and with two, in turns; compare the bytes; train on the result."""
     machine = results.machine()
     generate(folder, pairs)
     size = sum((folder / name).stat().st_size for name in ("source", "target"))

@@ -1,4 +1,4 @@
-"""Run peers as processes in turns, so that a drift of the machine affects all of them, and report those that die."""
+"""Run peers as processes in turns, so that a drift of the machine affects all peers, and report peers that die."""
 
 import json
 import os
@@ -35,26 +35,26 @@ class Entry:
     """A row of a table: a peer with its settings."""
 
     peer: str
-    """Its adapter in `benchmarks/peers`."""
+    """The name of the peer's adapter in `benchmarks/peers`."""
     precision: str = "fp32"
     keeping: bool = False
-    """Whether the allocator keeps freed memory, as it always does in ours."""
+    """Whether the allocator keeps freed memory; in glassformer, the allocator always does."""
     threads: int = field(default_factory=cores)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the adapter's `make`."""
     checkout: Path = ROOT
-    """The checkout whose glassformer runs; the adapter is always this checkout's."""
+    """The checkout of glassformer to run; the adapter always comes from this file's checkout."""
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """The entry's name in tables."""
         options = [f"{name}={value}" for name, value in self.options.items() if name != "path"]
         other = [] if self.checkout == ROOT else [f"of {self.checkout}"]
         return ", ".join([self.peer, self.precision, *options, *(["allocator kept"] if self.keeping else []), *other])
 
     @property
     def environment(self) -> Path:
-        """The Python interpreter of the peer; a peer without requirements shares torch.nn.Transformer's."""
+        """The peer's Python interpreter; a peer without requirements uses the environment of torch.nn.Transformer."""
         if self.peer in OWN:
             return Path(sys.executable)
         path = python_of(self.peer if self.peer in ENVIRONMENTS else "torch_nn")
@@ -66,7 +66,7 @@ class Entry:
 
 
 class Process:
-    """A peer's process, as a context that ends it."""
+    """A peer's process, as a context manager that ends the process."""
 
     def __init__(self, entry: Entry, folder: Path) -> None:
         self.entry, self.folder = entry, folder
@@ -145,9 +145,10 @@ class Process:
 
 
 def peak_memory(pid: int) -> int:
-    """Return the peak resident memory of a process and its descendants in bytes; 0 if unknown.
+    """Return the peak resident memory of a process and its descendants in bytes, or 0 if it is unknown.
 
-    Adds up each process's own peak; pages that several processes share of a file, such as PyTorch's code, count once.
+    The peaks of all processes are added up, but file pages that several processes share, such as PyTorch's code, count
+    once.
     """
     try:
         family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
@@ -161,7 +162,7 @@ def peak_memory(pid: int) -> int:
 
 
 def _shared(process: psutil.Process) -> dict[str, int]:
-    """Return by file the number of bytes that a process shares."""
+    """Return the number of bytes that a process shares with other processes, by file."""
     maps = process.memory_maps(grouped=True)
     return {one.path: one.shared_clean + one.shared_dirty for one in maps if one.path.startswith("/")}
 
@@ -173,7 +174,7 @@ def rotated(names: Sequence[T], number: int) -> list[T]:
 
 
 def sittings(entries: Sequence[Entry], together: int) -> list[list[Entry]]:
-    """Return groups of at most `together` entries; the first entry, with which all are compared, is in each group."""
+    """Return groups of at most `together` entries. Each group has the first entry: the others are compared with it."""
     first, others = entries[0], entries[1:]
     groups = [others[begin : begin + together - 1] for begin in range(0, len(others), together - 1)]
     return [[first, *group] for group in groups] or [[first]]
@@ -181,16 +182,16 @@ def sittings(entries: Sequence[Entry], together: int) -> list[list[Entry]]:
 
 @dataclass
 class Turns:
-    """Results of a sitting."""
+    """The results of a group of entries that took turns (a sitting)."""
 
     answers: dict[str, list[dict[str, Any]]]
-    """By name, the answer of each round."""
+    """For each entry by name, its answer in each round."""
     ready: dict[str, dict[str, Any]]
-    """By name, versions and start-up time."""
+    """For each entry by name, the versions of its packages, and its start-up time."""
     peaks: dict[str, int]
-    """By name, the peak resident memory in bytes."""
+    """For each entry by name, the peak resident memory in bytes."""
     failed: dict[str, str]
-    """By name, the error of each peer that failed; its earlier answers are dropped."""
+    """For each entry that failed, by name, the error; earlier answers of this entry are dropped."""
 
 
 def take_turns(
@@ -225,7 +226,7 @@ def take_turns(
 
 
 def _started(entries: Sequence[Entry], folder: Path, stack: ExitStack, turns: Turns) -> Iterator[tuple[str, Process]]:
-    """Start all entries; yield name and process of each that is ready."""
+    """Start all entries; yield the name and the process of each entry that is ready."""
     for entry in entries:
         try:
             process = stack.enter_context(Process(entry, folder))

@@ -1,12 +1,12 @@
 """Measure minutes of training until a BLEU is reached: `python -m benchmarks.quality --data DIR` (Multi30k's files).
 
-English to German, beam 5, sacrebleu on test_2016. Each peer is trained again for several budgets of minutes, because a
-long schedule reaches less early on than a short one; the earliest time over all budgets counts. Ours is trained by
-`glassformer train`. The others use their own model and optimiser on batches of the same sentences and tokens, with a
-learning rate that rises, stays, and falls linearly over the last 60 % of the budget. One peer trains at a time, on all
-cores. Only training is timed, without decoding the test set.
+English to German, beam 5, sacrebleu on test_2016. Each peer is trained once for each of several budgets of minutes,
+because a long schedule makes slower progress at first than a short schedule; the earliest time over all budgets counts.
+glassformer is trained by `glassformer train`. The other peers use their own model and optimiser on batches of the same
+sentences and tokens. Their learning rate rises, stays constant, and falls linearly over the last 60 % of the budget.
+One peer trains at a time, on all cores. Only training is timed, without decoding the test set.
 
-The test set serves to draw the curve, not to choose anything.
+The test set is used only to draw the curves, not to choose settings.
 
 Writes results/quality.json and .png.
 """
@@ -39,16 +39,17 @@ RECIPE = f"multi30k-{SOURCE}-{TARGET}"
 TARGETS = (34.0, 37.5)
 """The BLEU scores to reach."""
 PEAK_RATES = {"hugging_face": 1.5e-3, "joeynmt": 5e-4}
-"""The peak of each peer's learning rate."""
+"""The peak learning rate of each peer."""
 WARMUP, FALLING, LEAST = 300, 0.6, 0.02
-"""Updates until the peak, share of the budget in which the rate falls, and final share of the peak."""
+"""Number of updates until the peak, share of the budget in which the rate falls, and final rate as a share of the peak.
+"""
 QUICK = ("training.batch_tokens=2048", "model.dropout=0.05", "training.warmup=100", "training.ema=0.99")
-"""Settings for training for minutes instead of the recipe's hour, chosen by BLEU on the validation set."""
+"""Settings for a training of minutes instead of the recipe's hour, chosen by BLEU on the validation set."""
 BEAM, SIDE_BY_SIDE = 5, 64
 
 
 def peers() -> list[Entry]:
-    """Return the peers, each with the allocator setting, which is their fastest form."""
+    """Return the peers in their fastest form: with the allocator setting."""
     return [
         Entry(peer="hugging_face", keeping=True),
         Entry(peer="hugging_face", precision="bf16", keeping=True),
@@ -57,12 +58,12 @@ def peers() -> list[Entry]:
 
 
 def rate(peak: float, step: int, share: float) -> float:
-    """Return a peer's learning rate at an update (from 1) when this share of the budget is spent."""
+    """Return a peer's learning rate at update `step` (from 1), after a share `share` of the budget."""
     return peak * min(1.0, step / WARMUP) * min(1.0, max(LEAST, (1 - share) / FALLING))
 
 
 def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: int) -> Iterator[dict[str, float]]:
-    """Train a peer for a number of minutes; yield its BLEU at `points` equally distant times.
+    """Train a peer for a number of minutes; yield its BLEU at `points` times with equal distances.
 
     Raises:
         PeerError: the peer failed.
@@ -84,7 +85,7 @@ def train_peer(entry: Entry, work: Path, peak: float, minutes: float, points: in
 
 
 def endless_batches(process: Process, work: Path) -> Iterator[int]:
-    """Yield batch numbers epoch by epoch without end, after giving the process the list of each epoch."""
+    """Yield batch numbers without end; before each epoch, send the process this epoch's list of batches."""
     task, count = read_task(work), 0
     source, target = read_sentences(work / EXAMPLES)
     while True:
@@ -98,7 +99,7 @@ def endless_batches(process: Process, work: Path) -> Iterator[int]:
 def train_ours(
     config: str, work: Path, data: Path, minutes: float, every: int, settings: Sequence[str]
 ) -> Iterator[dict[str, float]]:
-    """Train ours by its command; yield the BLEU of each checkpoint with the time of its last update."""
+    """Train glassformer with its command; yield the BLEU of each checkpoint, with the time of its last update."""
     run = work / f"run-{minutes:g}"
     shutil.rmtree(run, ignore_errors=True)
     fixed = [f"run.directory={run}", f"training.minutes={minutes}", "training.validate_every=0"]
@@ -119,12 +120,12 @@ def train_ours(
 
 
 def time_to(target: float, curves: Sequence[Sequence[dict[str, float]]]) -> float | None:
-    """Return the minutes at the earliest point of any curve with this BLEU; None without such a point."""
+    """Return the minutes of the earliest point in all curves that reaches this BLEU, or None without such a point."""
     return min((point["minutes"] for curve in curves for point in curve if point["bleu"] >= target), default=None)
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section: minutes to each BLEU, the best BLEU, and the ratio of ours to the fastest peer."""
+    """Return Markdown: the minutes to each BLEU, the best BLEU, and glassformer's ratio to the fastest peer."""
     curves = {name: list(budgets.values()) for name, budgets in figures["curves"].items()}
     head = [
         "",
@@ -229,7 +230,7 @@ def main() -> None:
                     print(f"{name}, {minutes:g} minutes: {point}", flush=True)
             except (PeerError, subprocess.CalledProcessError) as error:
                 figures["failed"][name] = str(error)
-            write(NAME, figures, of)  # written now, because a later failure must not lose these figures
+            write(NAME, figures, of)  # written now, so that a later failure does not lose these figures
     plot(read(NAME))
     print(markdown(read(NAME)))
 

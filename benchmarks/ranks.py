@@ -1,15 +1,15 @@
 """Kill ranks of a training run, and measure its losses and its speed: `python -m benchmarks.ranks`.
 
-Kills: torchrun trains two ranks of a small model and restarts them after each kill. A random rank is killed by SIGKILL,
-at a random step, or while a checkpoint is written (every second kill). The run must end bit-identical to a run that was
-left alone.
+Kills: torchrun trains a small model with two ranks, and restarts them after each kill. A random rank is killed by
+SIGKILL, at a random step or (every second kill) while a checkpoint is written. The result must be bit-identical to the
+result of a run without kills.
 
-Losses: a training run with dropout by 1, 2 and 4 ranks, with several seeds each. A rank drops values of its own, so the
-validation losses differ, but no more than between seeds.
+Losses: training with dropout on 1, 2 and 4 ranks, with several seeds each. Each rank drops different values, so the
+validation losses differ, but they must not differ more than between seeds.
 
-Speed: the demo's training, as one process with and without torchrun, and as two single-threaded processes, which
-`training.workers` or torchrun starts. The processes take turns, so noise of the machine affects all alike; a ratio
-compares two processes of the same round. A speed follows from the median duration of an update.
+Speed: the demo's training, as one process with and without torchrun, and as two single-threaded processes that
+`training.workers` or torchrun starts. The variants take turns, so noise of the machine affects all variants equally. A
+ratio compares two variants in the same round. A speed is computed from the median duration of an update.
 
 Writes results/ranks-kills.json, ranks-losses.json and ranks-speed.json.
 """
@@ -42,11 +42,11 @@ COUNTS = (1, 2, 4)
 LEARNING = 600
 """Number of updates of a run whose loss is compared."""
 APART = 40
-"""Maximum number of steps from one kill to the next."""
+"""Maximum number of steps between two kills."""
 EVERY = 10
-"""Steps from one checkpoint to the next, in the run that is killed."""
+"""Number of steps between two checkpoints, in the run that is killed."""
 UPDATES, WARM = 60, 10
-"""Number of timed updates, and of updates before them."""
+"""Number of timed updates, and number of updates before the timed updates."""
 SMALL = ("model.d_model=16", "model.d_ff=24", "model.heads=2", "model.dropout=0.1", "training.batch_tokens=400")
 RATIOS = {
     "one process under torchrun, against none": ("one rank", "one process"),
@@ -63,7 +63,7 @@ def settings(folder: Path, name: str, steps: int, *others: str) -> list[str]:
 
 
 def start(arguments: Sequence[str], ranks: int = 0, *options: str) -> "subprocess.Popen[bytes]":
-    """Start a command of glassformer, with one thread a process, by torchrun if it has ranks."""
+    """Start a glassformer command with one thread per process; torchrun starts it if `ranks` is not 0."""
     many = ["torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", *options, "-m"] if ranks else []
     command = [sys.executable, "-m", *many, "glassformer", *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -74,7 +74,7 @@ def finish(process: "subprocess.Popen[bytes]") -> None:
     """Wait for a process.
 
     Raises:
-        CalledProcessError: it failed.
+        CalledProcessError: the process failed.
     """
     if process.wait():
         raise subprocess.CalledProcessError(process.returncode, process.args)
@@ -84,7 +84,7 @@ def finish(process: "subprocess.Popen[bytes]") -> None:
 
 
 def killed(folder: Path, kills: int) -> dict[str, Any]:
-    """Return the number of kills, of kills while a checkpoint was written, and the first difference of the runs."""
+    """Return the numbers of all kills and of kills during a checkpoint's write, and the runs' first difference."""
     steps, begun = APART * kills, time.perf_counter()
     often = (f"training.checkpoint_every={EVERY}", *SMALL)
     finish(start(settings(folder, "whole", steps, *often), 2))
@@ -117,13 +117,13 @@ def killed(folder: Path, kills: int) -> dict[str, Any]:
 
 
 def last_step(run: Path) -> int:
-    """Return the last step in a run's log; 0 before the first."""
+    """Return the last step in a run's log, or 0 if the log has no step yet."""
     path = run / METRICS_FILE
     return max((line["step"] for line in read_log(path)), default=0) if path.exists() else 0
 
 
 def _wait(process: "subprocess.Popen[bytes]", seen: Any) -> bool:
-    """Return True once `seen()` is true, and False if the process ends first."""
+    """Wait until `seen()` is true and return True; return False if the process ends first."""
     while process.poll() is None:
         if seen():
             return True
@@ -168,7 +168,7 @@ def speeds(folder: Path, rounds: int) -> dict[str, list[float]]:
 
 
 def seconds_of_step(run: Path) -> float:
-    """Return the median duration of a run's updates after the first WARM: noise slows some of them only."""
+    """Return the median duration of a run's updates after the first WARM updates; noise hardly affects the median."""
     log = read_log(run / METRICS_FILE)
     times = [line["seconds"] for line in log if line["type"] == "step"][WARM:]
     return float(median(after - before for before, after in pairwise(times)))
@@ -183,7 +183,7 @@ def kills_text(kills: dict[str, Any]) -> str:
 
 
 def losses_text(found: dict[str, list[float]]) -> str:
-    """Return a table; a seed also chooses the validation pairs, so losses are compared seed by seed, too."""
+    """Return a Markdown table. Losses are also compared seed by seed, because a seed decides the validation pairs."""
     rows = []
     for count, values in found.items():
         apart = ", ".join(f"{value - one:+.4f}" for value, one in zip(values, found["1"], strict=True))

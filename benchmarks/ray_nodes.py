@@ -1,7 +1,7 @@
-"""Two nodes of a Ray cluster on this machine: the program prints the address, and replaces one for each line read.
+"""Run two nodes of a Ray cluster on this machine: print the cluster's address, and replace a node for each input line.
 
-A node's raylet is ended by SIGKILL, like a machine that fails; a new node then takes its place. The nodes end with the
-input. The dashboard is off, and everything listens on 127.0.0.1.
+To replace a node, its raylet is ended by SIGKILL, like a machine that fails, and a new node is started. The nodes end
+when the input ends. The dashboard is off, and everything listens on 127.0.0.1.
 """
 
 import os
@@ -13,7 +13,7 @@ from glassformer.system.machine import LOOPBACK
 __all__ = ["SETTINGS", "main"]
 
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Environment variables of the nodes and of their commands; the second one keeps Ray on the loopback address."""
+"""Environment variables of the nodes and of commands on them; the second variable keeps Ray on the loopback address."""
 
 
 def main() -> None:

@@ -1,12 +1,13 @@
 """Compare the default recipe with Hugging Face's Marian: `python -m benchmarks.recipe CORPUS --data DIR`.
 
-Ours is trained by `glassformer train translation` with the corpus's files and no other setting. Marian is trained for
-as many minutes on the same pairs, with the reference model's sizes (`peers/task.py`) and the learning rate of
-`benchmarks.quality`; the scores on the validation set choose among its weights. Ours chooses by pairs that it holds
-out of the training pairs. Each entry is scored on the test set once, with the chosen weights.
+glassformer is trained by `glassformer train translation` with the corpus's files and no other setting. Marian is
+trained for as many minutes on the same pairs, with the reference model's sizes (`peers/task.py`) and the learning rate
+of `benchmarks.quality`. Marian's weights are chosen by the scores on the validation set; glassformer chooses its
+weights by pairs that it holds out of the training pairs. Each entry is scored once on the test set, with the chosen
+weights.
 
-On a machine with several cores, both may be trained at the same time, each on its own core:
-`taskset -c 0 python -m benchmarks.recipe CORPUS --data DIR --only ours`, and core 1 for the other.
+On a machine with several cores, both entries may be trained at the same time, each on its own core:
+`taskset -c 0 python -m benchmarks.recipe CORPUS --data DIR --only ours`, and core 1 for the other entry.
 
 Writes results/recipe.json.
 """
@@ -40,12 +41,12 @@ from glassformer.translator import Translator
 
 NAME, OURS = "recipe", "ours"
 RIVAL = Entry(peer="hugging_face", precision="bf16", keeping=True)
-"""The rival in its fastest form."""
+"""The peer that glassformer is compared with, in its fastest form."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """A corpus: the one or two files of each split, and the number of pieces that suit the rival."""
+    """A corpus: the one or two files of each split, and the vocabulary size for the rival."""
 
     train: tuple[str, ...]
     dev: tuple[str, ...]
@@ -70,7 +71,7 @@ CORPORA = {
 
 
 def train_ours(files: Files, data: Path, folder: Path) -> dict[str, Any]:
-    """Train by the recipe alone; return the scores of the run's weights, and the minutes of training."""
+    """Train glassformer with the recipe; return the scores of the run's weights, and the minutes of training."""
     shutil.rmtree(folder, ignore_errors=True)
     sides = dict(zip(("source", "target"), files.train, strict=False))
     settings = [f"data.{side}={name}" for side, name in sides.items()]
@@ -89,7 +90,7 @@ def train_ours(files: Files, data: Path, folder: Path) -> dict[str, Any]:
 
 
 def train_rival(files: Files, data: Path, folder: Path, minutes: float, points: int) -> dict[str, Any]:
-    """Train Marian; return the scores of its best weights on the validation set among `points`."""
+    """Train Marian; return the scores of the weights, from `points` points in time, that validate best."""
     task = make_task(files, data, folder)
     dev, test = (files.items(data, split) for split in ("dev", "test"))
     spent, step, due, best = 0.0, 0, 1, dict[str, Any]()
@@ -136,20 +137,20 @@ def training_sides(files: Files, data: Path) -> tuple[list[str], list[str]]:
 
 
 def scored(outputs: Sequence[str], items: Items) -> dict[str, float]:
-    """Return the scores by the metrics that suit the corpus; the first one chooses among weights."""
+    """Return the scores by the metrics that suit the corpus; the first metric chooses among weights."""
     found = score_outputs(outputs, items.references, default_metrics(items))
     return {one.name: one.value for one in found}
 
 
 def better(one: dict[str, float], other: dict[str, float]) -> bool:
-    """Return whether scores are better than others, by the first metric."""
+    """Return whether the scores `one` are better than the scores `other`, by the first metric."""
     name = next(iter(one))
     up = next(metric.higher_is_better for metric in METRICS.values() if metric.name == name)
     return one[name] > other[name] if up else one[name] < other[name]
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section: a table for each corpus."""
+    """Return the figures as Markdown, with a table for each corpus."""
     parts = [
         "## The default recipe\n\nThis section compares the recipe `translation`, which chooses all sizes from the "
         "corpus, with Hugging Face's Marian. Both were trained for the same number of minutes on the same pairs, each "
@@ -198,7 +199,7 @@ def main() -> None:
 
 
 def keep(corpus: str, name: str, entry: dict[str, Any], of: dict[str, Any]) -> None:
-    """Add an entry's figures to the file of results; the other entries stay as they are."""
+    """Add an entry's figures to the file of results; the other entries do not change."""
     corpora = read(NAME).get("corpora", {})
     found = corpora.setdefault(corpus, {"commands": [], "entries": {}})
     found["commands"] = list(dict.fromkeys([*found["commands"], command()]))

@@ -1,4 +1,4 @@
-"""From measured figures to a table: machine, medians with quartiles, JSON, Markdown, pictures."""
+"""Describe the machine, and turn measured figures into medians with quartiles, JSON, Markdown tables and pictures."""
 
 import json
 import os
@@ -27,7 +27,7 @@ FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"
 """Features of a processor that decide how fast it multiplies matrices."""
 OURS, THEIRS = "tab:blue", "tab:gray"
 FOLDERS = re.compile(r"(?<![\w.:/])/(?:[\w.+-]+/)+")
-"""Absolute folders, which mean nothing on a different machine and are left out of results."""
+"""A pattern for absolute folders. Results leave these out, because they mean nothing on a different machine."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Spread:
     high: float
 
     def text(self, digits: int = 0) -> str:
-        """Return it as "1 234 (1 200–1 260)"."""
+        """Return the median and the quartiles as a text such as "1 234 (1 200–1 260)"."""
         return "{} ({}–{})".format(*(number(value, digits) for value in (self.median, self.low, self.high)))
 
 
 def number(value: float, digits: int = 0) -> str:
-    """Return a number with a space between thousands, such as "1 234"."""
+    """Return a number as a text with spaces between thousands, such as "1 234"."""
     return f"{value:,.{digits}f}".replace(",", " ")
 
 
@@ -88,7 +88,7 @@ def described(found: dict[str, Any]) -> str:
 
 
 def write(name: str, figures: dict[str, Any], of: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """Write figures as JSON with command, day and the machine as it was before (`of`); return the path."""
+    """Write figures as JSON, with the command, the day and the machine (`of`); return the path."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.json"
     whole = {"command": command(), "day": time.strftime("%Y-%m-%d"), "machine": of, **figures}
@@ -98,7 +98,7 @@ def write(name: str, figures: dict[str, Any], of: dict[str, Any], folder: Path =
 
 
 def read(name: str, folder: Path = RESULTS) -> dict[str, Any]:
-    """Return the figures that `write` wrote; empty without such a file."""
+    """Return the figures that `write` wrote, or an empty dict if there is no file."""
     path = folder / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return found
@@ -111,14 +111,17 @@ def command() -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown, with all columns but the first aligned as numbers."""
+    """Return a Markdown table; all columns except the first are aligned like numbers."""
     cells = [[cell.replace("|", "\\|") for cell in line] for line in (head, *rows)]
     cells.insert(1, ["---", *["---:"] * (len(head) - 1)])
     return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
 
 
 def leaders(speeds: Mapping[str, Spread], unit: str) -> str:
-    """Return a sentence about the fastest entry, and one about the fastest of the other side (ours or the peers)."""
+    """Return a sentence about the fastest entry, and a sentence about the fastest peer or the fastest own entry.
+
+    The second sentence is about a peer if the fastest entry is glassformer's own, and the other way round.
+    """
     if not speeds:
         return ""
     first, *rest = sorted(speeds, key=lambda name: -speeds[name].median)
@@ -160,7 +163,7 @@ def save(made: "Figure", name: str, folder: Path = RESULTS) -> Path:
 
 
 def bars(axis: "Axes", values: dict[str, Spread], label: str) -> None:
-    """Draw a bar with quartiles for each name, longest at the top and ours in colour."""
+    """Draw a bar with quartiles for each name; the longest bar is at the top, and glassformer's bars are in colour."""
     names = sorted(values, key=lambda name: values[name].median)
     medians = [values[name].median for name in names]
     errors = [[max(values[name].median - values[name].low, 0.0) for name in names]]

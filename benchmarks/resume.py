@@ -1,8 +1,8 @@
-"""Kill and resume a training run, which must end as an uninterrupted one: `python -m benchmarks.resume CONFIG`.
+"""Kill and resume a training run, which must end like an uninterrupted run: `python -m benchmarks.resume CONFIG`.
 
-One training run is not interrupted. Another is killed at a random moment, and again while it writes a checkpoint, and
-restarted each time. Both must end with the same files, bit for bit. Each training run is a process. The check takes
-about a minute; its exit status is 0 only if the runs are equal.
+One training run is not interrupted. Another run is killed at a random moment and while it writes a checkpoint, and is
+restarted after each kill. Both runs must end with the same files, bit for bit. Each training run is a process of its
+own. The check takes about a minute; its exit status is 0 only if the runs are equal.
 """
 
 import argparse
@@ -39,7 +39,7 @@ __all__ = ["difference_between_runs"]
 TARGET_SECONDS = 60.0
 """Target duration of the check."""
 STARTS, RUNS = 5, 2.5
-"""What the check costs: the time of this many process starts, and of this many complete training runs."""
+"""The cost of the check, as a number of process starts and a number of complete training runs."""
 FEWEST_STEPS, MOST_STEPS = 12, 120
 """Bounds on the number of steps of a training run, whatever the speed."""
 PARTS = 6
@@ -52,7 +52,7 @@ import sys
 from glassformer.jobs import train
 train(sys.argv[1], data=sys.argv[2] or None, overrides=sys.argv[3:])
 """
-"""The program of a training process; its arguments are `train`'s."""
+"""The program of a training process; it has the same arguments as `train`."""
 
 _CLOCK = {"seconds", "seconds_left", "tokens_per_second", "waited"}
 
@@ -64,19 +64,19 @@ class Verdict:
     steps: int
     kills: int
     inside: int
-    """Number of kills that came during the write of a checkpoint."""
+    """Number of kills during the write of a checkpoint."""
     seconds: float
     """Duration of the check."""
     difference: str | None
-    """The first difference; None if the files are equal, bit for bit."""
+    """The first difference between the runs' files; None if the files are equal, bit for bit."""
     repeatable: bool = True
-    """Whether two uninterrupted training runs agree; checked only when there is a difference."""
+    """Whether two uninterrupted training runs give equal files; checked only if there is a difference."""
 
 
 def verify(name_or_path: str, overrides: Iterable[str], data: str | None) -> Verdict:
-    """Return whether training runs of a configuration resume exactly; arguments as in `train`.
+    """Check whether training runs of a configuration resume exactly; the arguments are as in `train`.
 
-    All files go to a temporary folder, except a corpus that is already prepared, which is used where it lies.
+    All files are written into a temporary folder. A corpus that is already prepared is used in its place.
 
     Raises:
         ConfigError: a setting is wrong, or a training run fails.
@@ -121,7 +121,7 @@ def verify(name_or_path: str, overrides: Iterable[str], data: str | None) -> Ver
 
 
 def difference_between_runs(one: Path, other: Path) -> str | None:
-    """Return the first difference of two runs in words, times ignored; None if they are equal, bit for bit."""
+    """Return a description of the first difference between two runs, except times; None if they are equal."""
     return next(_differences(one, other), None)
 
 
@@ -149,14 +149,14 @@ class _Trainer:
             self.check(process.wait())
 
     def check(self, status: int | None) -> None:
-        """Raise the last line of the process's messages if it ended with an error."""
+        """If the process ended with an error, raise an error with the last line of its messages."""
         if status:
             lines = self.messages.read_text(encoding="utf-8", errors="replace").split("\n")
             said = next((line for line in reversed(lines) if line.strip()), f"status {status}")
             raise ConfigError(f"the training under test failed: {said}")
 
     def wait_for(self, process: "subprocess.Popen[bytes]", seen: Callable[[], object]) -> bool:
-        """Return True once `seen()` is true, and False if the process ends first."""
+        """Wait until `seen()` is true and return True; return False if the process ends first."""
         while process.poll() is None:
             if seen():
                 return True
@@ -165,7 +165,7 @@ class _Trainer:
         return bool(seen())
 
     def steps(self) -> list[dict[str, Any]]:
-        """Return the log's step entries so far."""
+        """Return the step entries that are in the log so far."""
         return [line for line in read_log(self.folder / METRICS_FILE) if line["type"] == "step"]
 
     def checkpoints(self) -> list[Path]:
@@ -173,7 +173,7 @@ class _Trainer:
         return list((self.folder / CHECKPOINTS).glob("step-*"))
 
     def half_written(self) -> list[Path]:
-        """Return the incomplete checkpoints: still being written, or interrupted by a kill."""
+        """Return the incomplete checkpoints: checkpoints that are being written, or were interrupted by a kill."""
         return list((self.folder / CHECKPOINTS).glob(".step-????????.tmp"))
 
 
@@ -182,7 +182,7 @@ def _say(text: str) -> None:
 
 
 def _prepared(configuration: Configuration, folder: Path) -> Path:
-    """Return the folder of the prepared corpus: the run's if it exists, or else one in `folder`."""
+    """Return the folder of the prepared corpus: the run's own folder if it exists, otherwise a folder in `folder`."""
     there = prepared_folder(configuration)
     place = there if there.exists() else folder / PREPARED
     stages: list[str] = []
@@ -197,7 +197,7 @@ def _prepared(configuration: Configuration, folder: Path) -> Path:
 
 
 def _pace(trainer: _Trainer) -> tuple[float, float]:
-    """Return the seconds until the first step is done, and the median seconds per step after it."""
+    """Return the seconds until the first step is done, and the median seconds of each later step."""
     with trainer.started() as process:
         begun = time.perf_counter()
         trainer.wait_for(process, trainer.steps)
@@ -208,9 +208,9 @@ def _pace(trainer: _Trainer) -> tuple[float, float]:
 
 
 def _break(trainer: _Trainer, after: int, step: float) -> tuple[int, int]:
-    """Train to the end with kills on the way; return the number of kills, and of kills during a checkpoint's write.
+    """Train to the end, with kills; return the number of kills, and the number of kills during a checkpoint's write.
 
-    The first kill comes at a random moment after step `after` and the first checkpoint. Later kills come while a
+    The first kill happens at a random moment after step `after` and the first checkpoint. Later kills happen while a
     checkpoint is written.
     """
     kills = inside = 0

@@ -65,7 +65,7 @@ def make(folder: Path, precision: str, *, path: str) -> TorchPeer:
 
 
 def _module(path: Path) -> Any:
-    """Return the file as a module, without the one line that draws when it is read."""
+    """Return the file as a module, without the line that draws a plot on import."""
     for name in FOR_PLOTS_AND_CORPORA:
         stub: Any = ModuleType(name)
         stub.to_map_style_dataset = stub.build_vocab_from_iterator = None

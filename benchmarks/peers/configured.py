@@ -1,4 +1,4 @@
-"""The training loop of a glassformer, of this checkout or another one, with any recipe or configuration."""
+"""The training loop of glassformer in this checkout or another checkout, with any recipe or configuration."""
 
 import sys
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Configured:
     def __init__(self, configuration: str, settings: Sequence[str], data: str | None) -> None:
         sample = read_sample(load(configuration, settings, data))
         training = replace(sample.configuration.training, minutes=0.0, steps=10**9, validate_every=0)
-        # As `glassformer.jobs.run` does. Older checkouts keep the same number of products for every corpus.
+        # The same as in `glassformer.jobs.run`. Older checkouts keep the same number of products for every corpus.
         keep = getattr(gradients, "products_to_keep", None)
         keep_memory(*([keep(sample.examples)] if keep else []))
         torch.manual_seed(1)
@@ -33,7 +33,7 @@ class Configured:
         self.updates = (report for report in coming if isinstance(report, StepReport))
 
     def steps(self, count: int) -> float:
-        """Take the next steps; return the last one's loss."""
+        """Take the next steps; return the loss of the last step."""
         *_, last = islice(self.updates, count)
         return last.loss
 

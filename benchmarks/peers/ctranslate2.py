@@ -24,7 +24,7 @@ TYPES = {"fp32": "float32", "int8": "int8", "bf16": "bfloat16"}
 
 
 class CTranslate2:
-    """A translator of ids."""
+    """A translator from source ids to target ids."""
 
     def __init__(self, folder: Path, pieces: list[str], precision: str, inter: int, intra: int) -> None:
         self.pieces, self.ids = pieces, {piece: id for id, piece in enumerate(pieces)}
@@ -33,7 +33,7 @@ class CTranslate2:
         )
 
     def translate(self, sources: Sequence[Sequence[int]], beam_size: int, batch_size: int) -> list[list[int]]:
-        """Pass all sentences at once, which CTranslate2 sorts and batches; with batch size 1, pass one at a time."""
+        """Pass all sentences in one call, so that CTranslate2 batches them; with batch size 1, pass one per call."""
         if batch_size == 1 < len(sources):
             return [ids for source in sources for ids in self.translate([source], beam_size, 1)]
         results = self.translator.translate_batch(
@@ -87,7 +87,7 @@ def convert(weights: Weights, task: Task, pieces: list[str], folder: Path, quant
 
 
 def _layer(spec: Any, weights: Weights, name: str, width: int) -> None:
-    """Fill one layer; cross-attention keeps its queries separate from keys and values."""
+    """Fill one layer. In cross-attention, queries are separate from keys and values."""
     _linears(spec.self_attention, weights, f"{name}.self_attention", [slice(None)])
     if f"{name}.cross_attention.input_projection.weight" in weights:
         _linears(spec.attention, weights, f"{name}.cross_attention", [slice(width), slice(width, None)])

@@ -1,8 +1,8 @@
 """Hugging Face Transformers: MarianMTModel, the library's own model of this architecture.
 
-The loss is the Trainer's, with label smoothing. With `smoothing=False`, it is the model's own, which is cheaper because
-it leaves out work that the other peers do. The optimiser is the Trainer's fused AdamW. Attention has no dropout unless
-`all_dropouts` is set, because dropout would rule out the fused kernel.
+The loss is the Trainer's loss with label smoothing. With `smoothing=False`, the loss is the model's own loss, which is
+cheaper because it leaves out work that the other peers do. The optimiser is the Trainer's fused AdamW. Attention has no
+dropout unless `all_dropouts` is set, because the fused kernel does not support dropout.
 """
 
 from pathlib import Path
@@ -80,7 +80,7 @@ def _config(task: Task, all_dropouts: bool) -> MarianConfig:
 
 @torch.no_grad()
 def _load(model: nn.Module, folder: Path, task: Task) -> None:
-    """Load the weights of our model, with positions in halves and tied matrices."""
+    """Load the weights of the glassformer model, with positions in halves and tied matrices."""
     weights = {name: torch.from_numpy(weight) for name, weight in read_weights(folder).items()}
     taken = {name: weight for ours, weight in weights.items() for name, weight in renamed(ours, weight, task)}
     embedding = weights["source.tokens.weight"]
@@ -104,7 +104,10 @@ PROJECTIONS = {"self_attention.input_projection": "self_attn", "cross_attention.
 
 
 def renamed(name: str, weight: Tensor, task: Task) -> list[tuple[str, Tensor]]:
-    """Return Marian's names and weights for a weight of our layers; queries, keys and values become three."""
+    """Return Marian's names and weights for a weight of a glassformer layer.
+
+    A joint weight of queries, keys and values becomes three weights.
+    """
     if name.startswith(("source.", "target.", "output.")):
         return []
     side, layers, number, *rest, kind = name.split(".")

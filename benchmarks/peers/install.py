@@ -5,9 +5,9 @@ The environments are made in the folder of the environment variable PEERS (defau
 CUDA packages, or a different release for each peer.
 
 JoeyNMT 2.3 and OpenNMT-py 3.5 require an older PyTorch. They are installed without their requirements
-(`requirements/PEER-alone.txt`), and then with the packages that they need. So all peers are measured on the same
-PyTorch, and both work with it. The Annotated Transformer is a single file, which is not installed here:
-`python -m benchmarks.training --annotated PATH` runs it in the environment of torch.nn.Transformer.
+(`requirements/PEER-alone.txt`), and then the packages that they need are installed. So all peers are measured on the
+same PyTorch; JoeyNMT and OpenNMT-py work with this version. The Annotated Transformer is a single file, which is not
+installed: `python -m benchmarks.training --annotated PATH` runs it in the environment of torch.nn.Transformer.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SHARED = ("numpy==2.4.6", "sentencepiece==0.2.3")
 """Requirements of the worker in every environment."""
 REQUIREMENTS = Path(__file__).parent / "requirements"
 ENVIRONMENTS = ("hugging_face", "torch_nn", "ctranslate2", "joeynmt", "x_transformers", "opennmt")
-"""Folders of the environments, each named after its adapter; the most important rival comes first."""
+"""Folders of the environments, each with the name of its adapter; the most important peer comes first."""
 
 
 def folder() -> Path:

@@ -1,4 +1,4 @@
-"""JoeyNMT: the model from its configuration, its loss, Adam, and its greedy and beam search."""
+"""JoeyNMT: the model from a JoeyNMT configuration, JoeyNMT's loss, Adam, and JoeyNMT's greedy and beam search."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ class Vocabulary:
         return self.size
 
     def lookup(self, token: int) -> int:
-        """Return the id of a special token, which is itself."""
+        """Return the id of a special token; here, tokens are ids already."""
         return token
 
 

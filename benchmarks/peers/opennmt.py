@@ -1,4 +1,4 @@
-"""OpenNMT-py: its embeddings, encoder, decoder and beam search, combined as in its builder and translator."""
+"""OpenNMT-py: its embeddings, encoder, decoder and beam search, put together as in OpenNMT-py's own builder."""
 
 import importlib
 import sys
@@ -14,7 +14,7 @@ from benchmarks.peers.task import BOS, EOS, PAD, UNK, Task
 from benchmarks.peers.torch_peer import TorchPeer, adam, begin, cross_entropy, longest_output, until
 
 FOR_DATA_AND_SERVICE = ("spacy", "fasttext", "ahocorasick", "waitress", "flask")
-"""Modules that OpenNMT-py imports for reading corpora and for its server, and that need not be installed."""
+"""Modules that OpenNMT-py imports for reading corpora and for its server; they need not be installed here."""
 
 
 def make(folder: Path, precision: str) -> TorchPeer:

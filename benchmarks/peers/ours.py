@@ -1,7 +1,7 @@
-"""glassformer exactly as in its commands: the loop of `train` and the translator of `translate`.
+"""glassformer exactly as in its commands: the training loop of `train` and the translator of `translate`.
 
-The other peers read the list of batches that this loop makes from the task's sentences. The loop itself does not read
-the list but makes its batches as always, and each batch is compared with the list.
+The other peers read a list of batches, which this training loop made from the task's sentences. The loop itself does
+not read the list: it makes its batches as always, and each batch is compared with the list.
 """
 
 import sys
@@ -43,7 +43,7 @@ class Ours:
         torch.manual_seed(task.seed)
         source, target = read_sentences(folder / EXAMPLES)
         examples = Examples(source=source, target=target)
-        keep_memory(products_to_keep(examples))  # as `glassformer.jobs.run` does
+        keep_memory(products_to_keep(examples))  # the same as in `glassformer.jobs.run`
         self.updates = 0
         self.reports = steps(
             Transformer(model_config(task)),
@@ -53,7 +53,7 @@ class Ours:
         )
 
     def update(self, batch: Batch, number: int, rate: float | None) -> float:
-        """Take the loop's next step, which must be this batch of the list."""
+        """Take the loop's next step; its batch must equal this batch of the list."""
         if number != self.updates or rate is not None:
             raise ValueError(f"expected batch {self.updates} without a learning rate, got {number} and {rate}")
         report = next(self.reports)
@@ -63,7 +63,7 @@ class Ours:
         return report.loss
 
     def translate_texts(self, texts: Sequence[str], beam_size: int, batch_size: int) -> list[str]:
-        """Translate as `glassformer translate` does with its own batches, or one text at a time."""
+        """Translate as `glassformer translate` does: in its own batches, or one text at a time (batch size 1)."""
         parcels = [texts] if batch_size > 1 else [[text] for text in texts]
         translate = self.translator.translate
         return [one.text for some in parcels for one in translate(some, beam_size=beam_size, log_probs=False)]

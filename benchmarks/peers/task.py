@@ -35,12 +35,12 @@ class Task:
     encoder_layers: int = 3
     decoder_layers: int = 3
     max_length: int = 1100
-    """Number of positions in a peer's table, where the peer needs a table."""
+    """Number of positions, for peers that keep positions in a table."""
     dropout: float = 0.1
     smoothing: float = 0.1
     learning_rate: float = 3e-4
     batch_tokens: int = 4096
-    """Target (or source) tokens of a batch, padding included."""
+    """Maximum number of target (or source) tokens in a batch, including padding."""
     seed: int = 1
 
 
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
     """Sentence pairs, padded with id 0."""
 
     source: Ids
-    """(B, S), each row with `<eos>` and padding at its end."""
+    """(B, S) source ids; each row ends with `<eos>`, then padding."""
     target_input: Ids
     """(B, T) `<bos>`, then the target without `<eos>`, then padding."""
     target_output: Ids
@@ -88,13 +88,13 @@ def write_batches(batches: Sequence[Batch], path: Path) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
-    """Return the weights of our model by name."""
+    """Return the weights of the glassformer model by name."""
     with np.load(folder / WEIGHTS) as file:
         return dict(file)
 
 
 def write_weights(weights: Mapping[str, NDArray[np.float32]], folder: Path) -> None:
-    """Write the weights of our model by name."""
+    """Write the weights of the glassformer model by name."""
     _save(folder / WEIGHTS, dict(weights))
 
 

@@ -1,4 +1,4 @@
-"""torch.nn.Transformer, completed by embeddings, positions, masks, a tied projection, a loss and Adam."""
+"""torch.nn.Transformer, with embeddings, positions, masks, a tied projection, a loss and Adam added."""
 
 import math
 from pathlib import Path
@@ -64,7 +64,7 @@ def make(folder: Path, precision: str) -> TorchPeer:
 
 
 def greedy(model: nn.Module, source: Tensor, beam_size: int) -> list[list[int]]:
-    """Decode greedily with a model that has neither a cache nor a search."""
+    """Decode greedily, without a cache: the model has neither a cache nor a search of its own."""
     if beam_size > 1:
         raise NotImplementedError("torch.nn.Transformer has no beam search")
     ids = torch.full((len(source), 1), BOS)

@@ -1,4 +1,4 @@
-"""The common part of all PyTorch peers: an update, and decoding by batches."""
+"""The common part of all PyTorch peers: an update of the weights, and decoding in batches."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ from torch import Tensor
 from benchmarks.peers.task import PAD, Batch, Task, read_task
 
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The mean loss of source (B, S), target input (B, T), and target output (B, T)."""
+"""A function that returns the mean loss, given source (B, S), target input (B, T) and target output (B, T)."""
 Decode = Callable[[Tensor, int], list[list[int]]]
-"""The output ids for source (B, S) and a beam size, without special ids."""
+"""A function that returns the output ids, without special ids, given source (B, S) and a beam size."""
 
 
 class TorchPeer:
@@ -33,7 +33,7 @@ class TorchPeer:
         self.bf16, self.packages = precision == "bf16", packages
 
     def update(self, batch: Batch, number: int, rate: float | None) -> float:  # noqa: ARG002
-        """Update the weights as in any PyTorch training loop; in bf16 with autocast."""
+        """Update the weights as in an ordinary PyTorch training loop; bf16 uses autocast."""
         self.model.train()
         if rate is not None:
             for group in self.optimiser.param_groups:
@@ -96,7 +96,7 @@ def until(ids: Sequence[int], eos: int) -> list[int]:
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """Return the paper's positions in halves, sines before cosines, (length, width)."""
+    """Return the paper's positions (length, width) in halves: first all sines, then all cosines."""
     angles = torch.arange(length)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 

@@ -1,7 +1,7 @@
-"""The process of one peer: `python -m benchmarks.peers.worker PEER FOLDER`, run by the interpreter of its environment.
+"""The program of a peer's process: `python -m benchmarks.peers.worker PEER FOLDER`, run in the peer's environment.
 
-The process makes the peer for the task in FOLDER and prints a line when it is ready. It then answers each line of JSON
-on its standard input by a line on its standard output:
+The process makes the peer for the task in FOLDER, and prints a line when the peer is ready. The process then answers
+each JSON line on its standard input with a JSON line on its standard output:
 
     {"do": "update", "batch": 3}                                one update of the weights on batch 3 of the list
     {"do": "steps", "count": 8}                                 the next steps of a peer with batches of its own
@@ -9,7 +9,7 @@ on its standard input by a line on its standard output:
     {"do": "translate", "texts": […], "beam_size": 5, "batch_size": 64}
     {"do": "quit"}
 
-A failure is answered by {"error": "…"}. Times exclude reading and answering.
+After a failure, the answer is {"error": "…"}. Times do not include reading questions and writing answers.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from benchmarks.peers.task import BATCHES, EOS, TOKENIZER, UNK, read_batches
 
 
 class Peer(Protocol):
-    """The result of an adapter's `make(folder, precision, **options)`; a peer that only decodes has no `update`."""
+    """An object that an adapter's `make(folder, precision, **options)` returns; a decode-only peer has no `update`."""
 
     def update(self, batch: Any, number: int, rate: float | None) -> float:
         """Update the weights on a batch, given with its number in the list; return the loss per token.
@@ -46,7 +46,7 @@ class Peer(Protocol):
 
 
 class Desk:
-    """Answers the questions to a peer."""
+    """A class that answers questions with a peer."""
 
     def __init__(self, peer: Any, folder: Path) -> None:
         self.peer, self.folder = peer, folder
@@ -78,7 +78,7 @@ class Desk:
         return {"batches": len(self.batches)}
 
     def translate(self, texts: list[str], beam_size: int, batch_size: int) -> dict[str, Any]:
-        if hasattr(self.peer, "translate_texts"):  # only ours has this method, because it brings its own tokenizer
+        if hasattr(self.peer, "translate_texts"):  # only glassformer's adapter: it uses glassformer's own tokenizer
             return timed("texts", lambda: self.peer.translate_texts(texts, beam_size, batch_size))
         return timed("texts", lambda: self._by_pieces(texts, beam_size, batch_size))
 
@@ -90,7 +90,7 @@ class Desk:
 
     @property
     def pieces(self) -> Any:
-        """The tokenizer of all peers."""
+        """The tokenizer that all peers share."""
         if self.tokenizer is None:
             from sentencepiece import SentencePieceProcessor
 
@@ -99,7 +99,7 @@ class Desk:
 
 
 def timed(name: str, work: Callable[[], Any]) -> dict[str, Any]:
-    """Return what the work returns, by this name, and the seconds that it took."""
+    """Call `work`; return its result under `name`, and the seconds that it took."""
     begun = time.perf_counter()
     result = work()
     return {"seconds": time.perf_counter() - begun, name: result}
