@@ -1,11 +1,11 @@
 """Score runs on Multi30k's test sets: `python -m benchmarks.sentences SOURCE TARGET NAME=RUN … --data DIR`.
 
 SOURCE and TARGET are languages, such as `en de`. Each RUN is a finished run, or a file written by `glassformer tune`.
-Its decoding settings must be chosen before, by the validation set: test sets are for the figures that one publishes.
-BLEU is sacrebleu's with its tokenisation 13a, cased, and beside it lower-cased, as most papers on this corpus have it.
+Choose decoding settings on the validation set beforehand: test sets are only for figures to publish. BLEU is
+sacrebleu's BLEU with tokenisation 13a, both cased and lower-cased; most papers on this corpus report lower-cased BLEU.
 The command prints the date and the commit first.
 
-Writes results/sentences.json; the other direction's figures stay.
+Writes results/sentences.json; the figures of the other direction stay in the file.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from glassformer.translator import Translator
 
 NAME = "sentences"
 SETS = {"val": "val", "test_2016": "test_2016_flickr", "test_2017": "test_2017_flickr"}
-"""The sets, and the beginnings of their files' names."""
+"""The data sets, each with the beginning of its files' names."""
 LANGUAGES = {"en": "English", "de": "German", "fr": "French"}
 
 
@@ -50,7 +50,7 @@ def measure(run: Path, source: str, target: str, data: Path) -> dict[str, dict[s
 
 
 def named_run(text: str) -> tuple[str, Path]:
-    """Return the name and the folder of "NAME=RUN"."""
+    """Parse "NAME=RUN"; return the name and the folder of the run."""
     name, equals, run = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"{text}: expected NAME=RUN, such as student=runs/student")
@@ -58,14 +58,14 @@ def named_run(text: str) -> tuple[str, Path]:
 
 
 def commit() -> str:
-    """Return the name of the current commit, marked if files have changed since."""
+    """Return the hash of the current commit, with a mark if files have changed since the commit."""
     here = Path(__file__).parent
     call = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=10", "--exclude", "*"]
     return subprocess.run(call, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section: a table for each direction."""
+    """Return the figures as Markdown, with a table for each direction."""
     parts = [
         "## Sentences of Multi30k\n\nEach cell has BLEU by sacrebleu (13a): first cased, then lower-cased in brackets. "
         "chrF2 follows after a semicolon. Settings, weights and combinations were chosen by scores on the validation "

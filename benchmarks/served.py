@@ -1,10 +1,11 @@
-"""Measure the explorer of a large model, served: `python -m benchmarks.served [--visits 5]`.
+"""Measure the served explorer of a large model: `python -m benchmarks.served [--visits 5]`.
 
-A random model of the size of OPUS-MT is behind the page: 6 + 6 layers, d_model 512, 8 heads, d_ff 2048, one vocabulary
-of 60 000 tokens, two sentencepiece models of 32 000 pieces, most of them made up. Its outputs hardly ever end, so
-`decoding.extra_length` ends them after 20 tokens. Measured in headless Chromium: the time from the page's request
-until the first picture and until all is computed; a hover, until the frame after it; a click on a number, until its
-arithmetic is shown; the ablation of a head with a new search of beam 4, until its result is drawn.
+The model is random and has the size of OPUS-MT: 6 + 6 layers, d_model 512, 8 heads, d_ff 2048, one vocabulary of 60 000
+tokens, and two sentencepiece models of 32 000 pieces, most of which are made up. The model's outputs hardly ever end,
+so `decoding.extra_length` ends them after 20 tokens. In headless Chromium, this benchmark measures the time: from the
+request of the page until the first picture, and until everything is computed; from a hover until the next frame; from a
+click on a number until its arithmetic is shown; from the ablation of a head until the result of a new search with beam
+4 is drawn.
 """
 
 import argparse

@@ -2,22 +2,22 @@
 
 Five measurements, on the loopback address, with the demo's grammar as texts:
 
-- *Endurance.* 100 clients, each of which sends its next request when it has its answer: 1 to 16 texts, one request in
-  twenty 256 texts. Counted are the statuses and the texts that differ from the text translated alone; the memory of all
-  the service's processes is read every second.
+- *Endurance.* 100 clients each send their next request when they have an answer. A request has 1 to 16 texts; one
+  request in twenty has 256 texts. The benchmark counts the statuses, and the translations that differ from the
+  translation of the text alone. Every second, it reads the memory of all processes of the service.
 - *Lines per CPU second.* The same lines by `translate` and by 100 clients of the service, in turns. CPU seconds are
   summed over the service's processes. For `translate`, the CPU seconds of translating one line are subtracted, so that
   its start is not counted.
-- *Latency beside LibreTranslate's own server*, with the same CTranslate2 model and Argos' search, in turns, one text a
-  request. It needs `--subwords RUN`, a run with joint subwords, because Argos' packages hold no others, and the
-  environment of `make .clients/libretranslate/installed`.
+- *Latency compared with LibreTranslate's own server*, with the same CTranslate2 model and Argos' search, in turns, one
+  text per request. This measurement needs `--subwords RUN`, a run with joint subwords, because Argos' packages support
+  no other tokenizers. It also needs the environment of `make .clients/libretranslate/installed`.
 - *The adversary* (`--adversary MINUTES`). Clients that send ordinary requests, clients that send the worst known
-  inputs, and clients without a right key, all at once. Another process asks for /health and tries a wrong key, in a
-  header and in the body, in turns. A key in the body is timed from the last byte of the body. Counted are the statuses.
-  The goals: 0.2 s at the 99th percentile of /health, 50 ms for a wrong key on an idle service, and no status of 500 or
-  more but 503.
-- *The page*, in headless Chromium: texts are typed with 60 ms a key; the time from the last key until the frame that
-  shows the translation.
+  inputs, and clients without a valid key send requests at the same time. Another process requests /health and tries a
+  wrong key, in a header and in the body, in turns. A key in the body is timed from the last byte of the body. The
+  benchmark counts the statuses. The goals: at most 0.2 s at the 99th percentile of /health, at most 50 ms for a wrong
+  key on an idle service, and no status of 500 or more except 503.
+- *The page*, in headless Chromium: texts are typed with 60 ms per key. The time is measured from the last key until the
+  frame that shows the translation.
 
 Writes results/service.json.
 """
@@ -66,13 +66,13 @@ MOST_TEXTS = 16
 MANY_TEXTS = 256
 MANY_SHARE = 0.05
 SETTLED = 120.0
-"""Seconds after which memory must not change."""
+"""Number of seconds after which the memory must not change any more."""
 LINES = 3200
 TEXTS_PER_REQUEST = (1, 8, 64)
 REQUESTS = 200
-"""Requests of a server in a round of the latencies."""
+"""Number of requests to each server in a round of the latency measurement."""
 ARGOS_SEARCH = ("decoding.beam_size=4", "decoding.length_penalty=0.2", "decoding.extra_length=256")
-"""What Argos always uses; with it, our service does the work that LibreTranslate's does."""
+"""The decoding settings that Argos always uses, so that both services do the same work."""
 START_SECONDS = 180.0
 KEY_MS = 60
 WATCH = """() => {
@@ -95,7 +95,7 @@ FORM = "application/x-www-form-urlencoded"
 WORST_CLIENTS = 8
 ALONE_SECONDS = 10.0
 ARRIVAL_SECONDS = 0.5
-"""Time in which all of a body but its last byte has certainly been read."""
+"""Time after which the service has certainly read all bytes of a body that were sent so far."""
 PROBE = """
 import http.client, json, sys, time
 port, seconds, every = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
@@ -125,7 +125,8 @@ while time.monotonic() < end:
     time.sleep(every)
 print(json.dumps(found))
 """
-"""The program that asks for /health, sends a wrong key before a body that never comes, and one in a body."""
+"""A program that requests /health, sends a wrong key in a header before a body that never comes, and a wrong key in a
+body."""
 LIBRETRANSLATE = Path(".clients/libretranslate")
 BLANK = "import sys, spacy; spacy.blank(sys.argv[1]).to_disk(sys.argv[2])"
 """Without a network, LibreTranslate splits texts only by a pipeline of spaCy inside a package."""
@@ -133,14 +134,14 @@ BLANK = "import sys, spacy; spacy.blank(sys.argv[1]).to_disk(sys.argv[2])"
 
 @dataclass
 class Load:
-    """What clients have got."""
+    """The answers that clients have got."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    """Seconds of each answered request, ascending once the load has ended."""
+    """Seconds of each answered request; sorted in ascending order after the load has ended."""
     texts: int = 0
     different: int = 0
-    """Translations that are different from what the text gives when it is translated alone."""
+    """Number of translations that differ from the translation of the same text alone."""
     wall: float = 0.0
 
 
@@ -153,7 +154,7 @@ class Server:
 
     @property
     def processes(self) -> list[psutil.Process]:
-        """The server's process and those it has started."""
+        """The server's process and the processes that it has started."""
         return [self.process, *self.process.children(recursive=True)]
 
     def cpu_seconds(self) -> float:
@@ -188,9 +189,9 @@ def ours(run: Path, *settings: str, keys: Path | None = None) -> Iterator[Server
 
 @contextmanager
 def libretranslate(environment: Path, run: Path, folder: Path) -> Iterator[Server]:
-    """Serve the run's package for Argos by LibreTranslate until the context ends."""
+    """Serve the run with LibreTranslate, as a package for Argos, until the context ends."""
     bundle = Bundle.load(run)
-    for source, target in (("en", "fr"), ("fr", "en")):  # with one direction only, LibreTranslate downloads the other
+    for source, target in (("en", "fr"), ("fr", "en")):  # LibreTranslate downloads a missing direction
         data = replace(bundle.configuration.data, source_language=source, target_language=target)
         turned = replace(bundle, configuration=replace(bundle.configuration, data=data))
         package = folder / f"{source}.argosmodel"
@@ -231,7 +232,9 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 async def under_load(
     server: Server, next_request: Callable[[], list[str] | None], clients: int, alone: dict[str, str]
 ) -> Load:
-    """Return what clients get: each sends its next request when it has its answer, until there is none."""
+    """Return the answers that clients get. Each client sends its next request when it has an answer, until no requests
+    are left.
+    """
     load, began = Load(), time.perf_counter()
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120)) as session:
@@ -265,7 +268,7 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
 
 @asynccontextmanager
 async def watched(server: Server, memory: list[float], every: float = 1.0) -> AsyncIterator[None]:
-    """Read the server's memory again and again until the context ends."""
+    """Read the server's memory every `every` seconds until the context ends."""
 
     async def watch() -> None:
         while True:
@@ -282,7 +285,7 @@ async def watched(server: Server, memory: list[float], every: float = 1.0) -> As
 async def endurance(
     server: Server, texts: Sequence[str], alone: dict[str, str], seconds: float, *, clients: int = CLIENTS
 ) -> dict[str, Any]:
-    """Return the statuses, the different texts, and the memory of a load of some seconds."""
+    """Return the statuses, the number of different translations, and the memory, for a load of some seconds."""
     chance, end = random.Random(1), time.monotonic() + seconds
 
     def next_request() -> list[str] | None:
@@ -321,7 +324,7 @@ class Request:
     """Number of bytes of each chunk; 0 sends the body whole."""
 
     def data(self) -> io.BytesIO | AsyncIterator[bytes]:
-        """Return the body as it is sent."""
+        """Return the body, whole or in chunks, as it is sent."""
         return self._chunks() if self.chunk else io.BytesIO(self.body)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
@@ -330,7 +333,7 @@ class Request:
 
 
 def worst_inputs(characters: int = 20_000, size: int = 3_900_000) -> list[Request]:
-    """Return requests that once took much time, and their neighbours: long texts, and bodies of a size."""
+    """Return requests that once took much time, and similar ones: with long texts, and with bodies of `size` bytes."""
     units = ["%" + "0" * characters, "http://a" + "." * characters, "a." * characters + "@", "{{" + "a" * characters]
     units += [
         "$" + "a" * characters,
@@ -383,7 +386,7 @@ def _upload(name: str, text: str) -> Request:
 
 
 def probe(server: Server, seconds: float, every: float = 0.05) -> "subprocess.Popen[str]":
-    """Return a process that asks for /health and tries a wrong key for some seconds."""
+    """Start a process that requests /health and tries a wrong key for some seconds; return the process."""
     port = server.url.rpartition(":")[2]
     command = [sys.executable, "-c", PROBE, port, str(seconds), str(every)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -404,10 +407,10 @@ def probed(process: "subprocess.Popen[str]") -> dict[str, dict[str, Any]]:
 
 
 def keys_in_bodies(server: Server, worst: Sequence[Request]) -> dict[str, float]:
-    """Return the milliseconds from the last byte of each worst input, which has a wrong key, to the refusal."""
+    """Return, for each worst input with a wrong key, the milliseconds from its last byte to the refusal."""
     found, address = dict[str, float](), server.url.partition("//")[2]
     more = {JSON: b', "api_key": "wrong"}', FORM: b"&api_key=wrong"}
-    for one in (*worst, *worst):  # the second round runs with the process for long bodies started
+    for one in (*worst, *worst):  # in the second round, the process for long bodies is already running
         if one.path != "/translate" or one.kind not in more or one.chunk:
             continue
         body = (one.body[:-1] if one.kind == JSON else one.body) + more[one.kind]
@@ -428,7 +431,7 @@ def keys_in_bodies(server: Server, worst: Sequence[Request]) -> dict[str, float]
 async def adversary(
     server: Server, texts: Sequence[str], worst: Sequence[Request], key: str, seconds: float
 ) -> dict[str, Any]:
-    """Return the statuses by kind of request, and what a probe finds, while all kinds are sent at once."""
+    """Send all kinds of requests at once; return the statuses by kind, and the results of a probe."""
     end, statuses = time.monotonic() + seconds, dict[str, Counter[str]]()
     slowest = dict[str, float]()
     chance = random.Random(1)
@@ -479,7 +482,7 @@ async def adversary(
 def beside_an_adversary(
     run: Path, texts: Sequence[str], seconds: float, folder: Path, *, alone_seconds: float = ALONE_SECONDS
 ) -> dict[str, Any]:
-    """Return what a service with keys does by itself and beside an adversary."""
+    """Return the figures of a service with keys: while it is idle, and while an adversary sends requests."""
     keys = folder / "keys"
     key = add_key(keys, "benchmark")
     with ours(run, keys=keys) as server:
@@ -497,7 +500,7 @@ def beside_an_adversary(
 
 
 def translate_cpu(run: Path, file: Path) -> tuple[float, float]:
-    """Return the CPU seconds and the seconds that `translate` takes for a file."""
+    """Return the CPU seconds and the wall-clock seconds that `translate` takes for a file."""
     before, began = os.times(), time.perf_counter()
     command = [sys.executable, "-m", "glassformer", "translate", str(run), str(file)]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -509,7 +512,7 @@ def translate_cpu(run: Path, file: Path) -> tuple[float, float]:
 def lines_per_cpu_second(
     server: Server, run: Path, lines: Sequence[str], alone: dict[str, str], rounds: int, folder: Path
 ) -> list[dict[str, Any]]:
-    """Return, for each round, the lines per CPU second and per second of `translate` and of the service."""
+    """Return the lines per CPU second and per second, for `translate` and the service, in each round."""
     whole, one_line = folder / "lines", folder / "line"
     whole.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     one_line.write_text(f"{lines[0]}\n", encoding="utf-8")
@@ -524,7 +527,7 @@ def lines_per_cpu_second(
 
 
 def by_translate(run: Path, whole: Path, one_line: Path, lines: int) -> dict[str, Any]:
-    """Return the speed of `translate`, without its start."""
+    """Return the speed of `translate`, without its start-up time."""
     start_cpu, start = translate_cpu(run, one_line)
     cpu, wall = translate_cpu(run, whole)
     return {"way": "translate", "per_cpu_second": lines / (cpu - start_cpu), "per_second": lines / (wall - start)}
@@ -534,7 +537,7 @@ def by_service(server: Server, lines: Sequence[str], alone: dict[str, str], size
     """Return the speed of the service for requests of a number of texts.
 
     Raises:
-        OSError: it has refused a request, or translated a text otherwise than when it stands alone.
+        OSError: the service refused a request, or its translation of a text differs from the text's translation alone.
     """
     requests = iter([list(lines[at : at + size]) for at in range(0, len(lines), size)])
     before = server.cpu_seconds()
@@ -549,7 +552,7 @@ def by_service(server: Server, lines: Sequence[str], alone: dict[str, str], size
 def latency(
     servers: dict[str, Server], texts: Sequence[str], alone: dict[str, str], rounds: int
 ) -> dict[str, dict[str, Any]]:
-    """Return the percentiles of each server by its name and the number of clients; the servers take turns."""
+    """Return the latency percentiles of each server, by its name and the number of clients. The servers take turns."""
     loads: dict[str, list[Load]] = {}
     for at in range(rounds):
         for clients in (1, 8):
@@ -590,13 +593,13 @@ def page_delays(server: Server, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def translated_alone(run: Path, texts: Sequence[str], **settings: Any) -> dict[str, str]:
-    """Return the answer to each text, translated by a call of its own; where the model writes nothing, the text."""
+    """Return the translation of each text in a call of its own; if the model writes nothing, return the text itself."""
     translator = Translator.load(run, engine="ctranslate2")
     return {text: translator.translate([text], **settings)[0].text or text for text in texts}
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the tables of the figures."""
+    """Return the figures as Markdown tables."""
     parts = [f"{figures['day']}, {described(figures['machine'])}.\n"]
     if found := figures.get("endurance"):
         parts.append(table(["endurance", "value"], [[name, str(value)] for name, value in found.items()]))

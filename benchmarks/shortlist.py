@@ -1,9 +1,9 @@
 """Measure shortlists: `python -m benchmarks.shortlist RUN … --data DIR` (Multi30k's files).
 
-The RUNs are finished runs, such as multi30k-de-en with a vocabulary of 16 000 or 32 000. Each translates the same lines
-among all tokens, and with shortlists of several sizes, on one core: greedily and with a beam of 5, by CTranslate2 in
-int8 and by PyTorch in float32. The sizes take turns, and CPU time is measured, because it depends less on what else the
-machine does.
+The RUNs are finished runs, such as multi30k-de-en with a vocabulary of 16 000 or 32 000. Each run translates the same
+lines without a shortlist and with shortlists of several sizes, on one core: greedily and with a beam of 5, with
+CTranslate2 in int8 and with PyTorch in float32. The sizes take turns. CPU time is measured, because other work of the
+machine affects it less.
 
 Writes results/shortlist.json.
 """
@@ -32,13 +32,13 @@ SIZES = (200, 500, 1000, 2000)
 BEAM_SIZES = (1, 5)
 ENGINES: dict[EngineName, Quantization] = {"ctranslate2": "int8", "torch": "float32"}
 READY = 32
-"""Lines that each entry translates before the clock starts."""
+"""Number of lines that each entry translates before the clock starts."""
 
 
 def measure(
     run: Path, engine: EngineName, beam_size: int, lines: Sequence[str], references: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Return the CPU seconds of each size in each round, and the BLEU of its texts; size 0 is the whole vocabulary."""
+    """Return, for each size of shortlist, its CPU seconds by round, and its BLEU. Size 0 is the whole vocabulary."""
     sizes = [size for size in (0, *SIZES) if size < len(Bundle.load(run).target_tokenizer)]
     how: dict[str, Any] = {"engine": engine, "quantization": ENGINES[engine], "workers": 1, "device": "cpu"}
     translators = {size: Translator.load(run, settings={"shortlist": size}, **how) for size in sizes}
@@ -62,7 +62,7 @@ def measure(
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section."""
+    """Return the figures as Markdown."""
     parts = [
         "## Shortlists\n\nWith `decoding.shortlist = N`, a search chooses only among the N most frequent target tokens "
         "and the 20 target tokens that each source token suggests. This section measures how much time shortlists save "

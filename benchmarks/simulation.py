@@ -2,7 +2,8 @@
 
     python -m benchmarks.simulation [--mtbf HOURS] [--price DOLLARS] [--tokens-per-second N] …
 
-1. The translations that `benchmarks.two_nodes` observed are predicted from its calibration alone, with the same kills.
+1. The durations of the translations that `benchmarks.two_nodes` observed are predicted from its calibration alone, with
+   the same kills.
 2. A billion lines on 100 and on 1 000 nodes, for several sizes of parts.
 3. The paper's big model on 1, 8 and 64 GPUs, 300 000 steps.
 
@@ -60,18 +61,18 @@ SEEDS = range(2)
 PREDICTIONS = range(200)
 GPUS, PER_MACHINE = (1, 8, 64), 8
 STEPS, TOKENS_PER_STEP, VOCABULARY = 300_000, 25_000, 32_000
-"""The recipe wmt14-big-en-fr."""
+"""Number of steps, tokens per step and vocabulary size of the recipe wmt14-big-en-fr."""
 CHECKPOINT_SPEED = 91e6 / 0.256
-"""Bytes per second of a checkpoint that is waited for: measured by benchmarks.checkpoints."""
+"""Bytes per second while training waits for a checkpoint, measured by benchmarks.checkpoints."""
 LINE_BYTES = 100
-"""Size of a line: 1 MB is about 10 000 sentences."""
+"""Size of a line in bytes: 1 MB is about 10 000 sentences."""
 
 _Events = Generator[simpy.Event, Any, None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Workers that translate parts, and what they wait for. All times are in seconds."""
+    """Workers that translate parts, and the delays for which the workers wait. All times are in seconds."""
 
     workers: int
     seconds_per_part: float
@@ -79,56 +80,56 @@ class Cluster:
     spread: float = 0.0
     """Standard deviation of the logarithm of a part's time, which is log-normal."""
     start: float = 0.0
-    """From the command until a worker has loaded its model."""
+    """Time from the start of the command until a worker has loaded its model."""
     restart: Mapping[str, float] = field(default_factory=lambda: {"actor": 0.0, "node": 0.0})
-    """From a failure until the worker, or the one in its place, has loaded its model, by kind."""
+    """Time from a failure until the replacing worker has loaded its model, by the kind of failure."""
     dispatch: float = 0.0
-    """The driver's processor time for a part; it gives one part at a time."""
+    """The driver's CPU time for assigning a part; the driver assigns one part at a time."""
     gap: float = 0.0
-    """From the end of a worker's part until its next one begins, which includes messages to the driver."""
+    """Time from the end of a worker's part until its next part begins, including messages to the driver."""
     stop: float = 0.0
-    """From the last part until the command has ended."""
+    """Time from the end of the last part until the command has ended."""
     requests: int = 4
-    """Requests to the object store for a part: one to read, three to write its files."""
+    """Number of requests to the object store per part: one to read the part, and three to write its files."""
     latency: float = 0.0
-    """Seconds of a request."""
+    """Duration of a request to the object store."""
     requests_per_second: float = math.inf
-    """Requests that the object store admits."""
+    """Maximum number of requests per second that the object store admits."""
     mtbf: float = math.inf
     """Mean time between two failures of one node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What happened in a simulated run. All times are in seconds."""
+    """The events of a simulated run. All times are in seconds."""
 
     makespan: float
     done: Counter[int]
-    """How often each part was completed."""
+    """Number of times that each part was completed."""
     wasted: float
-    """Work that failures destroyed, of all workers."""
+    """Time of work that failures destroyed, summed over all workers."""
     failures: int
     tail: float
-    """From the first worker without a part until the last part is complete."""
+    """Time from the first moment when a worker has no part until the last part is complete."""
     requests: int
     busiest: int
-    """Most requests in a second."""
+    """Largest number of requests in a second."""
 
 
 class _Gate:
-    """Admits one after the other, each after a fixed time."""
+    """A gate that admits callers one after the other, with a fixed time between two callers."""
 
     def __init__(self, env: simpy.Environment, seconds: float) -> None:
         self.env, self.seconds, self.free = env, seconds, 0.0
 
     def wait(self) -> float:
-        """Return the seconds until the caller has passed."""
+        """Return the seconds until the gate admits the caller."""
         self.free = max(self.env.now, self.free) + self.seconds
         return self.free - self.env.now
 
 
 class _Run:
-    """The events of one run. Parts are given by the driver in order; the part of a failed worker goes to the end."""
+    """The events of one run. The driver assigns parts in order; the part of a failed worker goes to the end."""
 
     def __init__(
         self, cluster: Cluster, parts: Sequence[float], seed: int, kills: Sequence[tuple[float, str]] | None
@@ -140,7 +141,7 @@ class _Run:
         self.done, self.seconds = Counter[int](), Counter[int]()
         self.wasted, self.failures, self.first_idle = 0.0, 0, math.inf
         self.busy = dict[int, tuple[int, float]]()
-        """The parts of the workers at work, with the moments at which they were begun."""
+        """For each worker at work, its part, and the time at which this part was begun."""
         self.finished = self.env.event()
         self.workers = [self.env.process(self._worker(number)) for number in range(cluster.workers)]
         if kills is not None:
@@ -150,7 +151,7 @@ class _Run:
                 self.env.process(self._fail(number))
 
     def outcome(self) -> Outcome:
-        """Return what happens until all parts are complete."""
+        """Simulate until all parts are complete; return the outcome."""
         self.env.run(self.finished)
         now = self.env.now
         return Outcome(
@@ -207,7 +208,7 @@ class _Run:
         return passed + count * self.cluster.latency
 
     def _lose(self, number: int, kind: str) -> float:
-        """Put the part of a worker that failed back; return the time until it works again."""
+        """Put back the part of a failed worker; return the time until the worker works again."""
         self.failures += 1
         if number in self.busy:
             part, begun = self.busy.pop(number)
@@ -235,7 +236,7 @@ class _Run:
 def simulate(
     cluster: Cluster, parts: Sequence[float], seed: int = 0, kills: Sequence[tuple[float, str]] | None = None
 ) -> Outcome:
-    """Return what happens to parts of these sizes; nodes fail at the cluster's rate, or at given moments."""
+    """Simulate the translation of parts of these sizes; nodes fail at the cluster's rate, or at given times."""
     return _Run(cluster, parts, seed, kills).outcome()
 
 
@@ -250,7 +251,7 @@ def fitted(times: Sequence[float]) -> tuple[float, float]:
 
 
 def calibrated(seen: Mapping[str, Any]) -> Cluster:
-    """Return the cluster that behaves as in an observed run of two workers, by its attempts and kills."""
+    """Return a cluster whose times are fitted to an observed run of two workers, given its attempts and kills."""
     attempts = [(_size(part, seen["part_bytes"]), begin, end) for part, begin, end in seen["attempts"]]
     mean, spread = fitted([(end - begin) / size for size, begin, end in attempts if end is not None])
     begins, ends = sorted(begin for _, begin, _ in attempts), [end for *_, end in attempts if end is not None]
@@ -275,13 +276,13 @@ def calibrated(seen: Mapping[str, Any]) -> Cluster:
 
 
 def _size(part: str, part_bytes: int) -> float:
-    """Return the size of a part as a share of the full size, by the bytes in its name."""
+    """Return the size of a part as a share of the full size, computed from the byte range in the part's name."""
     begin, end = map(int, part.rsplit("-", 2)[1:])
     return (end - begin) / part_bytes
 
 
 def predictions(observed: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return measured and simulated durations of each observed run, from the calibration and the run's kills."""
+    """Return, for each observed run, the measured duration, and the duration simulated with the run's kills."""
     cluster, found = calibrated(observed["calibration"]), list[dict[str, float]]()
     for run in observed["runs"]:
         parts = [_size(part, run["part_bytes"]) for part in sorted({part for part, *_ in run["attempts"]})]
@@ -308,7 +309,7 @@ def plan_translation(
 ) -> dict[str, float]:
     """Return time, cost and waste of a translation, as means over the seeds.
 
-    A node has one worker. The time of a part varies as in `observed`, and so does the time between parts.
+    A node has one worker. The time of a part and the time between parts vary as in `observed`.
     """
     speed = given.translated_tokens / given.tokens_per_line
     cluster = Cluster(
@@ -349,7 +350,7 @@ def plan_translation(
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """The connection of each machine to the others."""
+    """The network connection of each machine to the other machines."""
 
     bandwidth: float
     """Bytes per second, in each direction."""
@@ -384,7 +385,7 @@ class Training:
 
 
 def young_interval(checkpoint: float, mtbf: float) -> float:
-    """Return the work between checkpoints that loses the least time: √(2 · checkpoint · MTBF) (Young 1974)."""
+    """Return the time of work between checkpoints with the least total loss: √(2 · checkpoint · MTBF) (Young 1974)."""
     return math.sqrt(2 * checkpoint * mtbf)
 
 

@@ -1,8 +1,9 @@
 """Write English spellings without pronunciations: `python -m benchmarks.spellings --without FILES --output words.txt`.
 
-First names and surnames come from the package `names` (MIT; the lists of the US census of 1990), further words from
-`wordfreq` (Apache 2.0; the data CC BY-SA), the most frequent first: `pip install names wordfreq`. Only words of 3 to 18
-letters and apostrophes are taken. Words of the files (TSV, the word first) are left out.
+First names and surnames come from the package `names` (MIT; with the lists of the US census of 1990). Further words
+come from `wordfreq` (Apache 2.0; data CC BY-SA), most frequent words first. Install both: `pip install names wordfreq`.
+Only words of 3 to 18 letters and apostrophes are written. Words in FILES (TSV, with the word in the first column) are
+left out.
 """
 
 import argparse
@@ -21,14 +22,14 @@ LISTS = "dist.male.first", "dist.female.first", "dist.all.last"
 
 
 def names() -> Iterator[str]:
-    """Yield the names of the census, each file the most frequent first."""
+    """Yield the names of the census, file by file, most frequent names first."""
     for name in LISTS:
         for line in files("names").joinpath(name).read_text("utf-8").splitlines():
             yield line.split()[0].lower()
 
 
 def words() -> Iterator[str]:
-    """Yield the words of wordfreq's large list, the most frequent first."""
+    """Yield the words of wordfreq's large list, most frequent words first."""
     yield from import_module("wordfreq").iter_wordlist("en", wordlist="large")  # installed for this benchmark only
 
 

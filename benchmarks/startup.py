@@ -1,8 +1,8 @@
 """Measure the start-up time of commands and the loading time of a model: `python -m benchmarks.startup [--run RUN]`.
 
-Each measurement is a new process; the processes take turns, so noise of the machine affects all alike. With a run, two
-more are timed: a translation of one line from start to end, and loading the run's model. Where the peers are installed
-(`make bench-peers`), importing them is timed as well.
+Each measurement is a new process. The processes take turns, so noise of the machine affects all processes equally. With
+--run, two more processes are timed: the translation of one line from start to end, and loading the run's model. If the
+peers are installed (`make bench-peers`), importing each peer is timed as well.
 
 Writes results/startup.json.
 """
@@ -29,7 +29,7 @@ PEERS = {
 }
 LOADING = "import torch, glassformer; glassformer.Translator.load({run!r})"
 IMPORTS = "import torch, glassformer.model.transformer, safetensors.torch, glassformer.translator, sentencepiece"
-"""The imports for loading a model, whose time is subtracted from the loading time."""
+"""The imports for loading a model; the time of these imports is subtracted from the loading time."""
 
 
 def commands(run: Path | None) -> dict[str, tuple[list[str], str]]:
@@ -77,7 +77,7 @@ def measure(timed: Mapping[str, tuple[list[str], str]], rounds: int) -> dict[str
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section."""
+    """Return the figures as Markdown."""
     taken = {name: spread([1000 * one for one in some]) for name, some in figures["seconds"].items()}
     empty = taken["empty interpreter"].median
     rows = [[name, f"{some.text()} ms", f"{some.median - empty:+.0f} ms"] for name, some in taken.items()]

@@ -1,8 +1,8 @@
-"""Count what a checkout consists of, side by side: `python -m benchmarks.structure CHECKOUT [CHECKOUT …]`.
+"""Count lines, imports, settings and more of checkouts: `python -m benchmarks.structure CHECKOUT [CHECKOUT …]`.
 
 CHECKOUT is a folder with a version of glassformer, made by `git worktree add ../before COMMIT`, for example. Lines,
-folders and imports are read from the sources. Settings, commands and walks are asked of the package itself, in a
-process for each checkout: a walk is a call under `sys.setprofile`, and counts the package's functions that it enters.
+folders and imports are counted in the sources. Settings, commands and walks are counted by the package itself, in a
+process for each checkout. A walk is a call under `sys.setprofile`; it counts the package's functions that are entered.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def lines(paths: Iterator[Path]) -> int:
 
 
 def own_imports(file: Path, package: Path) -> int:
-    """Return the number of the package's modules from which a file imports, wherever in the file."""
+    """Return the number of the package's modules that a file imports from, anywhere in the file."""
     found = set[str]()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "glassformer":
@@ -64,7 +64,7 @@ def own_imports(file: Path, package: Path) -> int:
 
 
 def read_sources(checkout: Path) -> dict[str, Any]:
-    """Return what the files of a checkout tell."""
+    """Return the counts that the source files of a checkout give."""
     package = checkout / "src/glassformer"
     files = sorted(package.rglob("*.py"))
     room_of = {file: file.relative_to(package).parts[0] for file in files}
@@ -88,7 +88,7 @@ def read_sources(checkout: Path) -> dict[str, Any]:
 
 
 def ask_package(checkout: Path) -> dict[str, Any]:
-    """Return what the package of a checkout tells, asked in a process of its own."""
+    """Return the counts that the package of a checkout gives, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     command = [sys.executable, "-P", __file__, "--ask"]
     asked = subprocess.run(command, env=environment, cwd=checkout, capture_output=True, text=True, check=False)
@@ -99,7 +99,7 @@ def ask_package(checkout: Path) -> dict[str, Any]:
 
 
 def answers() -> dict[str, Any]:
-    """Return the numbers of settings and of commands, and the walks, of the package that this process imports."""
+    """Return the number of settings, the number of commands, and the walks of the package that this process imports."""
     commands = list(command_functions())
     return {
         "settings": count_settings(),
@@ -110,7 +110,7 @@ def answers() -> dict[str, Any]:
 
 
 def count_settings() -> int:
-    """Return how many settings a configuration file, `documents.…` and `serving.…` accept."""
+    """Return the number of settings that a configuration file, `documents.…` and `serving.…` accept."""
     from glassformer.model.config import ModelConfig
     from glassformer.recipes import configuration
 
@@ -132,7 +132,7 @@ def count_settings() -> int:
 
 
 def command_functions() -> Iterator[Callable[..., Any]]:
-    """Yield the functions of all commands; a command with subcommands counts once for each."""
+    """Yield the functions of all commands; a command with subcommands yields a function for each subcommand."""
     import typer
 
     from glassformer import cli
@@ -146,7 +146,7 @@ def command_functions() -> Iterator[Callable[..., Any]]:
 
 
 def count_parameters(commands: Iterable[Callable[..., Any]]) -> int:
-    """Return how many parameters the commands have; each option of a group counts once for all its commands.
+    """Return the number of the commands' parameters; an option of a group counts once for all commands of the group.
 
     A group is a parameter whose type is a named tuple, and its options are the fields.
     """
@@ -156,7 +156,7 @@ def count_parameters(commands: Iterable[Callable[..., Any]]) -> int:
 
 
 class Walk:
-    """The functions of the package that run: how many, in how many files, and how deep."""
+    """The functions of the package that a call enters: their number, the number of their files, and the depth."""
 
     def __init__(self) -> None:
         self.functions: set[tuple[str, str]] = set()
@@ -166,7 +166,7 @@ class Walk:
         """Take note of a call or a return, as a function for `sys.setprofile`."""
         code = frame.f_code
         if event not in ("call", "return") or "src/glassformer" not in code.co_filename or code.co_name[0] == "<":
-            return  # comprehensions and lambdas belong to the function around them
+            return  # comprehensions and lambdas count as a part of the function around them
         self.depth += 1 if event == "call" else -1
         if event == "call":
             self.functions.add((code.co_filename, code.co_qualname))

@@ -1,10 +1,13 @@
 """Measure what protected spans and glossaries cost: `python -m benchmarks.terms NAME RUN [SRC REF] [--lines 2000]`.
 
 Each test sentence gets one span at a random place: an address, an e-mail address, a placeholder, a tag or a number, in
-turn. The span must occur in the translation exactly once; without it, the rest is scored against the reference, and
-compared with the translation of the sentence without the span. Then a glossary demands one translation of each of some
-words, in the sentences whose references have this translation; and another glossary keeps these words from being
-translated, and the words replace their translations in the references. Compared are the outputs without a glossary.
+turn. The span must occur in the translation exactly once. The rest of the translation, without the span, is scored
+against the reference, and compared with the translation of the sentence without the span.
+
+Then a glossary requires a certain translation of some words, in sentences whose references have this translation.
+Another glossary keeps the same words untranslated; in the references, these words replace their translations. Both are
+compared with the outputs without a glossary.
+
 Without SRC and REF, the run's own test set is used. The figures are written to results/terms-NAME.json.
 """
 
@@ -32,7 +35,7 @@ ENGINES = ("torch", "ctranslate2")
 TERMS = 50
 """Number of entries of a glossary."""
 SHORTEST_TERM, FEWEST_LINKS = 4, 5
-"""Minimum number of letters of its words, and of places where the aligner finds them."""
+"""Minimum number of letters of a glossary's words, and minimum number of times that the aligner links such a word."""
 KINDS: tuple[Callable[[random.Random], str], ...] = (
     lambda chance: f"https://example.org/{_letters(chance)}/{chance.randrange(10**4)}?id={_letters(chance)}",
     lambda chance: f"{_letters(chance)}.{_letters(chance)}@example.com",
@@ -57,7 +60,7 @@ def _letters(chance: random.Random) -> str:
 
 
 def with_spans(sources: Sequence[str], seed: int = 1) -> list[tuple[str, str]]:
-    """Return each text with a span after one of its words, and the span."""
+    """Return, for each text, the text with a span inserted after one of its words, and this span."""
     found = []
     for place, source in enumerate(sources):
         chance = random.Random(repr((seed, place)))
@@ -68,7 +71,7 @@ def with_spans(sources: Sequence[str], seed: int = 1) -> list[tuple[str, str]]:
 
 
 def in_place_of_words(pairs: Sequence[Pair], seed: int = 1) -> list[tuple[str, str, str]]:
-    """Return the pairs that have a word with a usual translation, with a span in place of both, and the span."""
+    """Return the pairs in which a span replaces a word and its usual translation, and the span of each pair."""
     translations, found = frequent_translations(pairs), []
     for place, (source, target) in enumerate(pairs):
         chance, words = random.Random(repr((seed, place))), [Counter(_WORD.findall(text)) for text in (source, target)]
@@ -89,7 +92,7 @@ def _with_span(text: str, word: str, span: str) -> str:
 
 
 def without(text: str, span: str) -> str:
-    """Return a text without a span, and without the space that the span needed."""
+    """Return a text without a span, and without the space before or after it."""
     return re.sub(r" +([.,])", r"\1", " ".join(text.replace(span, " ").split()))
 
 
@@ -107,7 +110,7 @@ def aligned_terms(pairs: Sequence[Pair], seed: int = 1) -> dict[str, str]:
 
 
 def with_terms(pairs: Sequence[Pair], terms: dict[str, str]) -> list[Pair]:
-    """Return the pairs with terms in the source, each as often as its translation is in the reference."""
+    """Return the pairs whose source has terms, each as often as the reference has the term's translation."""
     kept = []
     for source, target in pairs:
         words, there = _counted(source, terms), Counter(word.lower() for word in _WORD.findall(target))
@@ -117,7 +120,7 @@ def with_terms(pairs: Sequence[Pair], terms: dict[str, str]) -> list[Pair]:
 
 
 def untranslated(pairs: Sequence[Pair], terms: dict[str, str]) -> list[Pair]:
-    """Return the pairs with the terms themselves in place of their translations in the references."""
+    """Return the pairs with references in which the terms themselves replace the translations of the terms."""
     back = {target: source for source, target in terms.items()}
 
     def replaced(source: str, target: str) -> str:
@@ -137,7 +140,7 @@ def _counted(text: str, terms: dict[str, str]) -> Counter[str]:
 
 
 def translated(translator: Translator, sources: Sequence[str], **options: Any) -> Outcome:
-    """Return the translations of some texts, and the time that they took."""
+    """Return the translations of some texts, and the time that the translation took."""
     began = time.perf_counter()
     found = translator.translate(sources, log_probs=False, guards=False, **options)
     return Outcome(found, time.perf_counter() - began)
@@ -152,7 +155,7 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
 def row(
     name: str, engine: str, base: float, rest: float, alone: int, kept: int, both: Sequence[Outcome]
 ) -> dict[str, Any]:
-    """Return the figures of a set."""
+    """Return the figures of one set of sentences."""
     free, made = both
     lines = len(made.found)
     return {
@@ -204,7 +207,7 @@ def of_glossary(
     originals: Sequence[Pair],
     terms: dict[str, str],
 ) -> dict[str, Any]:
-    """Return the figures for a glossary; `pairs` are `originals` as the glossary demands them."""
+    """Return the figures for a glossary; `pairs` are the pairs `originals`, changed as the glossary requires."""
     sources, references = zip(*pairs, strict=True)
     free, made = translated(translator, sources), translated(translator, sources, glossary=terms)
 
@@ -258,7 +261,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def markdown(figures: dict[str, Any]) -> str:
-    """Return the section of the page."""
+    """Return the figures as Markdown."""
     name = figures["name"]
     return (
         f"## Protected spans and glossaries: {name}\n\n`{figures['command']}`, {figures['day']}: "

@@ -1,11 +1,12 @@
 """Compare the speed of training with the peers': `python -m benchmarks.training --data DIR` (Multi30k's files).
 
-All peers train the reference model on the same list of batches, written to the disk first. Each peer is a process; they
-take turns batch by batch in a rotating order, so a drift of the machine affects all alike. A ratio is the median of the
-ratios of single batches. Memory does not suffice for all peers at once, so there are several sittings: Hugging Face's
-Marian takes part in each, and all peers are compared with it. Every peer is measured with default settings and with the
-allocator setting (`processes.KEEPING`), which ours sets itself. The ceiling is the speed of the machine's matrix
-products (`gemm.py`), measured before and after each sitting.
+All peers train the reference model on the same list of batches, which is written to the disk first. Each peer is a
+process. The processes take turns batch by batch in a rotating order, so a drift of the machine affects all peers
+equally. A ratio is the median of the ratios of single batches. There is too little memory for all peers at once, so
+they are measured in several groups (sittings). Hugging Face's Marian is in each group, and all peers are compared with
+it. Every peer is measured with default settings and with the allocator setting (`processes.KEEPING`), which glassformer
+sets by itself. The ceiling is the speed of the machine's matrix products (`gemm.py`), measured before and after each
+sitting.
 
 Writes results/training.json and .png.
 """
@@ -46,14 +47,14 @@ from glassformer.system.machine import cores
 
 NAME = "training"
 TOGETHER = 7
-"""Processes in one sitting: about 2 GB each."""
+"""Maximum number of processes in one sitting; each process needs about 2 GB."""
 RIVAL = Entry(peer="hugging_face", options={"smoothing": False})
-"""The entry with which all are compared: the fastest peer, with its fastest loss and default settings."""
+"""The entry with which all entries are compared: the fastest peer, with its fastest loss and default settings."""
 OTHERS = ("torch_nn", "opennmt", "joeynmt", "x_transformers", "annotated")
 
 
 def rivals() -> list[Entry]:
-    """Return ours and Hugging Face's Marian, each in every form, for one sitting."""
+    """Return the entries of one sitting: glassformer and Hugging Face's Marian, each in all forms."""
     options = dict(RIVAL.options)
     theirs = [
         Entry(peer="hugging_face", precision=precision, keeping=keeping, options=options)
@@ -69,7 +70,7 @@ def rivals() -> list[Entry]:
 
 
 def others(annotated: Path | None) -> list[Entry]:
-    """Return the other peers in every form, and Hugging Face's with the smoothed loss of its Trainer."""
+    """Return the other peers in all forms, and Hugging Face's Marian with the smoothed loss of its Trainer."""
     options: dict[str, dict[str, Any]] = {"annotated": {"path": str(annotated)}}
     peers = ["hugging_face", *(peer for peer in OTHERS if annotated or peer != "annotated")]
     return [
@@ -81,7 +82,7 @@ def others(annotated: Path | None) -> list[Entry]:
 
 
 def flops(task: Task, batch: Batch) -> float:
-    """Return the operations that an update on this batch needs: real tokens only, each product three times."""
+    """Return the operations that an update on a batch needs: for real tokens only, and each product three times."""
     config = model_config(task)
     lengths = zip(*(np.count_nonzero(ids != PAD, axis=1) for ids in (batch.source, batch.target_output)), strict=True)
     return 3 * sum((forward_flops(config, int(source), int(target)) for source, target in lengths), 0.0)
@@ -130,7 +131,7 @@ def ceiling(figures: dict[str, Any], precision: str) -> float:
 
 
 def summary(figures: dict[str, Any], rival: Entry = RIVAL) -> dict[str, dict[str, Any]]:
-    """Return speed, share of the ceiling, memory and ratio to the rival of each entry, fastest first."""
+    """Return, for each entry, its speed, share of the ceiling, memory and ratio to the rival, fastest entry first."""
     rows: dict[str, dict[str, Any]] = {}
     sittings = figures["sittings"]
     for entry in {entry["name"]: entry for sitting in sittings for entry in sitting["entries"]}.values():
@@ -167,7 +168,7 @@ def ratio(sitting: dict[str, Any], name: str, other: str) -> list[float]:
 
 
 def markdown(figures: dict[str, Any], rival: Entry = RIVAL) -> str:
-    """Return the tables."""
+    """Return the figures as Markdown tables."""
     rows = summary(figures, rival)
     head = ["", "target tokens/s", "ratio to rival", "GFLOP/s", "share of peak", "peak memory"]
     lines = [
@@ -199,7 +200,7 @@ def markdown(figures: dict[str, Any], rival: Entry = RIVAL) -> str:
 
 
 def _head_to_head(figures: dict[str, Any]) -> str:
-    """Return the table of ratios between ours and each form of Hugging Face's, from the sitting that they share."""
+    """Return a table of ratios between glassformer and each form of Hugging Face's Marian, from the common sitting."""
     [sitting, *_] = figures["sittings"]
     names = [entry["name"] for entry in sitting["entries"] if entry["name"] in sitting["answers"]]
     theirs = [name for name in names if not name.startswith("ours")]
@@ -214,7 +215,7 @@ def _head_to_head(figures: dict[str, Any]) -> str:
 
 
 def plot(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """Draw the speeds."""
+    """Draw a chart of the speeds."""
     rows = summary(figures)
     made, [axis] = figure(height=1.5 + 0.28 * len(rows))
     speeds: dict[str, Spread] = {name: row["tokens_per_second"] for name, row in rows.items()}

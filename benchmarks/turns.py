@@ -1,9 +1,9 @@
-"""Turn the attention of each run's story: `python -m benchmarks.turns RUN …`, runs of the demo with different seeds.
+"""Turn the attention in the explorer's first chapter for several runs of the demo: `python -m benchmarks.turns RUN …`.
 
-In the explorer's first chapter, the reader turns what a head of cross-attention reads when the model writes one word,
-and watches whether its rival takes its place. For both sentences of the pair, this prints the word with its rival, and
-whether one turned row makes the rival the likeliest word, or the rows of the two heads that cost the word most, turned
-to the same source word, or neither.
+In the first chapter, the reader turns a head of cross-attention to a different source word while the model writes a
+word, and sees whether the rival word replaces this word. The runs have different seeds. For both sentences of the pair,
+this command prints the word and its rival. It also prints what makes the rival the likeliest word: one turned row, or
+the rows of the two most important heads turned to the same source word, or neither.
 """
 
 import argparse
@@ -21,7 +21,7 @@ HEADINGS = ["run", "word and rival", "rows that flip it", "from → to", "word, 
 
 
 def turned(model: Model, sentence: str) -> list[str]:
-    """Return what a run writes in a sentence of the pair, and which turned rows flip it."""
+    """Return the word that a run writes in a sentence of the pair, and which turned rows replace it by its rival."""
     found = model.opening(sentence)
     seen = Seen(model, {"sentence": sentence, "changes": {}, "language": "en", "row": None, "ids": found["ids"]})
     row, word, rival = found["row"], found["ids"][found["row"]], found["rival"]

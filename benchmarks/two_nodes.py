@@ -3,10 +3,10 @@
     python -m benchmarks.two_nodes RUN --calibrate
     python -m benchmarks.two_nodes RUN --seed 1
 
-RUN is a run or an export, such as the demo's exported to CTranslate2. The moments of a seed's kills are drawn before
-the run starts, exponentially distributed at a rate per node. `--calibrate` translates different lines with three kills;
-the simulation takes its times from that run. Both kinds are added to `results/two-nodes.json`. `benchmarks.simulation`
-is believed if it predicts the duration of the runs from the calibration.
+RUN is a run or an export, such as the demo's run exported to CTranslate2. The times of a seed's kills are drawn before
+the translation starts, exponentially distributed with a rate per node. `--calibrate` translates different lines with
+three kills; the simulation takes its times from this translation. Both results are added to `results/two-nodes.json`.
+`benchmarks.simulation` counts as valid if it predicts the durations of the seeds' translations from the calibration.
 """
 
 import argparse
@@ -31,17 +31,17 @@ __all__ = ["NAME", "kills_of", "main", "observe"]
 NAME = "two-nodes"
 NODES = 2
 POLL = 0.02
-"""Seconds between two looks at the folder."""
+"""Seconds between two inspections of the folder."""
 NODE_SHARE = 0.25
-"""Share of the kills that hit a node; the others hit an actor."""
+"""Share of the kills that kill a node; the other kills kill an actor."""
 CALIBRATION = [(5.0, "actor"), (10.0, "actor"), (15.0, "node")]
 """The kills of the calibration, after these numbers of completed parts."""
 _TEMPORARY = re.compile(r"\.(?P<part>.*)\.txt\.[0-9a-f]{32}\.tmp")
-"""The file of an attempt at a part, which the actor opens when it begins."""
+"""The file of an attempt to translate a part; the actor creates this file when it begins."""
 
 
 def kills_of(seed: int, mtbf: float, until: float) -> list[tuple[float, str]]:
-    """Return the moments, in seconds from the start, and the kinds of the kills in a run of two nodes."""
+    """Return the time, in seconds from the start, and the kind of each kill in a run on two nodes."""
     chance, moment, found = random.Random(seed), 0.0, list[tuple[float, str]]()
     while (moment := moment + chance.expovariate(NODES / mtbf)) < until:
         found.append((moment, "node" if chance.random() < NODE_SHARE else "actor"))
@@ -51,11 +51,11 @@ def kills_of(seed: int, mtbf: float, until: float) -> list[tuple[float, str]]:
 def observe(
     bench: Bench, folder: Path, kills: Sequence[tuple[float, str]], *, by_parts: bool = False
 ) -> dict[str, Any]:
-    """Translate on two new nodes while actors and nodes are killed; return what happened, in seconds from the start.
+    """Translate on two new nodes while actors and nodes are killed; return the events, in seconds from the start.
 
-    With `by_parts`, the moment of a kill is a number of completed parts.
-    A kill that finds no actor at work is left out. `attempts` are part, begin, and end if the part was completed;
-    `driver` is the command's processor time for a part.
+    With `by_parts`, the time of a kill is given as a number of completed parts. A kill is left out if no actor is at
+    work. In the result, `attempts` lists the part, the begin and (if the part was completed) the end of each attempt;
+    `driver` is the command's CPU time per part.
     """
     waiting, hits, begins, ends = list(kills), list[tuple[float, str]](), dict[str, float](), dict[str, float]()
     chance, before, used = random.Random(0), 0.0, 0.0
@@ -82,7 +82,7 @@ def observe(
 
 
 def _look(folder: Path, now: float, begins: dict[str, float], ends: dict[str, float]) -> None:
-    """Note attempts that have begun, and those whose record has appeared."""
+    """Record the attempts that have begun, and the attempts whose parts are complete."""
     names = {path.name for path in folder.glob("parts/*")}
     for name in names - begins.keys():
         if _TEMPORARY.fullmatch(name):

@@ -1,9 +1,9 @@
-"""Compare the speed of training with another checkout's: `python -m benchmarks.versions CHECKOUT CONFIG --data DIR`.
+"""Compare the training speed of two checkouts: `python -m benchmarks.versions CHECKOUT CONFIG --data DIR`.
 
 CHECKOUT is a folder with another version of glassformer, made by `git worktree add ../before COMMIT`, for example. Both
-versions train the same configuration on the same sample of its corpus, each in a process of its own, and take turns. A
-ratio is the median of the ratios of single turns, so a drift of the machine affects both alike. Equal losses show that
-both do the same work.
+versions train the same configuration on the same sample of its corpus, in separate processes that take turns. A ratio
+is the median of the ratios of single turns, so a drift of the machine affects both versions equally. Equal losses show
+that both versions do the same work.
 """
 
 import argparse
@@ -19,14 +19,14 @@ from glassformer.recipes.toml import load
 
 
 def entries(given: argparse.Namespace) -> list[Entry]:
-    """Return both checkouts, in each precision."""
+    """Return an entry for each checkout and precision."""
     options = {"configuration": given.configuration, "settings": given.settings, "path": given.data}
     here = [Entry(peer="configured", precision=precision, options=options) for precision in given.precision]
     return [*here, *(replace(entry, checkout=given.checkout.resolve()) for entry in here)]
 
 
 def markdown(chosen: Sequence[Entry], turns: Turns, count: int) -> str:
-    """Return the table: times, the ratio to the other checkout's in the same precision, memory, and the last loss."""
+    """Return a Markdown table: times, the ratio to the other checkout in the same precision, memory, and last loss."""
     times = {name: [answer["seconds"] for answer in answers] for name, answers in turns.answers.items()}
     before = {entry.precision: times.get(entry.name) for entry in chosen if entry.checkout != ROOT}
     rows = []

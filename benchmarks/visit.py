@@ -1,10 +1,15 @@
 """Measure a visit to the page of a run: `python -m benchmarks.visit runs/demo/explorer.html [--sentences 200]`.
 
-Measured in headless Chromium: the sizes of the module and of the page; the first visit, from its navigation until the
-first chapter is painted; a hover, until the frame after it; the main thread's work in each frame of Play, and while
-boxes of each kind open and close; a look that is turned by dragging its handle, from each move until the next word and
-until the words after it are drawn; and the memory of JavaScript after each fifth of the sentences, which are the run's
-own test sentences, each translated and drawn, after a forced garbage collection.
+In headless Chromium, this benchmark measures:
+
+- the sizes of the module and of the page;
+- the first visit, from navigation until the first chapter is painted;
+- a hover, until the next frame;
+- the main thread's work in each frame of Play, and while boxes of each kind open and close;
+- an attention row that is turned by dragging its handle: from each move until the next word is drawn, and until the
+  words after it are drawn;
+- the memory of JavaScript, after a garbage collection, after each fifth of the sentences. The sentences are the run's
+  own test sentences; each is translated and drawn.
 """
 
 import argparse
@@ -49,9 +54,9 @@ FAMILIES = {
     "decoder": "decoder.self_attention",
     "encoder": "encoder.self_attention",
 }
-"""The attentions whose handles are dragged, and their boxes."""
+"""The attentions whose handles are dragged, each with its box."""
 FRAME, TASK = "Commit", "RunTask"
-"""Chromium's names, in its trace, of the end of a frame and of a task of a thread."""
+"""The names of the end of a frame and of a thread's task in Chromium's traces."""
 DRAGGED = """() => {
   const waiting = new Map(), times = (globalThis.times = { row: [], words: [] });
   const groups = { row: ".gfs-g-softmax", words: ".gfs-g-words" };
@@ -64,7 +69,7 @@ DRAGGED = """() => {
       waiting.delete(name);
     }).observe(document.querySelector(group), { childList: true });
 }"""
-"""Keeps the milliseconds from each move of the pointer, by the time of the event, until what it changes is drawn."""
+"""A script that records the milliseconds from each pointer event until the page has drawn the effect."""
 READY = "() => glassformer.ready.then(() => new Promise((done) => setTimeout(done, 300)))"
 
 
@@ -88,14 +93,14 @@ def percentiles(values: Sequence[float]) -> str:
 
 
 def heap(session: Any) -> float:
-    """Return the megabytes that JavaScript still uses after a garbage collection, with its arrays of numbers."""
+    """Return the megabytes that JavaScript uses after a garbage collection, including arrays of numbers."""
     session.send("HeapProfiler.collectGarbage")
     usage = session.send("Runtime.getHeapUsage")
     return float(usage["usedSize"] + usage["backingStorageSize"]) / 1e6
 
 
 def frames_of_play(browser: Any, page: Path, seconds: float) -> tuple[list[float], float]:
-    """Return the main thread's own work in each frame while Play runs, in ms, and the frames per second."""
+    """Return the main thread's own work in each frame during Play, in ms, and the number of frames per second."""
     tab = browser.new_page(viewport={"width": 1440, "height": 900})
     tab.goto(f"{page.as_uri()}#chapter=0")
     tab.evaluate(READY)
@@ -127,7 +132,7 @@ def frames_of_zooms(browser: Any, page: Path, rounds: int) -> dict[str, list[flo
 def work_between_frames(events: Sequence[dict[str, Any]]) -> list[float]:
     """Return the milliseconds of the main thread's own time in each frame, from the events of a trace.
 
-    Time in which the processor ran other programs does not count.
+    Time in which the processor runs other programs does not count.
     """
     begun = [event for event in events if event["name"] == FRAME]
     thread = {(event["pid"], event["tid"]) for event in begun}
@@ -140,7 +145,7 @@ def work_between_frames(events: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def drags(browser: Any, page: Path, family: str, moves: int) -> dict[str, list[float]]:
-    """Return the milliseconds from each move of a handle until the next word is drawn, and the words after it."""
+    """Return the milliseconds from each move of a handle until the next word is drawn, and until later words are."""
     tab = browser.new_page(viewport={"width": 1440, "height": 900})
     tab.goto(f"{page.as_uri()}#chapter=0")
     tab.evaluate(READY)

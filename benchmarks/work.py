@@ -1,6 +1,6 @@
-"""Write the reference work, once for all peers: Multi30k with a joint vocabulary, a list of batches and a test set.
+"""Write the reference work for all peers: Multi30k with a joint vocabulary, a list of batches and a test set.
 
-`peers/task.py` reads it.
+`peers/task.py` reads the files that this module writes.
 """
 
 import json
@@ -28,10 +28,11 @@ from glassformer.text.normalisation import normalise
 from glassformer.text.subwords import SentencePieceTokenizer
 
 WORK = Path("benchmarks/work")
-"""The folder for the work unless --work names one."""
+"""The default folder for the reference work; --work names a different folder."""
 TEST = "test.json"
 PIECES = 127
-"""Longest sentence without `<eos>`; longer sentences are cut, so that every peer can read all of them."""
+"""Maximum number of tokens of a sentence, without `<eos>`. Longer sentences are cut, so that every peer can read all
+sentences."""
 
 
 def lines(data: Path, name: str) -> list[str]:
@@ -65,7 +66,7 @@ def write_pairs(folder: Path, task: Task, source: Sequence[str], target: Sequenc
 
 
 def write_examples(folder: Path, task: Task, source: Sequence[Ids], target: Sequence[Ids]) -> None:
-    """Write the sentences, and the batches of their first epoch from our training loop."""
+    """Write the sentences, and the batches of their first epoch, made by glassformer's training loop."""
     write_sentences(source, target, folder / EXAMPLES)
     write_batches(epoch(Examples(source=source, target=target), task.batch_tokens, task.seed), folder / BATCHES)
 
