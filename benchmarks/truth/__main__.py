@@ -1,16 +1,17 @@
 """Check that each sentence of the explorer's page is true: `python -m benchmarks.truth RUN [--sentences 200]`.
 
 Three models have a page each: RUN, which is the demo; a pre-norm model of pieces of words (unigram); and the state
-dict of a `torch.nn.Transformer`, imported by `glassformer import`. The last two are trained here for some minutes, or
-come from the folder that `--models` names, where they are kept.
+dict of a `torch.nn.Transformer`, imported by `glassformer import`. The second and the third model are trained for some
+minutes, or read from the folder that `--models` names, where they are kept.
 
 For each test sentence of the demo's task, headless Chromium shows the page in states that a reader can reach: as the
 sentence opens; at random words, boxes, heads and layers; with a forced word, a turned row, and a head that is off; with
 opened boxes, a chosen number, and a segment; with a planted mistake, and with the weights of a snapshot; in one of the
-chapters 2 to 7; each tenth sentence also while a row of each attention is held, in the first chapter, before and after
-a beam is turned, and in the panel "Why?". The sentences are read there as text, and PyTorch computes what they claim.
+chapters 2 to 7. Every tenth sentence is also shown while a row of each attention is held, in the first chapter, before
+and after a beam is turned, and in the panel "Why?". In each state, the sentences are read as text, and PyTorch checks
+what the sentences claim.
 
-A long run can be made in parts: `--sentences 60`, later `--skip 60`.
+A long run can be split: first `--sentences 60`, later `--skip 60`.
 
 Writes results/truth.json after every 10 sentences of a model: the number of claims by template and model, and each
 false sentence with its address.
@@ -34,7 +35,7 @@ from glassformer.corpus.tasks import english_french
 from glassformer.translator import Translator
 
 BLOCK = 10
-"""Number of sentences that a model's page shows before the next model's turn, so that a stopped run has all models."""
+"""Number of sentences per model before the next model's turn, so that a stopped run has results for all models."""
 
 
 def figures(tally: Tally, seconds: float) -> dict[str, Any]:

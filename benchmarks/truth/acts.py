@@ -1,4 +1,4 @@
-"""What the acts of chapters 2 to 7 say."""
+"""Checks of the sentences in the acts of chapters 2 to 7."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ from glassformer.watch.inspection.mistakes import MISTAKES
 __all__ = ["CHECKS", "GENERAL"]
 
 LONGEST = 90
-"""The number of letters after which a translation is cut."""
+"""Number of letters after which the page cuts a translation."""
 SURER = 0.05
-"""A probability that exceeds the training's aim by more is much surer."""
+"""A probability is "much surer" if it exceeds the training's aim by more than this value."""
 WHERE = {
     "encoder.self_attention": "chapter.where.encoder.self_attention",
     "decoder.self_attention": "chapter.where.decoder.self_attention",
@@ -29,7 +29,7 @@ WHERE = {
 
 
 def general(is_so: Callable[[Seen], bool] = lambda _: True, what: str = "") -> Check:
-    """Return a check of a sentence that holds for every model for which `is_so` returns True."""
+    """Return a check of a sentence that is true for every model for which `is_so` returns True."""
     return lambda seen, _: "" if is_so(seen) else f"{what} is false"
 
 
@@ -47,7 +47,7 @@ def embedding(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def positions(*kinds: str) -> Check:
-    """Return a check of a sentence about positions of these kinds, and of the place of the lit source word."""
+    """Return a check of a sentence about positions of these kinds and about the index of the lit source word."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         return first(
@@ -63,19 +63,19 @@ def positions(*kinds: str) -> Check:
 
 
 def text_of(seen: Seen, changes: Mapping[str, object]) -> str:
-    """Return the output of the search under these changes as the page writes it."""
+    """Return the output of the search under these changes, as the page displays it."""
     found = seen.model.search(seen.source, seen.prefix, changes, **seen.search)[0]
     return shortened(seen, found)
 
 
 def shortened(seen: Seen, found: Hypothesis) -> str:
-    """Return an output as far as it has room in a sentence, without the spaces at its ends, which nobody sees."""
+    """Return an output, cut to the length that a sentence allows, without spaces at the ends."""
     text = seen.model.bundle.target_tokenizer.decode(found.tokens)
     return f"{text[:LONGEST]} …" if len(text) > LONGEST else text.strip() or seen.words["chapter.nothing"]
 
 
 def writes(is_act: Callable[[Seen], bool], stays: bool | None = None) -> Check:
-    """Return a check of the text that is written under the act's changes; `stays`: whether it equals the usual one."""
+    """Return a check of the output under the act's changes; `stays`: whether it must equal the unchanged output."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         now, usual = text_of(seen, seen.changes), text_of(seen, {})
@@ -96,7 +96,7 @@ def is_without_positions(seen: Seen) -> bool:
 
 
 def mixing(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what a head of the encoder reads from the lit source word."""
+    """Check which words a head of the encoder reads at the lit source word."""
     weights = seen.weights(encoder(seen), seen.state["heads"]["encoder"]["head"], seen.lit_source)
     read = {word for word, weight in zip(seen.read_words, weights, strict=True) if weight >= weights.max() - ROUNDING}
     return first(
@@ -131,7 +131,7 @@ def adding(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def looks_back(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check at how many words the decoder may look back, and that it looks at no later one."""
+    """Check the number of words that the decoder may look back at, and that it looks at no later word."""
     name = f"decoder.layers.{seen.state['heads']['cross']['layer']}.self_attention"
     return first(
         expected("word", values["target"], seen.target),
@@ -159,7 +159,7 @@ def reading_head(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def units(*activations: str) -> Check:
-    """Return a check of how many units of the decoder's network are above 0, for these activations."""
+    """Return a check of the number of units above 0 in the decoder's network, for models with these activations."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         name = f"decoder.layers.{seen.state['heads']['cross']['layer']}.feed_forward.activated"
@@ -174,7 +174,7 @@ def units(*activations: str) -> Check:
 
 
 def around_units(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what the model would write before and after the network, with the probabilities in brackets."""
+    """Check the words that the model would write before and after the network, with their probabilities."""
     ends = {"before": "cross_attention.add", "after": "feed_forward.add"}
     return first(*(guess_at(seen, at, *values[end][1:-1].rsplit("” (", 1)) for end, at in ends.items()))
 
@@ -183,7 +183,7 @@ def around_units(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def rival_of(seen: Seen) -> int:
-    """Return the likeliest word that is not the written one."""
+    """Return the likeliest word except the written word."""
     log_probs = seen.log_probs.clone()
     log_probs[seen.output[seen.row]] = -torch.inf
     return seen.model.likeliest(log_probs)
@@ -209,7 +209,7 @@ def chances(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def id_of(seen: Seen, word: str, rival: int) -> int:
-    """Return the token with this name that is nearest to the rival in probability."""
+    """Return the id of the token with this name whose probability is nearest to the rival's."""
     ids = [id for id in range(len(seen.log_probs)) if seen.name(id, "target") == word]
     return min(ids or [seen.model.config.pad_id], key=lambda id: abs(float(seen.log_probs[id] - seen.log_probs[rival])))
 
@@ -226,7 +226,7 @@ def aim(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def warm(seen: Seen) -> Tensor:
-    """Return the probabilities at the temperature that the reader tries, (V)."""
+    """Return the probabilities (V) at the temperature that the reader has set."""
     logits = seen.trace["logits"][seen.row]
     probabilities: Tensor = (logits.double() / seen.state["temperature"]).softmax(-1)
     return probabilities
@@ -268,7 +268,7 @@ def snapshot(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def loss(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check that a loss is one of the latest that the training wrote down at this step: a page keeps 200 of them."""
+    """Check that the log has this loss at this step or shortly before: a page keeps only 200 losses."""
     lines = read_log(seen.model.bundle.folder / METRICS_FILE)
     kept = [line["step"] for line in lines if line.get("best") or line.get("kept")]
     step = seen.changes.get("checkpoint", kept[-1] if kept else math.inf)
@@ -293,7 +293,7 @@ def deciding(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def deciding_head(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the head without which the margin falls most, and the probability of the word."""
+    """Check the name of the head without which the margin falls most, and the probability of the word without it."""
     found = opening(seen)
     margins = {
         (name, head): one["margin"] for name, heads in found["without"].items() for head, one in enumerate(heads)
@@ -322,21 +322,21 @@ def deciding_head(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def ratio_of(text: str, margin: float, probability: float) -> str:
-    """Return why a text does not say how many times as probable a word is as its rival."""
+    """Return why the factor in a text, between the probabilities of a word and its rival, is wrong; "" if right."""
     if margin < 0:
         return differs(text, math.exp(margin), "the ratio")
     return differs_in_times(text, margin, probability, probability * math.exp(-margin))
 
 
 def ratio(seen: Seen, text: str, log_probs: Tensor) -> str:
-    """Check the ratio of the opening's two words in a row of log probabilities."""
+    """Check the ratio of the probabilities of the opening's two words, given a row of log probabilities."""
     found = opening(seen)
     word, rival = (float(log_probs[one]) for one in (found["ids"][found["row"]], found["rival"]))
     return ratio_of(text, word - rival, math.exp(word))
 
 
 def ratios(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check how many times as probable the word is as its rival, while heads are off and before."""
+    """Check the ratio of the probabilities of the word and its rival, with the heads on and with the heads off."""
     found = opening(seen)
     row = found["row"]
     return first(
@@ -376,7 +376,7 @@ def has_mistake(seen: Seen) -> bool:
 
 
 def mistake(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what the mistake is, the first tensor that differs, and log p of the unchanged output."""
+    """Check the description of the mistake, the first tensor that differs, and log p of the unchanged output."""
     found = seen.model.search(seen.source, [], {}, **seen.search)[0]
     before, after = (seen.model.trace(seen.source, found.tokens, changes) for changes in ({}, seen.changes))
     now = sum(float(after["log_probs"][row, id]) for row, id in enumerate(found.tokens))
@@ -435,7 +435,7 @@ CHECKS: dict[str, Check] = {
     "chapter.mistake.same": writes(has_mistake, stays=True),
     "chapter.mistake.more": mistake,
 }
-"""The check of each template that says what this model does."""
+"""The checks of the templates about this model, by the template's key."""
 GENERAL: dict[str, Check] = {
     "chapter.unplaced.more": general(is_without_positions, "that positions are off"),
     **dict.fromkeys(
@@ -447,4 +447,4 @@ GENERAL: dict[str, Check] = {
         general(),
     ),
 }
-"""Templates that say how every such model works, and what the reader can try."""
+"""The checks of the templates that are true of every such model, or say what the reader can try."""

@@ -1,4 +1,4 @@
-"""What Linear, Softmax, the embedding and the positions say where they are opened."""
+"""Checks of the sentences in opened boxes: Linear, Softmax, the embedding and the positions."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,7 +14,7 @@ LOWEST = 2**-126
 
 
 def open_word(seen: Seen) -> int:
-    """Return the word whose number is open: the reader's, or the written one."""
+    """Return the word whose number is open: the reader's choice or, by default, the written word."""
     key = seen.state["zoom"]["key"]
     return seen.output[seen.row] if key is None else int(key)
 
@@ -38,7 +38,7 @@ def of_word(number: str, what: Callable[[Seen], Tensor], is_so: Callable[[Seen, 
 
 
 def probabilities(seen: Seen) -> Tensor:
-    """Return the probabilities at the temperature that the reader tries, (V)."""
+    """Return the probabilities (V) at the temperature that the reader has set."""
     temperature = max(seen.state["temperature"], LOWEST)
     shares: Tensor = (seen.log_probs.double() / temperature).softmax(-1)
     return shares
@@ -59,7 +59,7 @@ def vector(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def closest(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the two likeliest words of the other step at which they come closest."""
+    """Check the two likeliest words, at the step (other than the lit one) where their probabilities are closest."""
     two, ids = seen.trace["log_probs"].exp().topk(2)
     gaps = [(float(two[row, 0] - two[row, 1]), row) for row in range(len(two)) if row != seen.row]
     least = min(gaps)[0]
@@ -110,7 +110,7 @@ def entry(point: str, kinds: tuple[str, ...], place: str, at: str, number: str, 
 
 
 def name_only(_: Seen, values: Mapping[str, str]) -> str:
-    """Check a name, such as a box's, which makes no claim."""
+    """Check a name, such as the name of a box; a name makes no claim."""
     return "" if not values else "it has places"
 
 
@@ -128,7 +128,7 @@ CHECKS: dict[str, Check] = {
     "zoom.embedding.about.none": entry("input", ("none",), "", "1", "2", word="0"),
     "zoom.embedding.place": lambda seen, values: expected("position", values["0"], str(seen.query)),
 }
-"""The check of each template."""
+"""The check of each template, by the template's key."""
 GENERAL: dict[str, Check] = {
     "stage.box.decoder.linear": name_only,
     "stage.box.decoder.softmax": name_only,

@@ -1,4 +1,4 @@
-"""What the first chapter says: the word and its rival, the head that decides, and what a turned beam makes of it."""
+"""Checks of the first chapter's sentences: a word and its rival, the head that decides, the effect of a turned beam."""
 
 import math
 import re
@@ -15,7 +15,7 @@ __all__ = ["CHECKS", "GENERAL", "looks", "opening", "tug"]
 
 Head = tuple[str, int]
 MOST = 3
-"""The number of words that are told of those that follow."""
+"""Maximum number of following words that a sentence names."""
 
 
 def opening(seen: Seen) -> dict[str, Any]:
@@ -23,13 +23,13 @@ def opening(seen: Seen) -> dict[str, Any]:
 
 
 def named(seen: Seen) -> tuple[str, str]:
-    """Return the word and its rival."""
+    """Return the names of the chapter's word and of its rival."""
     found = opening(seen)
     return seen.name(found["ids"][found["row"]], "target"), seen.name(found["rival"], "target")
 
 
 def by_cost(seen: Seen) -> list[Head]:
-    """Return the heads of cross-attention, the one first whose loss costs the word most."""
+    """Return the heads of cross-attention; the head whose removal lowers the word's margin most comes first."""
     without = opening(seen)["without"]
     names = [name for name in without if name.endswith("cross_attention")]
     heads = [(name, head) for name in names for head in range(len(without[name]))]
@@ -37,13 +37,13 @@ def by_cost(seen: Seen) -> list[Head]:
 
 
 def looks(seen: Seen) -> list[Head]:
-    """Return the heads whose rows the dot turns."""
+    """Return the heads whose rows the page's dot turns."""
     turn = opening(seen)["turn"]
     return [(turn["attention"], turn["head"])] if turn else by_cost(seen)[:2]
 
 
 def position(seen: Seen) -> list[float] | None:
-    """Return the weights that the reader has given; None if the look is not turned."""
+    """Return the attention weights that the reader has set; None if no row is turned."""
     name, head = looks(seen)[0]
     rows = seen.changes.get("overrides", {}).get(name, [])
     given = [weights for one, query, weights in rows if (one, query) == (head, opening(seen)["row"])]
@@ -60,7 +60,7 @@ def both(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def differing(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check that a word is in this sentence of the pair, and not in the other one."""
+    """Check that a word is in this sentence of the pair, and not in the other sentence."""
     pair = story_pair(seen.model.bundle)
     one, other = (re.split(r"[\s.]+", text) for text in sorted(pair, key=lambda text: text != seen.state["sentence"]))
     return "" if values["0"] in one and values["0"] not in other else "the sentences share this word"
@@ -84,12 +84,12 @@ def genders_of_pair(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def asked(check: Check) -> Check:
-    """Return a check of a text about the model's own word, which is true only where this word still follows."""
+    """Return a check of a text about the model's own word; the text is true only if this word still follows."""
     return lambda seen, values: check(seen, values) or ("" if begins_alike(seen) else "it begins differently")
 
 
 def other_beginning(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check that the output begins differently, and which words the bar compares if they are named."""
+    """Check that the output begins differently and, if words are named, that the bar compares these words."""
     return first(
         "" if not begins_alike(seen) else "it begins as before",
         both(seen, values) if values else "",
@@ -98,7 +98,7 @@ def other_beginning(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def head(heads: int, trails: bool | None = None) -> Check:
-    """Return a check of the deciding head, of what it reads, and of how many heads are turned together."""
+    """Return a check of the deciding head, the word that it reads, and the number of heads that are turned together."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         turned = looks(seen)
@@ -119,7 +119,7 @@ def head(heads: int, trails: bool | None = None) -> Check:
 
 
 def opens_with(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the head that stays, and whose loss costs the word most."""
+    """Check the head whose removal lowers the word's margin most, if this head is not turned."""
     name, at = by_cost(seen)[0]
     read = seen.weights(name, at, opening(seen)["row"]).argmax()
     return first(
@@ -132,7 +132,7 @@ def opens_with(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def later(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check where the costliest head that is not turned looks, with the turned rows and without, in a later layer."""
+    """Check the word read by the most important unturned head of a later layer, with and without the turned rows."""
     row, name = opening(seen)["row"], f"decoder.layers.{values['0']}.cross_attention"
     left = next(one for one in by_cost(seen) if one not in looks(seen))
     before = seen.model.trace(seen.source, opening(seen)["ids"], {})[f"{name}.weights"][int(values["1"]), row]
@@ -163,7 +163,7 @@ def likelier(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def destination(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the word to which the beam is to be dragged: there the rival becomes the likeliest word."""
+    """Check the word to which the reader is told to drag the beam: there, the rival becomes the likeliest word."""
     found = opening(seen)
     name, at = looks(seen)[0]
     places = [place for place, one in enumerate(seen.read_words) if one == values["0"]]
@@ -176,7 +176,7 @@ def destination(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def read_now(seen: Seen, text: str) -> str:
-    """Check the words at which the reader lets the heads look."""
+    """Check the words to which the reader has turned the heads."""
     weights = position(seen) or []
     places = [at for at, weight in enumerate(weights) if weight > 0]
     found = read(text, seen.state["language"], ["beam.scene.both"])
@@ -194,7 +194,7 @@ def read_now(seen: Seen, text: str) -> str:
 
 
 def written(heads: int, stays: bool) -> Check:
-    """Return a check of what the model writes while the heads are turned."""
+    """Return a check of the output while the heads are turned."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         old, now = opening(seen)["ids"][opening(seen)["row"]], seen.output[seen.row]
@@ -212,7 +212,7 @@ def written(heads: int, stays: bool) -> Check:
 
 
 def begins_alike(seen: Seen) -> bool:
-    """Return whether the words before the chapter's word are the model's own."""
+    """Return whether the words before the chapter's word are the same as in the model's unchanged output."""
     row = opening(seen)["row"]
     return bool(seen.output[:row] == opening(seen)["ids"][:row])
 
@@ -232,7 +232,7 @@ def begins(heads: int) -> Check:
 
 
 def tails(seen: Seen) -> tuple[list[str], list[str]]:
-    """Return the words after the chapter's word: the model's own, and those that it writes now."""
+    """Return the words after the chapter's word, in the unchanged output and in the present output."""
     row, end = opening(seen)["row"], seen.model.config.eos_id
     both = (opening(seen)["ids"][row + 1 :], seen.output[row + 1 :])
     before, now = ([seen.name(id, "target") for id in ids if id != end] for ids in both)
@@ -278,14 +278,14 @@ def greedy(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def look(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the label of a beam: a head, and the largest weight of its row."""
+    """Check the label of a beam: the name of a head, and the largest weight of the head's row."""
     layer, at = int(values["0"]), int(values["1"])
     weights = seen.weights(f"decoder.layers.{layer}.cross_attention", at, opening(seen)["row"])
     return differs(values["2"], float(weights.max()), "its largest weight")
 
 
 def tug(seen: Seen, sides: Mapping[str, str]) -> str:
-    """Check the two words of the tug of war, and their probabilities."""
+    """Check the two competing words in the bar (the "tug of war"), and their probabilities."""
     found = opening(seen)
     right = zip(named(seen), (found["ids"][found["row"]], found["rival"]), sides.items(), strict=True)
     return first(
@@ -297,7 +297,7 @@ def tug(seen: Seen, sides: Mapping[str, str]) -> str:
 
 
 def others(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what the two words of the tug of war leave to all others."""
+    """Check the probability that the two competing words leave to all other words."""
     found = opening(seen)
     left = 1 - sum(seen.probability(id) for id in (found["ids"][found["row"]], found["rival"]))
     return differs(values["0"], left, "what both words leave")
@@ -341,7 +341,7 @@ CHECKS: dict[str, Check] = {
     "beam.scene.look": look,
     "beam.scene.others": others,
 }
-"""The check of each template."""
+"""The check of each template, by the template's key."""
 
 GENERAL: dict[str, Check] = {
     "beam.scene.read": always,
@@ -349,4 +349,4 @@ GENERAL: dict[str, Check] = {
     "beam.scene.hint": always,
     "beam.scene.changes": lambda seen, _: "" if seen.state["changes"] else "nothing is changed",
 }
-"""Labels that say how every such model works (it reads the source at once, and writes word by word), and an offer."""
+"""The checks of labels that are true of every such model, and of an offer to the reader."""

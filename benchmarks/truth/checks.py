@@ -1,4 +1,4 @@
-"""The check of every template, and of a text that is made of templates."""
+"""The checks of all templates, and a function that checks a text made of templates."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ CHECKS: dict[str, Check] = {
     **chapter.CHECKS,
     **acts.CHECKS,
 }
-"""Templates that say what this model does."""
+"""The checks of the templates about this model."""
 GENERAL: dict[str, Check] = {**stage.GENERAL, **zoom.GENERAL, **boxes.GENERAL, **chapter.GENERAL, **acts.GENERAL}
-"""Templates that say how every such model works; only their words, and whether this is such a model, are checked."""
+"""The checks of templates that are true of every such model: they check only the words and the kind of model."""
 
 
 def problems(seen: Seen, text: str, kinds: Sequence[str]) -> tuple[list[Claim], list[Problem]]:
-    """Return the claims of a text, and those that are false."""
+    """Return the claims of a text, and the problems of false claims."""
     claims = read(text, seen.state["language"], kinds)
     if claims is None:
         return [], [Problem("", text, "no template of the page's texts")]

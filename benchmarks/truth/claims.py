@@ -1,4 +1,4 @@
-"""Sentences as templates of the page's texts with what fills them, and numbers as the page prints them."""
+"""Parse the page's sentences into templates and their values, and compare numbers as the page prints them."""
 
 import math
 import re
@@ -10,11 +10,11 @@ from glassformer.watch.explorer.module import strings
 __all__ = ["ROUNDING", "Claim", "Problem", "differs", "differs_in_times", "expected", "first", "read"]
 
 ROUNDING = 3e-5
-"""By how much the page's float32 may differ from PyTorch's, of a number up to 1."""
+"""Allowed difference between the page's float32 and PyTorch's float32, for numbers up to 1."""
 
 
 class Claim(NamedTuple):
-    """A template of the page's texts, and what fills its places."""
+    """A template of the page's texts, with the values of its placeholders."""
 
     key: str
     values: dict[str, str]
@@ -29,10 +29,11 @@ class Problem(NamedTuple):
 
 
 def read(text: str, language: str, kinds: Sequence[str]) -> list[Claim] | None:
-    """Return the claims that make up a text, or None if it is made of anything else.
+    """Return the claims that make up a text, or None if the text is not made of templates.
 
-    Of several readings, the one counts in which the fewest names and numbers go beyond the end of a sentence. `kinds`
-    are the keys of templates that may occur, or their beginnings with a final dot.
+    If there are several ways to parse the text, the result is the one in which the fewest names and numbers extend
+    beyond the end of a sentence. `kinds` are the keys of templates that may occur, or beginnings of keys with a final
+    dot.
     """
     readings = _readings(text.strip(), language, kinds)
     return min(readings, key=lambda claims: sum(map(_over_ends, claims)), default=None)
@@ -50,7 +51,7 @@ def _readings(text: str, language: str, kinds: Sequence[str]) -> Iterator[list[C
 
 
 def _beginnings(pattern: re.Pattern[str], text: str, language: str) -> Iterator[re.Match[str]]:
-    """Yield all beginnings of a text that are a template, the shortest first: a full stop may be a word of its own."""
+    """Yield all beginnings of a text that match a template, shortest first, because a full stop may also be a word."""
     if shortest := pattern.match(text):
         for end in range(shortest.end(), len(text) + 1):
             is_end = language != "en" or end == len(text) or text[end].isspace()
@@ -59,7 +60,7 @@ def _beginnings(pattern: re.Pattern[str], text: str, language: str) -> Iterator[
 
 
 def _over_ends(claim: Claim) -> int:
-    """Return how many values of a claim go beyond the end of a sentence; a full stop alone is a word."""
+    """Return the number of values of a claim that extend beyond the end of a sentence; a full stop alone is a word."""
     return sum(bool(re.search(r"\S\. |。", value)) for value in claim.values.values())
 
 
@@ -67,7 +68,7 @@ _KNOWN: dict[tuple[str, tuple[str, ...]], list[tuple[str, re.Pattern[str]]]] = {
 
 
 def _patterns(language: str, kinds: Sequence[str]) -> list[tuple[str, re.Pattern[str]]]:
-    """Return the patterns of templates of these kinds, those with the longest texts first."""
+    """Return the patterns of templates of these kinds, longest texts first."""
     wanted = (language, tuple(kinds))
     if wanted not in _KNOWN:
         chosen = {
@@ -81,7 +82,7 @@ def _patterns(language: str, kinds: Sequence[str]) -> list[tuple[str, re.Pattern
 
 
 def _pattern(template: str) -> re.Pattern[str]:
-    """Return the pattern of a template at the beginning of a text."""
+    """Return the pattern that matches a template at the beginning of a text."""
     pieces = re.split(r"\{(\w+)\}", template)
     made, seen = "", set()
     for at, piece in enumerate(pieces):
@@ -98,7 +99,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def differs(text: str, value: float, what: str = "it") -> str:
-    """Return why a printed number is not a value rounded to the digits that are printed; "" if it is."""
+    """Return why a printed number is not `value`, rounded to the printed digits; "" if the number is right."""
     number = text.replace("\u2212", "-").replace("–∞", "-inf").replace(",", "")
     slack = ROUNDING * max(1.0, abs(value))
     if match := re.fullmatch(r"([<>]) ([\d.e-]+)", number):
@@ -111,10 +112,11 @@ def differs(text: str, value: float, what: str = "it") -> str:
 
 
 def differs_in_times(text: str, margin: float, *shown: float) -> str:
-    """Return why a printed factor is not e^|margin| with two digits; "" if it is.
+    """Return why a printed factor is not e^|margin| with two digits; "" if the factor is right.
 
-    `shown`: the two probabilities, where the page shows them: with three decimals, below 0.001 with four. The factor
-    must agree with these, too: where they leave the second digit open, it has one digit or is a bound.
+    `shown`: the two probabilities, if the page shows them, with three decimals (below 0.001: four decimals). The factor
+    must also agree with these probabilities: if they leave the second digit open, the factor has one digit or is a
+    bound.
     """
     times, bound = math.exp(abs(margin)), re.fullmatch(r"more than (.*)|(.*) 多", text)
     number = (bound[1] or bound[2]) if bound else text
@@ -138,5 +140,5 @@ def expected(name: str, said: str, wanted: str) -> str:
 
 
 def first(*whys: str) -> str:
-    """Return the first reason why a claim is false; "" if there is none."""
+    """Return the first reason why a claim is false, or "" if there is no reason."""
     return next((why for why in whys if why), "")

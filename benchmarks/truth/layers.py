@@ -1,4 +1,4 @@
-"""What an opened feed-forward network, sum or norm says."""
+"""Checks of the sentences in an opened feed-forward network, sum or norm."""
 
 import math
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ def ends(seen: Seen) -> tuple[Tensor, Tensor]:
 
 
 def guesses(seen: Seen, vector: Tensor) -> set[str]:
-    """Return the word that the model would write if this vector were its last; several if they are as likely."""
+    """Return the word that the model would write if this vector were the last one; several if equally likely."""
     log_probs = seen.lens(vector)
     likeliest = (log_probs >= log_probs.max() - ROUNDING).nonzero()[:, 0].tolist()
     return {seen.name(id, "target") for id in likeliest}
 
 
 def turn(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check by how many degrees the box turns the vector, and the guesses before and after it."""
+    """Check the number of degrees by which the box turns the vector, and the guesses before and after the box."""
     before, after = (end.double() for end in ends(seen))
     degrees = math.degrees(math.acos(max(-1.0, min(1.0, float(torch.cosine_similarity(before, after, dim=0))))))
     words = [guesses(seen, end) for end in ends(seen)] if "2" in values else [set(), set()]
@@ -55,7 +55,7 @@ def turn(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def stands_for(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the word, and its probability, for which the vector after an opened sum stands, were it the last."""
+    """Check the word and its probability if the vector after an opened sum were the model's last vector."""
     stack, _, layer, part = sublayer(seen).split(".")
     vector = seen.trace[f"{sublayer(seen)}.{'added' if seen.norm == 'pre' else 'normed'}"][seen.query]
     log_probs = seen.lens(vector, stack)
@@ -80,7 +80,7 @@ def length(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def units(says_words: bool) -> Check:
-    """Return a check of how many units answer, of the strongest of them, and of its words or its number."""
+    """Return a check of the number of active units, and of the strongest unit with its words or its number."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         activated = seen.trace[f"{seen.box}.activated"][seen.query]
@@ -97,7 +97,7 @@ def units(says_words: bool) -> Check:
 
 
 def pushes(seen: Seen, unit: int, said: str) -> str:
-    """Check the words whose rows of the matrix that reads the stream have the largest product with what a unit adds."""
+    """Check the words that a unit favours: the rows of the word matrix with the largest product with its vector."""
     side, table = ("source", "source.tokens.weight") if seen.family == "encoder" else ("target", "output.weight")
     with seen.model.under(seen.changes) as model:
         weights = model.state_dict()
@@ -116,7 +116,7 @@ def no_units(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def unit(says_words: bool) -> Check:
-    """Return a check of an open unit that answers, and of its words."""
+    """Return a check of an open, active unit, and of its words."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         at = int(values["0"])
@@ -159,7 +159,7 @@ def written_number(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def column(*points: str) -> Check:
-    """Return a check of one column of an opened sum or norm: of its numbers at these points, or at its two ends."""
+    """Return a check of one column of an opened sum or norm: its numbers at these points of the box."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         at, (before, after) = int(values["0"]), ends(seen)
@@ -208,4 +208,4 @@ CHECKS: dict[str, Check] = {
     **{f"zoom.add.place.{part}.{end}": place for part in SUBLAYERS for end in ("add", "norm")},
     "zoom.layer": network,
 }
-"""The check of each template."""
+"""The check of each template, by the template's key."""

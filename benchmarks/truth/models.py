@@ -23,7 +23,7 @@ UPDATES, BATCH = 600, 64
 
 
 def pieces(folder: Path) -> Path:
-    """Return a run of pieces of words with pre-norm, which is trained in the folder if it is not there."""
+    """Return a pre-norm run with pieces of words; train it in the folder if it is missing."""
     run = folder / "pieces"
     sizes = {"d_model": WIDTH, "heads": HEADS, "d_ff": 2 * WIDTH, "norm": "pre"}
     steps = dict.fromkeys(("steps", "validate_every", "checkpoint_every"), 400)
@@ -36,7 +36,7 @@ def pieces(folder: Path) -> Path:
 
 
 def imported(folder: Path) -> Path:
-    """Return the run of an imported state dict; the model is trained in the folder if it is not there."""
+    """Return the run of an imported state dict; train the model in the folder if it is missing."""
     run, weights = folder / "imported", folder / "transformer.pt"
     files = [folder / f"{side}.txt" for side in ("source", "target")]
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the page shows, and what PyTorch computes of it.
+"""The state that the page shows, and the values that PyTorch computes for this state.
 
 Axes: H heads · T target positions · S source positions · V target vocabulary.
 """
@@ -39,15 +39,15 @@ from glassformer.watch.inspection.mistakes import replaced
 __all__ = ["Check", "Model", "Seen"]
 
 KEPT = 150
-"""Number of forward passes that are kept for the next claims."""
+"""Number of recent forward passes that are kept for the next claims."""
 CHANGES = ("ablated", "masks", "overrides", "positions", "scale", "mistakes", "checkpoint")
-"""The changes of a state that `Changes` describes, and the step of a snapshot."""
+"""The fields of a state that change the model: the fields of `Changes`, and the step of a snapshot."""
 PLAIN = {"positions": True, "scale": True}
-"""The values of changes that change nothing, if these are not empty."""
+"""The neutral values of changes whose neutral value is not empty."""
 
 
 class Model:
-    """A model with the weights of its page and of the snapshots there, and its latest forward passes."""
+    """A model with the weights of its page and of the page's snapshots, and with its latest forward passes."""
 
     def __init__(self, translator: Translator, steps: Sequence[int] = ()) -> None:
         self.bundle = translator.bundle
@@ -61,7 +61,7 @@ class Model:
 
     @contextmanager
     def under(self, changes: Mapping[str, Any]) -> Iterator[Transformer]:
-        """Yield the model of the step that the changes name, while it computes under these changes."""
+        """Yield the model, with the weights of the step in `changes`, while it computes under these changes."""
         rest = {name: value for name, value in changes.items() if name != "checkpoint"}
         model = self._at[changes.get("checkpoint")]
         with torch.no_grad(), changed(model, Changes.from_dict(rest)):
@@ -75,7 +75,7 @@ class Model:
         return found
 
     def log_probs(self, source: Sequence[int], output: Sequence[int], changes: Mapping[str, Any]) -> Tensor:
-        """Return the log probabilities of all words in all rows, (T, V)."""
+        """Return the log probabilities (T, V) of all words in all rows."""
         kept: Tensor = self._keep(
             ["log_probs", source, output, changes],
             lambda: self._recorded(source, output, changes, "log_probs")["log_probs"],
@@ -93,7 +93,7 @@ class Model:
     def without_each_head(
         self, source: Sequence[int], output: Sequence[int], row: int, changes: Mapping[str, Any]
     ) -> Tensor:
-        """Return the log probabilities of a row without each of `heads`, (heads, V), in one pass."""
+        """Return the log probabilities (heads, V) of a row without each of `heads`, computed in one pass."""
 
         def edit(name: str) -> Edit:
             def ablated(values: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class Model:
     def with_each_hidden(
         self, source: Sequence[int], output: Sequence[int], row: int, changes: Mapping[str, Any]
     ) -> Tensor:
-        """Return the log probabilities of a row with each source position hidden from all, (S, V), in one pass."""
+        """Return the log probabilities (S, V) of a row with each source position hidden, computed in one pass."""
 
         def make(attention: MultiHeadAttention, queries: int) -> Callable[..., Tensor]:
             right = attention.attend
@@ -153,7 +153,7 @@ class Model:
         count: int,
         variants: Callable[[Transformer], AbstractContextManager[None]],
     ) -> Tensor:
-        """Return the log probabilities of a row in each sentence of a batch that holds one sentence `count` times."""
+        """Return the log probabilities of a row for `count` variants of one sentence, computed as a batch."""
         target = [self.config.bos_id, *output[:-1]]
         with self.under(changes) as model, variants(model), record(model, "log_probs") as trace:
             model(padded(model, [source] * count), padded(model, [target] * count))
@@ -161,13 +161,13 @@ class Model:
 
     @cached_property
     def heads(self) -> list[tuple[str, int]]:
-        """All heads, each as its attention and its number."""
+        """All heads, each as the name of its attention and its number."""
         return [(name, head) for name in attentions(self.transformer) for head in range(self.config.heads)]
 
     def search(
         self, source: Sequence[int], prefix: Sequence[int], changes: Mapping[str, Any], *, beam_size: int, **more: float
     ) -> list[Hypothesis]:
-        """Return the outputs of a search, the best one first."""
+        """Return the outputs of a search, best output first."""
 
         def found() -> list[Hypothesis]:
             rest = {name: value for name, value in changes.items() if name != "checkpoint"}
@@ -182,13 +182,13 @@ class Model:
         return kept
 
     def likeliest(self, log_probs: Tensor) -> int:
-        """Return the likeliest word of those that searches write, from the log probabilities of all words, (V)."""
+        """Return the likeliest word that a search can write, given the log probabilities (V) of all words."""
         log_probs = log_probs.clone()
         log_probs[[self.config.bos_id, self.config.pad_id]] = -torch.inf
         return int(log_probs.argmax())
 
     def opening(self, sentence: str) -> dict[str, Any]:
-        """Return what the page lights at first in a sentence."""
+        """Return what the page highlights when a sentence opens."""
         found: dict[str, Any] = self._keep(
             ["opening", sentence], lambda: openings(self.translator, self.transformer, [sentence])[sentence]
         )
@@ -204,7 +204,7 @@ class Model:
 
 
 def snapshot(model: Transformer, path: Path) -> Transformer:
-    """Return a model with the weights of a snapshot as the page has them: with matrices of eight bits."""
+    """Return a model with the weights of a snapshot as the page has them, with 8-bit matrices."""
     early, names = deepcopy(model), [name for name, _ in model.named_parameters()]
     weights = (dequantised(quantised(half.astype("float32"))) for half in snapshot_halves(path, model))
     put_weights(early, {name: torch.from_numpy(one) for name, one in zip(names, weights, strict=True)}, str(path))
@@ -213,12 +213,12 @@ def snapshot(model: Transformer, path: Path) -> Transformer:
 
 @dataclass
 class Seen:
-    """What the page shows: the reader's choices, the texts, and the model with which they are compared."""
+    """A state of the page: the reader's choices, the texts, and the model with which the texts are compared."""
 
     model: Model
     state: Mapping[str, Any]
     at: str = ""
-    """The box beside which a guess stands."""
+    """The box next to which the page shows a guess."""
 
     @cached_property
     def words(self) -> Mapping[str, str]:
@@ -244,7 +244,7 @@ class Seen:
         return planted
 
     def as_read(self, ids: Sequence[int]) -> list[int]:
-        """Return ids as the model reads them: padded to the longer side under the mistake that mixes up the masks."""
+        """Return ids as the model reads them: padded to the longer side's length if a mistake mixes up the masks."""
         longest = max(len(self.source), len(self.output)) if "target_padding_mask" in self.mistakes else 0
         return [*ids, *[self.model.config.pad_id] * (longest - len(ids))]
 
@@ -255,7 +255,7 @@ class Seen:
 
     @property
     def norm(self) -> str:
-        """Where the norms stand, under the planted mistakes."""
+        """The place of the norms ("pre" or "post"), with the planted mistakes."""
         norm = self.model.config.norm
         return norm if "norm_order" not in self.mistakes else {"pre": "post", "post": "pre"}[norm]
 
@@ -265,9 +265,9 @@ class Seen:
         return self.model.config.positions if self.changes.get("positions", True) else "none"
 
     def lens(self, vector: Tensor, stack: str = "decoder") -> Tensor:
-        """Return the log probabilities of the words, (V), if a vector of a stack were its last, (D).
+        """Return the log probabilities (V) of the words if a vector (D) of a stack were the stack's last vector.
 
-        The encoder has no output matrix, so its vectors are read by the embedding of the source.
+        The encoder has no output matrix, so the embedding of the source is used for its vectors.
         """
         with self.model.under(self.changes) as model:
             if stack == "encoder":
@@ -300,7 +300,7 @@ class Seen:
 
     @cached_property
     def row(self) -> int:
-        """The place of the lit word: the one that the reader chose, or the one with which the sentence opens."""
+        """The row of the lit word: the word that the reader chose, or the word with which the sentence opens."""
         row = self.state["row"]
         wanted = self.model.opening(self.state["sentence"])["row"] if row is None else row
         return min(int(wanted), len(self.output) - 1)
@@ -311,7 +311,7 @@ class Seen:
 
     @cached_property
     def box(self) -> str:
-        """The lit or the opened box, by the name of its part of the model."""
+        """The name of the model's part that belongs to the lit or opened box."""
         box: str = self.state["zoom"]["box"] if self.state["zoom"] else self.state["box"]
         stack, _, rest = box.partition(".")
         layer = self.state["heads"]["encoder" if stack == "encoder" else "cross"]["layer"]
@@ -329,15 +329,15 @@ class Seen:
 
     @cached_property
     def query(self) -> int:
-        """The position that reads in the lit attention, or that stands in the lit box."""
+        """The position whose vector the lit attention or the lit box computes."""
         return self.lit_source if self.box.startswith("encoder") else self.row
 
     @cached_property
     def lit_source(self) -> int:
-        """The lit source word: the reader's, or the one that the lit head of cross-attention reads most."""
+        """The lit source word: the reader's choice, or the word that the lit head of cross-attention reads most."""
         chosen, cross = self.state["sourceWord"], self.state["heads"]["cross"]
         if chosen is None and "decoder_keys" in self.mistakes:
-            chosen = 0  # no source word is attended to
+            chosen = 0  # the head attends to no source word
         elif chosen is None:
             name = f"decoder.layers.{cross['layer']}.cross_attention"
             chosen = self.weights(name, cross["head"], self.row).argmax()
@@ -356,19 +356,19 @@ class Seen:
 
     @property
     def log_probs(self) -> Tensor:
-        """The log probabilities of all words in the lit row, (V)."""
+        """The log probabilities (V) of all words in the lit row."""
         return self.trace["log_probs"][self.row]
 
     @property
     def best(self) -> int:
-        """The likeliest word of those that searches write."""
+        """The likeliest word that a search can write in the lit row."""
         return self.model.likeliest(self.log_probs)
 
     def probability(self, id: int) -> float:
         return float(self.log_probs[id].exp())
 
     def rival(self) -> int:
-        """Return the word against which the page measures the written one: an example's own, or the likeliest other."""
+        """Return the word that the page compares with the written word: the example's rival, or the likeliest other."""
         word, opening = self.output[self.row], self.model.opening(self.state["sentence"])
         is_own = self.state["measured"] and not self.changes and opening["ids"] == self.output
         if is_own and opening["row"] == self.row:
@@ -376,23 +376,23 @@ class Seen:
         return next(int(id) for id in self.log_probs.topk(2).indices if id != word)
 
     def without(self, name: str, head: int) -> Tensor:
-        """Return the log probabilities of the lit row without one more head, (V)."""
+        """Return the log probabilities (V) of the lit row without one more head."""
         all = self.model.without_each_head(self.source, self.output, self.row, self.changes)
         return all[self.model.heads.index((name, head))]
 
     def hidden(self, position: int) -> Tensor:
-        """Return the log probabilities of the lit row if no position may attend to a source position, (V)."""
+        """Return the log probabilities (V) of the lit row if no position may attend to source position `position`."""
         return self.model.with_each_hidden(self.source, self.output, self.row, self.changes)[position]
 
     def name(self, id: int, side: str) -> str:
-        """Return a token as the stage writes it."""
+        """Return the name of a token as the stage displays it."""
         token = self.token(id, side)
         if token in ("<bos>", "<eos>"):
             return self.words["stage.start" if token == "<bos>" else "stage.end"]
         return token.replace(SPACE_MARK, "").strip() or "␣"
 
     def token(self, id: int, side: str) -> str:
-        """Return a token as the panels write it."""
+        """Return the name of a token as the panels display it."""
         bundle = self.model.bundle
         [token] = (bundle.source_tokenizer if side == "source" else bundle.target_tokenizer).tokens([id])
         return token
@@ -420,7 +420,7 @@ class Seen:
 
     @property
     def queries(self) -> list[str]:
-        """The names of the words of the lit box's own stack."""
+        """The names of the words in the stack of the lit box."""
         return self.read_words if self.box.startswith("encoder") else self.written_words
 
     @property
@@ -429,14 +429,14 @@ class Seen:
 
 
 def is_change(name: str, value: Any) -> bool:
-    """Return whether this value of a change differs from the unchanged model's."""
+    """Return whether this value of a field changes the model."""
     return value is not None and (value != PLAIN[name] if name in PLAIN else bool(value))
 
 
 def family_of(box: str) -> str:
-    """Return the family of an attention, or of the attention whose head is lit beside another box."""
+    """Return the family of an attention; for another box, the family of the attention whose head is lit next to it."""
     return "encoder" if box.startswith("encoder") else "cross" if "cross" in box else "decoder"
 
 
 Check = Callable[[Seen, Mapping[str, str]], str]
-"""A function that returns why a claim is false; "" if it is true."""
+"""A function that returns why a claim is false, or "" if the claim is true."""

@@ -1,4 +1,4 @@
-"""What the stage says about the lit box."""
+"""Checks of the sentences that the stage shows about the lit box."""
 
 import math
 import re
@@ -12,9 +12,9 @@ from glassformer.text.vocabulary import UNK_ID
 __all__ = ["CHECKS", "GENERAL", "guess_at", "lit"]
 
 MOSTLY = 0.5
-"""The smallest weight at which a head looks at one word, rather than at several."""
+"""The smallest weight at which a head counts as looking mostly at one word."""
 CLOSE = 1e-3
-"""Margins that differ by less are equal."""
+"""Margins that differ by less than this value count as equal."""
 SECTIONS = {
     "embedding": "3.4",
     "positions": "3.5",
@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def lit(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the words that a sentence names: the word that is written, the reading word, the lit source word."""
+    """Check the words that a sentence names: the written word, the reading word and the lit source word."""
     right = {"target": seen.target, "reader": seen.queries[seen.query]}
     if seen.family != "cross":
         right["source"] = seen.read_words[seen.lit_source]
@@ -36,12 +36,12 @@ def lit(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def only(is_true: Callable[[Seen], bool], what: str) -> Check:
-    """Return a check of the words, and of a condition of the model."""
+    """Return a check of the words that a sentence names, and of a condition on the model."""
     return lambda seen, values: lit(seen, values) or ("" if is_true(seen) else f"{what} is false")
 
 
 def looks(*, shared: bool = False, own: bool = False, tied: bool = False) -> Check:
-    """Return a check of where a head looks: mostly at one word, or most at it, perhaps at the reading word itself."""
+    """Return a check of the word that a head looks at: mostly, or more than at others, or the reading word itself."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         weights, keys = seen.lit_weights, seen.keys
@@ -182,12 +182,12 @@ def softmax(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def guess(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check the guess that stands beside a box."""
+    """Check the guess that the page shows next to a box."""
     return guess_at(seen, seen.at, values["0"], values["1"])
 
 
 def guess_at(seen: Seen, at: str, word: str, probability: str) -> str:
-    """Check the likeliest word and its probability if a box of the decoder were its last."""
+    """Check the likeliest word and its probability if a box of the decoder were the decoder's last box."""
     point = "added" if seen.norm == "pre" else "normed"
     layer = seen.state["heads"]["cross"]["layer"]
     closed = re.fullmatch(r"layer\.(\d+)", at)
@@ -201,7 +201,7 @@ def guess_at(seen: Seen, at: str, word: str, probability: str) -> str:
 
 
 def head_name(seen: Seen, name: str, head: int) -> str:
-    """Return how the page calls a head of an attention."""
+    """Return the page's name for a head of an attention."""
     layer = name.split(".")[2]
     return seen.words[f"stage.head.{family_of(name)}"].replace("{0}", str(head)).replace("{1}", layer)
 
@@ -211,7 +211,7 @@ def turned_head(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def turned_to(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what the model writes while the reader holds the lit row of an attention; see `Visit.held`."""
+    """Check the output while the reader holds the lit row of an attention; see `Visit.held`."""
     [place] = seen.lit_weights.nonzero()[:, 0].tolist()
     reader = seen.queries[seen.query]
     return first(
@@ -236,7 +236,7 @@ def turned_between(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def turned_rows(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check which rows the reader has turned, each from the word that it reads without the changes to the one now."""
+    """Check the rows that the reader has turned: the word that each row reads unchanged, and the word it reads now."""
     rows = [(name, *row) for name, all in seen.changes["overrides"].items() for row in all]
     said = values["0"].split("; ")
     plain = seen.model.trace(seen.source, seen.output, {})
@@ -269,7 +269,7 @@ def loose_share(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def needs(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check without which source words the lit word's margin over its rival is smallest, and what the word then has."""
+    """Check the source words whose removal makes the lit word's margin smallest, and the word's probability then."""
     word, rival = seen.output[seen.row], seen.rival()
     left = [seen.hidden(at) for at in range(len(seen.source))]
     margins = [float(one[word] - one[rival]) for one in left]
@@ -330,7 +330,7 @@ CHECKS: dict[str, Check] = {
     "stage.said.encoder.self_attention.self.shared": looks(own=True, shared=True),
     "stage.said.nothing": looks_at_nothing,
 }
-"""The check of each template that says what this model does."""
+"""The checks of the templates about this model, by the template's key."""
 
 has_norm_first = only(lambda seen: seen.norm == "pre", "that a norm comes first")
 has_last_norm = only(lambda seen: seen.model.config.final_norm, "that the stack ends with a norm")
@@ -357,4 +357,4 @@ GENERAL: dict[str, Check] = {
     "stage.said.decoder.linear": lit,
     "stage.said.decoder.linear.unseen": lit,
 }
-"""Templates that say how every such model works: only their words, and whether this is such a model, are checked."""
+"""The checks of templates that are true of every such model: they check only the words and the kind of model."""

@@ -1,4 +1,4 @@
-"""A visit to a model's page: its states, one after another, and the sentences that it shows there."""
+"""A visit to a model's page: bring the page into its states, and read the sentences in each state."""
 
 import random
 import re
@@ -21,13 +21,13 @@ from glassformer.watch.inspection import MISTAKES
 __all__ = ["KINDS", "Tally", "Visit", "opened"]
 
 LOOKS = 2
-"""Number of random selections of a sentence."""
+"""Number of random selections per sentence."""
 DEEP = 10
-"""One sentence of this number is also shown in the states that take seconds."""
+"""Every n-th sentence is also shown in the states that take seconds; this is n."""
 ACTS = range(2, 8)
 """The chapters whose acts replace the figure's own sentence; each test sentence is shown in one of these chapters."""
 SNAPSHOTS = 3
-"""Number of snapshots of the training in the page."""
+"""Number of training snapshots in the page."""
 KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "zoom": {
         "place": (
@@ -93,13 +93,13 @@ KINDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "said": ("stage.turned", "stage.turned.two", "stage.turned.self", "stage.turned.self.two"),
     },
 }
-"""The texts of each area of the page, and the kinds of templates of which they are made."""
+"""For each area of the page, its texts, and the kinds of templates that the texts are made of."""
 WORDS = ("decoder.linear", "decoder.softmax")
-"""The boxes that show the words which compete."""
+"""The boxes that show the competing words."""
 SUMMED = ("embedding", "positions", "input")
 """The points of an embedding with its positions."""
 TURNED = r'"overrides":\{"dec.*rests'
-"""What a state contains in which the chapter's beam has come to rest where the reader has turned it."""
+"""A pattern in the state after the reader has turned the chapter's beam and the beam has come to rest."""
 POINTS = ("query", "key", "scores", "weights", "value", "heads", "joined", "output")
 
 READ = """async ({ turn, looks, area, complete }) => {
@@ -154,8 +154,8 @@ READ = """async ({ turn, looks, area, complete }) => {
   }
   throw new Error(`not complete: ${complete}: ${JSON.stringify(seen())}`);
 }"""
-"""Changes the sentence, the model and what is lit, and returns the state and an area's texts once they are complete and
-have come to rest. The page computes and draws once for all of this."""
+"""A script that changes the sentence, the model and the highlights, waits until the page is complete and at rest, and
+returns the state and an area's texts. The page computes and draws only once for all changes."""
 
 
 UNPAINTED = """() => {
@@ -163,7 +163,7 @@ UNPAINTED = """() => {
   HTMLCanvasElement.prototype.getContext = () => one;
   HTMLCanvasElement.prototype.toDataURL = () => "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=";
 }"""
-"""Leaves the pictures of numbers unpainted, which nobody reads here."""
+"""A script that keeps the page from painting the pictures of numbers, because only texts are read."""
 
 
 @dataclass
@@ -188,7 +188,7 @@ class Tally:
 
 
 class Visit:
-    """A tab that shows a model's page, and reads its sentences."""
+    """A browser tab with a model's page, and methods that read the page's sentences."""
 
     def __init__(self, tab: Any, model: Model) -> None:
         self.tab, self.model, self.tally = tab, model, Tally()
@@ -196,7 +196,7 @@ class Visit:
         self.text, self.changes = "", dict[str, Any]()
         """The sentence, and the changes of the model."""
         self.is_turned, self.looks = False, dict[str, Any]()
-        """What the page does not show yet: whether the sentence or a change is new, and what is to be lit."""
+        """Changes that the page does not show yet: whether the sentence or a change is new, and the new highlights."""
         self.boxes_of: dict[bool, list[str]] = {}
         """The boxes of the figure, without and with the mistake that moves the norms."""
 
@@ -205,7 +205,7 @@ class Visit:
     def sentences(self, some: Sequence[str], deep: int = DEEP, seed: int = 1) -> None:
         """Visit the states of some sentences; one of `deep` is also shown in the states that take seconds.
 
-        There the page itself measures what each head is worth, which it has of the other sentences from Python.
+        For these sentences, the page itself measures the importance of each head; for the others, Python has done so.
         """
         self.chance = random.Random(seed)
         known = {one: self.model.opening(one) for at, one in enumerate(some) if at % deep}
@@ -214,7 +214,7 @@ class Visit:
             self.sentence(one, at + seed, deep=at % deep == 0)
 
     def sentence(self, text: str, at: int, *, deep: bool) -> None:
-        """Visit the states of one sentence, the one at this place; with `deep` also those that take seconds."""
+        """Visit the states of the sentence with number `at`; with `deep`, also the states that take seconds."""
         self.tally.sentences += 1
         self.open(text)
         self.show(row=None, sourceWord=None, zoom=None, box="decoder.cross_attention", language="en")
@@ -243,7 +243,7 @@ class Visit:
             self.chapter()
 
     def replaced(self, at: int) -> None:
-        """Plant a mistake, and take the weights of a snapshot; look at a word under each."""
+        """Plant a mistake, then take the weights of a snapshot; check a word in each state."""
         mistakes = [one.id for one in MISTAKES.values() if one.first(self.model.config)]
         changes: list[dict[str, Any]] = [{"mistakes": [mistakes[at % len(mistakes)]]}]
         changes += [{"checkpoint": step} for step in self.model.steps[at % max(1, len(self.model.steps)) :][:1]]
@@ -255,14 +255,14 @@ class Visit:
             self.reset()
 
     def look(self) -> None:
-        """Choose a word, a box, heads and a language by chance; half the boxes are attentions."""
+        """Choose a random word, box, heads and language; half the boxes are attentions."""
         box = self.chance.choice(self.attentions if self.chance.random() < 0.5 else self.boxes)
         word = self.chance.choice([None, self.chance.randrange(len(self.source))])
         language = self.chance.choice(["en", "en", "en", "zh"])
         self.show(row=self.row(), sourceWord=word, box=box, heads=self.heads(), language=language)
 
     def forced(self) -> None:
-        """Force one of the likeliest words at a place, and look at it."""
+        """Force one of the likeliest words at a random position, and check this word."""
         output = self.output()
         row = max(0, min(self.row(), len(output) - 2))  # leaves room for the output to end
         tokenizer = self.model.bundle.target_tokenizer
@@ -277,7 +277,7 @@ class Visit:
         self.show(row=row, sourceWord=None, box=self.chance.choice(["decoder.softmax", *self.attentions]))
 
     def turned(self) -> None:
-        """Turn a row of attention, often of cross-attention, to a word or between two words, and look at it."""
+        """Turn a row of attention, often of cross-attention, to a word or between two words, and check this row."""
         box = self.chance.choice(["decoder.cross_attention", *self.attentions])
         stack, kind = box.split(".")
         family, heads, row = family_of(box), self.heads(), self.row()
@@ -294,17 +294,17 @@ class Visit:
         self.show(row=row, sourceWord=query if stack == "encoder" else None, box=box, heads=heads)
 
     def off(self) -> None:
-        """Switch a head off, and look at it."""
+        """Switch a head off, and check this head."""
         heads, box = self.heads(), self.chance.choice(self.attentions)
         stack, kind = box.split(".")
         layer, head = heads[family_of(box)]["layer"], heads[family_of(box)]["head"]
         self.set(ablated={f"{stack}.layers.{layer}.{kind}": [head]})
         self.show(row=self.row(), sourceWord=None, box=box, heads=heads)
 
-    # What is read there
+    # The sentences of each area
 
     def stage(self) -> None:
-        """Check what the stage says about the lit box."""
+        """Check the stage's sentences about the lit box."""
         self.told = seen = self.seen("stage", '"told"')
         box = seen.state["box"]
         said = self.check(seen, stage_kinds(box))
@@ -315,7 +315,7 @@ class Visit:
         self.searched(seen)
 
     def zoom(self) -> None:
-        """Open an attention, and check what it says about its weight, and about one of its numbers."""
+        """Open an attention, and check the sentences about its weight and about one of its numbers."""
         stack, kind = self.chance.choice(self.attentions).split(".")
         heads, stage = self.heads(), self.told
         if self.chance.random() < 0.5:  # the page often lights what has been changed
@@ -343,7 +343,7 @@ class Visit:
         self.check(self.seen("zoom", "§3"), KINDS["zoom"])
 
     def opened(self) -> None:
-        """Open Linear, Softmax, an embedding or positions, and check what is said about a number."""
+        """Open Linear, Softmax, an embedding or positions, and check the sentences about a number."""
         stage = self.told
         kinds = ("encoder.embedding", "decoder.embedding", "encoder.positions", "decoder.positions")
         box = self.chance.choice([*WORDS, *(one for one in kinds if one in self.boxes)])
@@ -360,7 +360,7 @@ class Visit:
         self.check(self.seen("zoom", "§3"), KINDS["zoom"])
 
     def layer(self) -> None:
-        """Open a feed-forward network, a sum or a norm, and check what is said about its word."""
+        """Open a feed-forward network, a sum or a norm, and check the sentences about its word."""
         stage = self.told
         box = self.chance.choice([one for one in self.boxes if one.endswith(("feed_forward", ".add", ".norm"))])
         stack, _, part = box.partition(".")
@@ -372,7 +372,7 @@ class Visit:
         self.column(name, seen)
 
     def column(self, name: str, seen: Seen) -> None:
-        """Choose a number of an opened network, sum or norm, and check what is said about it."""
+        """Choose a number of an opened network, sum or norm, and check the sentences about this number."""
         pick = self.chance.randrange
         width, hidden = self.model.config.d_model, self.model.config.d_ff
         if not name.endswith("feed_forward"):
@@ -386,7 +386,7 @@ class Visit:
         self.check(self.seen("zoom", "§3"), KINDS["zoom"])
 
     def why(self) -> None:
-        """Ask why a word was written, half the time the word of the state."""
+        """Open the panel "Why?" for a word; half the time, for the word of the state."""
         row = self.told.state["row"]
         word = row if self.chance.random() < 0.5 else self.row()
         self.show(zoom={"box": "decoder.softmax", "key": None}, panel="why", row=word, selected=None)
@@ -394,7 +394,7 @@ class Visit:
         self.show(zoom=None, panel="numbers", row=row)
 
     def segment(self, box: str) -> None:
-        """Check what an attention draws on through all layers, or the guess after a sum."""
+        """Check the sentences of a segment: the words that an attention draws on, or the guess after a sum."""
         stage, (stack, _, part) = self.told, box.partition(".")
         layer = stage.state["heads"]["encoder" if stack == "encoder" else "cross"]["layer"]
         zoom = {"box": f"{stack}.layers.{layer}.{part}", "key": None}
@@ -404,7 +404,7 @@ class Visit:
         self.show(zoom=None, panel="numbers")
 
     def held(self, box: str) -> None:
-        """Take hold of a lit row of attention by keys, and check what is said while it is held."""
+        """Take hold of a lit row of attention with the keyboard, and check the sentences while it is held."""
         self.show(box=box, row=self.row(), sourceWord=None, heads=self.heads(), language="en")
         seen = self.seen("stage", '"told"')
         last = seen.query if seen.family == "decoder" else len(seen.keys) - 1  # the mask hides later words
@@ -412,7 +412,7 @@ class Visit:
             return  # the row can only attend to itself
         handle, at = self.tab.locator(f".gfs-handle[data-family={seen.family}]"), int(seen.lit_weights.argmax())
         handle.focus()
-        # At the last word, the key that moves onwards has no effect.
+        # At the last word, the key that moves forward has no effect.
         step, onwards, back = (-1.0, "ArrowUp", "ArrowDown") if at == last else (1.0, "ArrowDown", "ArrowUp")
         begun = escaped(seen.words["stage.turned.kicker"].split("{")[0])
         writes = ", it writes" if seen.family == "cross" else ", the model writes"
@@ -423,7 +423,7 @@ class Visit:
         handle.press("Escape")
 
     def chapters(self, number: int) -> None:
-        """Go through the acts of a chapter by the arrow key, at a random word, and check what each says."""
+        """Go through the acts of a chapter with the arrow key, at a random word, and check each act's sentences."""
         self.look()
         if self.chance.random() < 0.3:
             self.turned()
@@ -437,7 +437,7 @@ class Visit:
         self.reset()
 
     def act(self, number: int, complete: str = "") -> tuple[Seen, list[str]]:
-        """Check what the act of a chapter says; return its templates, too."""
+        """Check the sentences of a chapter's act; return the state and the templates of the sentences."""
         seen = self.seen("act", rf'"kicker":\["{number} · .*{complete}.*told')
         title = f"{number} · {seen.words[f'chapter.{number}']}"
         if wrong := expected("title", seen.state["texts"]["kicker"][0], title):
@@ -451,7 +451,7 @@ class Visit:
         return seen, self.check(lit, {**KINDS["act"], "said": stage_kinds(own)["said"]})
 
     def tried(self, number: int, seen: Seen, said: Sequence[str]) -> None:
-        """Try what the reader can set in an act, and check what it says then."""
+        """Use the controls that the reader has in an act, and check the sentences after each change."""
         act, buttons = said[0] if said else "", self.tab.locator(".gfs-stage-buttons")
         if act.startswith("chapter.temperature"):
             self.show(temperature=self.chance.choice([0.5, 1.7, 4.0]))
@@ -472,7 +472,7 @@ class Visit:
             self.call("searchWith", {"beamSize": self.model.bundle.configuration.decoding.beam_size})
 
     def chapter(self) -> None:
-        """Check the first chapter: at rest, while the beam is held, and where it comes to rest."""
+        """Check the first chapter: at rest, while the beam is held, and after the beam has come to rest elsewhere."""
         self.show(chapter=1, row=None, language="en")
         seen = self.seen("chapter", "rests")
         row = chapter.opening(seen)["row"]
@@ -516,7 +516,7 @@ class Visit:
     # The page
 
     def under(self, seen: Seen, state: Mapping[str, Any], at: float) -> Seen:
-        """Return what is seen while the lit row is held at a place between two words."""
+        """Return the state in which the reader holds the lit row at a place between two words."""
         low, share = int(at), round(at - int(at), 2)
         weights = [0.0] * len(seen.keys)
         weights[low] = round(1 - share, 2)
@@ -526,28 +526,28 @@ class Visit:
         return Seen(self.model, {**state, "changes": changes, "row": seen.row, "sourceWord": seen.lit_source})
 
     def call(self, name: str, *values: Any) -> None:
-        """Call a method of the page now."""
+        """Call a method of the page immediately."""
         self.tab.evaluate("([name, values]) => glassformer.app[name](...values)", [name, values])
 
     def open(self, text: str) -> None:
-        """Have the next reading show a sentence without changes."""
+        """Make the next reading show a sentence without changes."""
         self.text = text
         self.reset()
 
     def set(self, **changes: Any) -> None:
-        """Have the next reading show further changes."""
+        """Make the next reading show further changes."""
         self.changes, self.is_turned = {**self.changes, **changes}, True
 
     def reset(self) -> None:
-        """Have the next reading show no changes."""
+        """Make the next reading show no changes."""
         self.changes, self.is_turned = {}, True
 
     def show(self, **looks: Any) -> None:
-        """Have the next reading show what the reader has chosen."""
+        """Make the next reading show the reader's choices."""
         self.looks |= looks
 
     def seen(self, area: str = "stage", complete: str = "") -> Seen:
-        """Return what an area shows."""
+        """Read an area of the page; return the state."""
         self.tally.states += 1
         turn = {"sentence": self.text, "changes": self.changes} if self.is_turned else None
         asked = {"turn": turn, "looks": self.looks, "area": area, "complete": complete}
@@ -562,7 +562,7 @@ class Visit:
         return source_ids(self.model.translator, self.text)
 
     def output(self) -> list[int]:
-        """Return what the search finds under the present changes."""
+        """Return the output of the search under the present changes."""
         decoding, prefix = self.model.bundle.configuration.decoding, self.changes.get("prefix", "")
         ids = self.model.bundle.target_tokenizer.encode(prefix) if prefix else []
         rest = {name: value for name, value in self.changes.items() if name != "prefix"}
@@ -591,7 +591,7 @@ class Visit:
         return [box for box in self.boxes if box.endswith(".add")]
 
     def heads(self) -> dict[str, dict[str, int]]:
-        """Return a random head of each family; both of the decoder's are in the same layer."""
+        """Return a random head of each family; the decoder's two heads are in the same layer."""
         config, pick = self.model.config, self.chance.randrange
         decoder = pick(config.decoder_layers)
         layers = {"encoder": pick(config.encoder_layers), "cross": decoder, "decoder": decoder}
@@ -599,7 +599,7 @@ class Visit:
 
 
 def stage_kinds(box: str) -> dict[str, tuple[str, ...]]:
-    """Return the kinds of templates of which the stage's texts about a box are made."""
+    """Return the kinds of templates that the stage's texts about a box are made of."""
     _, inner, *beside = box.split(".")
     own: tuple[str, ...] = (f"stage.said.{box}",)
     if beside == ["norm"]:
@@ -616,12 +616,12 @@ def stage_kinds(box: str) -> dict[str, tuple[str, ...]]:
 
 
 def escaped(text: str) -> str:
-    """Return a text as a regular expression of JavaScript."""
+    """Return a JavaScript regular expression that matches a text."""
     return "".join(f"\\{one}" if one in r"\^$.|?*+()[]{}/" else one for one in text.strip())
 
 
 def left_out(seen: Seen, said: Sequence[str]) -> Iterator[Problem]:
-    """Yield what the stage must say, but does not: that a word is forced, unlikely, or changed."""
+    """Yield a problem for each missing sentence: the stage must say if a word is forced, unlikely or changed."""
     is_best = seen.best == seen.output[seen.row]
     must = {
         "stage.more.forced": seen.is_forced and not is_best,
@@ -635,7 +635,7 @@ def left_out(seen: Seen, said: Sequence[str]) -> Iterator[Problem]:
 
 
 def opened(tab: Any, translator: Translator, page: Path, sentence: str) -> Visit:
-    """Open a model's page, which is written to a file, in a tab; return the visit."""
+    """Write a model's page to a file, and open the page in a tab; return the visit."""
     data = payload(translator, sentence, checkpoints=SNAPSHOTS)
     page.write_bytes(page_html(data).encode("utf-8", "replace"))
     tab.set_viewport_size({"width": 1440, "height": 900})

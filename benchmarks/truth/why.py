@@ -1,4 +1,4 @@
-"""What the panel "Why?" says about one word: its rival, and on what the choice depends."""
+"""Checks of the sentences in the panel "Why?": a word, its rival, and what the choice between them depends on."""
 
 import math
 import re
@@ -25,7 +25,7 @@ def margin(seen: Seen, log_probs: Tensor) -> float:
 
 
 def leads(is_so: Callable[[Seen], bool], word: str = "0", other: str = "1") -> Check:
-    """Return a check of how many times as probable one of the two words is as the other."""
+    """Return a check of the ratio of the two words' probabilities."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         return first(
@@ -43,7 +43,7 @@ def leads(is_so: Callable[[Seen], bool], word: str = "0", other: str = "1") -> C
 
 
 def then(seen: Seen, text: str, left: float) -> str:
-    """Check which word is then how many times as probable; `left`: the margin that is left."""
+    """Check which word is then more probable, and by which factor; `left` is the remaining margin."""
     found = read(text, seen.state["language"], ["why.then"])
     if not found or len(found) != 1:
         return f"{text} does not compare two words"
@@ -58,13 +58,13 @@ def then(seen: Seen, text: str, left: float) -> str:
 
 
 def strongest(usual: float, left: Mapping[T, float]) -> list[T]:
-    """Return those without which the margin changes most, from the margin that is left without each."""
+    """Return the keys of `left` without which the margin changes most; `left` has the margin without each key."""
     most = max(abs(one - usual) for one in left.values())
     return [name for name, one in left.items() if abs(one - usual) >= most - CLOSE]
 
 
 def needs(place: int) -> Check:
-    """Return a check of the source word without which the margin falls most, or next to most."""
+    """Return a check of the source word without which the margin falls most (or second most, by `place`)."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         left = [margin(seen, seen.hidden(at)) for at in range(len(seen.source))]
@@ -89,7 +89,7 @@ def is_near(one: float, other: float) -> bool:
 
 
 def margins_without(seen: Seen) -> dict[tuple[str, int], float]:
-    """Return the margin without each head that is not off."""
+    """Return the margin without each head, for all heads that are on."""
     off = seen.changes.get("ablated", {})
     on = ((name, head) for name, head in seen.model.heads if head not in off.get(name, []))
     return {(name, head): margin(seen, seen.without(name, head)) for name, head in on}
@@ -106,10 +106,10 @@ def head(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def reads(is_so: Callable[[float], bool], *, hand: bool = False) -> Check:
-    """Return a check of what the strongest head reads; which head this is, another sentence says.
+    """Return a check of the word that the strongest head reads; another sentence names this head.
 
-    `is_so`: whether the sentence may be said of a row's largest weight. `hand`: whether it says that the reader has
-    turned the row.
+    `is_so`: whether the sentence is true for a row with this largest weight. `hand`: whether the sentence says that the
+    reader has turned the row.
     """
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
@@ -177,4 +177,4 @@ CHECKS: dict[str, Check] = {
     "why.entropy": entropy,
     "why.direct.about": direct,
 }
-"""The check of each template."""
+"""The check of each template, by the template's key."""

@@ -1,4 +1,4 @@
-"""What an opened attention says about the open number."""
+"""Checks of the sentences in an opened attention about the chosen number."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,15 +14,15 @@ from glassformer.watch.inspection.edits import attentions
 __all__ = ["CHECKS", "GENERAL"]
 
 SURE = 0.99
-"""The peak of a row from which on softmax has little to share."""
+"""The largest weight of a row from which softmax leaves little for the other words."""
 LEAST = 0.05
-"""The smallest weight that counts as a rest."""
+"""The smallest weight that counts as resting on a token."""
 RESTING = re.compile(r"<(bos|eos|pad)>|▁?[^\w\s]+")
-"""Tokens that carry no word: the marks of the ends, and punctuation."""
+"""Tokens that are not words: special tokens and punctuation."""
 
 
 def allowed(seen: Seen) -> list[bool]:
-    """Return which keys the opened row may look at."""
+    """Return, for each key, whether the opened row may attend to it."""
     keys = [seen.family != "decoder" or key <= seen.query for key in range(len(seen.keys))]
     for query, key, is_allowed in seen.changes.get("masks", {}).get(seen.box, []):
         if query == seen.query and key < len(keys):
@@ -36,13 +36,13 @@ def by_hand(seen: Seen) -> bool:
 
 
 def key(seen: Seen) -> int:
-    """Return the open key: the reader's, or the one that is read most."""
+    """Return the open key: the reader's choice, or the key with the largest weight."""
     chosen = seen.state["zoom"]["key"]
     return int(seen.lit_weights.argmax() if chosen is None else min(chosen, len(seen.keys) - 1))
 
 
 def weight(word: str, share: str, is_so: Callable[[Seen], bool], count: str = "") -> Check:
-    """Return a check of the open key's word and weight; `is_so`: when the sentence may be said."""
+    """Return a check of the open key's word and weight; `is_so`: the condition for the sentence."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         return first(
@@ -69,7 +69,7 @@ def hides_later(seen: Seen) -> bool:
 
 
 def mask(seen: Seen, values: Mapping[str, str], *, is_so: Callable[[Seen], bool]) -> str:
-    """Check how many words the mask lets the open row read; `is_so`: when the sentence may be said."""
+    """Check the number of words that the mask lets the open row read; `is_so`: the condition for the sentence."""
     return first(
         expected("query", values["0"], seen.queries[seen.query]),
         expected("number of words", values["1"], str(sum(allowed(seen)))),
@@ -79,7 +79,7 @@ def mask(seen: Seen, values: Mapping[str, str], *, is_so: Callable[[Seen], bool]
 
 
 def unmasked(seen: Seen, values: Mapping[str, str]) -> str:
-    """Check what the hidden words would get if the open row's softmax ran over all scores."""
+    """Check the weight that hidden words would get if the open row's softmax included all scores."""
     shares = seen.trace[f"{seen.box}.scores"][seen.head, seen.query].softmax(-1)
     hidden = [not one for one in allowed(seen)]
     return first(
@@ -89,7 +89,7 @@ def unmasked(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def number(kind: str, at: str, value: str, word: str = "", query: str = "", heads: str = "", head: str = "") -> Check:
-    """Return a check of one number of the opened attention; the arguments name the template's places."""
+    """Return a check of one number of the opened attention; the arguments name the template's placeholders."""
 
     def check(seen: Seen, values: Mapping[str, str]) -> str:
         index = chosen(seen)
@@ -157,7 +157,7 @@ def place(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def rolled(seen: Seen) -> Tensor:
-    """Return what the opened row draws from each word through all layers; Abnar and Zuidema 2020."""
+    """Return the share that the opened row draws from each word through all layers (Abnar and Zuidema 2020)."""
 
     def means(part: str) -> list[Tensor]:
         named = [name for name in attentions(seen.model.transformer) if name.startswith(part[:7])]
@@ -184,7 +184,7 @@ def draws_on(seen: Seen, values: Mapping[str, str]) -> str:
 
 
 def family(seen: Seen, _: Mapping[str, str]) -> str:
-    """Check the name of all layers of an attention, which its text has chosen."""
+    """Check the name of the attention whose layers a text is about."""
     return expected("attention", seen.state["texts"]["place"][0], seen.words[f"family.{seen.family}"])
 
 
@@ -219,6 +219,6 @@ CHECKS: dict[str, Check] = {
     "numbers.byHand": lambda seen, _: "" if by_hand(seen) else "it was computed",
     "numbers.ablated": is_ablated,
 }
-"""The check of each template."""
+"""The check of each template, by the template's key."""
 GENERAL: dict[str, Check] = dict.fromkeys(("zoom.rollout.about", "zoom.guesses.about"), lambda *_: "")
-"""How the segments are computed."""
+"""The templates that explain how segments are computed; they make no claim about the model."""
