@@ -92,7 +92,7 @@ class TranslateRequest(BaseModel):
         str, Field(description="Beginning of each line of the output; lines are then not split into sentences.")
     ] = ""
     retry: Annotated[
-        bool, Field(description="Translate suspicious sentences again: greedily, by sampling, then in parts.")
+        bool, Field(description="Search suspicious outputs again: greedily, by sampling, then in parts.")
     ] = False
     glossary: Annotated[
         dict[_Term, _Forms],
