@@ -231,7 +231,7 @@ def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
     name = setting.partition(" ")[0]
     text = (run / "config.toml").read_text()
     (run / "config.toml").write_text(re.sub(rf"(?m)^{name} = .*", setting, text))
-    with pytest.raises(CheckpointError, match="belongs to a model with a different configuration"):
+    with pytest.raises(CheckpointError, match="belong to a model with a different configuration"):
         Bundle.load(run).model()
 
 
@@ -240,7 +240,7 @@ def test_a_gigantic_model_is_refused_before_it_is_built(run, setting):
     [
         (
             {"encoder_layers": 2},
-            r"has an unknown weight 'encoder\.layers\.1\..*: it belongs to a model with a different config",
+            r"has an unknown weight 'encoder\.layers\.1\..*: the weights belong to a model with a different config",
         ),
         ({"tie_output": False}, "has an unknown weight 'output.weight'"),
         ({"d_ff": 17}, r"expected shape \(13, 11\) for .*expand\.weight, got \(17, 11\)"),

@@ -1,7 +1,7 @@
-"""The model in the package: every command and function that takes a run takes its name, `demo`.
+"""The model in the package, which every command and function that takes a run accepts under the name `demo`.
 
-Nothing is ever written into its folder: conversions go to the user's cache folder, and commands that write into a run
-refuse it.
+Nothing is ever written into the folder of this model. Conversions go to the user's cache folder, and commands that
+write into a run refuse this model.
 """
 
 import json
@@ -27,7 +27,7 @@ __all__ = [
 BUILT_IN = "demo"
 """The name of the model in the package."""
 ORIGIN_FILE = "built_in.json"
-"""The file in its folder that says how it was trained, what it scores, and its licence."""
+"""The file in the model's folder with its training, scores and licence."""
 
 _KNOWS = "demo: the model in the package, which knows about 600 English words; `glassformer demo` trains it again"
 _HIDDEN = "demo: the run in ./demo, which hides the model in the package; write ./demo to name it alone"
@@ -36,7 +36,7 @@ _HIDDEN = "demo: the run in ./demo, which hides the model in the package; write 
 def run_folder(run: str | Path) -> Path:
     """Return the folder of a run that a user names: the model in the package for `demo`, unless ./demo is a run.
 
-    stderr says which of the two it is, once in a process.
+    If the name is `demo`, stderr says once per process which of the two it is.
     """
     if str(run) != BUILT_IN:
         return Path(run)
@@ -48,21 +48,21 @@ def run_folder(run: str | Path) -> Path:
 
 
 def trained_demo(run: str | Path) -> str | Path:
-    """Return the folder of the user's own `glassformer demo` once it has finished; until then, `demo`."""
+    """Return `run`, the folder of `glassformer demo`, if that command has finished there, and else `demo`."""
     explorer_page = Path(run) / "explorer.html"  # `glassformer demo` writes it last
     return run if explorer_page.is_file() else BUILT_IN
 
 
 def is_built_in(folder: Path) -> bool:
-    """Return whether a folder is that of the model in the package."""
+    """Return whether a folder is the folder of the model in the package."""
     return folder.resolve() == _folder().resolve()
 
 
 def refuse_built_in(run: str | Path, what: str) -> None:
-    """Refuse the model in the package for a command that reads the files of a training, or writes into its run.
+    """Refuse the model in the package, for a command that reads training files or writes into the run.
 
     Raises:
-        ConfigError: the run is the model in the package; `what` names the command or option.
+        ConfigError: the run is the model in the package; the message begins with `what`, the command or option.
     """
     if is_built_in(run_folder(run)):
         raise ConfigError(
@@ -72,7 +72,7 @@ def refuse_built_in(run: str | Path, what: str) -> None:
 
 
 def cache_folder(folder: Path) -> Path:
-    """Return the folder for conversions of a run: the run, or the user's cache for the model in the package."""
+    """Return the folder for conversions of a run: the run's own, or the user's cache for the model in the package."""
     if not is_built_in(folder):
         return folder
     from platformdirs import user_cache_path
@@ -81,7 +81,7 @@ def cache_folder(folder: Path) -> Path:
 
 
 def built_in_scores() -> dict[str, dict[str, Any]]:
-    """Return the scores of the model in the package, by split of its task: sentences, exact, BLEU, minimal pairs."""
+    """Return the scores of the model in the package, by name of the split: sentences, exact, BLEU, minimal pairs."""
     content = json.loads((_folder() / ORIGIN_FILE).read_text(encoding="utf-8"))
     return {split["name"]: split for split in content["scores"]}
 

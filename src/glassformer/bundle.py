@@ -1,4 +1,4 @@
-"""Save and load a model's folder: configuration, tokenizers and weights. Only the weights need torch.
+"""Save and load a model's folder: configuration, tokenizers and weights. Only loading the weights imports torch.
 
 config.toml          the complete configuration
 tokenizer/           source and target tokenizer
@@ -72,7 +72,7 @@ class Bundle:
 
     @classmethod
     def load(cls, folder: str | Path) -> "Bundle":
-        """Return the bundle in a run directory, an exported folder, or the package (`demo`); the weights are not read.
+        """Return the bundle in a run directory, an exported folder, or the package (`demo`), without its weights.
 
         Raises:
             CheckpointError: the folder, its configuration or its tokenizers are missing, or one of its files is
@@ -117,7 +117,7 @@ class Bundle:
             save_weights(model, self.folder / WEIGHTS)
 
     def save_configuration(self) -> None:
-        """Write only the configuration, the last file that a folder with tokenizers needs to be a run.
+        """Write only the configuration; a folder with tokenizers and a configuration is a run.
 
         Raises:
             CheckpointError: the file could not be written.
@@ -139,7 +139,7 @@ class Bundle:
         """Return the model with the folder's weights, ready to translate (in evaluation mode).
 
         Raises:
-            CheckpointError: the weights are missing, damaged, or of a different model.
+            CheckpointError: the weights are missing or damaged, or belong to a different model.
         """
         path = self.folder / WEIGHTS
         with _opened(path, "pt") as file:
@@ -153,10 +153,10 @@ class Bundle:
         """Return the run's shortlist.
 
         Raises:
-            CheckpointError: the shortlist is missing, damaged, or of a run with other vocabularies.
+            CheckpointError: the shortlist is missing or damaged, or belongs to a run with different vocabularies.
             ConfigError: the run is the model in the package.
         """
-        # Imported here because it needs NumPy, and loading without a shortlist does not.
+        # Imported here because this module needs NumPy, which loading a run without shortlist does not need.
         from glassformer.corpus.shortlist import Shortlist
 
         refuse_built_in(self.folder, "decoding.shortlist")
@@ -188,7 +188,7 @@ def _origin(path: Path) -> str:
 
 
 def _without_weights(config: ModelConfig) -> "Transformer":
-    """Return a model with uninitialised weights: initialising them takes longer than reading them from a file."""
+    """Return a model with uninitialised weights; initialising them would take longer than reading them from a file."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -200,7 +200,7 @@ def _without_weights(config: ModelConfig) -> "Transformer":
                 return args[0]
             return function(*args, **(kwargs or {}))
 
-    with Undrawn():  # the device "meta" would also do, but using it makes PyTorch import modules for two seconds
+    with Undrawn():  # the device "meta" would also work, but PyTorch then imports modules for two seconds
         return Transformer(config)
 
 
@@ -237,7 +237,7 @@ def check_weights(path: Path, config: ModelConfig) -> None:
     """Raise an error if a file's weights do not fit this configuration; only the file's header is read.
 
     Raises:
-        CheckpointError: the file is missing or damaged, or a weight's name, shape or type differs from the model's.
+        CheckpointError: the file is missing or damaged, or a weight has another name, shape or type than in the model.
     """
     with _opened(path, "np") as file:
         _check_header(path, file, config)
@@ -245,7 +245,7 @@ def check_weights(path: Path, config: ModelConfig) -> None:
 
 @contextmanager
 def _opened(path: Path, framework: str) -> Iterator[Any]:
-    """Yield an open safetensors file, which gives its tensors one by one, as NumPy's ("np") or PyTorch's ("pt").
+    """Yield an open safetensors file, from which tensors can be read one by one, for NumPy ("np") or PyTorch ("pt").
 
     Raises:
         CheckpointError: the file is missing, cut short or damaged.
@@ -265,7 +265,7 @@ def _opened(path: Path, framework: str) -> Iterator[Any]:
 
 
 def _check_header(path: Path, file: Any, config: ModelConfig) -> None:
-    """Raise an error for a weight whose name, shape or type is not the model's."""
+    """Raise an error for a weight whose name, shape or type differs from the model's."""
     weights = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # the file is not iterable
     for name, weight in weights.items():
         if (kind := str(weight.get_dtype())) not in _FLOATS:
@@ -319,21 +319,21 @@ def put_weights(model: "nn.Module", weights: "Mapping[str, Tensor]", origin: str
 
 
 def _check_shapes(origin: str, found: Mapping[str, Shape], expected: Iterable[tuple[str, Shape]]) -> None:
-    """Raise an error for a missing or unknown weight or a wrong shape; read `expected` only up to the first error."""
+    """Raise an error for a missing or unknown weight, or a wrong shape; stop reading `expected` at the first error."""
     unknown = dict(found)
     for name, shape in expected:
         if name not in unknown:
             raise CheckpointError(
-                f"{origin} has no weight {name!r}: it belongs to a model with a different configuration"
+                f"{origin} has no weight {name!r}: the weights belong to a model with a different configuration"
             )
         if (got := unknown.pop(name)) != shape:
             raise CheckpointError(
-                f"{origin}: expected shape {shape} for {name}, got {shortened(str(got))}: it belongs to a model "
-                "with a different configuration"
+                f"{origin}: expected shape {shape} for {name}, got {shortened(str(got))}: the weights belong to a "
+                "model with a different configuration"
             )
     if unknown:
         raise CheckpointError(
-            f"{origin} has an unknown weight {quoted(min(unknown))}: it belongs to a model with a different "
+            f"{origin} has an unknown weight {quoted(min(unknown))}: the weights belong to a model with a different "
             "configuration"
         )
 

@@ -1,7 +1,7 @@
 """Every error that glassformer raises on purpose.
 
 Errors that a caller would handle in different ways have different classes. Each class also inherits from a built-in
-exception, so that code written without glassformer in mind can catch it::
+exception, so that code that does not know glassformer can catch its errors::
 
     GlassformerError(Exception)
     ├── ConfigError(ValueError)              a setting is unknown, impossible or contradicts another
@@ -10,7 +10,7 @@ exception, so that code written without glassformer in mind can catch it::
     ├── DataError(ValueError)                a corpus cannot be read: the message names file and line
     ├── CheckpointError(ValueError)          a run or a weights file is missing, damaged or of a different model
     │   └── CheckpointVersionError           the run was written by a newer glassformer
-    ├── RankError(RuntimeError)              a process of a training run by several was killed, hangs or fails
+    ├── RankError(RuntimeError) a process of a distributed training run was killed, hangs or fails
     ├── DivergenceError(ArithmeticError)     training diverged: the loss is not a number, or rises and stays high
     ├── DecodingError(RuntimeError)          a search cannot do what was asked
     └── MissingDependencyError(ImportError)  an optional package is needed: the message names the extra
@@ -47,11 +47,11 @@ class GlassformerError(Exception):
 
 
 class ConfigError(GlassformerError, ValueError):
-    """A setting is unknown, impossible or contradicts another; the message names the field, its value and what fits."""
+    """A setting is unknown, impossible or contradicts another; the message names field, value and valid values."""
 
 
 class ShapeError(GlassformerError, ValueError):
-    """A tensor or a sequence has the wrong shape or length; the message names it, the expected and the actual shape."""
+    """A tensor or a sequence has a wrong shape or length; the message names the argument and both shapes."""
 
 
 class VocabularyError(GlassformerError, ValueError):
@@ -67,11 +67,11 @@ class CheckpointError(GlassformerError, ValueError):
 
 
 class CheckpointVersionError(CheckpointError):
-    """A run was written in a newer format than this version of glassformer reads."""
+    """A run was written in a newer format than this version of glassformer can read."""
 
 
 class RankError(GlassformerError, RuntimeError):
-    """A process (rank) of a training run that torchrun has started failed, or does not answer."""
+    """A process (rank) of a training run that was started by torchrun failed, or does not answer."""
 
 
 class DivergenceError(GlassformerError, ArithmeticError):
@@ -112,7 +112,7 @@ def quoted(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text unchanged if it has up to 100 characters, otherwise its beginning, "…" and its last character.
+    """Return a text of up to 100 characters unchanged, and a longer text as its beginning, "…" and its last character.
 
     >>> shortened("'" + "a" * 200 + "'") == "'" + "a" * 97 + "…'"
     True

@@ -1,7 +1,7 @@
 """Settings: check the fields of configurations, and describe them for the reference.
 
-A configuration is a dataclass. The annotation of a field says which values it accepts (`Annotated[int, Range(0, 9)]`,
-`Literal["post", "pre"]`, …), and the string below the field explains it.
+A configuration is a dataclass. The annotation of a field says which values the field accepts (`Annotated[int, Range(0,
+9)]`, `Literal["post", "pre"]`, …), and the string below the field explains its meaning.
 """
 
 import ast
@@ -54,8 +54,8 @@ class Setting:
     section: str
     name: str
     type: str
-    """"integer", "number", "true or false", "text", "list of texts", or the choices: "one of post, pre"; or two of
-    them, such as "number or auto"."""
+    """"integer", "number", "true or false", "text", "list of texts", or choices such as "one of post, pre"; or two
+    types, such as "number or auto"."""
     range: Range | None
     """The allowed range, if the setting is a number."""
     default: str
@@ -97,7 +97,7 @@ def expected(annotation: Any) -> str:
 
 
 def has_type(annotation: Any, value: object) -> bool:
-    """Return whether a value has the type of a field with this annotation, so that it needs no conversion."""
+    """Return whether a value has the type of a field with this annotation, so that the value needs no conversion."""
     kinds, _ = _parts(annotation)
     if value is None:
         return NoneType in get_args(get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation)
@@ -107,15 +107,15 @@ def has_type(annotation: Any, value: object) -> bool:
 
 
 def is_number(annotation: Any) -> bool:
-    """Return whether a field with this annotation accepts numbers, which true and false are not."""
+    """Return whether a field with this annotation accepts numbers; true and false are not numbers."""
     return bool({int, float} & set(_parts(annotation)[0]))
 
 
 def with_defaults(stored: Mapping[str, Any], *kinds: "type[DataclassInstance]", section: str = "") -> dict[str, Any]:
-    """Return the settings in a file, with the default of each setting of these kinds that the file lacks.
+    """Return the settings in a file, with defaults for the settings of these kinds that are not in the file.
 
-    A file lacks a setting that a later version added. The default of a new setting therefore has to give what was done
-    before the setting existed. Names begin with `section`; tuples are lists, as in JSON.
+    A file does not contain settings that were added in a later version. The default of a new setting must therefore
+    give the behaviour from before the setting existed. Names begin with `section`; tuples become lists, as in JSON.
     """
     defaults = {f"{section}{field.name}": field.default for kind in kinds for field in fields(kind)}
     known = {name: value for name, value in defaults.items() if value is not MISSING}
@@ -190,7 +190,7 @@ def _number(value: float) -> str:
 
 
 def _explanations(kind: type) -> dict[str, str]:
-    """Return the strings below the fields of a class."""
+    """Return the strings below the fields of a class, by field name."""
     [definition] = ast.parse(inspect.cleandoc(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
     pairs = zip(definition.body, definition.body[1:], strict=False)

@@ -1,6 +1,7 @@
-"""Translate texts, with an engine and its models' tokenizers. Importing this module does not import torch.
+"""Translate texts with an engine and the tokenizers of its models. Importing this module does not import torch.
 
-Each text has exactly one result, in order; a text that cannot be translated has an empty result whose status says why.
+Each text has exactly one result, in order. A text that cannot be translated has an empty result, whose status gives the
+reason.
 """
 
 from collections import deque
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["WINDOW", "Translator"]
 
 WINDOW = 2000
-"""Number of texts of a stream that are read, sorted by length and translated together, unless the caller says so."""
+"""Default number of texts of a stream that are read, sorted by length and translated together."""
 WINDOW_CHARACTERS = 4_000_000
-"""Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed it."""
+"""Approximate maximum number of characters of a stream in memory at a time; the last text read may exceed this
+maximum."""
 
 
 class Translator:
-    """A translator with one model, with an ensemble of several, or with models that rescore its outputs.
+    """A translator with one model, with an ensemble of models, or with further models that rescore outputs.
 
     >>> import glassformer as gf
     >>> translator = gf.Translator.load("runs/demo")                                 # doctest: +SKIP
@@ -77,28 +79,29 @@ class Translator:
         settings: Mapping[str, Any] | None = None,
         needs: Collection[Need] = (),
     ) -> "Translator":
-        """Return a translator with the model in a run directory or an exported folder, or an ensemble of several.
+        """Return a translator with the model in a run directory or an exported folder, or with several models.
 
-        At each step an ensemble averages the probabilities of its models. Each model reads the source with its own
+        At each step, an ensemble averages the probabilities of its models. Each model reads the source with its own
         tokenizer; all models must share the target tokenizer. The first run's decoding settings apply.
 
-        Rescoring models score whole outputs, so they may have any tokenizer, order and direction. The outputs of all
-        searches are ranked by the weighted sum of the models' log probabilities. `glassformer tune` fits the weights;
-        without it, all models have the same weight.
+        Rescoring models score whole outputs, so they may have any tokenizer, and may write from right to left or
+        translate in the opposite direction. The outputs of all searches are ranked by the weighted sum of the models'
+        log probabilities. `glassformer tune` fits the weights; without tuning, all models have the same weight.
 
         Args:
             folder: folder of the run or the export; or a file that `glassformer tune` wrote, which names all models.
             others: folders of the ensemble's other models.
             rescore: folders of the models that rescore the outputs.
-            lexicon: whether the run's lexicon proposes and weighs outputs by analogy with training words.
-            engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest that gives the same outputs.
-            quantization: number format of the matrices; by default, as trained or as exported.
-            workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker but
-                the first is a process with its own copy of the models; these processes start when there is enough to
-                translate. The default, 0, means one worker per core for CTranslate2, and one worker for torch.
-            device: where to compute: "cpu", "cuda", "cuda:1" or another device of PyTorch; "auto" is a GPU if there is
-                one. On a GPU there is one worker.
-            settings: decoding settings by name, which override the run's own.
+            lexicon: whether the run's lexicon also proposes outputs by analogy with training words, and scores them.
+            engine: "torch"; "ctranslate2", which is faster on CPUs; or "auto", the fastest with the same outputs.
+            quantization: number format of the weight matrices; by default, as trained or exported.
+            workers: number of batches decoded in parallel, each on its own core. With the engine torch, each worker
+                except the first is a process with its own copy of the models; these processes start when there are
+                enough texts to translate. The default, 0, means one worker per core for CTranslate2, and one worker for
+                torch.
+            device: the device to compute on: "cpu", "cuda", "cuda:1" or another device of PyTorch; "auto" is a GPU if
+                the machine has one, and else the CPU. On a GPU there is one worker.
+            settings: decoding settings by name, which override those of the run.
             needs: abilities that the engine chosen by "auto" must have, such as "sampling".
 
         Raises:
@@ -156,24 +159,26 @@ class Translator:
 
         Args:
             texts: the texts to translate.
-            n_best: number of outputs per text: the best one and its `alternatives`, which are different texts; fewer
-                where the beam holds fewer.
-            prefix: the beginning of each output, of which only white space may change, or a list with one beginning per
-                output.
+            n_best: number of different outputs per text: the best one and its `alternatives`. There are fewer if the
+                beam has fewer.
+            prefix: the text with which each output must begin, or a list with one such text per output. Only its white
+                space may change.
             sample: whether to draw tokens at random instead of searching for the best output.
-            log_probs: whether to compute all log probabilities and scores; CTranslate2 is much faster without them, and
-                gives at most the sums.
-            guards: whether to look for suspicious outputs (see `guards`), as the setting `retry` does in any case.
+            log_probs: whether to compute all log probabilities and scores. CTranslate2 is much faster without them, and
+                then gives at most their sums.
+            guards: whether to look for suspicious outputs (see `guards`); with the setting `retry`, this is always
+                done.
             links: whether to align the words of each output to the words of its text, which takes another pass.
             glossary: how some terms must be translated: target terms by source term, or a `Glossary`.
-            settings: decoding settings by name, such as `beam_size=4`, which override the run's own.
+            settings: decoding settings by name, such as `beam_size=4`, which override those of the run.
 
         Raises:
             ShapeError: `texts` is one string, or the numbers of prefixes and texts differ.
             ConfigError: a setting is unknown or out of range, sampling and a beam are both requested, or the engine
                 does not support the request.
             DataError: a term of the glossary is blank, or has two translations.
-            DecodingError: `n_best` is larger than the beam, a prefix leaves no room, or the vocabulary cannot write it.
+            DecodingError: `n_best` is larger than the beam, a prefix leaves no room for an output, or the vocabulary
+                cannot spell a prefix.
         """
         if isinstance(texts, str):
             raise ShapeError(f"texts: expected a list of strings, got one string; call translate([{quoted(texts)}])")
@@ -200,9 +205,9 @@ class Translator:
     ) -> Iterator[Translation]:
         """Yield the translation of each text of a stream, in order, reading up to `window` texts at a time.
 
-        Fewer texts are read at a time if they are long. If the engine decodes in the background, the next texts are
-        read meanwhile. If the stream yields None, no more texts are available for now, and the translations of all
-        earlier texts are yielded at once. Takes the arguments of `translate`, except a list of prefixes.
+        Fewer texts are read at a time if the texts are long. If the engine decodes in the background, the next texts
+        are read at the same time. A None in the stream means that no more texts are available for now; the translations
+        of all earlier texts are then yielded at once. Takes the arguments of `translate`, except a list of prefixes.
         """
         options: dict[str, Any] = {"log_probs": log_probs, "guards": guards, "links": links, "glossary": glossary}
         asked = self._asked(settings, n_best=n_best, sample=sample, **options)
@@ -218,15 +223,14 @@ class Translator:
                 yield from waiting.popleft()
 
     def explain(self, text: str, *, prefix: str = "", **settings: Any) -> Explanation:
-        """Return the translation of a text, its cross-attention to the text, and the tree of the search.
+        """Return the translation of a text, its cross-attention to the text, and the search tree.
 
-        The search is among all tokens, whatever the setting `shortlist` says.
-
-        Takes the arguments of `translate`.
+        The search uses the whole vocabulary and ignores the setting `shortlist`. `prefix` and `settings` are as in
+        `translate`.
 
         Raises:
             ConfigError: the translator is an ensemble, or a setting is unknown or out of range.
-            DecodingError: the prefix does not fit.
+            DecodingError: the prefix leaves no room for an output, or the vocabulary cannot spell the prefix.
         """
         torch, search, masked = self._torch(), self._asked({**settings, "shortlist": 0}).search, self.masked(text)
         [status], sources = self._layers.reader.sources([masked.text], search.settings.max_source)
@@ -254,8 +258,9 @@ class Translator:
     def score(self, pairs: Sequence[tuple[str, str]], **settings: Any) -> list[Translation]:
         """Score given translations: return each target with the log probabilities that the model gives its tokens.
 
-        A pair is not scored, and its `status` gives the reason, if its source or target is blank, is not valid Unicode,
-        or has more tokens than `max_source`. `settings` are decoding settings by name, which override the run's own.
+        A pair is not scored if its source or target is blank, is not valid Unicode, or has more tokens than
+        `max_source`; the `status` of the result gives the reason. `settings` are decoding settings by name, which
+        override those of the run.
 
         Raises:
             ConfigError: a setting is unknown or out of range.
@@ -279,20 +284,20 @@ class Translator:
         return results
 
     def candidates(self, texts: Sequence[str], **settings: Any) -> list[Candidates]:
-        """Return the scored candidates of each text, among which rescoring chooses.
+        """Return the scored candidates of each text, from which rescoring chooses.
 
         A text that cannot be translated has no candidates. `settings` are decoding settings by name, which override
-        the run's own.
+        those of the run.
 
         Raises:
             ConfigError: the translator has no models that rescore, or a setting is unknown or out of range.
         """
         if self._layers.ranking is None:
-            raise ConfigError("no model rescores the outputs: give folders of runs as `rescore`, or set `lexicon`")
+            raise ConfigError("no model rescores the outputs; give folders of runs as `rescore`, or set `lexicon`")
         return self._layers.ranking.candidates(self._read(texts, settings))
 
     def _torch(self) -> "TorchEngine":
-        """Return the engine if it is the engine torch with one model, whose computation can be inspected."""
+        """Return the engine, which must be the engine torch with one model, because only that can be inspected."""
         if self._layers.ranking:
             raise ConfigError(
                 f"outputs that several models have scored cannot be inspected: explain or explore {self.bundle.folder} "
@@ -321,7 +326,7 @@ class Translator:
         links: bool = False,
         glossary: Glossary | Mapping[str, str] | None = None,
     ) -> Request:
-        """Return a request without texts."""
+        """Return a request with these settings, but without texts."""
         decoding = changed_settings("decoding", self.bundle.configuration.decoding, settings)
         beam_size = decoding.beam_size if "beam_size" in settings else 1
         if sample and max(beam_size, n_best) > 1:
@@ -336,15 +341,16 @@ class Translator:
         return Request((), (), (), search, terms, links=links, guards=guards)
 
     def _read(self, texts: Sequence[str], settings: Mapping[str, Any]) -> Request:
-        """Return a request for texts without prefixes, read."""
+        """Return a request for these texts, without prefixes, as the reader completes it."""
         asked = self._asked(settings)._replace(texts=texts, prefixes=[""] * len(texts), seeds=range(len(texts)))
         return self._layers.reader.read(asked)
 
     def guards(self, **settings: Any) -> Guards | None:
         """Return the run's guards, or None if they were not calibrated on outputs of this search.
 
-        Without them, translations are only suspicious if they are copies of the source, or if their numbers differ.
-        `settings` are decoding settings by name, which override the run's own.
+        Without guards, only two kinds of translations are suspicious: copies of the source, and translations whose
+        numbers differ from those of the source. `settings` are decoding settings by name, which override those of the
+        run.
 
         Raises:
             CheckpointError: the file of the guards is damaged.
@@ -353,23 +359,24 @@ class Translator:
         return self._layers.judging.judge(self._asked(settings).search).guards
 
     def outputs(self, texts: Sequence[str], translations: Sequence[Translation]) -> list[ModelOutput]:
-        """Return the translated ones of some texts as the guards look at them."""
+        """Return the outputs for the translatable texts, in the form that guards read."""
         read, judge = self._read(texts, {}), self._layers.judging.uncalibrated
         return [judge.output(translations[place], texts[place], one) for place, (one, *_) in read.sources.items()]
 
     def masked(self, text: str) -> Masked:
-        """Return a text as the models read it: with placeholder tokens, if the models have them."""
+        """Return a text as the models read it: with placeholder tokens if all models have such tokens."""
         return self._layers.reader.masked(text)
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """Return a text's tokens that are not in the source vocabulary, which the model reads as `<unk>`."""
+        """Return the tokens of a text outside the source vocabulary, which the model reads as `<unk>`."""
         return self._layers.reader.unknown(text)
 
 
 def _windows(texts: Iterable[str | None], window: int) -> Iterator[list[str]]:
     """Yield lists of at most `window` texts, or fewer if the texts have many characters.
 
-    An empty list is yielded for each None among the texts (no more are available for now), and at the end.
+    An empty list is yielded at the end, and for each None among the texts, which means that no more texts are available
+    for now.
     """
     held: list[str] = []
     characters = 0

@@ -195,9 +195,9 @@ def test_a_command_that_differs_is_refused(glassformer, trained, tmp_path, monke
     [
         (["--part", "5/4"], "part: expected I/N with 1 ≤ I ≤ N, such as 1/4, got 5/4"),
         (["--part", "2"], "part: expected I/N with 1 ≤ I ≤ N, such as 1/4, got '2'"),
-        (["--part", "1/2", "--finish"], "--finish checks all parts: leave out --part"),
-        (["--ray", "--finish"], "--finish checks all parts: leave out --ray"),
-        (["--ray", "auto", "--part", "1/2"], "--ray makes all parts: leave out --part"),
+        (["--part", "1/2", "--finish"], "--finish checks all parts; leave out --part"),
+        (["--ray", "--finish"], "--finish checks all parts; leave out --ray"),
+        (["--ray", "auto", "--part", "1/2"], "--ray makes all parts; leave out --part"),
         (["--part-bytes", "0"], "part_bytes: expected a positive integer, got 0"),
         (["--column", "text"], "column: expected none for"),
         (["train.txt"], "train.txt is given 2 times"),

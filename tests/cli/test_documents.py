@@ -48,7 +48,7 @@ def test_what_has_no_translation_is_summarised(glassformer, trained, tmp_path):
     ("arguments", "message"),
     [
         (["in.html"], "name the file for its translation by --output"),
-        (["in.html", "-o", "in.html"], "--output: expected another file than the input"),
+        (["in.html", "-o", "in.html"], "--output: expected a different file than the input"),
         (["in.html", "-o", "out.html", "--explain"], "--explain is for lines"),
         (["in.doc", "-o", "out.doc"], "FILE: expected a document"),
         (["-o", "out.html"], "got stdin"),

@@ -32,7 +32,7 @@ def test_a_page_without_the_snapshots_asked_for_reports_it(glassformer, trained,
 def test_unknown_words_are_named_and_shown_as_unknown(glassformer, trained, tmp_path):
     result = glassformer("explore", trained, "the <b>gnu</b> sees", "--html", tmp_path / "page.html")
     assert result.status == 0
-    assert result.err == "not in the vocabulary, so that the model reads <unk>: '<b>gnu</b>'\n"
+    assert result.err == "not in the vocabulary, so the model reads <unk> instead: '<b>gnu</b>'\n"
 
 
 @pytest.mark.parametrize(

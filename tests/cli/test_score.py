@@ -94,7 +94,7 @@ def test_the_worst_pairs_are_dropped_by_the_command_of_the_guide(glassformer, tr
         (["pairs.tsv", "--output", "out", "--json"], "--output writes scores as text: leave out --json"),
         (["pairs.tsv", "--part", "1/2"], "--part has no effect without --output"),
         (["pairs.tsv", "--finish"], "--finish has no effect without --output"),
-        (["pairs.tsv", "--output", "out", "--ray", "--part", "1/2"], "--ray makes all parts: leave out --part"),
+        (["pairs.tsv", "--output", "out", "--ray", "--part", "1/2"], "--ray makes all parts; leave out --part"),
     ],
 )
 def test_impossible_options_are_one_line(glassformer, trained, folder, options, message):

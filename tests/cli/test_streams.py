@@ -22,7 +22,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_closed_standard_input_is_an_error_of_one_sentence(trained):
     done = shell(f"$G translate {trained} <&-")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: standard input is closed: give a FILE, or redirect standard input\n"
+    assert done.stderr == "error: standard input is closed; give a FILE, or redirect standard input\n"
 
 
 def test_a_file_is_translated_whether_standard_input_is_open_or_not(trained, tmp_path):

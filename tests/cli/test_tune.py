@@ -32,7 +32,7 @@ def test_a_tuned_combination_is_used_like_a_run(glassformer, two):
     result = glassformer("tune", "run", "valid.tsv", "--rescore", "other", "--metric", "exact")
     assert result.status == 0
     untuned = glassformer("translate", "run", "--rescore", "other", "--rescore", "other", stdin=b"a cat\n")
-    assert untuned.err.startswith("all models count alike")
+    assert untuned.err.startswith("all models have equal weights")
     assert "cross-fitted" in result.out
     assert "use it:  glassformer translate run/combination.json FILE" in result.out
     assert json.loads((two / "run" / "combination.json").read_text())["rescore"] == ["../other"]

@@ -1,6 +1,6 @@
 """The command line: one file per command, which parses its options, makes one call, and prints the result.
 
-Nothing heavy is imported before a command runs, so that `--help` answers at once.
+Large packages are imported only when a command runs, so that `--help` answers at once.
 """
 
 import os
@@ -23,7 +23,7 @@ from glassformer.errors import GlassformerError, RankError
 __all__ = ["BARE", "COMMANDS", "GROUPS", "BareOptions", "GroupedCommands", "application", "main", "share_cores"]
 
 SPINS = "3000"
-"""The number of times that a waiting OpenMP thread checks the other threads before it sleeps."""
+"""The number of times that a waiting OpenMP thread checks whether it can continue before it sleeps."""
 
 GROUPS = {
     "Use": ("demo", "translate", "bulk", "learn"),
@@ -32,10 +32,11 @@ GROUPS = {
     "Measure": ("evaluate", "compare", "score", "calibrate", "tune", "estimate", "bench"),
     "Deploy": ("import", "export", "serve"),
 }
-"""The commands by group, in the order of the help: `trace` is the function `trace_command` in look_inside/trace.py."""
+"""The commands by group, in the order of the help. The command `trace`, for example, is the function `trace_command` in
+look_inside/trace.py."""
 
 BARE = {"--ray": "local"}
-"""Options that may be given without a value, with the value that they then have."""
+"""Options that may be given without a value, and the values that they have then."""
 
 COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
 
@@ -44,7 +45,7 @@ class BareOptions(TyperCommand):
     """A command whose options in `BARE` may be given without a value, which Typer does not support."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, after adding the values that were left out."""
+        """Parse the arguments, after adding the values of options in `BARE` that were given without a value."""
         words = list[str]()
         for word, following in zip_longest(args, args[1:], fillvalue="-"):
             words += [word, BARE[word]] if word in BARE and following.startswith("-") else [word]
@@ -52,14 +53,14 @@ class BareOptions(TyperCommand):
 
 
 class GroupedCommands(TyperGroup):
-    """The commands, listed by group."""
+    """The command line as a group of commands, which the help lists by topic."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order of the help."""
         return sorted(super().list_commands(ctx), key=COMMANDS.index)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each group: its commands with their summaries."""
+        """Write a section for each group, with its commands and their summaries."""
         there = self.list_commands(ctx)
         width = max(map(len, COMMANDS))
         for group, names in GROUPS.items():
@@ -70,7 +71,7 @@ class GroupedCommands(TyperGroup):
 
 
 def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Return the command line with these commands; building a single command takes less time than building all."""
+    """Return the command line with only these commands; building a single command is faster than building all."""
     app = typer.Typer(
         name="glassformer",
         cls=GroupedCommands,
@@ -92,7 +93,7 @@ def application(commands: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def _module_of(command: str) -> str:
-    """Return the name of a command's module; after a keyword of Python it has an underscore: `import_`."""
+    """Return the name of a command's module, which ends with "_" if the command is a Python keyword (`import_`)."""
     group = next(group for group, commands in GROUPS.items() if command in commands)
     return f"glassformer.cli.{group.lower().replace(' ', '_')}.{command}{'_' if iskeyword(command) else ''}"
 
@@ -151,15 +152,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (GlassformerError, OSError) as error:
         if flags.get("debug"):
             raise
-        # Before the ranks that torchrun starts are connected, each of them fails with the same error; only the first
-        # rank of a machine prints it.
+        # Before the ranks that torchrun starts are connected, all ranks fail with the same error; only the first rank
+        # of a # machine prints the error.
         if isinstance(error, RankError) or os.environ.get("LOCAL_RANK", "0") == "0":
             print(f"error: {' '.join(_sentence(error).split())}", file=sys.stderr)
         sys.exit(1)
 
 
 def _sentence(error: Exception) -> str:
-    """Return an error's message; a system error without its number, after its file if it names one."""
+    """Return the message of an error; for a system error, its file, if any, and its reason without the number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
@@ -168,9 +169,9 @@ def _sentence(error: Exception) -> str:
 def share_cores() -> None:
     """Let waiting threads sleep soon, unless the user sets how threads wait.
 
-    By default a waiting thread occupies its core for milliseconds, which other threads may need. Beside one busy
-    program, training on two cores falls to a twentieth of its speed; with this setting, to two fifths. OpenMP reads the
-    setting when PyTorch is imported.
+    By default, a waiting thread keeps its core busy for milliseconds, although other threads may need the core. While
+    one other program is busy, training on two cores has a twentieth of its usual speed by default, and two fifths with
+    this setting. OpenMP reads the setting when PyTorch is imported.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)

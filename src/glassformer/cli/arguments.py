@@ -70,7 +70,10 @@ BeamSize = Annotated[
     ),
 ]
 SearchAgain = Annotated[
-    bool, typer.Option("--retry", help="Search suspicious outputs again: greedily, by sampling, then in parts.")
+    bool,
+    typer.Option(
+        "--retry", help="Translate lines with suspicious outputs again: greedily, by sampling, then in parts."
+    ),
 ]
 Device = Annotated[
     str,
@@ -99,14 +102,14 @@ GlossaryFile = Annotated[
     typer.Option(
         "--glossary",
         metavar="FILE",
-        help="Translate terms as FILE says: a source term, a tab and a target term per line; a|b lists forms.",
+        help="Translate terms as FILE says: a source term, a tab and a target term per line; a|b allows both forms.",
     ),
 ]
 Group = Annotated[
     bool | None,
     typer.Option(
         "--group/--no-group",
-        help="Score lines with the same source as one item, right if its output equals any of their references.  "
-        "[default: --group if one file has sources and references]",
+        help="Score lines with the same source as one item, whose output is right if it equals any of their references."
+        "  [default: --group if one file has sources and references]",
     ),
 ]

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["document_of", "translate_document"]
 
 LISTED_LINES = 10
-"""Maximum number of places that the summary lists."""
+"""Maximum number of lines that the summary lists for each status."""
 
 
 def document_of(
     file: Path | None, output: Path | None, overrides: Sequence[str], unfit: dict[str, bool]
 ) -> "tuple[Document | None, list[str]]":
-    """Return the document to translate, or None if the input is lines of text; and the overrides of the decoding.
+    """Return the document to translate, or None if the input is lines of text; and the decoding overrides.
 
     Overrides of the form "documents.NAME=VALUE" say how the document is read. A .txt file is a document only if
-    `output` is given. `unfit` says which options were given that a document does not support.
+    `output` is given. `unfit` has the options that documents do not support, and whether they were given.
 
     Raises:
-        ConfigError: the output is missing or is the input, or an option does not fit.
+        ConfigError: the output is missing or is the input, or an option cannot be used with a document.
         DataError: the file does not have the suffix of a document, is missing, or is damaged.
     """
     from glassformer.translating.documents.document import DOCUMENT_SECTION, is_document
@@ -41,7 +41,7 @@ def document_of(
         return _document(file, output, of_documents, unfit), of_decoding
     if of_documents:
         raise ConfigError(
-            f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents: name the output by --output, or leave it out"
+            f"--set {DOCUMENT_SECTION}.NAME=VALUE is for documents; name the output by --output, or leave out --set"
         )
     return None, of_decoding
 
@@ -62,22 +62,22 @@ def _document(file: Path | None, output: Path | None, overrides: Sequence[str], 
     if file is None or not is_document(file.name):
         raise DataError(f"FILE: expected a document ({', '.join(SUFFIXES)}) for --output, got {file or 'stdin'}")
     if output is None:
-        raise ConfigError(f"{file} is a document: name the file for its translation by --output")
+        raise ConfigError(f"{file} is a document; name the file for its translation by --output")
     if output.exists() and file.exists() and output.samefile(file):
-        raise ConfigError(f"--output: expected another file than the input, got {output}; choose another name")
+        raise ConfigError(f"--output: expected a different file than the input, got {output}; choose another name")
     given = [name for name, is_given in unfit.items() if is_given]
     if given:
-        raise ConfigError(f"{given[0]} is for lines, and {file} is a document: leave {given[0]} out")
+        raise ConfigError(f"{given[0]} is for lines, and {file} is a document; leave out {given[0]}")
     options.check_for(file.name)
     return Document.read(str(file), b"".join(raw_lines(file)), options)
 
 
 def translate_document(translator: "Translator", document: "Document", output: Path, options: dict[str, Any]) -> None:
-    """Write the translation of a document to `output`, and print on stderr what became of its units.
+    """Write the translation of a document to `output`, and print a summary of its units on stderr.
 
     Raises:
         CheckpointError: the output cannot be written.
-        DataError: the encoding of the document lacks a character of a translation.
+        DataError: the encoding of the document does not have a character of a translation.
     """
     from glassformer.system.files import write_safely
     from glassformer.translating.documents.sentences import DocumentSentences
@@ -92,7 +92,7 @@ def translate_document(translator: "Translator", document: "Document", output: P
 
 
 def _shown(found: "Iterable[Translation]", total: int) -> "Iterator[Translation]":
-    """Yield the translations, with a bar on a terminal."""
+    """Yield the translations, and show a progress bar if stderr is a terminal."""
     from rich.console import Console
     from rich.progress import track
 
@@ -102,7 +102,7 @@ def _shown(found: "Iterable[Translation]", total: int) -> "Iterator[Translation]
 
 
 def _summary(report: "DocumentReport") -> str:
-    """Return one line: the number of units, and of those to check, with their lines."""
+    """Return a summary in one line: the number of units, and by status, the number and the lines of units to check."""
     summary = "1 unit" if report.units == 1 else f"{report.units} units"
     for status in dict.fromkeys(doubt.status for doubt in report.doubts):
         lines = [str(doubt.line) for doubt in report.doubts if doubt.status == status]

@@ -1,4 +1,4 @@
-"""An explained translation, laid out for a terminal: confidence, attention and beam."""
+"""Print an explained translation to a terminal: confidence, attention and beam."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ STATUS = {
     "blank": "blank: there is nothing to translate",
     "too_long": "too long: it has more tokens than decoding.max_source allows, or than the model has positions",
     "undecodable": "undecodable: its bytes are not UTF-8",
-    "empty": "empty: the model has written nothing",
+    "empty": "empty: the model wrote nothing",
     "max_length": "cut at its maximum length (decoding.extra_length): the last <eos> was forced",
 }
 CHOSEN = "→"
@@ -30,9 +30,9 @@ MARKS = {"kept": "•", "finished": "✓", "pruned": "×"}
 NODE_STYLES = {"kept": "", "finished": "green", "pruned": "dim"}
 BAR_WIDTH = 8
 NUMBER_COLUMNS = 15
-"""Width of the columns before the words of a hypothesis: step, mark and log p."""
+"""Total width of the columns before the words of a hypothesis: step, mark and log p."""
 SHOWN_WEIGHT = 0.1
-"""Source tokens with a smaller weight are not named, except the one with the largest weight."""
+"""Minimum attention weight of a source token that is printed; the token with the largest weight is always printed."""
 
 
 def layout(number: int, explanation: Explanation, width: int) -> RenderableType:
@@ -91,7 +91,7 @@ def _sums(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _heads(explanation: Explanation) -> str:
-    """Return whose attention is shown, in words."""
+    """Return a description of the heads whose attention is shown, and of the step."""
     alignment = explanation.alignment
     assert alignment  # an explanation with a table always has an alignment
     step = "after the token is chosen" if alignment.shift else "while the token is chosen"
@@ -102,7 +102,7 @@ def _heads(explanation: Explanation) -> str:
 
 
 def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
-    """Yield the steps of the search: a line per kept or finished hypothesis, and one line for the pruned candidates."""
+    """Yield the steps of the search: a line per kept or finished hypothesis, and one line for all pruned candidates."""
     size = explanation.settings.beam_size
     yield Text(f"the beam, of size {size}: the best {2 * size} candidates of each step, with their log p so far")
     yield Text(f"{CHOSEN} kept, becomes the output   • kept   ✓ finished   × pruned", style="dim")
@@ -120,7 +120,7 @@ def _beam(explanation: Explanation, width: int) -> Iterator[RenderableType]:
 
 
 def _row(explanation: Explanation, node: "Node", chosen: bool, width: int) -> tuple[Text, ...]:
-    """Return the cells of a hypothesis: its mark, its log p, and its words, or as many of the last words as fit."""
+    """Return the cells of a hypothesis: its mark, its log p, and its words, of which the first are cut if necessary."""
     score = f"  (score {node.score:.4f})" if node.score is not None else ""
     mark = CHOSEN if chosen and node.state == "kept" else MARKS[node.state]
     words = _end(_printed(explanation, node), width - NUMBER_COLUMNS - len(score))
@@ -161,19 +161,19 @@ def _words(explanation: Explanation, path: Sequence["Node"]) -> tuple[str, ...]:
 
 
 def _printed(explanation: Explanation, node: "Node") -> list[str]:
-    """Return the hypothesis that ends with this node, word by word."""
+    """Return the tokens of the hypothesis that ends with this node, in printable form."""
     return [_printable(word) for word in _words(explanation, explanation.tree.path(node.id))]
 
 
 def _looks_at(weights: Sequence[float], source: Sequence[str]) -> str:
-    """Return the source tokens with the largest weights in a row, with these weights."""
+    """Return the source tokens with the largest attention weights in a row of weights, and these weights."""
     first, *others = sorted(zip(weights, source, strict=True), reverse=True)
     named = [first, *(other for other in others[:2] if other[0] >= SHOWN_WEIGHT)]
     return "   ".join(f"{token} {weight:.2f}" for weight, token in named)
 
 
 def _distinct(tokens: Sequence[str]) -> list[str]:
-    """Return the tokens with repeated tokens numbered: the#1, the#2."""
+    """Return the tokens in printable form; repeated tokens are numbered, such as the#1, the#2."""
     total, seen = Counter(tokens), Counter[str]()
     distinct = []
     for token in tokens:
@@ -183,7 +183,7 @@ def _distinct(tokens: Sequence[str]) -> list[str]:
 
 
 def _end(words: Sequence[str], width: int) -> str:
-    """Return as many of the last words as fit."""
+    """Return as many of the last words as fit into `width` columns."""
     whole = Text(" ".join(words))
     for first in range(1, len(words)):
         if whole.cell_len <= width:
@@ -198,5 +198,5 @@ def _probability(p: float) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text without control characters and halves of surrogate pairs, which could upset a terminal."""
+    """Return the text without control characters and halves of surrogate pairs, which could disturb a terminal."""
     return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)

@@ -1,4 +1,4 @@
-"""Hidden options of commands: `--debug` and `--verbose`, shown in the main help only."""
+"""The options `--debug` and `--verbose`, which every command has but only the main help shows."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -11,14 +11,14 @@ __all__ = ["HIDDEN_OPTIONS", "log_details", "show_traceback"]
 
 
 def show_traceback(context: Any, wanted: bool) -> bool:
-    """Tell `main` to raise errors, if wanted."""
+    """Tell `main` to raise errors with their traceback, if the option was given."""
     if wanted:
         context.ensure_object(dict)["debug"] = True
     return wanted
 
 
 def log_details(context: Any, wanted: bool) -> bool:
-    """Write the library's log to stderr while the command runs, if wanted."""
+    """Write the library's log to stderr while the command runs, if the option was given."""
     flags = context.ensure_object(dict)
     if wanted and not flags.get("verbose"):  # the option may be given both before and after the command
         flags["verbose"] = True
@@ -28,7 +28,7 @@ def log_details(context: Any, wanted: bool) -> bool:
 
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
-    """Write the library's log to stderr."""
+    """Write the library's log to stderr inside the context."""
     logger, handler = logging.getLogger("glassformer"), logging.StreamHandler()
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
@@ -43,4 +43,4 @@ HIDDEN_OPTIONS: Mapping[str, Any] = {
     "debug": Annotated[bool, typer.Option("--debug", hidden=True, is_eager=True, callback=show_traceback)],
     "verbose": Annotated[bool, typer.Option("--verbose", hidden=True, is_eager=True, callback=log_details)],
 }
-"""The types of the parameters for them, by name; their callbacks do all there is to do."""
+"""The parameter types of the hidden options, by name. The options take effect by their callbacks."""

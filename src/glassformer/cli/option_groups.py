@@ -1,7 +1,7 @@
-"""Groups of options that a command takes as a whole.
+"""Groups of options that several commands share.
 
-A command takes a group as one parameter whose type is a named tuple, such as `computing: Computing`. Typer reads
-the parameters of a function, so `as_command` puts the fields of the group in its place.
+A command takes a group as one parameter whose type is a named tuple, such as `computing: Computing`. Typer makes an
+option of each parameter of a function, so `as_command` replaces the group by its fields.
 """
 
 import inspect
@@ -27,7 +27,7 @@ __all__ = ["ChangedSettings", "ChosenModels", "Computing", "SearchOptions", "Tes
 
 
 def as_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command as Typer reads it: it takes the fields of its groups one by one, and the hidden options."""
+    """Return a command in the form that Typer needs: with the fields of its groups, and with the hidden options."""
     own = inspect.signature(command).parameters
     # Groups of options are the parameters whose types are named tuples.
     groups = {name: one.annotation for name, one in own.items() if hasattr(one.annotation, "_fields")}
@@ -42,13 +42,13 @@ def as_command(command: Callable[..., None]) -> Callable[..., None]:
         command(**{name: value for name, value in given.items() if name not in HIDDEN_OPTIONS}, **made)
 
     signature = inspect.Signature([*(one.replace(kind=named) for one in parameters), *hidden])
-    run.__signature__ = signature  # type: ignore[attr-defined]  # where `inspect` looks for it
+    run.__signature__ = signature  # type: ignore[attr-defined]  # where `inspect` looks for a signature
     run.__annotations__ = {name: one.annotation for name, one in signature.parameters.items()}
     return run
 
 
 class Computing(NamedTuple):
-    """With what a command translates."""
+    """The engine, the number format and the device with which a command translates."""
 
     engine: Annotated[
         EngineName,
@@ -62,13 +62,13 @@ class Computing(NamedTuple):
         typer.Option(
             "--quantization",
             metavar="TYPE",
-            help="Store the matrices as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
+            help="Store the weights as float32, bfloat16, float16, int16 or int8.  [default: as trained or exported]",
         ),
     ] = None
     device: Device = "auto"
 
     def load(self, run: Path, *ensemble: Path, **options: Any) -> "Translator":
-        """Return the translator of a run on all cores; `options` are further arguments of `Translator.load`."""
+        """Return the translator of a run, with one worker per core; `options` are for `Translator.load`."""
         from glassformer.system.machine import cores
         from glassformer.translator import Translator
 
@@ -76,7 +76,7 @@ class Computing(NamedTuple):
 
 
 class ChosenModels(NamedTuple):
-    """The models that translate together with a run."""
+    """The models that translate together with a run's own model."""
 
     ensemble: Ensemble = None
     rescore: Annotated[
@@ -85,19 +85,19 @@ class ChosenModels(NamedTuple):
             "--rescore",
             metavar="RUN",
             parser=run_folder,
-            help="Let this run propose and score outputs, too; it may write from right to left, or translate back."
-            " Repeatable.",
+            help="Let this run also propose and score outputs; it may write from right to left or translate in the "
+            "opposite direction. Repeatable.",
         ),
     ] = None
     lexicon: Annotated[
         bool,
         typer.Option(
-            "--lexicon", help="Also rank outputs that the run's training words suggest by analogy, for words."
+            "--lexicon", help="For runs on single words: also rank outputs that training words suggest by analogy."
         ),
     ] = False
 
     def load(self, run: Path, computing: Computing, **options: Any) -> "Translator":
-        """Return the translator of a run with these models; a lexicon that does not exist yet is made."""
+        """Return the translator of a run with these models; make the lexicon if it is requested and does not exist."""
         if self.lexicon and run.is_dir():
             from glassformer.jobs.tuning import keep_lexicon
 
@@ -112,13 +112,15 @@ class ChosenModels(NamedTuple):
         return Combination.of(run, ensemble=self.ensemble or (), rescore=self.rescore or (), lexicon=self.lexicon)
 
     def say_if_untuned(self, run: Path) -> None:
-        """Print on stderr that the models have equal weights, unless `tune` has fitted them."""
+        """Print on stderr that all models have equal weights, unless `tune` has fitted the weights."""
         if (self.rescore or self.lexicon) and not self.combination(run).tuned:
-            typer.echo("all models count alike; `glassformer tune` with the same models fits their weights", err=True)
+            typer.echo(
+                "all models have equal weights; `glassformer tune` with the same models fits the weights", err=True
+            )
 
 
 class SearchOptions(NamedTuple):
-    """How a command searches for outputs."""
+    """The settings of a command's search for outputs."""
 
     beam_size: BeamSize = None
     overrides: DecodingOverrides = None
@@ -127,7 +129,8 @@ class SearchOptions(NamedTuple):
         """Return the changed decoding settings by name.
 
         Raises:
-            ConfigError: a change has a wrong form or section, or sets a field that only sampling reads.
+            ConfigError: a change has a wrong form or section, or changes a setting that has an effect only with
+                sampling.
         """
         from glassformer.recipes.toml import decoding_changes
 
@@ -159,18 +162,18 @@ class TestSet(NamedTuple):
     group: Group = None
 
     def items(self, configuration: "Configuration | None" = None, more: Sequence[Path] = ()) -> "Items":
-        """Return the items of the given files; the corpus is read as a run's configuration says.
+        """Return the items of the given files, which are read by the data settings of a run's configuration.
 
         `more` are files of further references.
         """
         from glassformer.evaluation.items import read_items
         from glassformer.jobs.evaluation import corpus_of
 
-        assert self.source is not None  # each command handles a missing source itself
+        assert self.source is not None  # each command that calls this method has checked the source
         return read_items(corpus_of(self.source, self.reference, configuration), more=more, group=self.group)
 
     def metrics(self, items: "Items") -> Sequence[str]:
-        """Return the given metrics, or the default metrics for the items; print on stderr what is scored."""
+        """Return the given metrics, or the default metrics for the items; describe the items on stderr."""
         from glassformer.evaluation.items import default_metrics
 
         typer.echo(str(items), err=True)
@@ -178,13 +181,13 @@ class TestSet(NamedTuple):
 
 
 class ChangedSettings(NamedTuple):
-    """What a command changes in a configuration."""
+    """The changes that a command makes to a configuration."""
 
     overrides: Overrides = None
     data: Data = None
 
     def load(self, config: str | Path, device: str | None = None) -> "Configuration":
-        """Return a configuration with these changes; `device` is the device of a training.
+        """Return a configuration with these changes; `device` is the device for training.
 
         Raises:
             ConfigError: the configuration does not exist, or a setting is unknown or impossible.
@@ -194,5 +197,5 @@ class ChangedSettings(NamedTuple):
         return load(config, self.settings(device), self.data)
 
     def settings(self, device: str | None = None) -> list[str]:
-        """Return the changed settings, as `--set` takes them."""
+        """Return the changed settings in the form that `--set` takes."""
         return [*(self.overrides or ()), *([] if device is None else [f"training.device={device}"])]

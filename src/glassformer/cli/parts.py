@@ -1,4 +1,4 @@
-"""Make the parts of a job, check them, and say what was done: --part, --ray, --finish and --part-bytes."""
+"""Make or check the parts of a job, and print the result: --part, --ray, --finish and --part-bytes."""
 
 import re
 from collections.abc import Callable
@@ -16,11 +16,11 @@ __all__ = ["Parts"]
 
 
 class Parts(NamedTuple):
-    """Which parts of a job are made, where, and of what size."""
+    """The options that choose which parts of a job are made, where, and how large."""
 
     part: Annotated[
         str | None,
-        typer.Option("--part", metavar="I/N", help="Make the I-th of N shares of the parts.  [default: 1/1]"),
+        typer.Option("--part", metavar="I/N", help="Make only the I-th of N shares of the parts.  [default: 1/1]"),
     ] = None
     ray: Annotated[
         str | None,
@@ -30,27 +30,27 @@ class Parts(NamedTuple):
     ] = None
     finish: Annotated[
         bool,
-        typer.Option("--finish", help="Only check that the parts hold each line once; then write manifest.json."),
+        typer.Option("--finish", help="Only check that the parts contain each line once, and write manifest.json."),
     ] = False
     part_bytes: Annotated[
         int,
         typer.Option(
             "--part-bytes",
             metavar="N",
-            help="Make parts of N bytes; a compressed file is one part, and a row group of a .parquet file is not cut.",
+            help="Make parts of N bytes; a compressed file is one part, and row groups of .parquet files are not cut.",
         ),
     ] = PART_BYTES
 
     def run(self, make_job: "Callable[[], BulkJob]") -> None:
-        """Make the missing parts of a job, of a share of it or on Ray; or finish it.
+        """Make the missing parts of a job or of a share of the job, here or on Ray; or finish the job.
 
         Raises:
             ConfigError: the options contradict each other.
         """
         if self.finish and (self.part is not None or self.ray is not None):
-            raise ConfigError(f"--finish checks all parts: leave out {'--ray' if self.part is None else '--part'}")
+            raise ConfigError(f"--finish checks all parts; leave out {'--ray' if self.part is None else '--part'}")
         if self.part is not None and self.ray is not None:
-            raise ConfigError("--ray makes all parts: leave out --part, or leave out --ray")
+            raise ConfigError("--ray makes all parts; leave out --part or --ray")
         share, shares = _share(self.part or "1/1")
         from glassformer.cli.progress import TrainingProgress, stop_on_signal
         from glassformer.cli.use.translate import print_untranslated
@@ -79,7 +79,7 @@ class Parts(NamedTuple):
 
 
 def _share(part: str) -> tuple[int, int]:
-    """Return the number of a share, from 1, and the number of shares."""
+    """Return the number of a share, counted from 1, and the number of shares."""
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
     if not found:
         raise ConfigError(f"--part: expected I/N with 1 ≤ I ≤ N, such as 1/4, got {quoted(part)}")

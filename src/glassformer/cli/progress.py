@@ -44,7 +44,7 @@ class TrainingProgress:
         self.loss: float | None = None
         self.warmup = 0
         self.stepped = False
-        """Whether this process has trained a step."""
+        """Whether this process has already trained a step."""
         self.stage = ""
         self.training = False
         """Whether the corpus is ready, and training has begun."""
@@ -69,8 +69,8 @@ class TrainingProgress:
 
     def __call__(self, report: RunReport) -> None:
         """Show one report."""
-        # `ending` is raised here again because Python discards exceptions that a signal handler raises inside a
-        # destructor
+        # KeyboardInterrupt is raised here again, because Python discards exceptions that a signal handler raises inside
+        # a # destructor
         if self.ending:
             raise KeyboardInterrupt
         match report:
@@ -93,13 +93,13 @@ class TrainingProgress:
                 heads = ", ".join(map(str, one.heads))
                 self._line(f"words aligned by decoder layer {one.layer}, heads {heads}: {one.agreement:.0%} agreement")
             case CalibrationReport():
-                too_few = "too few texts translated in time; run `glassformer calibrate`"
+                too_few = "too few texts were translated in time; run `glassformer calibrate`"
                 result = calibration_result(report.guards) if report.guards else too_few
                 self._line(f"guards: {result}")
                 if report.guards and report.guards.outputs < report.texts:
                     self._line(
                         f"  there was time for {report.guards.outputs:,} of {report.texts:,} texts; `glassformer "
-                        "calibrate` takes all, and thresholds from more texts flag fewer good outputs"
+                        "calibrate` uses all texts, and thresholds from more texts flag fewer good outputs"
                     )
             case EndReport(step=step) if not self.stepped:
                 self._line(f"nothing to train: the run has ended at step {step:,}")
@@ -164,8 +164,8 @@ class TrainingProgress:
 def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
     """Turn the first Ctrl-C (or SIGTERM) during training into an event, so that the current step is completed.
 
-    A second Ctrl-C ends the command at once. So does the first one before training has begun, because no step has to be
-    completed then: each file is either complete or absent.
+    A second Ctrl-C ends the command at once. Before training has begun, even the first Ctrl-C does so, because then no
+    step must be completed, and each file is either complete or absent.
     """
     stop = threading.Event()
 
@@ -175,11 +175,12 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
         if show.stopping or not show.training:
             show.ending = True
             raise KeyboardInterrupt
-        # must precede `set`: a signal handler that ran during it would wait for the event's lock for ever
+        # must come before `set`, because a signal handler that ran during `set` would wait for the event's lock for
+        # ever
         show.stopping = True
         stop.set()
         if number == signal.SIGTERM and "TORCHELASTIC_RUN_ID" in os.environ:
-            return  # torchrun also sends SIGTERM to the other ranks after one of them was killed
+            return  # torchrun also sends SIGTERM to the other ranks after a rank was killed
         show.console.print("Stopping after this step, with a checkpoint; Ctrl-C again stops at once, without one.")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -187,7 +188,7 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
         yield stop
     except KeyboardInterrupt:
         show.console.print("Stopped. Run the same command to resume from what is saved.")
-        # with its own handler, Python prints a traceback if a signal arrives while it exits
+        # with Python's own handler, a signal that arrives during the exit would print a traceback
         before = dict.fromkeys(before, signal.SIG_DFL)
         raise typer.Exit(INTERRUPTED) from None
     finally:
@@ -196,7 +197,7 @@ def stop_on_signal(show: TrainingProgress) -> Iterator[threading.Event]:
 
 
 def vocabulary_sizes(source: int, target: int) -> str:
-    """Return in words how many tokens the vocabularies have; a joint vocabulary is counted once."""
+    """Return the sizes of the vocabularies in words; equal sizes are printed once."""
     return f"vocabulary size {source:,}" if source == target else f"vocabulary sizes {source:,} and {target:,}"
 
 

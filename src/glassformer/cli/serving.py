@@ -13,13 +13,13 @@ __all__ = ["say_if_elsewhere", "serve_until_interrupted"]
 
 
 def say_if_elsewhere(server: "HTTPServer", usual: int | None) -> None:
-    """Print on stderr that a server is not at its usual port; None means that the user chose the port."""
+    """Print on stderr that a server is not at its usual port; `usual` is None if the user chose the port."""
     if usual is not None and server.server_port != usual:
         typer.echo(f"port {usual} is in use; serving at port {server.server_port} instead", err=True)
 
 
 def serve_until_interrupted(server: "HTTPServer", what: str, url: str, *, browser: bool) -> None:
-    """Print the address, open it if this machine has a display, and serve until Ctrl-C."""
+    """Print the address, open it in a browser if this session has a display, and serve until Ctrl-C."""
     import webbrowser
 
     typer.echo(f"{what}: {url}  (Ctrl-C ends it)")

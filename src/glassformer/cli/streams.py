@@ -14,16 +14,17 @@ __all__ = ["INTERRUPTED", "arriving_lines", "end_at_once", "flush_output", "is_t
 CHUNK = 1 << 16
 """Number of bytes of standard input to read at a time."""
 MOMENT = 0.02
-"""Seconds to wait for more input: `cat` needs a moment to refill an emptied pipe."""
+"""Seconds to wait for more input, because `cat`, for example, needs a moment to refill an empty pipe."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells: 128 + SIGINT."""
 
 
 def prepare_streams() -> None:
-    """Make the standard streams usable: in UTF-8 with any locale, and none of them missing.
+    """Make the standard streams usable: open, and in UTF-8 with any locale.
 
-    A closed standard error is replaced by the null device: messages are lost, and a file that is opened later cannot
-    take its number and be written to by mistake. The same holds for standard input.
+    A closed standard error is replaced by the null device, which discards messages. Otherwise, a file that is opened
+    later could get the number of standard error and receive messages by mistake. Closed standard input is also
+    replaced.
 
     Raises:
         ConfigError: standard output is closed, so that everything printed would be lost.
@@ -34,7 +35,7 @@ def prepare_streams() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if 1 in missing:
-        raise ConfigError("standard output is closed: redirect it to a file, or to /dev/null to discard it")
+        raise ConfigError("standard output is closed; redirect it to a file, or to /dev/null to discard it")
     for stream, errors in ((sys.stdout, "surrogateescape"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
@@ -52,15 +53,15 @@ def _is_open(number: int) -> bool:
 
 
 def arriving_lines() -> Iterator[bytes | None]:
-    """Return an iterator of the lines of standard input as they arrive, with None whenever no more has arrived.
+    """Return an iterator over the lines of standard input as they arrive; None means that no line has arrived.
 
-    Text after the last line end is a line, too. A regular file never yields None.
+    Text after the last line end also counts as a line. If standard input is a regular file, None never occurs.
 
     Raises:
         ConfigError: standard input is closed.
     """
     if sys.stdin is None:
-        raise ConfigError("standard input is closed: give a FILE, or redirect standard input")
+        raise ConfigError("standard input is closed; give a FILE, or redirect standard input")
     return _arriving(sys.stdin.fileno())
 
 
@@ -83,7 +84,7 @@ def _arriving(descriptor: int) -> Iterator[bytes | None]:
 
 
 def is_terminal() -> bool:
-    """Return whether the input is a terminal."""
+    """Return whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
@@ -91,7 +92,7 @@ def flush_output() -> None:
     """Write the buffered output.
 
     Raises:
-        OSError: it could not be written, on a full disk for instance.
+        OSError: the output could not be written, for example because the disk is full.
     """
     try:
         sys.stdout.flush()
@@ -102,7 +103,7 @@ def flush_output() -> None:
 
 
 def end_at_once() -> None:
-    """End the process after Ctrl-C where CTranslate2 would first finish every batch that waits for its threads."""
+    """End the process at once after Ctrl-C, because CTranslate2 would first finish all batches in its queue."""
     if "ctranslate2" in sys.modules:
         sys.stderr.flush()
         os._exit(INTERRUPTED)

@@ -260,7 +260,7 @@ def test_unsupported_requests_are_refused_with_the_reason(translators, run):
         theirs.explain("cat")
     with pytest.raises(ConfigError, match="CTranslate2 does not support ensembles"):
         Translator.load(run.folder, run.folder, engine="ctranslate2")
-    with pytest.raises(ConfigError, match="an ensemble needs models on the engine torch"):
+    with pytest.raises(ConfigError, match="an ensemble needs the engine torch"):
         Translator(ours.bundle, ours.engine, theirs)
 
 

@@ -1,4 +1,4 @@
-"""`glassformer check`: the self-test of a run, or the diagnosis of how its model was trained."""
+"""`glassformer check`: the self-test of a run, or the search for a mistake with which its model was trained."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -33,8 +33,8 @@ def check_command(
         typer.Option(
             "--pairs",
             metavar="SOURCE TARGET",
-            help="Find the classic mistake with which the model was trained, by the loss of the pairs in two parallel "
-            "files.",
+            help="Instead of the self-test, find the classic mistake with which the model was trained, by its loss on "
+            "the pairs in two parallel files.",
         ),
     ] = None,
     limit: Annotated[
@@ -51,9 +51,10 @@ def check_command(
 ) -> None:
     """Test a model: masks, cache, saving, use of the source.
 
-    A failed check names the likely mistake. With --pairs, plant each classic mistake in turn instead, and compute the
-    loss of these pairs, at its best temperature. The loss falls for the mistake with which the model was trained. Exit
-    with status 1 if a check fails or if the model was trained with a mistake.
+    A failed check names the likely mistake. With --pairs, plant one classic mistake after the other in the model
+    instead, and compute the loss on these pairs, each time with the best temperature. If the model was trained with a
+    mistake, planting this mistake lowers the loss. Exit with status 1 if a check fails or if the model was trained with
+    a mistake.
     """
     from rich.console import Console
 
@@ -86,7 +87,7 @@ def _diagnosis(subject: "Translator", source: Path, target: Path, limit: int) ->
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how many losses have been computed, in a terminal."""
+    """Show a progress bar of the computed losses on stderr, if it is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -129,11 +130,11 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
     left_out = f" ({found.left_out:,} left out: blank or too long)" if found.left_out else ""
     console.print(f"Loss of {found.pairs:,} pairs{left_out}, {found.tokens:,} target tokens, in nats per token.")
     console.print(
-        "The verdict compares the losses at best T: the logits divided by the temperature T at which the loss is "
-        "lowest. A loss that falls only at T = 1 is no proof, because sharper probabilities lower the loss of a model "
-        "that is less sure than right, for example after label smoothing."
+        "The verdict compares the losses at best T: the logits are divided by the temperature T that gives the lowest "
+        "loss. A loss that falls only at T = 1 proves nothing, because sharper probabilities lower the loss of every "
+        "model that is less confident than it is right, for example after label smoothing."
     )
-    console.print(f"Each interval holds with a probability of {100 * found.confidence:.1f} %.\n")
+    console.print(f"Each interval contains the true difference with a probability of {100 * found.confidence:.1f} %.\n")
     titles = ("mistake planted", "loss", "best T", "at best T", "difference", "verdict")
     table = Table(*titles, box=None, pad_edge=False)
     table.columns[4].no_wrap = True

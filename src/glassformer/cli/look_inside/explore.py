@@ -1,4 +1,4 @@
-"""`glassformer explore`: every number of a model in the browser, served or as one page."""
+"""`glassformer explore`: show every number of a model in a browser, from a server or in one page."""
 
 import shlex
 from pathlib import Path
@@ -31,13 +31,15 @@ def explore_command(
     ] = None,
     snapshots: Annotated[
         int,
-        typer.Option(min=0, max=6, metavar="N", help="With --html: include N snapshots, to play the training back."),
+        typer.Option(
+            min=0, max=6, metavar="N", help="With --html: include N snapshots of the training, to play it back."
+        ),
     ] = 0,
     recorded: Annotated[
         bool,
         typer.Option(
             "--recorded",
-            help="With --html: include the numbers of this sentence and no weights, for a large model or to share it.",
+            help="With --html: include this sentence's numbers and no weights, for a large model or to share the page.",
         ),
     ] = False,
     port: Annotated[
@@ -54,14 +56,14 @@ def explore_command(
     Serve the explorer until Ctrl-C, or write it to one page that needs no network.
     """
     if recorded and file is None:
-        raise ConfigError("--recorded has no effect without --html FILE: give the file to write")
+        raise ConfigError("--recorded has no effect without --html FILE; give the file to write")
     if recorded and snapshots:
         raise ConfigError(
-            "--snapshots has no effect with --recorded, because a recording has no weights: leave one of them out"
+            "--snapshots has no effect with --recorded, because a recording has no weights; leave one of them out"
         )
     if snapshots and file is None:
         raise ConfigError(
-            "--snapshots has no effect without --html FILE, because a served page shows them anyway: leave it out"
+            "--snapshots has no effect without --html FILE, because a served page always has snapshots; leave it out"
         )
     if file is None:
         _serve_page(_load(run, text, device), text or "", port, browser=browser)
@@ -69,23 +71,23 @@ def explore_command(
     from glassformer.watch.explorer.standalone import check_path, write_page
 
     if port is not None:
-        raise ConfigError(f"--port {port} has no effect with --html, which serves nothing: leave one of them out")
+        raise ConfigError(f"--port {port} has no effect with --html, which serves nothing; leave one of them out")
     check_path(file)
     print_page(write_page(_load(run, text, device), file, text or "", snapshots=snapshots, recorded=recorded))
 
 
 def print_page(page: "Page") -> None:
-    """Print where a page is, its size, and what it leaves out."""
+    """Print the path and the size of a page, and what the page leaves out."""
     typer.echo(f"{page.path}: {page.size / 1e6:.1f} MB; open it in a browser, no network is needed")
     for what in page.left_out:
         typer.echo(f"left out: {what}")
 
 
 def _load(run: str, text: str | None, device: str) -> "Translator":
-    """Return the translator of a run, after checking the sentence to explain.
+    """Return the translator of a run, after checking the sentence to begin with.
 
     Raises:
-        ConfigError: a sentence is given in place of the run.
+        ConfigError: a sentence is given instead of a run.
         DataError: the sentence is blank, or not valid Unicode.
     """
     from glassformer.translator import Translator
@@ -100,12 +102,14 @@ def _load(run: str, text: str | None, device: str) -> "Translator":
     if text is None:
         return Translator.load(folder, device=device)
     if not text.strip():
-        raise DataError("the text is blank: give a sentence, or leave it out")
+        raise DataError("the text is blank; give a sentence, or leave it out")
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise DataError("the text is not valid Unicode: give it in UTF-8")
+        raise DataError("the text is not valid Unicode; give it in UTF-8")
     translator = Translator.load(folder, device=device)
     if unknown := translator.unknown(text):
-        typer.echo(f"not in the vocabulary, so that the model reads <unk>: {', '.join(map(quoted, unknown))}", err=True)
+        typer.echo(
+            f"not in the vocabulary, so the model reads <unk> instead: {', '.join(map(quoted, unknown))}", err=True
+        )
     return translator
 
 

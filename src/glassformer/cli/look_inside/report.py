@@ -20,7 +20,7 @@ def report_command(
 ) -> None:
     """Write a page about a run: curves, outputs, attention, corpus.
 
-    The page needs no network. Write it at any time during training; `train` writes it at the end.
+    The page needs no network. You can write it at any time during training; `train` writes it at the end.
     """
     from glassformer.watch.report import write_report
 

@@ -40,7 +40,7 @@ class _Traced:
     target: list[str]
     """The tokens that the decoder reads: `<bos>` and the target so far."""
     output: list[str]
-    """The expected output at each of these positions: the target and `<eos>`."""
+    """The token to predict at each of these positions: the target and `<eos>`."""
     source_ids: list[int]
     target_ids: list[int]
     output_ids: list[int]
@@ -49,7 +49,7 @@ class _Traced:
     described: Mapping[str, "Point"]
 
     def values(self, name: str) -> "Tensor":
-        """Return the latest value of a point, without the batch axis (positions have none)."""
+        """Return the recorded value of a point, without the batch axis (position tables have no batch axis)."""
         tensor = self.points[name]
         return tensor if tensor.dim() == 2 else tensor[0]
 
@@ -58,7 +58,7 @@ class _Traced:
         return self.tokenizer.tokens([token])[0]
 
     def labels(self, name: str, tensor: "Tensor") -> tuple[Sequence[str], Sequence[str]]:
-        """Return the names of a point's rows (tokens) and columns (tokens, words or dimensions)."""
+        """Return the names of a point's rows (tokens) and columns (tokens, the vocabulary's tokens, or dimensions)."""
         names = {"S": self.source, "T": self.target}
         *_, rows, columns = self.described[name].shape.split()
         if columns == "V":
@@ -71,7 +71,7 @@ def trace_command(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Source sentence.")],
     target: Annotated[
         str | None,
-        typer.Option("--target", metavar="TEXT", help="Follow this target instead of the model's own output."),
+        typer.Option("--target", metavar="TEXT", help="Trace this target instead of the model's own output."),
     ] = None,
     point: Annotated[
         list[str] | None,
@@ -104,7 +104,7 @@ def trace_command(
 
 
 def _trace(translator: "Translator", text: str, target: str | None) -> _Traced:
-    """Translate the text, unless the target is given; return all points of the model for source and target."""
+    """Return the values of all points for a source and a target, which by default is the model's translation."""
     import torch
 
     from glassformer.decoding.transformer_step import padded
@@ -161,7 +161,7 @@ def _print_all(console: "Console", traced: _Traced) -> None:
 
 
 def _print_tokens(console: "Console", side: str, tokens: Sequence[str], ids: Sequence[int]) -> None:
-    """Print the tokens of one side, each with its id."""
+    """Print the tokens of the source or of the target, and their ids."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
@@ -212,7 +212,7 @@ def _print_point(console: "Console", traced: _Traced, name: str) -> None:
 
 
 def _print_grid(console: "Console", grid: "Tensor", rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Print numbers with row and column names, in blocks of columns that fit, and the largest of each row in bold."""
+    """Print numbers with row and column names, in blocks of columns that fit; each row's largest number is bold."""
     from rich.table import Table
     from rich.text import Text
 
@@ -228,7 +228,7 @@ def _print_grid(console: "Console", grid: "Tensor", rows: Sequence[str], columns
 
 
 def _blocks(rows: Sequence[str], columns: Sequence[str], width: int) -> Iterator[slice]:
-    """Yield blocks of columns that fit to the right of the rows' names."""
+    """Yield blocks of columns that fit into the width to the right of the row names."""
     from rich.cells import cell_len
 
     room = width - max(map(cell_len, rows))
