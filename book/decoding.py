@@ -63,8 +63,8 @@ pad_id, bos_id, eos_id = 0, 1, 2
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{n} \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 #
-# The library calls this number `log_prob`. It is a natural logarithm, is never above 0, and includes `<eos>`. Each
-# token adds a negative number, so longer outputs tend to have a lower `log_prob`. To make up for this, beam search
+# The library calls this number `log_prob`. It is a natural logarithm and includes `<eos>`. No token adds a positive
+# number, so longer outputs tend to have a lower `log_prob`. To make up for this, beam search
 # ranks finished outputs by a *score* (§6.1; Wu et al. 2016, equation 14), where $n$ is the number of tokens, `<eos>`
 # included, and $\alpha = 0.6$ in the paper:
 #
@@ -132,16 +132,16 @@ assert abs(sum(token_log_probs) - translation.log_prob) < 1e-4
 # ### Watch it
 #
 # Here is the same loop as a picture. On the left is the source, in the middle the output so far. Lines lead from the
-# word being written to the words that cross-attention looks at (mean over the heads of the decoder's last layer). On
+# word being written to the words that cross-attention looks at (mean over all heads, as in [the tour](tour.py)). On
 # the right are the candidates, the most probable next tokens. Play it, or step through it. Stop at *elle* ("it", for
 # *la rue*), and see whether *il* is among the candidates.
 
 # %%
-point = "decoder.layers.1.cross_attention.weights"
 with gf.record(model) as trace:
     model.decode(torch.tensor([[bos_id, *tokens[:-1]]]), memory, source)
 
-looks = trace[point][0].mean(0)  # (T, S)
+layers = [trace[f"decoder.layers.{layer}.cross_attention.weights"][0] for layer in (0, 1)]
+looks = torch.cat(layers).mean(0)  # (T, S)
 candidates = trace["log_probs"][0].exp()  # (T, V)
 print(f"looks {tuple(looks.shape)}, candidates {tuple(candidates.shape)}")
 
@@ -352,8 +352,12 @@ def continued(living, next_log_probs, must_end):
 # A candidate that ends in `<eos>` is finished if it is among the best $N$. Of the other candidates, the best $N$ are the
 # hypotheses of the next step.
 #
-# When does the search end? Give the best unfinished hypothesis the score that it would have if it ended now. If $N$
-# finished hypotheses have at least this score, the search ends.
+# The search ends when $N$ outputs are finished and none of them is worse than the best unfinished hypothesis. For this
+# comparison, the hypothesis gets the score that it would have if it ended at its present length.
+#
+# Could the hypothesis still win if the search went on? With $\alpha = 0$ it could not: a further token never raises
+# `log_prob`. With $\alpha > 0$ it could, because the penalty grows with the length, too. The search does not wait for that,
+# so it may miss a better output. (The folded check below has an example.)
 
 
 # %%
@@ -410,13 +414,24 @@ for next_log_probs, step, beam_size, most in [
         assert math.isclose(log_prob, hypothesis.log_prob, rel_tol=1e-5)
         assert math.isclose(score, hypothesis.score, rel_tol=1e-5)
 
+# A beam of 2 ends with "the" and "dog" finished; "the this" would become "the this cat bird", with a higher score.
+early = torch.zeros(8, 8, dtype=torch.float64)
+early[1, [3, 6]] = torch.tensor([0.65, 0.35]).double()  # <bos> → the, dog
+early[3, [2, 4]] = torch.tensor([0.51, 0.49]).double()  # the → <eos>, this
+early[[4, 5, 7, 6], [5, 7, 2, 2]] = 1.0  # this → cat → bird → <eos>; dog → <eos>
+[stopped], [patient] = (beam_search(table_step(early), beam_size=size, max_lengths=[5])[0] for size in (2, 3))
+assert [len(one.tokens) for one in (stopped, patient)] == [2, 5] and stopped.score < patient.score
+[without] = beam_search(table_step(early), beam_size=3, max_lengths=[5], length_penalty=0.0)[0]
+assert without.tokens == stopped.tokens  # with α = 0 the longer output does not win
+
 # %% [markdown]
 # ### A beam can end worse than greedy search
 #
 # A beam of $N$ keeps the $N$ best *beginnings*, and greedy's own beginning may not be among them. In the next table,
 # greedy search writes *the bird*, with 0.55 · 0.4 = 0.22. After two tokens, *this cat* and *this dog* have 0.225 each, so
 # they push *the bird* out of a beam of 2. Only then does it turn out that each of them goes on in two ways, with 0.5
-# each: 0.1125 is left. A beam of 3 has room for all three:
+# each, `<eos>` or *bird*: four outputs with 0.1125 each. The length penalty ranks the longer two first. They have the same
+# score, and the search returns one of them, *this cat bird*. A beam of 3 has room for all three beginnings:
 
 # %%
 trap = torch.zeros(8, 8, dtype=torch.float64)
@@ -433,10 +448,13 @@ for size in (1, 2, 3):
 trapped = [beam_search(table_step(trap), beam_size=size, max_lengths=[5])[0][0] for size in (1, 2, 3)]
 assert trapped[0].tokens == trapped[2].tokens == greedy(table_step(trap), max_lengths=[5])[0].tokens
 assert trapped[1].log_prob < math.log(0.12) < math.log(0.21) < trapped[0].log_prob
+assert [words[token] for token in trapped[1].tokens[:-1]] == ["this", "cat", "bird"]
+several = beam_search(table_step(trap), beam_size=2, max_lengths=[5], n_best=2)[0]
+assert [len(one.tokens) for one in several] == [4, 4] and several[0].score == several[1].score
 
 # %% [markdown]
 # Does this happen in the demo? Count it on the 300 sentences of the split "longer", which are longer than all sentences
-# in training. Nor is a higher log p always the better translation: compare the last two columns.
+# in training. Then compare the last two columns: a higher log p is not always a better translation.
 
 # %% tags=["hide-input"]
 from glassformer.corpus.tasks import english_french
@@ -451,9 +469,11 @@ for size, several in by_size.items():
     print(f"beam of {size} {lower:20} {higher:6} {exact:37}")
 
 # %% [markdown]
-# On sentences like its training data, the demo is so sure of itself that greedy and beam hardly ever differ. On
-# longer sentences they part: with a beam of 4, the demo's BLEU rises, and that of models trained for a third of the time
-# falls. The experiment [beam size against exact match](experiments/beam.py) counts both cases. The paper uses a beam of 4.
+# A beam of 4 changes many of these outputs, but hardly the number of exact matches. An exact match gives no credit to an
+# output that is nearly right. *BLEU* does: it counts the pieces of one to four words that an output shares with the
+# reference. By BLEU the demo gains from a beam of 4 on these sentences, and models that were trained for a
+# third of the time lose ([the experiment](experiments/beam.py)). On sentences like its training data, the demo is so sure
+# of itself that greedy and beam hardly ever differ. The paper uses a beam of 4.
 #
 # ## The same from the library
 #
@@ -761,7 +781,7 @@ assert wrong.tokens != right.tokens
 # %% [markdown]
 # ### Outputs of different length, compared by log_prob
 #
-# Each token lowers `log_prob`. A beam that ranks by `log_prob` ($\alpha = 0$) prefers short outputs, and the larger the
+# No token raises `log_prob`. A beam that ranks by `log_prob` ($\alpha = 0$) prefers short outputs, and the larger the
 # beam, the more short outputs it finds. Compare an output of two tokens and `<eos>` with `log_prob` $-2.0$ and an
 # output of nine tokens and `<eos>` with `log_prob` $-2.3$:
 
@@ -780,6 +800,12 @@ assert scores[0.6][0] < scores[0.6][1]
 # Some programs divide by the plain length $n$. That is not a mistake: the score is then the mean per token, and longer
 # outputs win more often. It is the default of fairseq (`--lenpen 1`) and of Hugging Face (`length_penalty=1.0`). The paper's
 # $\alpha = 0.6$ lies between no penalty and this one.
+#
+# ### What do many believe?
+#
+# *"A length penalty punishes long outputs."* Its name says so, but it does the opposite. `log_prob` is negative, and a
+# negative number that is divided by a larger number comes closer to 0. So a larger $\alpha$ helps long outputs: in the lines
+# above, the long output wins with 0.6 and 1, and loses only without a penalty.
 #
 # ### A batch that changes its results
 #
@@ -807,8 +833,8 @@ assert changed > 1e-3
 #   again until `<eos>`.
 # - Greedy search writes the most probable token each time, beam search keeps several attempts side by side, and
 #   sampling draws tokens at random.
-# - Each token lowers the log-probability, so beam search divides it by a length penalty before it compares finished
-#   outputs.
+# - A further token never raises the log-probability, so beam search divides it by a length penalty before it compares
+#   finished outputs.
 #
 # ## Exercises
 #
