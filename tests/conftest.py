@@ -19,8 +19,8 @@ from glassformer.system.machine import saturates_int8
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `reference.attention`
 
-# A process that a script starts in the background ignores Ctrl-C, and so do its children; tests could not interrupt
-# them.
+# A process that a script starts in the background ignores Ctrl-C, and so do its child processes. Then tests could not
+# interrupt the child processes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,7 +31,7 @@ if saturates_int8():
 ROOT = Path(__file__).parents[1]
 WEB = ROOT / "web"
 LONGEST = ("test_readme.py", "test_run.py")
-"""Files with tests of minutes: they begin first, so that no worker waits for the other at the end."""
+"""Files with tests that take minutes. These tests begin first, so that no worker waits for another at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -62,7 +62,7 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture
 def small_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the built-in task "copy" small, for tests of what is done with any task."""
+    """Make the built-in task "copy" small, for tests that do not depend on the task."""
     from glassformer.corpus.tasks import TASKS, copy_task
 
     monkeypatch.setitem(TASKS, "copy", partial(copy_task, train=300, valid=250, test=30, length=7))
@@ -86,7 +86,7 @@ def make_model(seed: None, float64: None) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return `shared.made_once` with its place: pytest's cache, or the session's folder under `-p no:cacheprovider`."""
+    """Return `shared.made_once` for pytest's cache folder or, with `-p no:cacheprovider`, for the session's folder."""
     from shared import made_once
 
     cache = getattr(request.config, "cache", None)

@@ -27,10 +27,10 @@ MARIAN: dict[str, dict[str, Any]] = {
     "marian unigram, symbols": {"user_defined_symbols": ["ca", "cat", "ﬁ", "▁le▁", "😀"]},
     "marian bpe, symbols": {"user_defined_symbols": ["ca", "cat", "ﬁ", "▁le▁", "😀"], "model_type": "bpe"},
 }
-"""Sentencepiece's settings for models as imported runs have them, with a normalisation of their own."""
+"""Settings of sentencepiece for models like those of imported runs, which have their own normalisation."""
 KINDS = ["words", "characters", "characters with bos", *SUBWORDS]
 HALVES = ["\ud800", "a\udc00 b", "'\ud83d", "\udfff'", "l'\ude00."]
-"""Halves of surrogate pairs, which are no characters: sentencepiece's tokenizers refuse them."""
+"""Texts with halves of surrogate pairs, which are not characters: sentencepiece's tokenizers refuse such texts."""
 ODD = [
     *["", " ", "▁", " \t\n ▁ ", "\u00a0", "\ufeff", "\u200b", "\u180e a\u180e", "\0", "a\0b", "\x1c\x1d\x1e\x1f\x85a"],
     *["שלום עולם, מה נשמע?", "مرحبا بالعالم", "e\u0301te\u0301 o\u0308", "\U0010ffff\ufffe", "\ufffd▅", "\ufeffa"],
@@ -106,7 +106,7 @@ def trained(kind: str) -> Tokenizer:
 
 
 def marian(kind: str, lines: list[str]) -> MarianTokenizer:
-    """Return a tokenizer of two sentencepiece models and a vocabulary that holds most of their pieces, and others."""
+    """Return a tokenizer of two sentencepiece models and a vocabulary with most of their pieces and other pieces."""
     settings = {"normalization_rule_name": "nmt_nfkc", **MARIAN[kind]}
     models = []
     for some in (lines[::2], [*lines[1::2], *lines[:200]]):
@@ -139,7 +139,7 @@ def subwords(kind: str, lines: list[str], size: int) -> SentencePieceTokenizer:
 
 
 def even(kind: str) -> SentencePieceTokenizer:
-    """Return a tokenizer whose splits are equally good up to rounding; its vocabulary has b in longer pieces only."""
+    """Return a tokenizer whose splits are equally good up to rounding. Only its longer pieces contain b."""
     lines = ["ab ba aab bba abab baba aabb bbaa", "cd dc ccd ddc cdcd dcdc ccdd ddcc", "ac ca bd db"] * 3
     made = subwords(kind, lines, 300 if kind.endswith("bytes") else 60)
     model, data = made.model, made.to_dict()
@@ -195,7 +195,7 @@ def tokenizers(count: int = 100) -> dict[str, Any]:
 
 
 def every_character() -> dict[str, Any]:
-    """Return the splits of each character of the basic plane, beyond which there is no white space."""
+    """Return the splits of each character of the basic plane; all white space is in this plane."""
     characters = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
     texts = ["x".join(characters[start : start + 200]) for start in range(0, len(characters), 200)]
     return cuts(CharacterTokenizer.train(texts, 100_000), texts)

@@ -1,4 +1,4 @@
-"""The files of `benchmarks.dictionaries`: the second dictionary's pronunciations, and no word of dev learned."""
+"""The files of `benchmarks.dictionaries` have the second dictionary's pronunciations; no word of DEV is in TRAIN."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Figures on pages that readers see first are those of the tables to which the pages link."""
+"""The figures on the pages that readers see first are the same as in the linked tables."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def section(path: Path, anchor: str) -> str:
 
 
 def unmeasured(text: str, page: Path) -> set[str]:
-    """Return the numbers of a text that no section to which it links has, rounded or as a percentage."""
+    """Return the numbers of a text that do not occur, rounded or as percentages, in a section that it links to."""
     links = LINK.findall(text)
     sources = [
         float(found) for file, anchor in links for found in numbers(section((page.parent / file).resolve(), anchor))

@@ -1,4 +1,4 @@
-"""The benchmarks of decoding, quality, precision, growth and start-up run, and conclude correctly, on toys."""
+"""The benchmarks of decoding, quality, precision, growth and start-up run on toy data, and conclude correctly."""
 
 import argparse
 import re
@@ -29,7 +29,7 @@ def point(minutes, bleu):
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a folder with a random model of ours."""
+    """Return a folder with a random glassformer model."""
     settings = toml.from_dict(
         {
             "data": {"source": "a.tsv"},

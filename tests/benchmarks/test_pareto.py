@@ -83,7 +83,7 @@ def test_a_list_with_mistakes_is_refused(tmp_path, change, message):
 
 @pytest.fixture
 def listed(tmp_path) -> Path:
-    """Return a list of two ways to decode one untrained model, and a peer."""
+    """Return a benchmark list with two ways to decode an untrained model, and with a peer."""
     lines = ["a b c", "b a", "c c a"]
     (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in lines))
     values = {"data": {"task": "copy"}, "model": {"preset": "tiny", "d_model": 16, "heads": 2, "d_ff": 16}}

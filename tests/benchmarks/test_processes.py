@@ -49,7 +49,7 @@ def test_two_peers_take_turns_on_the_same_batches(work):
     assert turns.failed == {}
     assert rounds == [0, 1, 2, 3]
     for name in (OURS.name, TORCH.name):
-        # three answers, because the first one only warmed up
+        # three answers, because the first answer is only a warm-up
         assert [answer["seconds"] > 0 for answer in turns.answers[name]] == [True] * 3
         # an untrained model's loss is about log 61 = 4.1
         assert all(2 < answer["loss"] < 8 for answer in turns.answers[name])
@@ -131,7 +131,7 @@ sys.stdin.read()
 
 @pytest.mark.slow
 def test_memory_shared_through_a_file_is_counted_once(tmp_path):
-    """Two processes map a file of 100 MB, and hold 20 MB each of their own."""
+    """Two processes map the same file of 100 MB, and each holds 20 MB of its own."""
     (tmp_path / "file").write_bytes(bytes(100_000_000))
     (tmp_path / "family.py").write_text(FAMILY)
     command = [sys.executable, str(tmp_path / "family.py"), str(tmp_path / "file"), "child"]

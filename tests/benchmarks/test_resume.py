@@ -1,4 +1,4 @@
-"""Differences between two runs, and their names."""
+"""Differences between two runs are found and named."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ def trained(tmp_path_factory):
 
 @pytest.fixture
 def runs(trained, tmp_path):
-    """Return the two runs, of which the second may be changed."""
+    """Return two runs; a test may change the second run."""
     one, other = trained
     return one, shutil.copytree(other, tmp_path / "other")
 

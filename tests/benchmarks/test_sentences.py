@@ -1,4 +1,4 @@
-"""Scores of runs on the sets of Multi30k, and their section."""
+"""Scores of runs on the test sets of Multi30k, and the Markdown that reports the scores."""
 
 import gzip
 

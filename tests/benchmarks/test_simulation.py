@@ -103,7 +103,7 @@ def test_kills_are_drawn_at_the_rate_of_the_seed():
 
 
 def test_a_ring_sends_each_number_about_twice():
-    """N ranks pass on 1/n of the numbers 2(n − 1) times."""
+    """Each of n ranks sends 1/n of the numbers 2(n − 1) times."""
     network = Network(bandwidth=1e9, latency=1e-5)
     assert ring_seconds(4e9, 2, network) == pytest.approx(4.0 + 2e-5)
     assert ring_seconds(4e9, 5, network) == pytest.approx(8 * (0.8 + 1e-5))

@@ -1,4 +1,4 @@
-"""The counts of what a checkout consists of."""
+"""The counts of a checkout's lines, folders, imports and settings."""
 
 import pytest
 from benchmarks.structure import ROOT, Walk, answers, own_imports, read_sources

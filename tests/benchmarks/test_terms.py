@@ -1,4 +1,4 @@
-"""The sets of `benchmarks.terms`: what must be in the outputs, and what is left without it."""
+"""The sentence sets of `benchmarks.terms`: spans and terms are inserted, found, and removed."""
 
 from itertools import permutations
 

@@ -43,7 +43,7 @@ PARTS = CHAPTERS[[*BY_NAME].index("embeddings") : [*BY_NAME].index("by_hand_back
 """The chapters that explain the model part by part."""
 SHORT = ["attention", "masks", "heads", "residual", "decoder", "embeddings", "positions", "feed_forward", "encoder"]
 SHORT += ["output", "training", "decoding"]
-"""The chapters that sum up their answers directly before the exercises."""
+"""The chapters with a summary of their answers directly before the exercises."""
 FOLDED = {"hide-input", "hide-cell", "remove-input"}
 LONGEST_CELL = 25
 """Maximum number of lines of a code cell that is not folded: about what a screen shows beside its text."""
@@ -61,7 +61,7 @@ def test_the_book_and_the_guide_have_all_their_notebooks():
 
 
 def test_next_leads_from_the_overview_through_every_page_of_the_book():
-    """The last section of each page links to the page below it in the overview's table."""
+    """The last section of each page links to the next page in the overview's table."""
     for page, after in pairwise(BOOK_PAGES):
         text = page.path.read_text(encoding="utf-8")
         end = re.split(r"^# ## (?:Next|Where to go .*)$", text, flags=re.MULTILINE)
@@ -70,7 +70,7 @@ def test_next_leads_from_the_overview_through_every_page_of_the_book():
 
 
 def test_the_overview_says_how_long_each_page_takes():
-    """The site counts outputs too, so that a page takes longer than its text and its code."""
+    """The site's count of minutes includes outputs, so it is higher than for the text and the code alone."""
     rows = {row[1]: row[0] for row in ROW.finditer(BY_NAME["overview"].path.read_text(encoding="utf-8"))}
     for page in BOOK_PAGES[1:]:
         said = int(re.search(r" \| (\d+) \| [^|]+ \|$", rows[page.name].rstrip())[1])
@@ -79,7 +79,7 @@ def test_the_overview_says_how_long_each_page_takes():
 
 
 def test_the_path_of_an_hour_takes_an_hour():
-    """The overview's first path, with 15 seconds for the output of each cell that does not only check."""
+    """The overview's first path takes an hour, with 15 seconds for the output of each cell that is not only a check."""
 
     def minutes(name, end):
         notebook = jupytext.read(BY_NAME[name].path)
@@ -113,7 +113,7 @@ def test_a_newcomer_is_led_to_the_tour_before_any_other_page_of_the_book(page):
 @pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=name_of)
 def test_cells_can_be_pasted_into_a_plain_interpreter(chapter):
-    """A terminal gets them line by line, where a blank line ends each block."""
+    """A terminal gets the cells line by line, and there a blank line ends each block."""
     compiled = CommandCompiler()
     for cell in jupytext.read(chapter.path).cells:
         pending: list[str] = []
@@ -131,14 +131,14 @@ def unfolded(chapter) -> list[str]:
 
 
 def test_a_visible_cell_is_short():
-    """Split a cell that this test lists where a thought ends, or fold it with the tag "hide-input"."""
+    """If this test lists a cell, split the cell where a thought ends, or fold it with the tag "hide-input"."""
     codes = [(chapter.name, code) for chapter in CHAPTERS for code in unfolded(chapter)]
     long = [(name, code.splitlines()[0]) for name, code in codes if len(code.splitlines()) > LONGEST_CELL]
     assert long == []
 
 
 def test_assertions_are_folded():
-    """An assertion, and what it expects, belongs in a cell with the tags "hide-input" and "check"."""
+    """An assertion and its expected values belong in a cell with the tags "hide-input" and "check"."""
     for chapter in CHAPTERS:
         for cell in jupytext.read(chapter.path).cells:
             tags = cell.metadata.get("tags", [])
@@ -267,7 +267,7 @@ def test_the_recurrent_models_use_all_their_weights_and_are_as_large_as_the_tran
 
 
 def test_a_chapter_without_a_translation_is_read_in_english():
-    """Its row in the overview's table needs no translation either."""
+    """Such a chapter's row in the overview's table does not need a translation either."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# New")])
     assert localised(Chapter(BOOK / "new.py", "new"), notebook, "zh") is None
     assert addresses(BOOK, "attention", {"attention"}, "zh", set())("new.py") == "../new.html"

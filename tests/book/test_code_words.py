@@ -15,13 +15,13 @@ TRANSLATED = [chapter for chapter in CHAPTERS if chapter.translation.exists()]
 
 def code_of(chapter) -> list[str]:
     code = [cell.source for cell in jupytext.read(chapter.path).cells if cell.cell_type == "code"]
-    solution = [(CAPSTONE / "mine.py").read_text(encoding="utf-8")]  # which this chapter shows
+    solution = [(CAPSTONE / "mine.py").read_text(encoding="utf-8")]  # the chapter "write_it_yourself" shows this file
     return code + solution * (chapter.name == "write_it_yourself")
 
 
 @pytest.mark.parametrize("chapter", TRANSLATED, ids=lambda chapter: chapter.name)
 def test_each_comment_and_printed_line_of_a_translated_chapter_is_translated(chapter):
-    """Add the rows that this test lists to book/zh/code.toml; until then, these words are in English on the page."""
+    """Add the rows that this test lists to book/zh/code.toml: without them, the words are in English on the page."""
     said = [one.words for code in code_of(chapter) for one in comments(code)]
     missing = [f"[comments] {words}" for words in said if has_words(words) and words not in tables()["comments"]]
     lines = sorted(set().union(*map(printed, code_of(chapter))))
@@ -40,7 +40,7 @@ def test_the_rows_are_in_alphabetical_order_and_have_the_values_of_the_english()
 
 @pytest.mark.docs
 def test_each_row_is_used():
-    """Delete the rows that this test lists, or correct them: no chapter says this any more. Needs executed chapters."""
+    """Delete or correct the rows that this test lists: their words are in no chapter. Needs executed chapters."""
     said = {one.words for chapter in CHAPTERS for code in code_of(chapter) for one in comments(code)}
     unused = [f"[comments] {words}" for words in tables()["comments"] if words not in said]
     texts = {chapter.name: "\n".join([*code_of(chapter), printed_by(chapter)]) for chapter in CHAPTERS}
@@ -57,7 +57,7 @@ def printed_by(chapter) -> str:
     cells = nbformat.read(EXECUTED / f"{chapter.name}.ipynb", 4).cells
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     text = "\n".join(output.text for output in outputs if output.output_type == "stream")
-    return text + "\n" + re.sub(r"\n +", " ", text)  # a row may stand for a line with those that continue it
+    return text + "\n" + re.sub(r"\n +", " ", text)  # a row may stand for a line and its continuation lines
 
 
 def test_comments_and_docstrings_become_chinese_and_the_code_stays(monkeypatch):

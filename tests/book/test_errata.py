@@ -46,7 +46,7 @@ def rows_or_columns() -> tuple[list[Names], list[Names]]:
 
 
 def embedded(factor: float, std: float = 1.0) -> Names:
-    """Return as x the rows of 6 words, times a factor."""
+    """Return the embedding rows of 6 words, times a factor, under the name x."""
     torch.manual_seed(1)
     table = nn.Embedding(V, D)
     nn.init.normal_(table.weight, std=std)
@@ -93,7 +93,7 @@ def small_model() -> gf.Transformer:
 def loss_of_random_batches(
     *mistakes: str, shift: int = 1, batches: Callable[[], Iterable[Tensor]] = lambda: drawn()
 ) -> float:
-    """Return the mean of the last 20 losses of a training, each on a batch that the model has not learned from yet."""
+    """Return the mean of the last 20 losses of a training; each loss is computed before the update on its batch."""
     model, losses = small_model(), []
     adam = torch.optim.Adam(model.parameters(), lr=5e-3)
     with plant(model, *mistakes):
@@ -126,7 +126,7 @@ def last_softmax() -> tuple[list[Names], list[Names]]:
 
 
 def padding_in_the_loss() -> tuple[list[Names], list[Names]]:
-    """Right: padding is ignored. Wrong: it counts; or id 0 is ignored, while the padding is another id."""
+    """Right: padding is ignored. Wrong: padding counts, or id 0 is ignored although another id is the padding."""
     return [losses_with_more_padding(-100), losses_with_more_padding(3)], [losses_with_more_padding(0)]
 
 
@@ -157,7 +157,8 @@ CODE = {
     "nn.CrossEntropyLoss(ignore_index=0)": padding_in_the_loss,
     "x = x + sublayer(norm(x))": pre_norm,
 }
-"""For each row, a function that returns the names its test reads: for wrong pieces of code, and for right ones."""
+"""For each row, a function that returns the variables that the row's test reads: from wrong code, and from right code.
+"""
 
 
 def rows(text: str) -> list[tuple[str, str]]:
@@ -186,7 +187,7 @@ def test_the_test_of_a_row_fails_on_wrong_code_and_passes_on_right_code(name, te
 
 
 def test_a_fixed_batch_is_learned_by_heart_and_new_copies_are_learned():
-    """What the row of the random batch says: 20 batches of 48 tokens have a mean that is off by about 0.01."""
+    """Check the row about the random batch: the mean of 20 batches with 48 tokens is off by about 0.01."""
     torch.manual_seed(2)
     fixed = torch.randint(1, V, (2, 8, 7))
     copies = [one[:1].expand(2, -1, -1) for one in drawn()]

@@ -1,4 +1,4 @@
-"""The exercises of the book: each has a difficulty, minutes and a hint, and those that ask for numbers a verdict."""
+"""Each exercise of the book has a difficulty, minutes and a hint, and a verdict if the exercise asks for numbers."""
 
 import re
 
@@ -34,7 +34,7 @@ def english(chapter) -> list[str]:
 
 
 def said(exercise: str) -> str:
-    """Return what an exercise asks, without its hint and its code."""
+    """Return the question of an exercise, without its hint and its code."""
     return re.split(r"\n# %%|\n\n<details>", exercise)[0]
 
 

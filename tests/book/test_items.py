@@ -1,4 +1,4 @@
-"""Every item of the five tutorials has a chapter, code and a test, and all three exist."""
+"""For every item of the five tutorials, items.toml names a chapter, code and a test that exist."""
 
 import ast
 import tomllib

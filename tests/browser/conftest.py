@@ -10,7 +10,7 @@ import pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder."""
+    """Mark all tests of this folder as browser tests."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("browser")
@@ -32,7 +32,7 @@ def engine_script(npm: Callable[..., str]) -> str:
 
 @pytest.fixture
 def engine_page(page: Any, engine_script: str) -> Any:
-    """Return an empty tab in which `module` has what the modules of `web/engine/` export."""
+    """Return an empty tab in which `module` has the exports of the modules in `web/engine/`."""
     page.add_script_tag(content=engine_script)
     return page
 
@@ -57,7 +57,7 @@ def explore(page: Any, tmp_path: Path) -> Callable[..., Any]:
         state = fragment.removeprefix("#")
         if view == "numbers" and not re.search("(view|panel)=", state):
             state = f"{state}&view=numbers".removeprefix("&")
-        page.goto("about:blank")  # going to the same address with only another fragment would not reload the page
+        page.goto("about:blank")  # a change of the fragment alone would not reload the page
         page.goto(f"{path.as_uri()}#{state}" if state else path.as_uri())
         page.evaluate("() => glassformer.ready.then(() => null)")
         return page

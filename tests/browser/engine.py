@@ -36,7 +36,7 @@ class PageEngine:
         page.evaluate(START, json.dumps(payload))
 
     def trace(self, source: Sequence[int], target: Sequence[int], **changes: Any) -> Trace:
-        """Return all points, by name, in the page's order."""
+        """Return all points of a forward pass by name, in the page's order."""
         return {one["name"]: decoded(one) for one in self.page.evaluate(TRACE, asked(source, target, changes))}
 
     def search(self, source: Sequence[int], **options: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class PageEngine:
         return result
 
     def first_difference(self, source: Sequence[int], target: Sequence[int], **changes: Any) -> str | None:
-        """Return the first point that the changes change."""
+        """Return the name of the first point whose values differ under the changes."""
         first: str | None = self.page.evaluate(FIRST, [asked(source, target, {}), asked(source, target, changes)])
         return first
 

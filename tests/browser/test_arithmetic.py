@@ -14,7 +14,7 @@ SELF, CROSS = "encoder.layers.0.self_attention", "decoder.layers.1.cross_attenti
 
 
 def select(page: Any, name: str, index: list[int]) -> None:
-    """Open the arithmetic of a cell and wait until it is shown."""
+    """Open the arithmetic of a cell, and wait until the page shows the arithmetic."""
     page.evaluate("(selected) => glassformer.app.show({ view: 'numbers', selected })", {"name": name, "index": index})
     shown(page, name, index)
 
@@ -110,7 +110,7 @@ def test_the_way_to_a_number_is_in_the_order_of_the_computation(make_translator,
     assert way.last.get_attribute("aria-current") == "step"
     assert way.evaluate_all("(all) => all.map((one) => one.title)") == cells  # the trail is unchanged
     select(page, f"{SELF}.scores", [2, 1, 0])
-    assert way.count() == 0  # a number that is not an operand of the one before ends the trail
+    assert way.count() == 0  # a number that is not an operand of the previous number ends the trail
 
 
 def test_copied_code_runs(make_translator, explore):

@@ -1,4 +1,4 @@
-"""An attention opened where it stands: its numbers are the trace's, and its sentences are true under every change."""
+"""An attention opened in the figure: its numbers equal the trace, and its sentences are true under every change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
 
 
 def numbers(page: Any, column: str) -> list[float]:
-    """Return the numbers of a column, NaN where a row shows none."""
+    """Return the numbers of a column, with NaN for each row without a number."""
     cells = page.locator(f"{ROWS} {column}").all()
     texts = [cell.locator("button").all_inner_texts() for cell in cells]
     return [number(text[0]) if text else float("nan") for text in texts]

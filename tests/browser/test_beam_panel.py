@@ -44,7 +44,7 @@ def path(tree: list[Any], id: int) -> list[Any]:
 
 
 def ranked(tree: list[Any], alpha: float) -> list[tuple[int, float, float]]:
-    """Return length, log probability and score of the finished nodes, as Python would rank them."""
+    """Return the length, log probability and score of the finished nodes, ranked by Python."""
     ends = [(node["position"] + 1, node["logProb"]) for node in tree if node["state"] == "finished"]
     scored = [(length, total, total / length_penalty(length, alpha)) for length, total in ends]
     return sorted(scored, key=lambda end: end[2], reverse=True)

@@ -1,4 +1,4 @@
-"""Feed-forward networks and Add & norm opened where they stand: their numbers are PyTorch's, under every change."""
+"""Feed-forward networks and Add & norm opened in the figure: their numbers equal PyTorch's under every change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ def column(page: Any, place: int) -> list[str]:
 
 
 def receipt(page: Any) -> dict[str, float]:
-    """Return the lines of the receipt by their names."""
+    """Return the numbers of the receipt, by the names of its lines."""
     lines = page.locator(".gfz-receipt :is(tbody, tfoot) tr").all_inner_texts()
     rows = [line.split("\t") for line in lines]
     return {row[0]: number(row[-1]) for row in rows}

@@ -16,7 +16,7 @@ SECTIONS = ["Words", "Heads", "Mask", "Attention by hand", "Patch", "Leave somet
 
 
 def shown(page: Any, section: str = "") -> Any:
-    """Return the tab with the panel in front, and one of its sections open."""
+    """Bring the panel to the front, open one of its sections, and return the tab."""
     open_panel(page, "changes")
     if section not in ("", "Words"):
         page.locator("summary", has_text=section).click()
@@ -40,7 +40,7 @@ def expect(page: Any, what: str, value: Any) -> None:
 
 
 def expect_first(page: Any, name: str | None) -> None:
-    """Wait until this is the first tensor that differs, for scripts and for readers."""
+    """Wait until the page names this tensor as the first that differs, both in its data and in its text."""
     expect(page, "app.result.firstDifference", name)
     first = page.locator(".gfs-sheet-turned .gf-link")
     first.get_by_text(name, exact=True).wait_for() if name else first.wait_for(state="detached")

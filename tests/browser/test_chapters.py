@@ -1,4 +1,4 @@
-"""The chapters: seven on one stage, each with a sentence of the model's own numbers, a button and something to try."""
+"""The seven chapters: each has a sentence with the model's own numbers, a button, and something to try."""
 
 import re
 from typing import Any
@@ -27,7 +27,7 @@ STOPS = """() => [...document.querySelectorAll(
 
 @pytest.fixture
 def opened(make_translator: Any, explore: Any) -> Any:
-    """Return a function that opens a chapter of a model's page, and returns the page once its sentence stands."""
+    """Return a function that opens a chapter of a model's page, and returns the page when the sentence is shown."""
 
     def open_page(fragment: str = "chapter=2", size: tuple[int, int] = (1440, 900), **settings: Any) -> Any:
         data = settings.pop("data", {})
@@ -40,7 +40,7 @@ def opened(make_translator: Any, explore: Any) -> Any:
 
 
 def said(page: Any, act: str = "") -> str:
-    """Return the sentence of the present act, once the page shows it."""
+    """Wait until the page shows the sentence of the present act, and return the sentence."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 250)))")
     until(page, "!glassformer.app.state.busy && document.querySelector('.gfs-said-box h2').textContent")
     text: str = page.locator(".gfs-said-box h2").inner_text()
@@ -422,7 +422,7 @@ def test_the_head_that_costs_most_is_switched_off_and_then_the_next(opened):
     place = page.evaluate("glassformer.app.state.heads")
     stack, _, layer, kind = attention.split(".")
     family = "encoder" if stack == "encoder" else "cross" if kind == "cross_attention" else "decoder"
-    assert place[family] == {"layer": int(layer), "head": head}  # what the sentence names is lit
+    assert place[family] == {"layer": int(layer), "head": head}  # the head that the sentence names is lit
     assert page.evaluate("glassformer.app.state.box") == f"{stack}.{kind}"
     lit = page.locator(".gfs-box rect[stroke='var(--ink)']")
     assert lit.locator("xpath=..").get_attribute("data-box") == f"{stack}.{kind}"

@@ -1,4 +1,4 @@
-"""Embedding and positions opened where they stand: the sum is PyTorch's, number by number."""
+"""Embedding and positions opened in the figure: each number of the sum equals PyTorch's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ def opened(make_translator, explore) -> Callable[..., Any]:
 
 
 def strip(page: Any, stop: str) -> list[float]:
-    """Return the numbers of a strip, as a screen reader hears them."""
+    """Return the numbers of a strip, from the texts for screen readers."""
     slider = page.locator(f"[data-stop='{stop}']")
     slider.focus()
     page.keyboard.press("Home")

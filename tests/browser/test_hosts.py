@@ -25,7 +25,7 @@ from models import pair_translator
 SENTENCE = "the black cat sleeps ."
 CROSS = "decoder.layers.0.cross_attention"
 LARGE = {"d_model": 256, "d_ff": 1310, "encoder_layers": 1, "decoder_layers": 1}
-"""Settings of a model with a few more parameters than travel in a page."""
+"""Settings of a model that has a few parameters too many for a page."""
 HOSTILE = [
     "</script><script>pwned()</script>",
     "<!--<script>",
@@ -74,7 +74,10 @@ CELL = """async (code) => {
 
 @pytest.fixture
 def tab(browser: Any) -> Iterator[Any]:
-    """Return a tab that may connect to this machine, with `requests`; an error or any other request fails the test."""
+    """Return a tab that may connect only to this machine; an error or another request fails the test.
+
+    The tab's `requests` list its requests.
+    """
     context = browser.new_context()
     tab, problems, tab_requests = context.new_page(), [], []
     tab.on("pageerror", lambda error: problems.append(str(error)))
@@ -100,7 +103,7 @@ def served(tab: Any, serving: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def cell(page: Any) -> Callable[..., Any]:
-    """Return a function that shows a live cell, whose messages reach the widget as in a notebook."""
+    """Return a function that shows a live notebook cell; its messages reach the widget as in a notebook."""
     from base64 import b64encode
 
     def show(translator: gf.Translator, sentence: str = SENTENCE) -> Any:
@@ -159,7 +162,7 @@ def expected(translator: gf.Translator, name: str, changes: dict[str, Any]) -> n
 
 
 def expected_trace(translator: gf.Translator, changes: dict[str, Any], points: str = "*") -> Trace:
-    """Return PyTorch's values of these points for SENTENCE and the changed model's own translation of it."""
+    """Return PyTorch's values of these points for SENTENCE and the changed model's translation of SENTENCE."""
     model, source_ids = translator.model, [*translator.bundle.source_tokenizer.encode(SENTENCE), 2]
     with torch.no_grad(), changed(model, Changes.from_dict(changes)):
         [output] = translator.translate([SENTENCE])
@@ -181,7 +184,7 @@ def test_a_page_from_a_file_requests_nothing(make_translator, page, written):
 
 
 def test_a_served_page_asks_little_of_python(make_translator, tab, served):
-    """The page has the first search, and Python compares traces: no tensor is sent that is not shown."""
+    """The page contains the first search, and Python compares traces, so only tensors that are shown are sent."""
     asked: list[Any] = []
     tab.on("request", lambda request: asked.append(request.post_data_json) if request.method == "POST" else None)
     page = served(make_translator(**LARGE))

@@ -1,4 +1,4 @@
-"""The link: the address holds the reader's view and changes, and restores them."""
+"""The link: the address contains the reader's view and changes, and opening the address restores both."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""All numbers: every tensor in one list, a matrix as a grid, and the way there and back."""
+"""The panel of all numbers: every tensor in one list, a matrix as a grid, and navigation forward and back."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def shown(make_translator, explore):
 
 
 def open_cell(page: Any, name: str, index: list[int]) -> None:
-    """Show a number, and wait until its grid is drawn."""
+    """Show a number, and wait until the grid of its matrix is drawn."""
     page.evaluate("(selected) => glassformer.app.show({ view: 'numbers', selected })", {"name": name, "index": index})
     until(page, f"document.querySelector('.gfn h2 code')?.textContent === {json.dumps(name)}")
     page.evaluate(FRAMES)

@@ -22,7 +22,7 @@ def opened(make_translator, explore):
 
 
 def saved(page: Any, place: str, kind: str, folder: Path, *, last: bool = False) -> Path:
-    """Save the first or the last picture of a place, and return the file."""
+    """Save the first or the last picture of a part of the page, and return the file."""
     inside = page.locator(place)
     menus = inside.locator(".gf-save:visible")
     if menus.count():

@@ -1,4 +1,4 @@
-"""A second translation on the same figure: words under the first's, dashed lines, and outlines of differing weights."""
+"""A second translation in the same figure: its words below the first translation, dashed lines, and outlines."""
 
 from typing import Any
 from urllib.parse import unquote

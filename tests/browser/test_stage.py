@@ -39,7 +39,7 @@ BUSY_SIGN = """() => getComputedStyle(document.querySelector(".gf-stage-root"), 
 
 @pytest.fixture
 def stage(make_translator: Any, explore: Any) -> Any:
-    """Return a function that opens the stage of a model in a window, and returns the page once the figure stands."""
+    """Return a function that opens the stage of a model in a window, and returns the page when the figure is drawn."""
 
     def opened(size: tuple[int, int] = SIZES[0], sentence: str = SENTENCE, **settings: Any) -> Any:
         page = explore(make_translator(**settings), sentence, view="stage")
@@ -228,7 +228,7 @@ def test_arrows_on_the_knot_turn_the_row(stage):
 
 
 def tab_stops(page: Any) -> list[str]:
-    """Press Tab until the focus has left the page, and return the kinds and names of what it has visited."""
+    """Press Tab until the focus has left the page; return the kinds and names of the elements that had the focus."""
     visited: list[str] = []
     page.evaluate("document.activeElement.blur()")
     while len(visited) < 30:
@@ -726,7 +726,7 @@ def test_the_note_and_why_speak_of_one_rival_and_the_same_words(make_translator,
 
 
 def said_below(page: Any, part: str) -> str:
-    """Return the smaller sentence, once it has this part."""
+    """Wait until the smaller sentence below contains a text; return the sentence."""
     page.locator(".gfs-more-text", has_text=part).wait_for()
     text: str = page.locator(".gfs-more-text").inner_text()
     return text

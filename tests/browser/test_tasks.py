@@ -1,4 +1,4 @@
-"""The tasks that the book sets on the stage: each is open at its address, and done by the page's controls."""
+"""The book's tasks on the stage: a task is unsolved when its address opens, and the page's controls can solve it."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def click_word(page: Any, place: str, column: int) -> None:
 
 
 def open_box(page: Any, box: str) -> None:
-    """Light a box by a click on its edge, and open it; a click on a box that is lit opens it at once."""
+    """Open a box by clicks on its edge: the first click lights the box, and the second opens it."""
     page.locator(f'.gfs-box[data-box="{box}"]').click(position={"x": 5, "y": 5})
     until(page, f"glassformer.app.state.box === '{box}'")
     if page.evaluate("glassformer.app.state.zoom") is None:
@@ -45,7 +45,7 @@ def section(page: Any, name: str) -> None:
 
 
 def click_number(page: Any, strip: str, place: int) -> None:
-    """Open a number of a strip by the keyboard."""
+    """Open a number of a strip with the keyboard."""
     numbers = page.locator(f".gfz-room [data-stop='{strip}']")
     numbers.focus()
     page.keyboard.press("Home")
@@ -213,7 +213,7 @@ def opened(explore: Any) -> Callable[[str], Any]:
 
 
 def status(page: Any) -> str:
-    """Return what the page says of its task, once it has looked at the present state."""
+    """Wait until the page has checked its task in the present state; return the page's text about the task."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     text: str = page.locator(".gf-task [role=status]").inner_text()
     return text

@@ -1,4 +1,4 @@
-"""What a newcomer touches first does what it looks like."""
+"""The controls that a newcomer touches first do what their looks suggest."""
 
 from typing import Any
 

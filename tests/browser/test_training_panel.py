@@ -1,4 +1,4 @@
-"""The training played back on the page: the curve, and each checkpoint's output."""
+"""The playback of the training on the page: the loss curve, and each checkpoint's output."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ CURVE = {
 
 
 def checkpoints(make_translator: Any) -> dict[str, Any]:
-    """Return the part of a payload that plays the training back: three more random models, and a curve."""
+    """Return the part of a payload for the playback of a training: three more random models, and a loss curve."""
     kept = []
     for step, seed in SEEDS.items():
         weights = (weight.detach().numpy() for weight in rounded(make_translator(seed=seed).model).parameters())
@@ -31,7 +31,7 @@ def checkpoints(make_translator: Any) -> dict[str, Any]:
 
 
 def translation(make_translator: Any, seed: int, *, shrunk: bool = True) -> str:
-    """Return Python's translation of the sentence with the weights of a checkpoint in the page, or from the host."""
+    """Return Python's translation of the sentence with a checkpoint's weights: as in the page, or as from the host."""
     translator = make_translator(seed=seed)
     translator.model.load_state_dict(rounded(translator.model).state_dict())
     for weight in translator.model.parameters() if shrunk else ():

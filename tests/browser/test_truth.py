@@ -1,4 +1,4 @@
-"""Each sentence of the explorer's page is true of the model that it shows: PyTorch computes what it claims."""
+"""Each sentence of the explorer's page is true of the page's model, as PyTorch's values show."""
 
 import itertools
 import math
@@ -169,7 +169,7 @@ def test_a_turned_look_that_changes_the_beginning_is_told(make_translator, explo
 
 
 def test_each_template_has_a_check() -> None:
-    """Labels and buttons claim nothing."""
+    """Only labels and buttons have no check, because they make no claim."""
     kinds = (
         "stage.said.",
         "stage.more.",
@@ -216,7 +216,7 @@ def test_a_full_stop_in_a_sentence_may_be_a_word() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_sentences_that_follow_each_other_are_read_apart(language: str) -> None:
-    """The first two would also be one longer sentence, in which a word falls."""
+    """The first two sentences could also be read as one longer sentence about a word."""
     values = {"rises": ["il", "0.829", "0.899"], "needs": ["il", "elle", "0.829", "rue", "0.210"]}
     words = strings()[language]
     text = ("" if language == "zh" else " ").join(

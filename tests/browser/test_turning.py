@@ -1,4 +1,4 @@
-"""Turn its attention: the reader drags the beam of one head to another word, and the model writes something else."""
+"""Turning attention: the reader drags the beam of a head to another word, and the model writes a different word."""
 
 import re
 from functools import partial
@@ -34,7 +34,7 @@ def opening(page: Any, sentence: str = SENTENCE) -> dict[str, Any]:
 
 
 def spot(page: Any, place: float) -> tuple[float, float]:
-    """Return the point at which the dot looks at a word, or between two words of one line."""
+    """Return the position of the dot when it points to a word, or between two words of a line."""
     boxes = [page.locator(f"[data-place='{one}']").bounding_box() for one in (int(place), int(place + 0.999))]
     low, high = (box["x"] + box["width"] / 2 for box in boxes)
     return low + (high - low) * (place % 1), boxes[0]["y"] + boxes[0]["height"] + 16
@@ -87,7 +87,7 @@ def until_shown(page: Any, numbers: list[float]) -> None:
 
 
 def rest(page: Any) -> None:
-    """Wait until the page has searched with the row that it was given, and shows what it found."""
+    """Wait until the page has searched with the turned row, and shows the result."""
     busy = "document.querySelector('.gf-ray').ariaBusy === 'true'"
     until(page, f"!glassformer.app.state.busy && !({busy})")
 

@@ -1,4 +1,4 @@
-"""The whole page, for the eye, the keyboard and the screen reader."""
+"""The whole page: its layout, and its use with a keyboard and a screen reader."""
 
 import json
 from typing import Any

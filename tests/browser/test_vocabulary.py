@@ -1,4 +1,4 @@
-"""Views of a vocabulary of thousands of words: a window, the likeliest words first, and a search."""
+"""Views of a vocabulary of thousands of words: a window of columns, the likeliest words first, and a search."""
 
 import pytest
 

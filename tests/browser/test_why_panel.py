@@ -28,7 +28,7 @@ FIRST = """(word) => new Promise((done) => {
   observer.observe(holder, { childList: true, subtree: true });
   glassformer.app.show({ row: word });
 })"""
-"""Returns the numbers of the table of parts as it first appears."""
+"""A script that returns the numbers in the table of parts when the table first appears."""
 
 
 def explained(page: Any, place: int) -> Any:
@@ -38,7 +38,7 @@ def explained(page: Any, place: int) -> Any:
 
 
 def numbers(page: Any, table: int) -> list[list[float | None]]:
-    """Return the numbers of a table by row; None where there is none."""
+    """Return the numbers of a table, row by row, with None for a cell without a number."""
     rows = page.locator(f".gf-why table >> nth={table}").locator("tbody tr")
     found: list[list[float | None]] = rows.evaluate_all(
         """(rows) => rows.map((row) => [...row.querySelectorAll("td:not(.gf-bar)")]

@@ -1,4 +1,4 @@
-"""Linear and Softmax opened where they stand: their numbers are PyTorch's, and no slider changes the translation."""
+"""Linear and Softmax opened in the figure: their numbers equal PyTorch's, and no slider changes the translation."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Waiting for a page of the explorer, and opening its panels."""
+"""Functions that wait for the explorer's page and open its panels."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def translate(page: Any, text: str) -> None:
 
 
 def open_panel(page: Any, panel: str) -> Any:
-    """Open a panel where it stands: in a box, or in the sheet of the figure; return the page."""
+    """Open a panel in its place, a box or the sheet of the figure, and return the page."""
     box = {"why": "decoder.softmax", "beam": "decoder.softmax", "positions": "encoder.positions"}.get(panel)
     looks = {"zoom": {"box": box, "key": None}, "sheet": False} if box else {"zoom": None, "sheet": True}
     page.evaluate("(looks) => glassformer.app.show(looks)", {"view": "stage", "chapter": 0, "panel": panel, **looks})

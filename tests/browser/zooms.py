@@ -1,4 +1,4 @@
-"""Boxes of the stage opened where they stand, as the tests of their views open and read them."""
+"""Functions that open boxes of the stage, and read the numbers in opened boxes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,7 +66,7 @@ def notes(page: Any) -> list[str]:
 
 
 def strip(page: Any, stop: str) -> np.ndarray:
-    """Return the numbers of a row, as its slider says them."""
+    """Return the numbers of a row, from the texts of its slider."""
     slider = page.locator(f".gfz-room [data-stop='{stop}']")
     slider.focus()
     page.keyboard.press("Home")
@@ -78,5 +78,5 @@ def strip(page: Any, stop: str) -> np.ndarray:
 
 
 def shown(token: str) -> str:
-    """Return a token as the stage writes it."""
+    """Return a token as the stage displays it."""
     return {"<bos>": "start", "<eos>": "end"}.get(token, token.replace("▁", "").strip() or "␣")

@@ -16,7 +16,7 @@ REFUSAL = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate
 
 
 class FlakyProxy(ThreadingHTTPServer):
-    """Passes requests on to a server, except a share of them: it answers with status 503, or cuts the answer."""
+    """A proxy of a server that fails for a share of requests: it answers with status 503, or cuts the answer."""
 
     daemon_threads = True
 
@@ -25,7 +25,7 @@ class FlakyProxy(ThreadingHTTPServer):
         self.port, self.share, self.chance = port, share, random.Random(4)
         self.passed, self.refused = 0, 0
         self.read: list[str] = []
-        """The path of each request for a file, or for the rest of one, that was answered whole."""
+        """The path of each request for a file, or for the rest of a file, that was answered completely."""
         self.turn = threading.Lock()
 
     def refuses(self) -> str:
@@ -109,7 +109,7 @@ def flaky_store(share: float) -> Iterator[FlakyProxy]:
 
 
 def _empty(port: int) -> None:
-    """Delete what earlier stores of this process hold: moto has one memory for all of them."""
+    """Delete the contents of this process's earlier stores, because moto keeps one memory for all stores."""
     connection = http.client.HTTPConnection(HOST, port)
     connection.request("POST", "/moto-api/reset")
     assert connection.getresponse().status == 200

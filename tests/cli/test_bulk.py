@@ -1,4 +1,4 @@
-"""`glassformer bulk`: each line once, in parts that equal `translate`'s output, whoever makes them and how often."""
+"""`glassformer bulk`: each line is translated once, and the parts equal `translate`'s output, however they are made."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SMALL = ["--part-bytes", "1000", "--beam-size", "1"]
 
 @pytest.fixture
 def nasty(tmp_path) -> Path:
-    """Return a file of 300 lines, in whose first parts no line starts but an over-long one."""
+    """Return a file of 300 lines; an over-long first line fills the first parts."""
     path = tmp_path / "nasty.txt"
     write_nasty(path, 299, 5, list(word_by_word.WORDS))
     path.write_bytes(b"the cat " * 600 + b"\n" + path.read_bytes())
@@ -304,7 +304,7 @@ def test_kills_lose_no_part_and_repeat_none(trained, glassformer, tmp_path):
 
 @pytest.mark.long
 def test_processes_that_start_together_convert_the_run_once(trained, tmp_path, nasty):
-    """The first use converts a run for CTranslate2; a process that failed to do so would use a different engine."""
+    """The first use converts a run for CTranslate2; a process that could not convert it would use another engine."""
     run = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("ctranslate2"))
     command = [sys.executable, "-m", "glassformer", "bulk", run, nasty, "--output", tmp_path / "out", *SMALL]
     processes = [

@@ -40,7 +40,7 @@ def test_a_failed_check_has_a_reason_and_status_1(glassformer, damaged):
     assert result.err == ""
     assert "✗ <eos>: 0 of 4 outputs ended" in result.out
     assert "likely: <eos> missing at the end of the training targets" in result.out
-    # the second one failed because the output does not depend on the source
+    # the second check failed because the output does not depend on the source
     assert "2 of 12 checks failed" in result.out
 
 

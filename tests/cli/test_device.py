@@ -1,4 +1,4 @@
-"""`--device`: commands compute where they are told to, and a device that does not exist is one line."""
+"""`--device`: commands compute on the given device, and a device that does not exist gives one line of error."""
 
 import pytest
 

@@ -29,7 +29,7 @@ def test_a_corpus_is_translated_and_a_student_trained(glassformer, trained, tmp_
 
 @pytest.mark.slow
 def test_a_distilled_dictionary_stays_a_dictionary(glassformer, trained, tmp_path):
-    """The held-out pairs of a file with both sides form one file again, where lines with one source are one item."""
+    """The held-out pairs of a file with both sides form one file, in which lines with the same source are one item."""
     glassformer("distil", trained, "--output", tmp_path / "d")
     pairs = [json.loads(line) for line in (tmp_path / "d" / "valid.jsonl").read_text().splitlines()]
     assert len(pairs) == len(read_valid_pairs(trained / "prepared")) > 9

@@ -1,4 +1,4 @@
-"""`glassformer translate` with a document: a file again, of which only the text is different."""
+"""`glassformer translate` with a document: the output is a document in which only the text has changed."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def test_the_table_shows_the_dropped_pairs_and_their_lines(glassformer, files):
 
 
 def test_pipes_are_checked_like_files(glassformer, files):
-    """As with `--source <(cat train_source) --target <(cat train_target)` in a shell."""
+    """The same as `--source <(cat train_source) --target <(cat train_target)` in a shell."""
     pipes = []
     for side in ("train_source", "train_target"):
         read, write = os.pipe()

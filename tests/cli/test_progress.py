@@ -120,7 +120,7 @@ def test_a_joint_vocabulary_is_counted_once() -> None:
 
 @contextmanager
 def interrupted_while_set() -> Iterator[None]:
-    """Send the second Ctrl-C while the first one's event is being set, and holds the event's lock."""
+    """Send the second Ctrl-C while the first Ctrl-C sets the event and holds the event's lock."""
     lines = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -166,7 +166,7 @@ def test_further_signals_do_not_disturb_the_end(
 
 
 def end_in_disorder(show: TrainingProgress, report: PreparedReport | ProgressReport) -> None:
-    """Report, and be interrupted, also while ending."""
+    """Report, and be interrupted twice: while working and while ending."""
     try:
         show(report)
         for _ in range(2):
@@ -183,7 +183,7 @@ def test_a_lost_signal_acts_at_the_next_report(capsys: pytest.CaptureFixture[str
 
 
 def lose_one(show: TrainingProgress) -> None:
-    """Be interrupted where the exception is lost, as in a destructor, and report."""
+    """Be interrupted in a place where exceptions are lost, such as a destructor; then report."""
     with suppress(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     show(CHECKING)

@@ -131,7 +131,7 @@ preset = "tiny"
 
 @pytest.mark.long
 def test_a_corpus_prepared_on_two_nodes_has_the_same_bytes(tmp_path, glassformer, nodes):
-    """Although an actor is killed meanwhile."""
+    """An actor is killed during the preparation."""
     chance = random.Random(4)
     lines = (" ".join(chance.choices("abcdefgh", k=chance.randint(4, 40))) for _ in range(400_000))
     (tmp_path / "corpus.tsv").write_text("".join(f"{line}\t{line[::-1]}\n" for line in lines))

@@ -1,4 +1,4 @@
-"""`glassformer bulk` from an object store and into one, whose requests often fail: the same bytes, each part once."""
+"""`glassformer bulk` from and into an object store whose requests often fail: the same bytes, and each part once."""
 
 import json
 import re

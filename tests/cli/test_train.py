@@ -1,4 +1,4 @@
-"""`glassformer train`: mistakes end in one line, and nothing is lost."""
+"""`glassformer train`: user errors give one line of error, and nothing is lost."""
 
 import json
 import re

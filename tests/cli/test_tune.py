@@ -1,4 +1,4 @@
-"""`tune`, and the commands that use what it writes."""
+"""`glassformer tune`, and the commands that use the file that it writes."""
 
 import json
 import shutil

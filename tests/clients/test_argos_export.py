@@ -1,4 +1,4 @@
-"""Exported packages translate in Argos as the runs do here."""
+"""Exported packages translate in Argos like the runs in glassformer."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def test_an_export_is_verified_by_argos(argos, tmp_path, settings):
 
 
 def test_argos_translates_as_the_command_does(ask, tmp_path):
-    # long enough to end outputs; otherwise, the best one may be missing from a list
+    # trained long enough that outputs end; otherwise, the best output may be missing from a list
     bundle = trained(tmp_path / "run", updates=900)
     bundle.save_configuration()
     export_argos(bundle, tmp_path / "out.argosmodel", ExportOptions(quantization="float32", verified=False))

@@ -1,4 +1,4 @@
-"""Folders that CTranslate2's converter makes of Hugging Face's Marian and Pegasus become runs that compute the same."""
+"""Marian and Pegasus folders that CTranslate2 converted are imported as runs that compute the same numbers."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The trained demo in other programs: the street is still "elle", and the animal "il"."""
+"""The trained demo in other programs: the pronoun is still "elle" for the street, and "il" for the animal."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -47,7 +47,7 @@ def train_pronouns(folder: Path) -> None:
 
 
 def checked(folder: Path) -> Bundle:
-    """Return a run that translates both texts correctly here."""
+    """Check that a run translates both texts correctly in glassformer; return the run."""
     ours = [one.text for one in Translator.load(folder).translate(TEXTS, beam_size=1)]
     assert ours == TARGETS
     assert "qu'il était" in ours[0]
@@ -68,7 +68,7 @@ def subwords(made_once: Callable[..., Path]) -> Bundle:
 
 
 def by_ctranslate2(bundle: Bundle, folder: Path) -> list[str]:
-    """Return what CTranslate2 translates with an export, without our engine; only the tokens are ours."""
+    """Return CTranslate2's translations with an export; glassformer only makes the tokens."""
     export_ctranslate2(bundle, folder, "float32", TEXTS)
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     tokens = [source.tokens(ids) for ids in source.encode_all(TEXTS)]

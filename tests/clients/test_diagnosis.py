@@ -1,4 +1,4 @@
-"""Two trained models from PyPI are not blamed for a mistake, by the loss of their own outputs."""
+"""The diagnosis finds no mistake in two trained models from PyPI, given the loss of their own outputs."""
 
 import random
 

@@ -10,7 +10,7 @@ from glassformer.interop.huggingface.fast_tokenizer import fast_tokenizer
 pytestmark = pytest.mark.client
 
 SPECIAL = ("<eos>", "<pad>")
-"""What a text with these letters contains, for the libraries: special tokens."""
+"""Texts that the libraries read as special tokens."""
 TEXTS = [*sentences("test"), *(text for text in [*ODD, *LEANING] if not any(name in text for name in SPECIAL))]
 
 

@@ -1,4 +1,4 @@
-"""Exported folders compute in Hugging Face's transformers what the runs compute here."""
+"""Exported folders compute in Hugging Face's transformers the same numbers as the runs in glassformer."""
 
 import subprocess
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Folders that transformers wrote, imported, answer as transformers does."""
+"""Folders that transformers wrote give, after the import, the same results as in transformers."""
 
 import json
 import random
@@ -41,7 +41,7 @@ MARIAN = {**SIZES, "model_type": "marian"}
 PEGASUS = {**SIZES, "model_type": "pegasus"}
 VOCABULARY = 40
 LAST = {"vocab_size": VOCABULARY, "pad_token_id": 39, "decoder_start_token_id": 39, "eos_token_id": 0}
-"""As in older folders of OPUS-MT: `<pad>` is last and starts the decoder."""
+"""Settings of older OPUS-MT folders: `<pad>` is the last token, and starts the decoder."""
 MIDDLE = {"vocab_size": VOCABULARY, "pad_token_id": 20, "decoder_start_token_id": 20, "eos_token_id": 31}
 FIRST = {"vocab_size": VOCABULARY, "pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1}
 ANSWERS = "answers.json"
@@ -66,7 +66,7 @@ FOLDERS = {
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> dict[str, bytes]:
-    """Two sentencepiece models, whose pieces the vocabularies below do not all have."""
+    """Two sentencepiece models; the vocabularies below do not have all their pieces."""
     lines = ["a cat sees a dog", "the dog sleeps", "a black cat", "ein Hund schläft", "die Katze sieht den Hund"]
     found = {}
     for name, some in (("source.spm", lines[:3]), ("target.spm", lines[3:])):
@@ -118,7 +118,7 @@ def in_ids_of(tokenizer: Tokenizer, vocabulary: dict[str, int]) -> dict[int, int
 
 
 def make_folders(place: Path, *, ask: Callable[..., Any]) -> None:
-    """Let transformers write all folders and answer about them, in one process."""
+    """Make transformers write all folders and answer the questions about them, in one process."""
     place.mkdir()
     questions = [
         {

@@ -1,4 +1,4 @@
-"""Exported folders compute in onnxruntime and in transformers.js, in Node and in a browser, what the runs compute."""
+"""Exported folders compute the same as the runs: in onnxruntime, and in transformers.js in Node and in a browser."""
 
 import threading
 from functools import partial
@@ -20,9 +20,9 @@ from models import new_bundle, random_model
 pytestmark = pytest.mark.client
 
 ROUNDING = 1e-4
-"""Largest difference of a logit or log probability in float32."""
+"""Largest allowed difference of a logit or log probability in float32."""
 NARROW = 0.1
-"""Mean difference of a log probability in 8 bits."""
+"""Largest allowed mean difference of a log probability in 8 bits."""
 SOURCES = [[5, 6, 7, 2, 0], [9, 8, 4, 11, 2], [10, 2, 0, 0, 0]]
 TARGETS = [[1, 4, 5, 6], [1, 9, 8, 7], [1, 2, 3, 4]]
 WIDTHS = {"widths of their own": {"d_k": 5, "d_v": 7}}

@@ -1,4 +1,4 @@
-"""Two trained models from PyPI, imported, answer as their own packages do."""
+"""Two trained models from PyPI give, after the import, the same results as in their own packages."""
 
 import json
 import random

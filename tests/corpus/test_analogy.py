@@ -1,4 +1,4 @@
-"""Analogies with a training lexicon: what holds for all lexicons, and what they find in a toy language."""
+"""Analogies with a training lexicon: properties for all lexicons, and the results in a toy language."""
 
 import gzip
 import random

@@ -26,7 +26,7 @@ def examples_of(sizes) -> Examples:
 
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make windows of 12 pairs from blocks of 3, so that a corpus of some dozens has several."""
+    """Make windows of 12 pairs from blocks of 3 pairs, so that a corpus of some dozens of pairs has several windows."""
     monkeypatch.setattr(batching, "SORTED_PAIRS", 12)
     monkeypatch.setattr(batching, "BLOCK", 3)
 
@@ -182,7 +182,7 @@ def test_the_stream_of_a_corpus_in_one_window_equals_its_epochs() -> None:
 
 
 def test_the_order_of_a_corpus_in_one_window_never_changes() -> None:
-    """Otherwise, a run would not resume exactly with the next version."""
+    """If the order changed, a run would not resume exactly with the next version."""
     sizes = [(1 + row % 5, 1 + row % 3) for row in range(17)]
     plan = plan_batches(examples_of(sizes), 13, seed=7, epoch=2)
     assert [rows.tolist() for rows in plan] == [[15, 0, 6, 1, 16, 10], [12, 7, 5, 2], [8, 9], [11, 3, 13], [4, 14]]
@@ -222,7 +222,7 @@ def test_windows_have_blocks_from_the_whole_corpus(small_windows: None) -> None:
 
 
 def longer(sources, targets, seed: int):
-    """Append a random number of ids to each sentence, by the seed."""
+    """Append a random number of ids, which depends on the seed, to each sentence."""
     random = np.random.default_rng(seed)
     return [
         [np.concatenate([random.integers(4, 9, random.integers(0, 9)), ids]).astype(np.int32) for ids in side]

@@ -1,4 +1,4 @@
-"""Ranges of a Parquet file hold each row once, and damaged files and wrong columns are one message."""
+"""Ranges of a Parquet file hold each row once; a damaged file or a wrong column gives one line of error."""
 
 import sys
 from pathlib import Path

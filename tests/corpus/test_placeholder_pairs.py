@@ -66,7 +66,7 @@ def test_a_pair_stays_if_a_tokenizer_would_not_separate_a_token():
 
 
 def test_about_the_share_of_the_pairs_gets_tokens():
-    """Each of 2000 pairs is drawn with a probability of 0.2; 6 standard deviations are 0.054."""
+    """Each of 2000 pairs gets tokens with a probability of 0.2; 6 standard deviations of the share are 0.054."""
     pairs = [(f"the {place} dog", f"le {place} chien") for place in range(10, 100)]
     pairs = [(f"{one} {place}", f"{other} {place}") for one, other in pairs for place in range(23)][:2000]
     taught = sum(bool(_TOKEN.search(made(0.2)(*pair)[0])) for pair in pairs)

@@ -1,4 +1,4 @@
-"""The aligner finds the known links of toy languages, without a model."""
+"""The aligner finds the known links of toy languages without a trained model."""
 
 import random
 
@@ -24,7 +24,7 @@ def test_words_in_the_same_order_are_aligned_with_the_diagonal():
 
 
 def test_words_in_reverse_order_are_aligned_inversely():
-    """The prior for the diagonal does not outweigh what words occur together."""
+    """The prior for the diagonal does not outweigh the evidence of words that occur together."""
     pairs = [(one, [TRANSLATIONS[word] for word in reversed(one)]) for one in sentences()]
     links = align_words(pairs)
     right = [found == list(range(len(one)))[::-1] for (one, _), found in zip(pairs, links, strict=True)]
@@ -37,7 +37,7 @@ def test_a_number_is_linked_to_itself_whatever_is_around_it():
 
 
 def test_a_word_without_a_source_has_no_link():
-    """The target begins with a word that belongs to no source word, in all pairs."""
+    """In all pairs, the target begins with a word that belongs to no source word."""
     pairs = [(one, ["euh", *(TRANSLATIONS[word] for word in one)]) for one in sentences()]
     links = align_words(pairs)
     assert sum(found[0] is None for found in links) >= 0.9 * len(links)

@@ -79,7 +79,7 @@ class ToyStep:
 
 @pytest.fixture(scope="session")
 def written_toy():
-    """Return a toy of one sentence with the probabilities {words so far: {token: probability}}."""
+    """Return a function that makes a toy of one sentence from the probabilities {words so far: {token: probability}}."""
 
     def make(table, *, vocab_size=5, copies=1):
         def rule(sentence, history):
@@ -93,7 +93,7 @@ def written_toy():
 
 @pytest.fixture(scope="session")
 def random_toy():
-    """Return a toy with random probabilities; with `holes`, some of them are 0, but never that of `<eos>`."""
+    """Return a function that makes a toy with random probabilities; with `holes`, some are 0, but never for `<eos>`."""
 
     def make(seed, *, sentences=1, vocab_size=5, holes=0.0, dtype=torch.float64):
         @cache

@@ -1,4 +1,4 @@
-"""Ensembles: several models as one step, whose probabilities are the mean of theirs."""
+"""Ensembles: several models as one step, whose probabilities are the mean of the models' probabilities."""
 
 import math
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def test_the_models_must_share_their_vocabulary(random_toy):
 
 @dataclass
 class Naive:
-    """Two models that read the whole prefix again at each step, one row at a time."""
+    """A naive ensemble of two models, which read the whole prefix again at each step, one row at a time."""
 
     models: list
     sources: list

@@ -127,6 +127,6 @@ print(used[1] - used[0])
 @pytest.mark.long
 @pytest.mark.parametrize("time", range(2))
 def test_long_outputs_do_not_fragment_memory(time):
-    """Keys and values take 49 MB, twice that during a step; fragmentation once took up to 1.3 GB."""
+    """Keys and values take 49 MB, and twice as much during a step; memory fragmentation once took up to 1.3 GB."""
     answer = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
     assert int(answer.stdout) < 250e6

@@ -18,7 +18,7 @@ few = scaled(10)
 
 
 class Watched(TransformerStep):
-    """Records the number of rows in each step, and the number of source positions in progress."""
+    """A step that records its numbers of rows, and the numbers of source positions in progress."""
 
     seen: list[tuple[int, int, int]]
 
@@ -108,7 +108,7 @@ def test_an_ensemble_admits_sentences_like_one_model(make_task):
 
 
 def test_free_rows_are_refilled_within_the_budget(make_task):
-    """Outputs have 2 and 12 tokens in turn; batches of four that wait for the longest would take 36 steps."""
+    """Outputs have 2 and 12 tokens in turn; batches of four that wait for the longest output would take 36 steps."""
     model, sources = make_task(1, [6] * 12)
     longest = [2 if place % 2 else 12 for place in range(12)]
     prefixes = [[3] * (length - 1) for length in longest]  # so that every output gets its maximum length

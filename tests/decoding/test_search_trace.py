@@ -1,4 +1,4 @@
-"""The trace of a search: every candidate, at its place, with its numbers."""
+"""The trace of a search: every candidate is at the right place in the tree, with its numbers."""
 
 import math
 
@@ -22,7 +22,7 @@ GARDEN_PATH = {
 
 
 def watched(step, *, beam_size, max_lengths, **options):
-    """Return each sentence's hypotheses, all of its beam, and its tree."""
+    """Return, for each sentence, its hypotheses (the whole beam) and its search tree."""
     seen = []
     found = beam_search(
         step, beam_size=beam_size, n_best=beam_size, max_lengths=max_lengths, watch=seen.append, **options

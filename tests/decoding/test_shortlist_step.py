@@ -68,7 +68,7 @@ def test_an_output_consists_of_its_own_candidates_and_does_not_depend_on_other_t
 
 
 def best_by_enumeration(model, job, alpha):
-    """Return the output with the highest score among all that candidates can form, by the whole model's numbers."""
+    """Return the output with the highest score, by the whole model, among all outputs that candidates can form."""
     source, allowed = torch.tensor(job.sources), [one for one in job.candidates if one != 2]
     found = {}
     for length in range(job.max_length):

@@ -1,4 +1,4 @@
-"""The site's colours are those of the explorer's stage."""
+"""The site has the same colours as the explorer's stage."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Links into the explorer: each opens what it names, on the page of the demo's run."""
+"""Links into the explorer: each link opens what its text names, on the page of the demo's run."""
 
 import json
 import re
@@ -36,7 +36,7 @@ BOXES = {
     "linear": ("linear", "线性层"),
     "softmax": ("softmax", "softmax"),
 }
-"""What texts and the page call a box, in English and Chinese."""
+"""The names of a box in texts and on the page, in English and Chinese."""
 UNAPPLIED = """(wanted) => {
   const { app } = glassformer, { sentence, search } = app.state;
   const { name, index } = app.state.selected ?? { name: "", index: [] };
@@ -56,7 +56,7 @@ SEEN = """() => {
   }
   return texts.join(" ").replace(/\\s+/g, " ");
 }"""
-"""Return the texts on the page that one sees, of a list the one that is chosen."""
+"""A script that returns the visible texts on the page; of a drop-down list, only the chosen entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Link:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the address asks for, by key."""
+        """The fields of the address, by key."""
         return {key: _read(value) for key, value in parse_qsl(self.address)}
 
 
@@ -109,7 +109,7 @@ LINKS += [link for name in MAPS for language in HEADS for link in links_of_map(n
 
 @pytest.fixture(scope="module")
 def explorer(window, tmp_path_factory):
-    """Return a function that opens a state on a page of the demo, and returns the words that one sees there."""
+    """Return a function that opens a state on a page of the demo, and returns the visible words."""
     path = tmp_path_factory.mktemp("demo") / "explorer.html"
     write_page(Translator.load(ROOT / "runs" / "demo"), path, snapshots=3)
     page = window.new_page()
@@ -129,7 +129,7 @@ def explorer(window, tmp_path_factory):
 
 
 def names(page: Any, state: dict[str, Any]) -> list[str]:
-    """Return what the page calls that which a state opens; nothing for the whole figure, or where a task says it."""
+    """Return the page's names for what a state opens; empty for the whole figure, or if a task names it."""
     if "task" in state:
         return []
     keys = [f"mistake.{one}" for one in state.get("mistakes", [])]
@@ -151,13 +151,13 @@ def parts(name: str) -> list[str]:
 
 
 def unseen(page: Any, words: list[str]) -> list[str]:
-    """Return the words that one does not see on a page."""
+    """Return the words that are not visible on a page."""
     seen = page.evaluate(SEEN).casefold()
     return [one for one in words if one.casefold() not in seen]
 
 
 def awaited(missing: Callable[[], list[str]]) -> list[str]:
-    """Return what is missing as soon as nothing is, or after five seconds."""
+    """Wait until nothing is missing, for at most five seconds; return what is still missing."""
     last = monotonic() + 5
     while (found := missing()) and monotonic() < last:
         sleep(0.02)
@@ -165,7 +165,7 @@ def awaited(missing: Callable[[], list[str]]) -> list[str]:
 
 
 def check_seen(page: Any, state: dict[str, Any], named: list[str]) -> None:
-    """Check that one sees what a state names: the things, the layer of an opened box, and the lit word."""
+    """Check that everything that a state names is visible: its things, the layer of an opened box, and the lit word."""
     wanted = [part for name in named for part in parts(name)]
     layers = re.findall(r"layers\.(\d+)", state.get("zoom", {}).get("box", ""))
     wanted += [f"第 {one} 层" if state.get("language") == "zh" else f"layer {one}" for one in layers]

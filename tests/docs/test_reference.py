@@ -15,7 +15,7 @@ from glassformer.cli import COMMANDS
 MARKDOWN = [path for path in documents() if path.name != "CHANGELOG.md"]
 LINKING = [*MARKDOWN, ROOT / "README.md", *GUIDE.glob("*.py")]
 SECTIONS = ROOT / "docs" / "reference.md"
-"""What the repository shows in place of the site's generated pages."""
+"""The page that the repository has in place of the site's generated pages."""
 
 
 def test_every_page_is_behind_one_door():
@@ -58,7 +58,7 @@ def test_every_public_name_is_in_a_documented_module():
 
 @pytest.mark.parametrize("path", [*LINKING, SECTIONS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_files_lead_to_existing_files(path):
-    """As on the web view of the repository, which has no built pages."""
+    """These links must also work in the web view of the repository, which has no built pages."""
     text = re.sub(r"`[^`\n]+`", "", path.read_text(encoding="utf-8"))
     links = re.findall(r"\]\(([^()\s]+)\)", text) + re.findall(r'(?:href|src|srcset)="([^"]+)"', text)
     files = [link.partition("#")[0] for link in links if "://" not in link]

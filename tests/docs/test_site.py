@@ -27,12 +27,12 @@ pytestmark = [pytest.mark.docs, pytest.mark.browser]
 SITE = Path(glassformer.__file__).parent / "site"
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 SAID = {row[1]: int(row[0].split("|")[3]) for row in ROW.finditer((BOOK / "overview.py").read_text(encoding="utf-8"))}
-"""How many minutes the overview says that each page takes."""
+"""The minutes of each page according to the overview."""
 READ = [name for name in PAGES if not name.startswith(("zh/", "source/")) and name != "explorer.html"]
 
 
 def test_the_themes_words_are_chinese_on_chinese_pages():
-    """A word that no English page has is outdated, because a new version of the theme says something else."""
+    """A word that no English page has is outdated: a new version of the theme uses a different word."""
     english, chinese = [
         "".join((SITE / name).read_text(encoding="utf-8") for name in PAGES if name.startswith("zh/") is zh)
         for zh in (False, True)
@@ -196,7 +196,7 @@ def read(name: str) -> str:
 
 @pytest.mark.long
 def test_a_notebook_runs_without_a_trained_demo(tmp_path):
-    """Where the wheel is installed and `runs/demo` does not exist, a chapter looks into the model in the package."""
+    """If the wheel is installed and `runs/demo` does not exist, a chapter uses the model in the package."""
     copytree(SITE / "notebooks", tmp_path / "notebooks")
     notebook = nbformat.read(tmp_path / "notebooks" / "heads.ipynb", 4)
     notebook.cells.append(nbformat.v4.new_code_cell("print(translator.bundle.folder.parent.name)"))

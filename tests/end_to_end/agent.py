@@ -1,6 +1,6 @@
-"""torchrun that starts quickly: a process that has imported everything forks torchrun's agent, which forks the ranks.
+"""A torchrun that starts quickly: a process that has imported everything forks torchrun's agent, which forks the ranks.
 
-The agent is torchrun's own. It starts each rank as a fork, where the command `torchrun` would start an interpreter.
+The agent is torchrun's own agent, but it starts each rank as a fork. The command `torchrun` would start an interpreter.
 """
 
 import json
@@ -39,7 +39,7 @@ class Agents(Forking):
 
 
 class Launch:
-    """A training run by several ranks, and the agent that has started them."""
+    """A training run with several ranks, and the agent that has started the ranks."""
 
     def __init__(self, agent: psutil.Process, said: Path, status: Callable[[], int]) -> None:
         self.agent, self._said, self._status = agent, said, status

@@ -1,4 +1,4 @@
-"""A small training with every feature, and processes of it that start quickly."""
+"""A small training with every feature, and training processes that start quickly."""
 
 import random
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ SHORT = (
     "training.log_every=2",
     "data.prepared=prepared",
 )
-"""Settings of a minimal run, for tests at each of its moments; its corpus is prepared in a different folder."""
+"""Settings of a minimal run that is killed at each of its moments; its corpus is prepared in a different folder."""
 
 
 def train(folder: Path, *settings: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def steps(folder: Path) -> int:
 
 
 def latest(folder: Path) -> int:
-    """Return the step of the latest checkpoint, after checking that it can be read; 0 before the first."""
+    """Check that the latest checkpoint can be read, and return its step; 0 if there is no checkpoint."""
     paths = Checkpoints(folder / "checkpoints", keep=2).paths()
     return step_of(paths[-1]) if paths and average_weights(paths[-1:]) else 0
 

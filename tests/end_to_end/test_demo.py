@@ -48,7 +48,7 @@ pytestmark = pytest.mark.long
 
 
 def train_demo(folder: Path) -> None:
-    """Train the demo as users do, or show the demo in the folder DEMO again; keep the command's output."""
+    """Train the demo like a user, or show the demo in the folder DEMO again; store the command's output."""
     if trained := os.environ.get("DEMO"):
         shutil.copytree(trained, folder / "demo")
     command = [*COMMAND, "demo", "--directory", str(folder / "demo")]
@@ -64,7 +64,7 @@ def demo(made_once: Callable[..., Path]) -> tuple[Path, str]:
 
 
 def test_the_demo_reaches_its_goals(demo: tuple[Path, str]):
-    """The bounds lie a little below the goals of the demo: rounding, and so the result, differs between machines."""
+    """The bounds are a little below the goals of the demo, because rounding differs between machines."""
     folder, shown = demo
     assert shown.count("✓") == 5
     assert "✗" not in shown
@@ -83,7 +83,7 @@ def test_the_demo_reaches_its_goals(demo: tuple[Path, str]):
 
 @pytest.fixture(scope="module", params=["torch", "ctranslate2"])
 def aligned(demo: tuple[Path, str], request: pytest.FixtureRequest) -> list[tuple[Example, Translation]]:
-    """Return test sentences that the demo translates as the grammar does, with links by the heads chosen for it."""
+    """Return test sentences that the demo translates like the grammar, with word links from the chosen heads."""
     engine: EngineName = request.param
     bundle, task = Bundle.load(demo[0]), TASKS["english-french"](1)
     pairs = [(example.source, example.target) for example in task.splits["valid"]]
@@ -95,7 +95,7 @@ def aligned(demo: tuple[Path, str], request: pytest.FixtureRequest) -> list[tupl
 
 
 def test_words_are_linked_to_the_words_that_the_grammar_made_them_from(aligned: list[tuple[Example, Translation]]):
-    """The bounds lie a little below the lower of two demos; docs/decisions/alignment.md has the figures."""
+    """The bounds are a little below the lower figures of two demos; docs/decisions/alignment.md has the figures."""
     found: dict[str, list[bool]] = {"source": [], "target": []}
     for example, result in aligned:
         origins = word_origins(example)
@@ -112,7 +112,7 @@ def test_words_are_linked_to_the_words_that_the_grammar_made_them_from(aligned: 
 
 
 def test_tags_stand_at_the_words_that_the_grammar_made_from_theirs(aligned: list[tuple[Example, Translation]]):
-    """Single words, phrases, nested tags and empty elements; all tags are there again, and nested as before."""
+    """Single words, phrases, nested tags and empty elements: the output has all tags, nested as in the source."""
     chance = random.Random(1)
     touched, whole, points = list[bool](), list[bool](), list[bool]()
     for example, result in aligned:
@@ -161,7 +161,7 @@ def with_tags(text: str, chance: random.Random) -> list[Chunk]:
 
 
 def tagged_words(chunks: list[Chunk]) -> dict[str, set[Span]]:
-    """Return by the name of each tag the words that it covers, and for an empty element the word after it."""
+    """Return, by the name of each tag, the words that the tag covers or, for an empty element, the word after it."""
     text = "".join(chunk.text for chunk in chunks if chunk.role == "text")
     ranges: dict[str, Span] = {}
     place = 0
@@ -180,7 +180,7 @@ def tagged_words(chunks: list[Chunk]) -> dict[str, set[Span]]:
 
 
 def word_origins(example: Example) -> dict[Span, set[Span]]:
-    """Return for each word of the target the source words that the grammar made a part of it from."""
+    """Return, for each target word, the source words from which the grammar made it."""
     sources, targets = words_of_tokens(example.source), words_of_tokens(example.target)
     origins: dict[Span, set[Span]] = {}
     for source, target in example.alignment:
@@ -189,7 +189,7 @@ def word_origins(example: Example) -> dict[Span, set[Span]]:
 
 
 def words_of_tokens(text: str) -> list[Span]:
-    """Return the span of the word that holds each of the grammar's words: "n'a" holds two, "rue." as well."""
+    """Return, for each of the grammar's words, the span of the word in the text that contains it; "n'a" contains two."""
     spans, end = [], 0
     for token in split_words(text):
         begin = text.index(token.removeprefix("▁"), end)
@@ -220,7 +220,7 @@ def test_the_explorers_page_is_small_and_equals_pytorch(demo, opened, tmp_path):
 
 
 def test_rounding_the_weights_of_the_page_changes_little(demo):
-    """The page says by how much its log p may differ from what `translate` computes."""
+    """The page states how much its log p may differ from the log p of `translate`."""
     translator = Translator.load(demo[0])
     page = Translator(translator.bundle, rounded(translator.model))
     texts = [one.source for one in TASKS["english-french"](1).splits["test"][:SENTENCES]]
@@ -247,7 +247,7 @@ def test_the_page_translates_as_python_does(demo, opened, beam_size):
 
 @pytest.mark.browser
 def test_the_sentences_of_the_page_are_true(demo, page, tmp_path):
-    """In states that a reader can reach, PyTorch computes what the page says about the model."""
+    """In states that a reader can reach, PyTorch confirms the page's sentences about the model."""
     sentences = [example.source for example in CLASSIC[1:3]]
     sentences += [one.source for one in TASKS["english-french"](1).splits["test"][:8]]
     visit = visit_of(page, Translator.load(demo[0]), tmp_path / "page.html", sentences[0])
@@ -269,7 +269,7 @@ def test_one_word_decides_the_pronoun(opened):
 
 @pytest.mark.browser
 def test_the_pages_memory_does_not_grow_with_the_sentences(opened):
-    """Each sentence is drawn. A trace that stayed would take 0.5 MB and more; a megabyte is for the browser itself."""
+    """Each sentence is drawn. A trace that is not freed would take at least 0.5 MB; the browser itself needs 1 MB."""
     texts = [one.source for one in TASKS["english-french"](1).splits["test"][:SENTENCES]]
     session = opened.context.new_cdp_session(opened)
 
@@ -285,7 +285,7 @@ def test_the_pages_memory_does_not_grow_with_the_sentences(opened):
 
 
 def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str]) -> None:
-    """Outputs of known faults, as the model itself scores them: at most 1 % of validation outputs are suspicious."""
+    """The outputs have known faults and the model's own scores; at most 1 % of validation outputs are suspicious."""
     translator = Translator.load(demo[0])  # the guards were calibrated at the end of the training
     guards = translator.guards()
     assert guards is not None
@@ -315,7 +315,7 @@ def test_guards_of_the_demo_find_what_is_wrong(demo: tuple[Path, str]) -> None:
 
 
 def _looped(text: str, chance: random.Random) -> str:
-    """Return a text in which a phrase of two or more words stands several times."""
+    """Return a text in which a phrase of two or more words is repeated several times."""
     words = text.split()
     begin, length = chance.randrange(len(words) - 2), chance.randint(2, 4)
     phrase = words[begin : begin + length]

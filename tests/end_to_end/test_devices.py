@@ -1,8 +1,8 @@
 """The model, its searches and its explanations make their tensors on the device of the weights.
 
-Without a GPU, PyTorch's device "meta" shows this: it has shapes and no numbers, and an operation with tensors of two
-devices is an error. Either the model is on "meta", or it is on the CPU while new tensors are made on "meta" unless the
-code names a device.
+Without a GPU, PyTorch's device "meta" can test this: its tensors have shapes but no numbers, and an operation with
+tensors on two devices is an error. Either the model is on "meta", or the model is on the CPU and new tensors are made
+on "meta" unless the code names a device.
 """
 
 import pytest

@@ -14,7 +14,7 @@ from end_to_end.zygote import Zygote
 
 @pytest.fixture(scope="module")
 def small_disk(tmp_path_factory):
-    """Return a starter of training runs on a file system of 2 MB, and the disk's path in the runs and in the tests."""
+    """Return a starter of training runs on a file system of 2 MB, and the path of this disk in runs and in tests."""
     folder = tmp_path_factory.mktemp("small")
     (folder / "disk").mkdir()
     write_corpus(folder)
@@ -45,7 +45,7 @@ def assert_said(ended, reason="No space left on device"):
     "kilobytes", [pytest.param(160, marks=pytest.mark.long), pytest.param(53, marks=pytest.mark.exhaustive)]
 )
 def test_nothing_is_lost_however_much_room_the_disk_has(small_disk, kilobytes):
-    """The free space increases by this much from one attempt to the next."""
+    """The free space increases by this number of kilobytes from one attempt to the next."""
     small, path, disk = small_disk
     whole = small.folder / f"whole-{kilobytes}"  # a disk with enough space
     assert small.run(*train(whole)).status == 0

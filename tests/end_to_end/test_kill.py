@@ -41,7 +41,7 @@ def wait_for_a_write(folder, pid, number, delay):
     [pytest.param(15, 3, marks=pytest.mark.long), pytest.param(50, 10, marks=pytest.mark.exhaustive)],
 )
 def test_a_run_killed_repeatedly_at_random_moments_ends_the_same(zygote, whole, least, least_inside):
-    """So many kills, some of them while a checkpoint is being written."""
+    """There are at least `least` kills, of which at least `least_inside` happen while a checkpoint is being written."""
     chance, kills, inside, runs = random.Random(20170612), 0, 0, 0
     while kills < least or inside < least_inside:
         folder, before, runs = zygote.folder / f"run-{least}-{runs}", 0, runs + 1

@@ -1,4 +1,4 @@
-"""Two processes on one run: the second is refused with the reason, and the first is not disturbed."""
+"""Two processes on one run: the second process is refused with a reason, and the first process is not disturbed."""
 
 import signal
 

@@ -1,7 +1,7 @@
 r"""For any bytes, `translate` gives one output line per input line, in order.
 
-A line ends at "\n"; text after the last "\n" is a line, too. So an empty file has no line, and neither has a file with
-only a byte order mark, which does not belong to a line.
+A line ends at "\n"; text after the last "\n" is also a line. So an empty file has no line. A file with only a byte
+order mark has no line either, because the mark does not belong to a line.
 """
 
 import io
@@ -78,7 +78,7 @@ class Result:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Return the lines of a file, by their definition."""
+    """Return the lines of a file, by the definition above."""
     parts = data.removeprefix(BOM).split(b"\n")
     return parts if parts[-1] else parts[:-1]
 

@@ -1,4 +1,4 @@
-"""A preparation killed, or stopped by a full disk, at any moment: the next one makes only the missing parts."""
+"""After a preparation was killed or stopped by a full disk at any moment, the next one makes only missing parts."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def pairs_there(folder: Path) -> int:
-    """Return the number of pairs in the shards of the manifest."""
+    """Return the number of pairs in the shards that the manifest lists."""
     manifest = Manifest.load(folder)
     return sum(shard.pairs for shard in manifest.shards) if manifest else 0
 

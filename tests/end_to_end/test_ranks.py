@@ -21,7 +21,7 @@ from end_to_end.runs import latest, steps, train
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "many_machines.md"
 TIMEOUT = 8
-"""Seconds after which a rank that hangs ends the others; a busy machine may delay an update by some seconds."""
+"""Seconds after which a hanging rank ends the other ranks; a busy machine may delay an update by some seconds."""
 LONG = ("training.steps=90", f"training.timeout={TIMEOUT}", "data.prepared=prepared")
 
 
@@ -41,7 +41,7 @@ def agents(folder):
 
 @pytest.fixture(scope="module")
 def whole(folder, agents):
-    """Return a run of two ranks that was left alone."""
+    """Return a run of two ranks that was not interrupted."""
     ended = agents.run(*train(folder / "whole", *LONG))
     assert ended.status == 0, ended.said
     return folder / "whole"
@@ -54,7 +54,7 @@ def assert_equal(run, whole):
 
 @pytest.mark.slow
 def test_killed_and_stopped_ranks_end_bit_identical_to_a_run_left_alone(folder, agents, whole):
-    """Three kills of a random rank and one that hangs, after each of which the agent starts all again."""
+    """A random rank is killed three times, and a rank hangs once; the agent restarts all ranks each time."""
     run = folder / "broken"
     launch = agents.start(*train(run, *LONG), restarts=4)
     for number, step in enumerate((8, 20, 32, 44)):
@@ -125,7 +125,7 @@ def start(folder, starter, run, *settings):
 
 @pytest.mark.slow
 def test_a_full_disk_on_rank_0_ends_all_ranks_and_loses_nothing(folder, agents, whole):
-    """The disk has room for one checkpoint, and not for two beside the weights."""
+    """The disk has space for the weights and one checkpoint, but not for two checkpoints."""
     disk, run = folder / "disk", folder / "full"
     disk.mkdir()
     mount = f"mount -t tmpfs -o size=2m tmpfs '{disk}' && head -c {1600 << 10} /dev/zero > '{disk}/ballast'"

@@ -1,4 +1,4 @@
-"""Every recipe starts, on a small sample under the names of its files."""
+"""Every recipe starts, with small samples in files with the recipe's names."""
 
 import gzip
 import json
@@ -100,7 +100,7 @@ def test_a_model_of_the_paper_takes_its_first_steps_here_at_full_size(start, nam
     [("sentences", ("unigram",) * 2), pytest.param("words", ("characters", "words"), marks=pytest.mark.long)],
 )
 def test_the_recipe_for_any_corpus_is_one_command(tmp_path, name, kinds):
-    """As a user runs it: a real process, in a folder with only the files."""
+    """The command runs like a user's command: as a process of its own, in a folder with only the files."""
     chosen = random.Random(5)
     pairs = list(sentences(chosen, 300) if name == "sentences" else words(chosen, 300, spaced=True))
     write(tmp_path / "mine.source", [pair[0] for pair in pairs])

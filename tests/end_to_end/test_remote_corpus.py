@@ -1,4 +1,4 @@
-"""Training from a corpus in an object store, whose requests often fail: the weights of training from a folder."""
+"""Training from an object store whose requests often fail gives the same weights as training from a folder."""
 
 import os
 import random
@@ -43,7 +43,7 @@ def store():
 
 @pytest.fixture
 def here(folder, monkeypatch):
-    """Make the corpus's folder the current one."""
+    """Make the corpus's folder the current folder."""
     monkeypatch.chdir(folder)
     return folder
 
@@ -59,7 +59,7 @@ def trained(name, place, *others, stop=lambda: False):
 
 
 def trained_by_two(name, place, *others):
-    """The same by two ranks."""
+    """Train a run from a corpus in this place, with two ranks; return its folder."""
     given = [f"run.directory={name}", f"data.prepared={place}", *SETTINGS, *others]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "glassformer"]
     command += ["train", "small.toml", *(part for setting in given for part in ("--set", setting))]

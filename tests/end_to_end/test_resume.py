@@ -1,4 +1,4 @@
-"""`python -m benchmarks.resume`, with a training run that resumes exactly and one that does not."""
+"""`python -m benchmarks.resume`, with a training run that resumes exactly and a run that does not."""
 
 import os
 import subprocess

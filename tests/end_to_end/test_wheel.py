@@ -59,7 +59,7 @@ def test_the_wheel_is_small_and_has_the_model_once(wheel):
 
 @pytest.mark.slow
 def test_the_site_in_the_wheel_lacks_what_the_package_has(tmp_path):
-    """A wheel of a checkout whose site has one page, the source pages and the explorer's page."""
+    """Build a wheel from a checkout whose site has one page, the source pages and the explorer's page."""
     tree = tmp_path / "tree"
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
         tree.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""Training runs that start quickly: one process imports torch, and each training run is a fork of it.
+"""Training runs that start quickly: one process imports torch, and each training run is a fork of this process.
 
-It computes nothing before it forks and has one thread, so that a fork is as good as a fresh process. A training run can
-be made to fail, or to be killed, at its n-th change in a folder: writing, making, renaming or removing something there.
+The process computes nothing before it forks and has one thread, so a fork is as good as a fresh process. A training run
+can be made to fail, or to be killed, at its n-th change in a folder: when it writes, makes, renames or removes a file.
 """
 
 import errno
@@ -34,7 +34,7 @@ class Ended:
 
 
 class Forking:
-    """A test's connection to a process that reads lines of JSON and forks for each."""
+    """A test's connection to a process that reads lines of JSON and forks for each line."""
 
     def __init__(self, folder: Path, command: Iterable[str]) -> None:
         self.folder = folder

@@ -41,7 +41,7 @@ def test_all_guards_together_flag_at_most_the_share_and_a_lower_quantile_more(
 
 
 def test_of_new_outputs_about_the_share_is_flagged() -> None:
-    """Four signals that are drawn alike: the mean over 60 calibrations; one has a spread of about 0.6 %."""
+    """Four signals have the same distribution. The mean of 60 calibrations is tested; each varies by about 0.6 %."""
     chance = np.random.default_rng(3)
     shares = []
     for _ in range(60):
@@ -51,7 +51,7 @@ def test_of_new_outputs_about_the_share_is_flagged() -> None:
 
 
 def made(chance: random.Random, count: int) -> tuple[list[list[float]], list[bool]]:
-    """Return outputs whose probability to be right is that of all their tokens, and whether they are right."""
+    """Return outputs that are right with the probability of all their tokens, and whether each output is right."""
     outputs = [[-chance.expovariate(8) for _ in range(chance.randint(2, 12))] for _ in range(count)]
     return outputs, [chance.random() < math.exp(sum(one)) for one in outputs]
 

@@ -1,4 +1,4 @@
-"""Test sets: lines with the same source are one item with several references, and every line keeps its place."""
+"""Test sets: lines with the same source are one item with several references, and lines stay in order."""
 
 import pytest
 from hypothesis import given

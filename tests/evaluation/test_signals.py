@@ -26,7 +26,7 @@ def output(source: str, target: str, log_probs: Sequence[float] = ()) -> ModelOu
 
 
 def by_definition(tokens: Sequence[int]) -> int:
-    """Try every phrase at every place, and count the tokens that repeat what stands one phrase before."""
+    """Try every phrase length at every position, and count the tokens that repeat the token one phrase before."""
     best = 0
     for period in range(1, len(tokens)):
         for start in range(len(tokens) - period):

@@ -1,7 +1,7 @@
 """Intervals and p-values, compared with enumeration and with sacrebleu's tests, and on equally good systems.
 
-The draws are seeded, so that each test always gives the same result; where it is statistical, it says how often a
-right implementation would fail it under a seed drawn at random.
+The draws are seeded, so each test always gives the same result. A statistical test says how often a correct
+implementation would fail with a random seed.
 """
 
 import itertools
@@ -35,7 +35,7 @@ def damaged(lines, share, seed):
 
 
 def enumerated(first, second, references, metric):
-    """Return the p-value by its definition: over all ways to swap the outputs of lines, including the given one."""
+    """Return the p-value by its definition: over all ways to swap the outputs of lines, including no swap."""
     real = abs(METRICS[metric](first, references).value - METRICS[metric](second, references).value)
     reached = []
     for sides in itertools.product([False, True], repeat=len(first)):

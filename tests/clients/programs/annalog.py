@@ -1,7 +1,7 @@
-"""What the model of `annalog` computes: reads {"source", "longest"} as JSON, prints {"single", "double",
-"greedy"}: logits in float32 and float64, and what greedy search writes.
+"""Compute with the model of `annalog`: read {"source", "longest"} as JSON, print {"single", "double", "greedy"}.
 
-The package's own start needs rdkit, so only the module with the network is imported.
+The results are logits in float32 and in float64, and the output of greedy search. Importing the whole package would
+need rdkit, so only the module with the network is imported.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ model.eval()
 
 @torch.no_grad()
 def greedy(source, longest):
-    """Return the ids that greedy search writes after the start token, with the end token."""
+    """Return the ids that greedy search writes after the start token, including the end token."""
     written = [START]
     while len(written) <= longest and (written[-1] != END or len(written) == 1):
         written.append(int(model(torch.tensor([source]), torch.tensor([written]))[0][0, -1].argmax()))

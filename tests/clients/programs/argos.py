@@ -1,7 +1,7 @@
 """Translations of texts by Argos Translate with an installed package, one sentence a line.
 
 {"package": FILE, "languages": [FROM, TO], "texts": [TEXT, …]} → the translations. Argos' sentence splitters need files
-from the network, so a splitter into lines takes their place; all else is Argos' own.
+from the network, so a splitter into lines replaces them; everything else is Argos' own code.
 """
 
 import json

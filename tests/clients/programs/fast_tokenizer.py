@@ -1,4 +1,4 @@
-"""What the library `tokenizers` gives: reads {"tokenizer", "texts", "ids"}, prints {"ids", "texts"} as JSON."""
+"""Use the library `tokenizers`: read {"tokenizer", "texts", "ids"} as JSON, and print {"ids", "texts"} as JSON."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Ask a service by the clients of Python: libretranslatepy, deep-translator and deepl."""
+"""Send requests to a service with Python clients: libretranslatepy, deep-translator and deepl."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What Marian and Pegasus compute in transformers: reads {"questions"} as JSON and prints a list of answers.
+"""Compute with Marian and Pegasus in transformers: read {"questions"} as JSON, and print a list of answers.
 
 A question is {"make", "folder", "sources", "targets", "texts"}. "make", if given, is {"config", "half", "shard",
 "seed"}: a small model that is written to the folder first. An answer is {"single", "double": log probabilities of each
@@ -41,7 +41,7 @@ def search(model, sources, beams):
 
 
 def make(folder, config, half=False, shard="1GB", seed=1):
-    """Write a model that has learned a little of how to copy, so that its outputs differ and end."""
+    """Write a model that has learned a little to copy, so that its outputs differ from each other, and end."""
     torch.manual_seed(seed)
     settings = dict(config)
     kind, model_class = KINDS[settings.pop("model_type")]

@@ -12,7 +12,7 @@ import transformers
 
 
 def sinusoids(table):
-    """Put the position table in float64: transformers computes it in float32."""
+    """Replace the position table by a table in float64, because transformers computes it in float32."""
     length, width = table.shape
     angles = torch.arange(length, dtype=torch.float64)[:, None] * torch.exp(
         -math.log(10000.0) * torch.arange(0, width, 2, dtype=torch.float64) / width

@@ -1,8 +1,8 @@
 """Translations by a LibreTranslate server that hosts exported packages.
 
 {"packages": [FILE, …], "source": CODE, "target": CODE, "texts": [TEXT, …]} → the translations.
-Without a network, LibreTranslate splits texts into sentences only by a spaCy pipeline inside a package, so a blank one
-is put there.
+Without a network, LibreTranslate can split texts into sentences only with a spaCy pipeline inside a package, so a blank
+pipeline is put into the package.
 """
 
 import json

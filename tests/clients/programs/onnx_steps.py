@@ -1,7 +1,7 @@
-"""What onnxruntime computes with a folder: reads {"folder", "source", "target"}, prints logits (B, T, V) as JSON.
+"""Compute with a folder in onnxruntime: read {"folder", "source", "target"}, and print logits (B, T, V) as JSON.
 
-"source" and "target" are lists of lists of ids, padded with 0. "first" are the logits by decoder_model.onnx; "merged"
-and "next" are those by one token after the other, with decoder_model_merged.onnx or decoder_with_past_model.onnx.
+"source" and "target" are lists of lists of ids, padded with 0. "first" are the logits from decoder_model.onnx. "merged"
+and "next" are the logits computed token by token, with decoder_model_merged.onnx or decoder_with_past_model.onnx.
 """
 
 import json
@@ -30,7 +30,7 @@ seen = {"encoder_attention_mask": mask}
 
 
 def stepwise(later):
-    """Return the logits of one token after the other; from the second on by the graph `later`."""
+    """Return the logits computed token by token; from the second token on, with the graph `later`."""
     cache = {
         one.name: np.zeros(
             [len(source) if size == "batch_size" else size if isinstance(size, int) else 0 for size in one.shape],

@@ -1,4 +1,4 @@
-"""Texts by transformers < 5: its translation pipeline, and an ONNX model that optimum-onnx makes of the folder.
+"""Translate with transformers < 5: with its pipeline, and with an ONNX model that optimum-onnx makes from the folder.
 
 {"folder": FOLDER, "texts": [TEXT, …]} → {"pipeline": [TEXT, …], "optimum": [TEXT, …]}, all by greedy search.
 """

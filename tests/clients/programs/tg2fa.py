@@ -1,4 +1,4 @@
-"""What `tg2fa_translit` computes: reads {"words", "source", "target"} as JSON, prints {"texts", "double", "single"}."""
+"""Compute with `tg2fa_translit`: read {"words", "source", "target"} as JSON, print {"texts", "double", "single"}."""
 
 import json
 import sys

@@ -51,7 +51,7 @@ pairs = st.lists(st.tuples(line, line) | st.sampled_from([(b"a", b"b"), (b"c", b
 
 
 def write(folder: Path, pairs: list[tuple[bytes, bytes]], end: bytes = b"\n", last: bytes | None = None) -> Corpus:
-    """Write pairs to two files, the last line with its own end."""
+    """Write pairs to two files; `last` is the end of the last line."""
     for side, name in enumerate(["source", "target"]):
         ends = [end] * len(pairs)
         if ends and last is not None:
@@ -342,7 +342,7 @@ class Shouting(PairProblem):
 
 
 class ShoutingByChoice(Shouting):
-    """The same problem, with a setting."""
+    """The problem `Shouting`, with a setting that decides its effect."""
 
     setting = "shouting"
 

@@ -12,7 +12,7 @@ from glassformer.text.words import join_words, split_words
 
 
 class FewWords(Draw):
-    """A draw that always finds the same word in the same place, and so repeats sentences."""
+    """A draw that always chooses the same word in the same place, so that sentences are repeated."""
 
     def __init__(self, world: int) -> None:
         super().__init__(f"few {world}")
